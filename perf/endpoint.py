@@ -11,14 +11,10 @@ again. The endpoint runs in a separate process.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
 from typing import Any
-from urllib.request import urlopen
+
+from measured import Timed, run_timed, serve, stats_of
 
 
 def main() -> None:
@@ -28,58 +24,26 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.2)
     parser.add_argument("--concurrency", type=int, default=64)
     options, overrides = parser.parse_known_args()
-    serve = [sys.executable, "-m", "memeval.testing.endpoint", "--latency", str(options.latency)]
-    with (
-        subprocess.Popen(
-            serve, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as endpoint,
-        tempfile.TemporaryDirectory() as home,
-    ):
-        assert endpoint.stdout is not None and endpoint.stdin is not None
-        address = endpoint.stdout.readline().strip()
-        cell = [
+    with serve(options.latency) as address, tempfile.TemporaryDirectory() as home:
+        words = [
             "dataset=locomo",
             "system=bm25",
             "llm=openai",
             "judge=llm",
             f"llm.base_url={address}",
-        ]
-        command = [
-            sys.executable,
-            "-m",
-            "memeval",
-            *cell,
             f"llm.max_concurrency={options.concurrency}",
             *overrides,
         ]
-        environment = {**os.environ, "MEMEVAL_HOME": home, "OPENAI_API_KEY": "test"}
-        first = timed(command, environment)
-        stats = json.load(urlopen(f"{address}/stats"))
-        again = timed(command, environment)
-        endpoint.stdin.close()
+        first = run_timed(words, home)
+        stats = stats_of(address)
+        again = run_timed(words, home)
+
     show(first, again, stats, options.latency, options.concurrency)
 
 
-def timed(command: list[str], environment: dict[str, str]) -> dict[str, float]:
-    """Wall and CPU seconds of a command and its children, and its peak memory in MB."""
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"exit status {process.returncode}: {' '.join(command)}")
-    return {
-        "wall": time.perf_counter() - began,
-        "cpu": usage.ru_utime + usage.ru_stime,
-        "peak_mb": usage.ru_maxrss / 1024,
-    }
-
-
 def show(
-    first: dict[str, float],
-    again: dict[str, float],
+    first: Timed,
+    again: Timed,
     stats: dict[str, Any],
     latency: float,
     connections: int,
@@ -94,15 +58,13 @@ def show(
         f"first call to last verdict  {stats['seconds']:6.2f} s  "
         f"{stats['seconds'] / ideal:5.2f} x ideal"
     )
+    print(f"whole process               {first.wall_s:6.2f} s  {first.wall_s / ideal:5.2f} x ideal")
     print(
-        f"whole process               {first['wall']:6.2f} s  {first['wall'] / ideal:5.2f} x ideal"
+        f"CPU, children included      {first.cpu_s:6.2f} s  "
+        f"{first.cpu_s / calls * 1e3:5.2f} ms per call"
     )
-    print(
-        f"CPU, children included      {first['cpu']:6.2f} s  "
-        f"{first['cpu'] / calls * 1e3:5.2f} ms per call"
-    )
-    print(f"peak memory                 {first['peak_mb']:6.0f} MB")
-    print(f"the finished cell again     {again['wall']:6.2f} s")
+    print(f"peak memory                 {first.peak_mb:6.0f} MB")
+    print(f"the finished cell again     {again.wall_s:6.2f} s  {again.cpu_s:5.2f} s CPU")
 
 
 if __name__ == "__main__":

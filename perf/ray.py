@@ -10,13 +10,9 @@ process also starts the cluster. The endpoint runs in a process of its own.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
-from urllib.request import urlopen
+
+from measured import run_timed, serve, stats_of
 
 CELL = (
     "-m",
@@ -65,31 +61,11 @@ def main() -> None:
 
 def measure(words: list[str], latency_s: float) -> tuple[int, float, int, float]:
     """Calls, seconds between the first and the last, most at once, and seconds in all."""
-    serve = [sys.executable, "-m", "memeval.testing.endpoint", "--latency", str(latency_s)]
-    with (
-        subprocess.Popen(
-            serve, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as endpoint,
-        tempfile.TemporaryDirectory() as home,
-    ):
-        assert endpoint.stdout is not None and endpoint.stdin is not None
-        address = endpoint.stdout.readline().strip()
-        began = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-m", "memeval", *CELL, f"llm.base_url={address}", *words],
-            env={**os.environ, "MEMEVAL_HOME": home, "OPENAI_API_KEY": "test"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        wall_s = time.perf_counter() - began
-        if done.returncode:
-            raise SystemExit(done.stdout + done.stderr)
+    with serve(latency_s) as address, tempfile.TemporaryDirectory() as home:
+        timed = run_timed([*CELL, f"llm.base_url={address}", *words], home)
+        stats = stats_of(address)
 
-        stats = json.load(urlopen(f"{address}/stats"))
-        endpoint.stdin.close()
-
-    return stats["requests"], stats["seconds"], stats["peak"], wall_s
+    return stats["requests"], stats["seconds"], stats["peak"], timed.wall_s
 
 
 if __name__ == "__main__":

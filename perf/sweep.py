@@ -13,16 +13,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import os
-import resource
-import subprocess
-import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from typing import Any
-from urllib.request import urlopen
+
+from measured import run_timed, serve, stats_of
 
 SWEEP = (
     "-m",
@@ -35,15 +30,6 @@ SWEEP = (
 )
 
 
-@dataclass(frozen=True)
-class Timed:
-    """What a command took."""
-
-    wall_s: float
-    cpu_s: float
-    said: str
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -51,24 +37,13 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.2)
     parser.add_argument("--places", type=int, default=64)
     options, overrides = parser.parse_known_args()
-    serve = [sys.executable, "-m", "memeval.testing.endpoint", "--latency", str(options.latency)]
-    with (
-        subprocess.Popen(
-            serve, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as endpoint,
-        tempfile.TemporaryDirectory() as home,
-    ):
-        assert endpoint.stdout is not None and endpoint.stdin is not None
-        address = endpoint.stdout.readline().strip()
+    with serve(options.latency) as address, tempfile.TemporaryDirectory() as home:
         reach = [f"llm.base_url={address}", f"llm.max_concurrency={options.places}"]
-        command = [sys.executable, "-m", "memeval", *SWEEP, *reach, *overrides]
-        environment = {**os.environ, "MEMEVAL_HOME": home, "OPENAI_API_KEY": "test"}
-
-        first = timed(command, environment)
-        calls = json.load(urlopen(f"{address}/stats"))["requests"]
+        words = [*SWEEP, *reach, *overrides]
+        first = run_timed(words, home)
+        calls = stats_of(address)["requests"]
         bare_s = asyncio.run(bare(address, calls, options.places))
-        again = timed(command, environment)
-        endpoint.stdin.close()
+        again = run_timed(words, home)
 
     ideal_s = calls * options.latency / options.places
     print(f"{calls} calls, ideal {ideal_s:.1f} s")
@@ -78,22 +53,6 @@ def main() -> None:
     print(f"bare loop {bare_s:6.1f} s  {bare_s / ideal_s:5.2f} x")
     print(f"again     {again.wall_s:6.1f} s            {again.cpu_s:.1f} s CPU")
     print(next(line for line in first.said.splitlines() if "places busy" in line))
-
-
-def timed(command: list[str], environment: dict[str, str]) -> Timed:
-    """Runs a command, and says what it took."""
-    before, began = used_s(), time.perf_counter()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stdout + done.stderr)
-
-    return Timed(time.perf_counter() - began, used_s() - before, done.stderr)
-
-
-def used_s() -> float:
-    """CPU seconds of the children that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 async def bare(address: str, calls: int, places: int) -> float:

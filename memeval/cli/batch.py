@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobReturn, JobStatus, setup_globals
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig
 
 from memeval.cli.cell import check_keys
 from memeval.cli.composed import SweepComposer, remember_files
@@ -132,23 +131,14 @@ class Batch:
     def _open(self, overrides: Sequence[str], number: int) -> Cell:
         """The cell of a job. Raises `UserError` where it can't be composed or opened."""
         try:
-            config = self._composer.compose(overrides)
-            with open_dict(config):
-                config.hydra.job.id = str(number)
-                config.hydra.job.num = number
-
-            # For what asks Hydra for the job at hand: resolvers, and the filing of its run.
-            HydraConfig.instance().set_config(config)
-            task: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
-            with open_dict(config):
-                del config["hydra"]
+            fields, task = self._composer.compose(overrides, number)
         except Exception as error:
             if is_about_configs(error):
                 raise explain(error) from error
 
             raise
 
-        return open_job(config, task, self._opened)
+        return open_job(fields, task, self._opened)
 
 
 class _Watcher:

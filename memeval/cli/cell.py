@@ -28,7 +28,6 @@ from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import endpoint_settings
 from memeval.pipeline.progress import Progress
 from memeval.pipeline.repeat import Finished
-from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import Earlier, earlier, finish
 from memeval.results import RunSummary
 from memeval.store.opening import open_memories, open_store
@@ -144,6 +143,8 @@ def check_keys(config: RunConfig) -> None:
 
 
 def _run(cell: Cell, progress: Progress, finished: Finish) -> RunSummary:
+    from memeval.pipeline.run import CellRun
+
     return run_loop(CellRun(cell, progress).run(finished))
 
 

@@ -129,34 +129,38 @@ def write_tables(summaries: Sequence[RunSummary], folder: Path) -> None:
 
 def compare_groups(groups: Groups) -> list[Compared]:
     """How the cells of each data set differ from the first of them."""
-    from memeval.compare import FinishedRun, compare_runs, metric_named
-
     compared = []
     for name, group in groups.items():
-        by_key = {summary.run_key: summary for summary in group}
-        runs = [
-            FinishedRun(outputs_dir() / "runs" / key, summary) for key, summary in by_key.items()
-        ]
-        comparison = None
-        if len(runs) > 1:
-            try:
-                comparison = compare_runs(runs, metric_named(metric_of(group)))
-            except UserError as error:  # the cells are finished: what was measured is shown above
-                print(f"not compared: {error.message}")
-
+        by_folder = {outputs_dir() / "runs" / summary.run_key: summary for summary in group}
+        comparison = _compare(by_folder) if len(by_folder) > 1 else None
         suffix = f"_{file_name(name)}" if len(groups) > 1 else ""
-        compared.append(Compared([run.folder for run in runs], suffix, comparison))
+        compared.append(Compared(list(by_folder), suffix, comparison))
 
     return compared
 
 
+def _compare(by_folder: Mapping[Path, RunSummary]) -> Comparison | None:
+    """How runs differ; None where they can't be compared, which is printed."""
+    from memeval.compare import FinishedRun, compare_runs, metric_named
+
+    runs = [FinishedRun(folder, summary) for folder, summary in by_folder.items()]
+    try:
+        return compare_runs(runs, metric_named(metric_of(list(by_folder.values()))))
+    except UserError as error:  # the cells are finished: what was measured is shown above
+        print(f"not compared: {error.message}")
+        return None
+
+
 def print_differences(compared: Sequence[Compared], folder: Path) -> None:
     """Prints the differences, and adds them to the folder's files."""
+    comparisons = [group.comparison for group in compared if group.comparison]
+    if not comparisons:
+        return
+
     from memeval.compare.files import comparison_markdown, data_files, write_texts
     from memeval.compare.tables import short_text
     from memeval.compare.words import refusal_lines
 
-    comparisons = [group.comparison for group in compared if group.comparison]
     for comparison in comparisons:
         if comparison.differences:
             print(f"\n{short_text(comparison, MOST_SENTENCES)}", end="")
@@ -164,10 +168,9 @@ def print_differences(compared: Sequence[Compared], folder: Path) -> None:
         for line in refusal_lines(comparison):
             print(line)
 
-    if comparisons:
-        path = folder / "comparison.md"
-        parts = [path.read_text(encoding="utf-8"), *map(comparison_markdown, comparisons)]
-        write_texts({path.name: "\n".join(parts), **data_files(comparisons)}, folder)
+    path = folder / "comparison.md"
+    parts = [path.read_text(encoding="utf-8"), *map(comparison_markdown, comparisons)]
+    write_texts({path.name: "\n".join(parts), **data_files(comparisons)}, folder)
 
 
 @contextmanager
@@ -175,15 +178,17 @@ def plots_meanwhile(compared: Sequence[Compared], folder: Path) -> Iterator[None
     """Has the publisher draw the cells while this process writes their page: on two cores the end
     of a sweep takes half as long.
     """
+    several = [group for group in compared if len(group.folders) > 1]
+    if not several:
+        yield
+        return
+
     problems: list[str] = []
 
     def draw() -> None:
         from memeval.compare.plots import as_drawn
 
-        for group in compared:
-            if len(group.folders) < 2:
-                continue
-
+        for group in several:
             differences = as_drawn(group.comparison).to_json() if group.comparison else None
             plot = folder / f"comparison{group.suffix}.png"
             if copy_drawn(group.folders, plot, differences):

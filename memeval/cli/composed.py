@@ -1,25 +1,31 @@
-"""Config files are read once for all cells of a sweep.
+"""Cells of a sweep are composed together: config files are read once, and cells with the same
+options share one composition.
 
-Hydra reads and parses each file again for each job: a thousand cells would take minutes.
+Hydra reads and composes all files again for each job: a thousand cells would take minutes.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
 from hydra.core.config_loader import ConfigLoader
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.plugins.config_source import ConfigResult
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from memeval.config.integers import INTEGER_GROUPS
 
 _Sources = tuple[tuple[str, str], ...]
+
+Fields = DictConfig | dict[str, Any]
+"""What a job composes, without Hydra's own part."""
 
 
 def remember_files(loader: ConfigLoader) -> None:
@@ -52,71 +58,191 @@ class _Remembering(ConfigRepository):
         return copy.deepcopy(self._read[key])
 
 
+@dataclass(frozen=True)
+class _Word:
+    """A word of a job."""
+
+    override: Override
+    is_group: bool
+    """Whether it chooses an option of a group, and gives no field its value."""
+    integer: int | None
+    """What it gives to a group that takes any integer."""
+    is_plain: bool
+    """Whether it is `name=value`, of the run and not of Hydra."""
+
+    @property
+    def name(self) -> str:
+        return self.override.key_or_group
+
+
+class _Base:
+    """A composition, which cells with the same options share."""
+
+    def __init__(self, config: DictConfig) -> None:
+        """`config` is given away: Hydra's own part is taken out of it."""
+        HydraConfig.instance().set_config(config)
+        self._hydra = HydraConfig.instance().cfg
+        with open_dict(config):
+            del config["hydra"]
+
+        self.fields = config
+        values = OmegaConf.to_container(config)
+        assert isinstance(values, dict)
+        self._values = None if any(map(_is_reference, _leaves(values))) else values
+        """The same as Python's own dictionaries; None where fields refer to others."""
+
+    def give(self, words: Sequence[_Word]) -> Fields:
+        """The fields with the values that the words give."""
+        values = copy.deepcopy(self._values)
+        if values is not None and all(_put(values, word) for word in words if not word.is_group):
+            given: Fields = values
+        else:
+            given = copy.deepcopy(self.fields)
+            own = [word.override for word in words if not word.is_group]
+            ConfigLoaderImpl._apply_overrides_to_config(own, given)
+
+        for word in words:
+            if word.integer is not None:
+                given[word.name] = word.integer
+
+        return given
+
+    def announce(self, fields: Fields, number: int, words: Sequence[_Word] = ()) -> list[str]:
+        """Makes this Hydra's own config for a job; returns the job's overrides.
+
+        `words` are those of the job where the composition is shared.
+        """
+        HydraConfig.instance().cfg = self._hydra
+        hydra: Any = HydraConfig.get()
+        if isinstance(fields, DictConfig):
+            hydra._set_parent(fields)
+
+        with read_write(hydra.job):
+            hydra.job.id, hydra.job.num = str(number), number
+
+        # What Hydra says of the job must be of this job, and not of the first one.
+        if words:
+            with read_write(hydra.overrides):
+                hydra.overrides.task = [word.override.input_line for word in words]
+
+        with read_write(hydra.runtime.choices):
+            for word in words:
+                if word.integer is not None:
+                    hydra.runtime.choices[word.name] = str(word.integer)
+
+        task: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+        return list(task)
+
+
 class SweepComposer:
     """Composes the cells of a sweep: those with the same options share one composition.
 
-    The values in which they differ are put into a copy of it: of fields by Hydra's own function, of
-    groups that take any integer as the field of that name.
+    The values in which they differ are put into a copy of it.
     """
 
     def __init__(self, loader: ConfigLoader, master: DictConfig) -> None:
         self._loader, self._master = loader, master
         self._parser = OverridesParser.create()
-        self._bases: dict[tuple[str, ...], DictConfig | None] = {}
+        self._words: dict[str, _Word] = {}
+        self._bases: dict[tuple[str, ...], _Base | None] = {}
         """By options; None where a config file decides on an integer, so that copies won't do."""
 
-    def compose(self, words: Sequence[str]) -> DictConfig:
-        """The config of a job, as Hydra's loader makes it."""
-        parsed = self._parser.parse_overrides(list(words))
-        integers: dict[str, int] = {}
-        for override in parsed:
-            integers |= _integer(override)
+    def compose(self, overrides: Sequence[str], number: int) -> tuple[Fields, list[str]]:
+        """The fields of a job, as Hydra's loader composes them, and the job's overrides.
 
-        values = [override for override in parsed if not self._is_group(override)]
+        Hydra's own config is that of the job from here on.
+        """
+        words = [self._read(word) for word in overrides]
         # A word for Hydra itself, or one that adds or deletes, may change what is composed.
-        if not all(map(_is_plain, parsed)):
-            return self._loader.load_sweep_config(self._master, list(words))
-
-        groups = [override for override in parsed if self._is_group(override)]
-        options = [override.input_line or "" for override in groups]
-        others = [override.input_line or "" for override in groups if not _integer(override)]
-        key = (*others, *sorted(integers))
-        if key not in self._bases:
-            base = self._loader.load_sweep_config(self._master, options)
-            # A config file that assigns the field beats the option: a copy would hide that.
-            is_chosen = all(base[name] == number for name, number in integers.items())
-            self._bases[key] = base if is_chosen else None
-
-        shared = self._bases[key]
+        shared = self._base_of(words) if all(word.is_plain for word in words) else None
         if shared is None:
-            return self._loader.load_sweep_config(self._master, list(words))
+            alone = _Base(self._loader.load_sweep_config(self._master, list(overrides)))
+            return alone.fields, alone.announce(alone.fields, number)
 
-        config = copy.deepcopy(shared)
-        ConfigLoaderImpl._apply_overrides_to_config(values, config)
-        for name, number in integers.items():
-            config[name] = number
+        fields = shared.give(words)
+        return fields, shared.announce(fields, number, words)
 
-        # What Hydra says of the job must be of this job, and not of the first one.
-        with open_dict(config.hydra):
-            config.hydra.runtime.choices.update({name: str(n) for name, n in integers.items()})
-            config.hydra.overrides.task = list(words)
+    def _base_of(self, words: Sequence[_Word]) -> _Base | None:
+        """The composition of the options that the words choose."""
+        groups = [word for word in words if word.is_group]
+        integers = {word.name: word.integer for word in groups if word.integer is not None}
+        others = [word.override.input_line or "" for word in groups if word.integer is None]
+        key = (*others, *sorted(integers))
 
-        return config
+        if key not in self._bases:
+            options = [word.override.input_line or "" for word in groups]
+            config = self._loader.load_sweep_config(self._master, options)
+            # A config file that assigns the field beats the option: a copy would hide that.
+            is_chosen = all(config[name] == number for name, number in integers.items())
+            self._bases[key] = _Base(config) if is_chosen else None
 
-    def _is_group(self, override: Override) -> bool:
-        """Whether a word chooses an option of a group, and gives no field its value."""
-        repository: Any = self._loader.repository  # type: ignore[attr-defined]
-        return bool(repository.group_exists(override.key_or_group))
+        return self._bases[key]
+
+    def _read(self, text: str) -> _Word:
+        """A word, parsed once."""
+        if text not in self._words:
+            (override,) = self._parser.parse_overrides([text])
+            repository: Any = self._loader.repository  # type: ignore[attr-defined]
+            is_group = bool(repository.group_exists(override.key_or_group))
+            self._words[text] = _Word(
+                override=override,
+                is_group=is_group,
+                integer=_integer(override),
+                is_plain=_is_plain(override),
+            )
+
+        return self._words[text]
 
 
-def _integer(override: Override) -> dict[str, int]:
-    """The integer that a word gives to a group that takes any, by the group's name."""
+def _integer(override: Override) -> int | None:
+    """The integer that a word gives to a group that takes any but 0."""
     text = str(override.value()).strip("'\"")
     is_integer = override.key_or_group in INTEGER_GROUPS and text.isascii() and text.isdigit()
-    return {override.key_or_group: int(text)} if is_integer else {}
+    return int(text) or None if is_integer else None
 
 
 def _is_plain(override: Override) -> bool:
-    """Whether a word is `name=value`, of the run and not of Hydra."""
     is_marked = override.is_add() or override.is_force_add() or override.is_delete()
-    return not is_marked and not override.is_hydra_override() and override.package is None
+    is_ours = not override.is_hydra_override() and override.package is None
+    return is_ours and not is_marked and not override.is_sweep_override()
+
+
+def _put(values: dict[str, Any], word: _Word) -> bool:
+    """Gives a field its value; whether that is what OmegaConf would do.
+
+    It does more with mappings and references, and refuses unknown fields.
+    """
+    value = word.override.value()
+    *path, last = word.name.split(".")
+    inner: Any = values
+    for name in path:
+        inner = inner.get(name) if isinstance(inner, dict) else None
+
+    if not isinstance(inner, dict) or last not in inner:
+        return False
+
+    items = value if isinstance(value, list) else [value]
+    is_list = isinstance(inner[last], list)
+    if isinstance(inner[last], dict) or (is_list and not isinstance(value, list)):
+        return False
+    if any(isinstance(item, dict | list) or _is_reference(item) for item in items):
+        return False
+
+    inner[last] = copy.copy(value)
+    return True
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _leaves(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner)
+    else:
+        yield value
+
+
+def _is_reference(value: Any) -> bool:
+    """Whether a value stands for another one, or is not given yet."""
+    return isinstance(value, str) and ("${" in value or value == "???")

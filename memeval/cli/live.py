@@ -1,13 +1,16 @@
-"""The figures of a run so far: accuracy, cost, calls that failed."""
+"""The figures of a run so far: accuracy, cost, calls that failed, time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from memeval.llm.endpoint import Endpoint
-from memeval.pipeline.connections import Connections
 from memeval.records import Usage
+
+if TYPE_CHECKING:
+    from memeval.llm.endpoint import Endpoint
+    from memeval.pipeline.connections import Connections
 
 
 @dataclass
@@ -72,3 +75,14 @@ class LiveFigures:
             parts.append(f"{self.failures} failed")
 
         return ", ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """`45 s`, `3 min 20 s` or `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from memeval.cli.live import LiveFigures
-from memeval.cli.sweep_display import duration
+from memeval.cli.live import LiveFigures, duration
 from memeval.cli.terminal import drawn
-from memeval.pipeline.connections import Connections
 from memeval.records import Usage
 from memeval.redaction import redacted
 from memeval.shown import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+    from memeval.pipeline.connections import Connections
 
 EVERY_S = 60.0
 """Seconds between two plain lines."""

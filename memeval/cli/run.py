@@ -18,12 +18,11 @@ from memeval.cli.only import name_questions
 from memeval.cli.session import (
     FailedCell,
     failed_cells,
-    name_sweep,
     note_failed,
     session_folder,
 )
 from memeval.cli.terminal import guard
-from memeval.config.paths import conf_dir, outputs_dir
+from memeval.config.paths import outputs_dir
 from memeval.config.schema import PREPARE, RunConfig
 from memeval.errors import BudgetError, UserError, WorldError, unknown
 from memeval.redaction import redacted
@@ -86,37 +85,12 @@ def run(arguments: Sequence[str]) -> int:
     return 1 if any(not cell.valid for cell in read_summaries()) else 0
 
 
-def hydra_application(arguments: list[str]) -> Callable[[], Any]:
+def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
     """Hydra's application for these words, which composes their cells and runs them."""
-    import hydra
+    from memeval.cli.application import application_of
 
-    from memeval.cli import launcher
-    from memeval.config.checks import check_overrides
-    from memeval.config.integers import as_hydra_words, register
-
-    check_overrides(arguments)
-    # Without it Hydra prints errors in its own words, and ends the process itself.
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    os.environ["MEMEVAL_OUTPUTS"] = str(session_folder())
-    name_sweep([word for word in arguments if is_repeated(word)])
-    register()
-    launcher.register()
-    # Hydra's application takes its words from nowhere else.
-    sys.argv = ["memeval", *as_hydra_words(arguments), *_stated_mode(arguments)]
-    main: Callable[[], Any] = hydra.main(
-        config_path=str(conf_dir()), config_name="config", version_base="1.3"
-    )(run_job)
-
-    return main
-
-
-def _stated_mode(arguments: Sequence[str]) -> list[str]:
-    """`--run` where no word could ask for several runs.
-
-    Without it Hydra composes everything once more, only to see which mode the configs ask for.
-    """
-    is_plain = all(re.match(r"(?!hydra)[a-z]", word) for word in arguments)
-    return ["--run"] if is_plain else []
+    named = [word for word in arguments if is_repeated(word)]
+    return application_of(arguments, named, run_job)
 
 
 def hint_after(error: WorldError) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from memeval.cli.live import LiveFigures
+from memeval.cli.live import LiveFigures, duration
 from memeval.cli.terminal import drawn
 from memeval.llm.endpoint import Endpoint
 from memeval.pipeline.connections import Connections
@@ -331,14 +331,3 @@ def compact(count: int) -> str:
             return f"{count / size:.1f}{unit}"
 
     return str(count)
-
-
-def duration(seconds: float) -> str:
-    """`45 s`, `3 min 20 s` or `2 h 5 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

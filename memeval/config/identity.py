@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from memeval.config.leaves import flatten
@@ -32,6 +33,9 @@ from memeval.config.settings import TIMEOUT
 
 Digests = Mapping[str, Mapping[str, str]]
 """What a part contributes to the keys: by stage, then by name."""
+
+Settings = Mapping[str, dict[str, Any]]
+"""The leaves of a config, by stage and then by dotted path."""
 
 _SHARED_STAGES = {
     "dataset": {},
@@ -110,9 +114,14 @@ def settings_stages(group: str, settings_type: type[Any]) -> dict[str, str]:
     return {path: stage or PREPARE for path, stage in declared.items()} | shared
 
 
-def by_stage(config: RunConfig, inputs: IdentityInputs) -> dict[str, dict[str, Any]]:
+@cache
+def _run_metadata() -> Mapping[str, Mapping[str, Any]]:
+    return field_metadata(RunConfig)
+
+
+def by_stage(config: RunConfig, inputs: IdentityInputs) -> Settings:
     """The config's leaves, sorted into the stages in whose keys they count."""
-    fields = field_metadata(RunConfig)
+    fields = _run_metadata()
     # Naming the answers' model in another role changes nothing: keys hold a role's final settings.
     leaves = flatten(dataclasses.replace(config, llm=with_roles_filled(config.llm)))
     counted: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
@@ -153,7 +162,11 @@ def _metadata_of(
 
 def keys(config: RunConfig, inputs: IdentityInputs, seed: int) -> Keys:
     """The keys of the repeat that runs under `seed`."""
-    settings = by_stage(config, inputs)
+    return keys_of_seed(by_stage(config, inputs), inputs, seed)
+
+
+def keys_of_seed(settings: Settings, inputs: IdentityInputs, seed: int) -> Keys:
+    """The keys of the repeat that runs under `seed`, from the settings by stage."""
 
     def key(stage: str, **more: Any) -> str:
         return digest({"settings": settings[stage], "digests": inputs.digests[stage], **more})
@@ -167,8 +180,10 @@ def keys(config: RunConfig, inputs: IdentityInputs, seed: int) -> Keys:
 
 def run_key(config: RunConfig, inputs: IdentityInputs) -> str:
     """The identity of a cell: its repeats' keys and which questions it asks."""
-    judges = [keys(config, inputs, config.seed + repeat).judge for repeat in range(config.num_runs)]
-    return digest({"repeats": judges, "settings": by_stage(config, inputs)[RUN]})
+    settings = by_stage(config, inputs)
+    seeds = range(config.seed, config.seed + config.num_runs)
+    judges = [keys_of_seed(settings, inputs, seed).judge for seed in seeds]
+    return digest({"repeats": judges, "settings": settings[RUN]})
 
 
 def digest(content: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 from memeval.config.integers import INTEGER_GROUPS
@@ -13,8 +14,12 @@ from memeval.errors import UserError
 HELP = "python -m memeval --help lists groups, options and fields"
 
 
+@cache
 def known_names() -> Mapping[str, list[str]]:
-    """Every group and field, with the options (`llm=openai`) of whose files a field is one."""
+    """Every group and field, with the options (`llm=openai`) of whose files a field is one.
+
+    Read once: a mistake may be in each cell of a sweep.
+    """
     from omegaconf import OmegaConf
 
     names: dict[str, list[str]] = {path.name: [] for path in conf_dir().iterdir() if path.is_dir()}

@@ -53,6 +53,11 @@ def available(group: str) -> list[str]:
     return sorted({*options(group), *added})
 
 
+def is_available(group: str, name: str) -> bool:
+    """Whether an option of that name ships or, which takes longer to see, a package adds it."""
+    return name in options(group) or name in available(group)
+
+
 def entry_point_group(group: str) -> str:
     """The entry points by which a package adds options of its own; a name that ships wins."""
     return f"memeval.{group}s"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, field, fields, make_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, OmegaConfBaseException
@@ -27,6 +29,10 @@ from memeval.shown import one_line
 T = TypeVar("T")
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 
+_HINTS = get_type_hints(RunConfig)
+_typed_fields: dict[tuple[str, str], Any] = {}
+"""Fields of configs as they were typed, by name and value."""
+
 _SPOKEN = {
     "integer": "a whole number",
     "int": "a whole number",
@@ -40,17 +46,14 @@ _NOT_OF_TYPE = re.compile(
 )
 
 
-def resolve(composed: DictConfig, *, warn: bool = True) -> RunConfig:
+def resolve(composed: DictConfig | dict[str, Any], *, warn: bool = True) -> RunConfig:
     """The typed config. `warn` says old names of settings on stderr.
+
+    A plain dictionary holds no interpolations; it is changed.
 
     Raises `UserError` that names the field, what it holds and what it takes.
     """
-    try:
-        container = OmegaConf.to_container(composed, resolve=True)
-    except InterpolationResolutionError as error:
-        raise UserError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
-
-    assert isinstance(container, dict)
+    container = composed if isinstance(composed, dict) else _as_plain(composed)
     # Before the schema, which knows only the new names.
     rename_settings(container, warn=warn)
     for group in ("judge", "embedder", "reranker"):
@@ -61,7 +64,7 @@ def resolve(composed: DictConfig, *, warn: bool = True) -> RunConfig:
     dataset, system = (
         _check_name(group, container.pop(group, None)) for group in ("dataset", "system")
     )
-    config = _build_typed(RunConfig, {str(key): value for key, value in container.items()})
+    config = _build_typed({str(key): value for key, value in container.items()})
     config.dataset, config.system = dataset, system
     check(config)
     if config.plots is None:
@@ -79,6 +82,17 @@ def resolve(composed: DictConfig, *, warn: bool = True) -> RunConfig:
     share_limits(config)
 
     return config
+
+
+def _as_plain(composed: DictConfig) -> dict[Any, Any]:
+    """A composition as Python's own dictionaries, with what its interpolations come to."""
+    try:
+        container = OmegaConf.to_container(composed, resolve=True)
+    except InterpolationResolutionError as error:
+        raise UserError(f"{error.full_key}: {str(error).splitlines()[0]}") from error
+
+    assert isinstance(container, dict)
+    return container
 
 
 def _check_name(group: str, values: Any) -> dict[str, Any]:
@@ -150,17 +164,57 @@ def _plots_of_environment() -> bool | None:
     return value == "true"
 
 
-def _build_typed(schema: type[T], values: Mapping[str, Any]) -> T:
+def _build_typed(values: Mapping[str, Any]) -> RunConfig:
+    """The config that the values make.
+
+    Each field, which may be a group, is typed alone, and each value of it once: the cells of a
+    sweep share most of them.
+    """
     try:
-        hashable: Any = schema
-        merged = OmegaConf.merge(_structured(hashable), OmegaConf.create(dict(values)))
-        typed = OmegaConf.to_object(merged)
+        typed = {name: _typed_field(name, value) for name, value in values.items()}
+    except (OmegaConfBaseException, KeyError):
+        return _build_whole(values)
+
+    return RunConfig(**typed)
+
+
+def _build_whole(values: Mapping[str, Any]) -> RunConfig:
+    """The same in one piece: it says what is wrong, and where."""
+    try:
+        return _typed(RunConfig, values)
     except ConfigKeyError as error:
         raise unknown_name(error.full_key or str(error)) from error
     except OmegaConfBaseException as error:
         raise _explain_type_error(error) from error
 
+
+def _typed_field(name: str, value: Any) -> Any:
+    """A field of the config. Raises what OmegaConf raises, and `KeyError` for an unknown name."""
+    key = (name, repr(value))
+    if key not in _typed_fields:
+        _typed_fields[key] = getattr(_typed(_schema_of_field(name), {name: value}), name)
+
+    # What a config holds may be changed.
+    return copy.deepcopy(_typed_fields[key])
+
+
+@cache
+def _schema_of_field(name: str) -> type[Any]:
+    """A schema that has one field of the config alone."""
+    own = {entry.name: entry for entry in fields(RunConfig)}[name]
+    alone = field(default_factory=own.default_factory)
+    if own.default is not MISSING:
+        alone = field(default=own.default)
+
+    return make_dataclass("FieldAlone", [(name, _HINTS[name], alone)])
+
+
+def _typed(schema: type[T], values: Mapping[str, Any]) -> T:
+    hashable: Any = schema
+    merged = OmegaConf.merge(_structured(hashable), OmegaConf.create(dict(values)))
+    typed = OmegaConf.to_object(merged)
     assert isinstance(typed, schema)
+
     return typed
 
 

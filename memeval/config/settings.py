@@ -7,6 +7,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -85,7 +86,7 @@ def _values(settings_type: type[Any], given: Mapping[str, Any], prefix: str) -> 
 
     A group of settings is read over the field's own default.
     """
-    types = get_type_hints(settings_type)
+    types = _hints(settings_type)
     known = {entry.name: entry for entry in fields(settings_type)}
     values = {}
 
@@ -104,6 +105,11 @@ def _values(settings_type: type[Any], given: Mapping[str, Any], prefix: str) -> 
             values[key] = _convert(f"{prefix}{key}", value, types[key])
 
     return values
+
+
+@cache
+def _hints(settings_type: type[Any]) -> dict[str, Any]:
+    return get_type_hints(settings_type)
 
 
 def _group(entry: Field[Any], given: Any, key: str) -> Any:

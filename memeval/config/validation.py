@@ -9,7 +9,7 @@ from typing import Any
 from memeval.config.checks import check_address, check_headers, check_secrets, check_store
 from memeval.config.filing import check_filing
 from memeval.config.leaves import flatten
-from memeval.config.options import available
+from memeval.config.options import available, is_available
 from memeval.config.roles import LIMIT_PARAMETERS, OF_BODY, ROLES
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, LlmConfig, RunConfig
 from memeval.config.settings import TIMEOUT
@@ -100,10 +100,9 @@ def check(config: RunConfig) -> None:
         if leaves[path] not in allowed:
             raise unknown(path, str(leaves[path]), allowed)
 
-    if config.embedder.class_ is None:
-        embedders = available("embedder")
-        if config.embedder.name not in embedders:
-            raise unknown("embedder.name", config.embedder.name, embedders)
+    embedder = config.embedder
+    if embedder.class_ is None and not is_available("embedder", embedder.name):
+        raise unknown("embedder.name", embedder.name, available("embedder"))
 
     if config.judge.repeats % 2 == 0:
         raise UserError(

@@ -11,7 +11,6 @@ from typing import ClassVar
 
 from memeval.judges.contract import Judge, JudgeContext, JudgeSettings, Metrics
 from memeval.judges.fence import fence_for
-from memeval.judges.reading import read_label, read_reason
 from memeval.llm.contract import Completion, JudgePrompt, LanguageModel
 from memeval.llm.metering import current_ledger
 from memeval.prompts import PromptTemplate, from_file, load_builtin
@@ -74,6 +73,9 @@ class ModelJudge(Judge):
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
+        # Its patterns take longer to compile than all else that a finished run loads of judges.
+        from memeval.judges.reading import read_label, read_reason
+
         prompt = self._prompt(question, answer, self._template)
 
         def read(reply: Completion) -> Verdict | None:

@@ -21,12 +21,13 @@ class Transport:
         self, *, api_key: str, headers: Mapping[str, str], connections: int, timeout_s: float
     ) -> None:
         from httpx2 import Limits
-        from openai import DefaultAioHttpClient
+
+        from memeval.llm.aiohttp_client import client_class
 
         authorization = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         # One client for all requests, with its connections kept alive: the client is most of what
         # a request costs. A legacy `httpx.AsyncClient` in its place is four times slower.
-        self._client = DefaultAioHttpClient(
+        self._client = client_class()(
             headers={
                 **authorization,
                 "Content-Type": "application/json",

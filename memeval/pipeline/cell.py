@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from memeval.config.identity import (
@@ -119,8 +119,7 @@ class Cell:
         system = self.source.system_class
         path = f"{system.__module__}:{system.__qualname__}"
         # The shortest is the name without a variant: `cogcanvas`, not `cogcanvas_cot`.
-        variants = [option for option, own in built_in_classes("system").items() if own == path]
-        return min(variants, key=len, default=name)
+        return min(_options_of(path), key=len, default=name)
 
     @property
     def style(self) -> str:
@@ -146,3 +145,9 @@ class Cell:
         return " ".join(
             [*parts, config.judge.name, config.prompt.name, config.llm.model or config.llm.name]
         )
+
+
+@cache
+def _options_of(system: str) -> tuple[str, ...]:
+    """The options that name a system's class."""
+    return tuple(name for name, own in built_in_classes("system").items() if own == system)

@@ -240,9 +240,12 @@ def _judging(records: Sequence[Record]) -> Metrics:
 
 def _refusals(records: Sequence[Record]) -> float | None:
     """Share of refusals among the answers in words; what was chosen among answers is not one."""
+    answers = [record for record in records if record.is_whole and not record.choices]
+    if not answers:
+        return None
+
     from memeval.metrics.refusal import is_refusal
 
-    answers = [record for record in records if record.is_whole and not record.choices]
     return _mean_of(answers, lambda record: float(is_refusal(record.hypothesis or "")))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
+from functools import cache
 
 from memeval.datasets.contract import Dataset
 from memeval.errors import unknown
@@ -51,7 +52,8 @@ def names_of_measures(dataset: Dataset) -> Collection[str] | None:
     return dataset.measure_names if "measure_names" in vars(owner) else None
 
 
-def _plain_names() -> Iterable[str]:
+@cache
+def _plain_names() -> frozenset[str]:
     # Measuring nothing gives every name with the value None: no list to keep in step.
     repeat = measure_repeat([], [])
-    return {*measure_cell([repeat], []), "duration_s", *repeat}
+    return frozenset({*measure_cell([repeat], []), "duration_s", *repeat})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from memeval.config.classes import class_at
-from memeval.config.options import available, path_of
+from memeval.config.options import available, is_available, path_of
 from memeval.config.schema import RerankerConfig
 from memeval.errors import UserError, unknown
 
@@ -69,8 +69,8 @@ def named(name: str) -> RerankerConfig:
 
 def check_name(option: str, name: str) -> None:
     """Raises `UserError` where no reranker has the name; `option` is the setting that holds it."""
-    names = set(available(OPTIONS)) - {DEFAULT}
-    if name not in names:
+    if name == DEFAULT or not is_available(OPTIONS, name):
+        names = set(available(OPTIONS)) - {DEFAULT}
         raise unknown(f"value of {option}" if "." in option else option, name, names)
 
 

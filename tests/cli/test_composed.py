@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hydra import initialize_config_dir
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import ConfigCompositionException, OverrideParseException
 from hydra.types import RunMode
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from memeval.cli import launcher
 from memeval.cli.composed import SweepComposer, remember_files
@@ -22,24 +29,133 @@ JOBS = (
     ["system=bm25", "top_k='9'", "compression_turn='8'"],
     ["+tags.paper=x", "system=bm25", "top_k='9'"],
     ["seed=5"],
+    # Values of each type, and those that take more than an assignment.
+    ["system=bm25", "note='a, b'", "plots=true", "fresh=null", "min_coverage=1e-3"],
+    ["system=bm25", "note=${seed}", "seed=7"],
+    ["system=bm25", "note=${hydra:job.num}", "seed=8"],
+    ["system=bm25", "note=???"],
+    ["llm=openai", "llm.headers={x-key: KEY}", "llm.temperature=0"],
+    ["llm=openai", "budget={usd: 3}", "llm.judge.model=other"],
+    ["system=bm25", "budget=null"],
+    ["system=bm25", "dataset.categories=[[1],[2]]", "dataset.question_ids=[a,'b c',null,1.5]"],
+    ["system=bm25", "dataset.categories=[]", "dataset.limit_questions=0"],
+    ["++system.timeout_s=3", "hydra.job.name=own"],
+    ["~objective", "system=bm25"],
+    ["system=bm25", "seed=1", "seed=2", "note=int(3)"],
+)
+WRONG = (
+    ["system=bm25", "llm.sed=1"],
+    ["system=bm25", "sed.x=1"],
+    ["system=bm25", "seed.x=1"],
+    ["system=bm52"],
+    ["system=bm25", "seed=[1"],
 )
 
 
-@pytest.mark.parametrize("order", [1, -1])
-def test_each_cell_is_as_it_is_composed_alone(order: int) -> None:
+@pytest.fixture
+def loader() -> Iterator[ConfigLoader]:
     register()
     launcher.register()
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
-        loader = hydra.config_loader
-        master = loader.load_configuration("config", ["num_runs=2"], RunMode.RUN)
-        remember_files(loader)
-        composer = SweepComposer(loader, master)
-        for words in JOBS[::order]:
-            own, alone = composer.compose(words), loader.load_sweep_config(master, words)
-            for config in (own, alone):
-                # Only the names of folders are made of it.
-                config.hydra.job.override_dirname = ""
+        yield hydra.config_loader
 
-            assert OmegaConf.to_container(own) == OmegaConf.to_container(alone), words
+    HydraConfig.instance().cfg = None
+
+
+@pytest.fixture
+def master(loader: ConfigLoader) -> DictConfig:
+    return loader.load_configuration("config", ["num_runs=2"], RunMode.RUN)
+
+
+def composed_alone(
+    loader: ConfigLoader, master: DictConfig, words: Sequence[str], number: int
+) -> tuple[Any, Any]:
+    """The fields of a job, and what Hydra says of it."""
+    config = loader.load_sweep_config(master, list(words))
+    with open_dict(config):
+        config.hydra.job.id, config.hydra.job.num = str(number), number
+
+    HydraConfig.instance().set_config(config)
+    with open_dict(config):
+        del config["hydra"]
+
+    return OmegaConf.to_container(config, resolve=True), hydra_itself()
+
+
+def hydra_itself() -> Any:
+    hydra: Any = OmegaConf.to_container(HydraConfig.get())
+    # Only the names of folders are made of it.
+    del hydra["job"]["override_dirname"]
+    return hydra
+
+
+def plain(fields: Any) -> Any:
+    return OmegaConf.to_container(fields, resolve=True) if OmegaConf.is_config(fields) else fields
+
+
+def test_each_cell_is_as_it_is_composed_alone(loader: ConfigLoader, master: DictConfig) -> None:
+    remember_files(loader)
+    jobs = list(enumerate(JOBS))
+    alone = [composed_alone(loader, master, words, number) for number, words in jobs]
+
+    for ordered in (jobs, jobs[::-1]):
+        composer = SweepComposer(loader, master)
+        for number, words in ordered:
+            fields, task = composer.compose(words, number)
+            fields_alone, hydra_alone = alone[number]
+
+            assert hydra_itself() == hydra_alone, words
+            assert task == hydra_alone["overrides"]["task"]
+            # 1, 1.0 and true are equal, and not the same.
+            assert repr(plain(fields)) == repr(fields_alone), words
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_a_mistake_is_told_as_hydra_tells_it(
+    loader: ConfigLoader, master: DictConfig, words: list[str]
+) -> None:
+    errors = (ConfigCompositionException, OverrideParseException)
+    composer = SweepComposer(loader, master)
+    with pytest.raises(errors) as own:
+        composer.compose(words, 0)
+    with pytest.raises(errors) as alone:
+        loader.load_sweep_config(master, list(words))
+
+    assert (type(own.value), str(own.value)) == (type(alone.value), str(alone.value))
+
+
+def test_fields_that_refer_to_others_follow_what_a_cell_sets(
+    loader: ConfigLoader, tmp_path: Path
+) -> None:
+    (tmp_path / "system").mkdir()
+    text = "defaults: [bm25, _self_]\nname: own\nk1: ${retain_recent}\n"
+    (tmp_path / "system" / "own.yaml").write_text(text)
+    path = [f"hydra.searchpath=[file://{tmp_path}]"]
+    master = loader.load_configuration("config", path, RunMode.RUN)
+    composer = SweepComposer(loader, master)
+
+    for recent in (2, 3):
+        fields, _ = composer.compose(["system=own", f"retain_recent={recent}"], 0)
+        assert plain(fields)["system"]["k1"] == recent
+
+
+def test_cells_that_differ_in_values_alone_are_composed_once(
+    loader: ConfigLoader, master: DictConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    composed: list[Sequence[str]] = []
+    compose = loader.load_sweep_config
+
+    def count(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
+        composed.append(sweep_overrides)
+        return compose(master_config, sweep_overrides)
+
+    monkeypatch.setattr(loader, "load_sweep_config", count)
+    composer = SweepComposer(loader, master)
+    for number in range(20):
+        words = ["system=bm25", f"top_k='{number + 1}'", f"seed={number}"]
+        fields, _ = composer.compose(words, number)
+        assert (fields["top_k"], fields["seed"]) == (number + 1, number)
+
+    assert len(composed) == 1

@@ -10,7 +10,7 @@ import pytest
 from memeval.datasets.locomo.metrics import locomo_metrics
 from memeval.errors import UserError
 from memeval.judges.contract import refusal_verdict
-from memeval.judges.model import read_label
+from memeval.judges.reading import read_label
 from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict

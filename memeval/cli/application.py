@@ -1,0 +1,88 @@
+"""Hydra's application for the words of the command line, which composes their cells and runs them.
+
+`hydra.main` composes everything once more, only to see which mode the configs ask for. Where the
+words say it themselves, Hydra is asked for that mode at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import hydra
+from hydra import version
+from hydra._internal.hydra import Hydra
+from hydra._internal.utils import create_automatic_config_search_path
+from hydra.core.global_hydra import GlobalHydra
+from hydra.types import RunMode, TaskFunction
+
+from memeval.cli import launcher
+from memeval.cli.session import name_sweep, session_folder
+from memeval.config.checks import check_overrides
+from memeval.config.integers import as_hydra_words, register
+from memeval.config.paths import conf_dir
+
+VERSION_BASE = "1.3"
+MULTIRUN = ("-m", "--multirun")
+_PLAIN = re.compile(r"(?!hydra)[a-z]")
+
+
+def application_of(
+    arguments: Sequence[str], named: Sequence[str], run_job: TaskFunction
+) -> Callable[[], Any]:
+    """The application for these words; `named` are those that give a sweep its name.
+
+    `run_job` runs one job.
+    """
+    check_overrides(list(arguments))
+    # Without it Hydra prints errors in its own words, and ends the process itself.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    os.environ["MEMEVAL_OUTPUTS"] = str(session_folder())
+    name_sweep(named)
+    register()
+    launcher.register()
+    words = as_hydra_words(arguments)
+    # `hydra.main` takes its words from nowhere else.
+    sys.argv = ["memeval", *words]
+
+    mode = _stated_mode(arguments)
+    if mode is not None:
+        overrides = [word for word in words if word not in MULTIRUN]
+        return partial(_run_in_mode, mode, overrides, run_job)
+
+    folder = str(conf_dir())
+    main: Callable[[], Any] = hydra.main(folder, "config", VERSION_BASE)(run_job)
+    return main
+
+
+def _stated_mode(arguments: Sequence[str]) -> RunMode | None:
+    """The mode that the words ask for; None where a config file, or Hydra's own, may decide."""
+    own = [word for word in arguments if word not in MULTIRUN]
+    if not all(map(_PLAIN.match, own)):
+        return None
+
+    return RunMode.RUN if len(own) == len(arguments) else RunMode.MULTIRUN
+
+
+def _run_in_mode(mode: RunMode, overrides: Sequence[str], run_job: TaskFunction) -> None:
+    """What `hydra.main` does once it knows the mode."""
+    from memeval.cli.composed import remember_files
+
+    version.setbase(VERSION_BASE)
+    module = run_job.__module__
+    path = create_automatic_config_search_path(None, module, str(conf_dir()))
+    application = Hydra.create_main_hydra2(module.rpartition(".")[2], path)
+    words = [*overrides, f"hydra.mode={mode.name}"]
+
+    try:
+        if mode is RunMode.RUN:
+            application.run("config", run_job, words)
+        else:
+            remember_files(application.config_loader)
+            application.multirun("config", run_job, words)
+    finally:
+        GlobalHydra.instance().clear()

@@ -1,0 +1,70 @@
+"""Hydra composes a run once, and what its words ask for is run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.hydra_config import HydraConfig
+
+from memeval.cli.application import application_of
+from memeval.cli.launcher import planning
+
+
+@pytest.fixture
+def composed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[Any]]:
+    """The overrides of each composition."""
+    for name in ("MEMEVAL_OUTPUTS", "MEMEVAL_SESSION", "MEMEVAL_SWEEP", "HYDRA_FULL_ERROR"):
+        monkeypatch.setenv(name, str(tmp_path / "session"))
+
+    monkeypatch.setattr(sys, "argv", ["memeval"])
+    overrides: list[Any] = []
+    load = ConfigLoaderImpl.load_configuration
+
+    def count(self: ConfigLoaderImpl, *given: Any, **named: Any) -> Any:
+        overrides.append(named.get("overrides"))
+        return load(self, *given, **named)
+
+    monkeypatch.setattr(ConfigLoaderImpl, "load_configuration", count)
+    yield overrides
+    HydraConfig.instance().cfg = None
+
+
+def jobs_of(*words: str) -> list[tuple[str, int]]:
+    """System and seed of each job that runs."""
+    jobs: list[tuple[str, int]] = []
+
+    def job(config: Any) -> None:
+        jobs.append((config.system.name, config.seed))
+
+    application_of(words, words, job)()
+    return jobs
+
+
+def test_a_run_composes_once(composed: list[Any]) -> None:
+    assert jobs_of("system=rag", "seed=3") == [("rag", 3)]
+    assert len(composed) == 1
+
+
+@pytest.mark.parametrize("flag", ["-m", "--multirun"])
+def test_a_sweep_composes_once_besides_its_jobs(composed: list[Any], flag: str) -> None:
+    words = ("system=rag,bm25", "seed=3", flag)
+    with planning(lambda plan: None):
+        assert jobs_of(*words) == []
+
+    # Once for the sweep, and once for each system.
+    assert len(composed) == 3
+
+
+def test_jobs_run_in_the_order_of_the_words(composed: list[Any]) -> None:
+    words = ("hydra/launcher=basic", "system=rag,bm25", "seed=3", "-m")
+    assert jobs_of(*words) == [("rag", 3), ("bm25", 3)]
+
+
+def test_a_file_may_ask_for_several_runs(composed: list[Any]) -> None:
+    words = ("+sweep=baselines", "hydra/launcher=basic", "hydra.sweeper.params=null")
+    assert len(jobs_of(*words, "seed=1,2")) == 2
