@@ -86,9 +86,10 @@ class _Base:
             del config["hydra"]
 
         self.fields = config
-        values = OmegaConf.to_container(config)
-        assert isinstance(values, dict)
-        self._values = None if any(map(_is_reference, _leaves(values))) else values
+        values: Any = OmegaConf.to_container(config)
+        self._values: dict[str, Any] | None = (
+            None if any(map(_is_reference, _leaves(values))) else values
+        )
         """The same as Python's own dictionaries; None where fields refer to others."""
 
     def give(self, words: Sequence[_Word]) -> Fields:

@@ -86,7 +86,8 @@ def _values(settings_type: type[Any], given: Mapping[str, Any], prefix: str) -> 
 
     A group of settings is read over the field's own default.
     """
-    types = _hints(settings_type)
+    hashable: Any = settings_type
+    types = _hints(hashable)
     known = {entry.name: entry for entry in fields(settings_type)}
     values = {}
 
