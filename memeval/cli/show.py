@@ -190,6 +190,7 @@ def evidence_turns(run: FinishedRun, record: Record) -> dict[str, str]:
     try:
         settings = dataset_settings(run)
         dataset = build(settings.pop("name"), data_dir(), **settings)
+        # Another file may have other words under the same ids.
         if dataset.open().sha256 != run.summary.tags.get("data_sha256"):
             return {}
 
@@ -287,7 +288,7 @@ def text_of(texts: Texts | None, reference: str | None) -> str:
 
 def wrap(name: str, text: str) -> Iterator[str]:
     """A named text of any length, its own lines kept."""
-    first, *others = printable(redacted(text)).split("\n") or [""]
+    first, *others = printable(redacted(text)).split("\n")
     lines = textwrap.wrap(f"{name}: {first}", WIDTH - 2, subsequent_indent="  ")
     yield from (f"  {line}" for line in lines)
     yield from indent("\n".join(others)) if others else ()
@@ -296,4 +297,5 @@ def wrap(name: str, text: str) -> Iterator[str]:
 def indent(text: str) -> Iterator[str]:
     """The lines of a text, folded, four columns to the right."""
     for line in printable(text).split("\n"):
+        # textwrap makes nothing of an empty line.
         yield from (f"    {part}" for part in textwrap.wrap(line, WIDTH - 4) or [""])

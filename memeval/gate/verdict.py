@@ -159,6 +159,7 @@ def _mean_of(
     if not questions:
         return None
 
+    # Both means by today's weights: their difference is then that of the verdict.
     weights = [scores.questions[name].weight for name in questions]
     return weighted_mean([values[name] for name in questions], weights)
 
