@@ -1,4 +1,4 @@
-"""Probe items: answers of which it is known whether they are right, and how they are wrong."""
+"""Probe items: answers that are known to be right, or to be wrong in a known way."""
 
 from __future__ import annotations
 

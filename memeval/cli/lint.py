@@ -137,7 +137,7 @@ def prompts_of(summary: RunSummary, records: Sequence[Record]) -> dict[tuple[str
 
 
 def cases_of(run: FinishedRun, wanted: set[str]) -> dict[str, EvalCase] | None:
-    """The run's cases from the data file; None where it is not here, or another file by now."""
+    """The run's cases from the data file; None where it is not here, or has changed."""
     from memeval.datasets.locate import build
 
     try:

@@ -41,7 +41,7 @@ BY_TRACKING = "for a password:  export MLFLOW_TRACKING_URI=...  and leave tracki
 
 
 def check_address(option: str, address: str, *hints: str) -> None:
-    """Raises `UserError` unless this is an http(s) address of a host, and nothing besides: no user,
+    """Raises `UserError` unless this is an http(s) address of a host, and nothing else: no user,
     password, query or fragment.
     """
     check_plain(option, address, *(hints or (BY_HEADER,)))

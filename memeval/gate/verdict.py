@@ -178,7 +178,7 @@ def _by_category(
 
 def _outcome(change: Change, rules: Rules, passes: Sequence[MustPass]) -> Outcome:
     mean = change.result.mean
-    # The order matters: a loss is reported as one, also where a named question fails besides.
+    # The order matters: a loss is reported as one, also where a named question fails as well.
     if change.high < 0 and mean <= -rules.margin + _ROUNDING:
         return Outcome.WORSE
     if not all(question.passes for question in passes):
