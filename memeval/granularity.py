@@ -89,9 +89,7 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
     """CogCanvas' merged turns (arXiv 2601.00821), over the concatenated sessions.
 
     The first speaker's turn opens a round or joins the open one. The other speaker's turn closes
-    it, or is a round of its own where none is open. A round that crosses the border of sessions
-    gets the later session's id and date: its opening is a goodbye without a reply, and 102 of the
-    106 evidence turns in LoCoMo's 137 such rounds are in the later session.
+    it, or is a round of its own where none is open.
     """
     opener = next(iter(case.speakers), None) or next(
         (turn.speaker for session in case.sessions for turn in session.turns), None
@@ -106,6 +104,9 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
             last = session
             if turn.speaker != opener:
                 count += 1
+                # A round that crosses the border of sessions gets the later one's id and date: its
+                # opening is a goodbye without a reply, and 102 of the 106 evidence turns in
+                # LoCoMo's 137 such rounds are in the later session.
                 yield _whole(
                     chunk_id=f"x{count}", session=session, turns=turns, granularity=granularity
                 )
@@ -164,6 +165,7 @@ def _chunk(chunk_id: str, session: Session, turns: Sequence[Turn], content: str)
 
     Its time is that of the first of its turns in that session, else the session's start.
     """
+    # A round may begin in the session before, at another time.
     own = {turn.turn_id for turn in session.turns}
     time = next((turn.time for turn in turns if turn.turn_id in own), None)
     return MemoryChunk(

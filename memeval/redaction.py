@@ -121,7 +121,7 @@ def redacted_in(value: Any) -> Any:
 
 
 def looks_secret(text: str) -> bool:
-    """Whether a text holds a known secret, or something that looks like one."""
+    """Whether a string holds a known secret, or something that looks like one."""
     return redacted(text) != text
 
 

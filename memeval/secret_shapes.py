@@ -35,7 +35,7 @@ def without_shapes(text: str) -> str:
         text = _ADDRESS.sub(_without_user, text)
 
     text = _cut(text, _KEY.finditer(text))
-    # Lowered again for each: the positions must be those of the text as it is by now.
+    # Lowered again for each: the first pattern may have changed the positions.
     for pattern in (_TOKEN, _VALUE):
         text = _cut(text, pattern.finditer(_lower(text)))
 

@@ -93,5 +93,6 @@ def _open(words: Sequence[str]) -> Cell:
 
     set_environment()
     command = shlex.join(["python", "-m", "memeval", *map(current_override, words)])
+    # Only the composition: runs that are under way do not wait for each other.
     with _COMPOSING:
         return open_cell(compose_config(words), command)

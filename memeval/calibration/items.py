@@ -1,4 +1,4 @@
-"""Probe items: answers of which it is known whether they are right, and how they are wrong."""
+"""Probe items: answers that are known to be right, or to be wrong in a known way."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ def read_items(path: Path, kind: str | None = None) -> list[ProbeItem]:
 
 def _item(where: str, line: bytes, kind: str | None) -> ProbeItem:
     try:
+        # Some editors begin a file with a byte order mark.
         row: Any = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not JSON ({one_line(error)})", FORM) from error

@@ -1,4 +1,4 @@
-"""Asks a judge about answers of which it is known whether they are right."""
+"""Asks a judge about answers that are known to be right or wrong."""
 
 from __future__ import annotations
 

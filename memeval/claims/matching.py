@@ -247,7 +247,8 @@ def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
 
 
 def _same_model(name: str, verb: str, own: str, claimed: str) -> Aspect:
-    # Providers put their name before the model's, and a dated version is the model's own.
+    # Providers put their name before the model's. A dated version is another name, and so another
+    # model.
     if own.rpartition("/")[2] == claimed:
         return Aspect(name, Sameness.SAME, f"{verb} by {claimed}")
 

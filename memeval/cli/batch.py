@@ -190,7 +190,7 @@ def start_workers(plan: Plan, processes: int | None = None) -> Workers | None:
 
 
 def may_fork() -> bool:
-    """Whether this process may be forked: only where no thread could hold a lock meanwhile.
+    """Whether this process may be forked: only where no other thread could hold a lock.
 
     A program that calls this one, such as a test runner, may have threads of its own. Then this
     process computes all cells itself.

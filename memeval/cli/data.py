@@ -76,6 +76,7 @@ def data(arguments: Sequence[str]) -> int:
             f"use:  python -m memeval data fetch {info.name}",
         )
 
+    # In lower case, as hashlib writes it: the two are compared as strings.
     limits = FetchLimits(chosen.max_bytes, chosen.sha256 and chosen.sha256.lower())
     return _fetch(info, limits, _files(info, chosen.settings))
 
@@ -89,6 +90,7 @@ def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None
         return None
 
     dataset = chosen_dataset(info.name, words) if has_adapter(info.name) else None
+    # Without a `files_read` of its own a data set is one whole.
     if dataset is None or type(dataset).files_read is Dataset.files_read:
         raise UserError(
             f"data set '{info.name}' has no parts: {' '.join(words)} chooses nothing",

@@ -1,4 +1,4 @@
-"""`python -m memeval data check FILE`: names every mistake of a file of one's own."""
+"""`python -m memeval data check FILE`: names every mistake of a file of your own."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def system_of_file(
 
 
 def repeated_command(arguments: Sequence[str], file: str) -> str:
-    """The command that makes the same run, without options that change none."""
+    """The command that makes the same run, without options that do not change it."""
     words = [
         current_override(word)
         for word in arguments

@@ -33,7 +33,7 @@ def label(arguments: Sequence[str]) -> int:
     run = select_runs([options.run]).chosen[0]
     check_records(run)
     path = Path(options.out) if options.out else default_file(run)
-    suffix_of(path)
+    suffix_of(path)  # refuses another kind of file before anything is drawn
     answers = scored_answers(run)
     sheet = open_sheet(
         path,

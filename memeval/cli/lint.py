@@ -137,7 +137,7 @@ def prompts_of(summary: RunSummary, records: Sequence[Record]) -> dict[tuple[str
 
 
 def cases_of(run: FinishedRun, wanted: set[str]) -> dict[str, EvalCase] | None:
-    """The run's cases from the data file; None where it is not here, or another file by now."""
+    """The run's cases from the data file; None where it is not here, or has changed."""
     from memeval.datasets.locate import build
 
     try:
@@ -156,6 +156,7 @@ def memories_of(summary: RunSummary, case_ids: set[str]) -> dict[str, list[str]]
     """What the memories of the cases extracted or wrote, where it is here."""
     memories: dict[str, list[str]] = {}
     for keys in summary.identity.get("keys", ()):
+        # The first, as a run takes it: a memory of the same key holds the same.
         for folder in memory_folders(prepared_dir(), str(keys.get("prepare")))[:1]:
             for case_id in case_ids:
                 memories.setdefault(case_id, []).extend(_read_dump(folder / digest_name(case_id)))

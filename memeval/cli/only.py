@@ -30,7 +30,7 @@ def name_questions(config: RunConfig) -> RunConfig:
 
     run = named_run(word.removeprefix(WRONG), finished_runs(outputs_dir() / "runs"))
     name = one_line(run.name)
-    # A file of one's own is filed under its own name.
+    # A file of your own is filed under its own name.
     named = run.summary.params.get("dataset", run.summary.dataset)
     if named != config.dataset["name"]:
         raise UserError(

@@ -94,6 +94,7 @@ class Lines:
 
     def _left(self, now: float) -> float | None:
         """Seconds that the rest may take, by what was done so far; None where nothing was."""
+        # What is reused takes no time: only what was made gives the rate.
         made = sum(count.done - count.reused for count in self.counts.values())
         rest = sum(count.total - count.done for count in self.counts.values())
         return rest * (now - self._began) / made if made else None
@@ -165,6 +166,7 @@ class Bars:
         task = self._bars.tasks[self._tasks[stage]]
         self._reused[stage] = self._reused.get(stage, 0) + reused
         reused_text = f"{self._reused[stage]} reused" if self._reused[stage] else ""
+        # These figures are of the whole run: they are shown once, beside the last bar.
         if stage == list(self._tasks)[-1]:
             reused_text = ", ".join(filter(None, [reused_text, self.live.text]))
 
@@ -183,4 +185,5 @@ class Bars:
 
     def say(self, message: str) -> None:
         assert self._bars is not None
+        # Without markup: rich would read brackets in a message as a style.
         self._bars.console.print(printable(redacted(message)), highlight=False, markup=False)

@@ -105,6 +105,7 @@ def _check_address(address: str | None) -> None:
         )
 
     try:
+        # Addresses of IPv6 are in brackets, which a socket does not take.
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
     except OSError as error:
         raise UserError(

@@ -180,8 +180,8 @@ def texts_of(summary: RunSummary, seed: int) -> Texts | None:
 
 
 def evidence_turns(run: FinishedRun, record: Record) -> dict[str, str]:
-    """What was said in the evidence's turns, from the data file; empty where it is not here, or is
-    another file by now.
+    """What was said in the evidence's turns, from the data file; empty where it is not here, or has
+    changed.
     """
     from memeval.config.paths import data_dir
     from memeval.datasets.locate import build
@@ -190,6 +190,7 @@ def evidence_turns(run: FinishedRun, record: Record) -> dict[str, str]:
     try:
         settings = dataset_settings(run)
         dataset = build(settings.pop("name"), data_dir(), **settings)
+        # Another file may have other words under the same ids.
         if dataset.open().sha256 != run.summary.tags.get("data_sha256"):
             return {}
 
@@ -245,7 +246,7 @@ def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> It
 
 
 def retrieved_lines(record: Record, texts: Texts | None) -> Iterator[str]:
-    """What was put before the reader, best first; a star marks evidence."""
+    """What the reader was shown, best first; a star marks evidence."""
     evidence = set(record.evidence)
     for rank, chunk in enumerate(record.retrieved or (), start=1):
         mark = "*" if not evidence.isdisjoint(chunk.turn_ids) else " "
@@ -286,14 +287,15 @@ def text_of(texts: Texts | None, reference: str | None) -> str:
 
 
 def wrap(name: str, text: str) -> Iterator[str]:
-    """A named text of any length, its own lines kept."""
-    first, *others = printable(redacted(text)).split("\n") or [""]
+    """A named string of any length, its own lines kept."""
+    first, *others = printable(redacted(text)).split("\n")
     lines = textwrap.wrap(f"{name}: {first}", WIDTH - 2, subsequent_indent="  ")
     yield from (f"  {line}" for line in lines)
     yield from indent("\n".join(others)) if others else ()
 
 
 def indent(text: str) -> Iterator[str]:
-    """The lines of a text, folded, four columns to the right."""
+    """The lines of a string, folded, four columns to the right."""
     for line in printable(text).split("\n"):
+        # textwrap makes nothing of an empty line.
         yield from (f"    {part}" for part in textwrap.wrap(line, WIDTH - 4) or [""])

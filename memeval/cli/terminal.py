@@ -21,6 +21,7 @@ class Guarded:
 
     def write(self, text: str) -> int:
         self.unguarded.write(printable(redacted(text)))
+        # Of what was given: a caller that compares would write the rest again.
         return len(text)
 
     def writelines(self, lines: Any) -> None:

@@ -75,6 +75,7 @@ def comparison_markdown(comparison: Comparison) -> str:
     if comparison.differences:
         first, *others = headline(comparison)
         lines = [f"## {inline(first)}", ""]
+        # Two blanks at its end keep a line of Markdown a line.
         lines += [inline(line) + "  " for line in others]
         lines += [
             "",
@@ -183,6 +184,7 @@ _TEX_MARKS = re.compile("|".join(map(re.escape, _TEX)))
 
 def tex(text: str) -> str:
     """Text that LaTeX prints as it is."""
+    # All at once: one mark after the other would escape what an earlier one put there.
     return _TEX_MARKS.sub(lambda match: _TEX[match[0]], " ".join(printable(text).split()))
 
 

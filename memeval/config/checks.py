@@ -41,7 +41,7 @@ BY_TRACKING = "for a password:  export MLFLOW_TRACKING_URI=...  and leave tracki
 
 
 def check_address(option: str, address: str, *hints: str) -> None:
-    """Raises `UserError` unless this is an http(s) address of a host, and nothing besides: no user,
+    """Raises `UserError` unless this is an http(s) address of a host, and nothing else: no user,
     password, query or fragment.
     """
     check_plain(option, address, *(hints or (BY_HEADER,)))
@@ -55,6 +55,7 @@ def check_address(option: str, address: str, *hints: str) -> None:
     except ValueError:
         raise UserError(f"{option} is not an address: host or port can't be read", way) from None
 
+    # An address of IPv6 has no labels, and a name may end in the dot of the root.
     labels = ["host"] if ":" in host else host.removesuffix(".").split(".")
     sound = (
         not any(character.isspace() or not character.isprintable() for character in address)
@@ -82,6 +83,7 @@ def check_plain(option: str, address: str, *hints: str) -> None:
         None,
     )
     if what:
+        # From here on it is taken out of all that is printed.
         keep_address(address)
         raise UserError(
             f"{option} contains {what}, and settings are published with the run", *hints
@@ -227,8 +229,7 @@ def check_overrides(words: list[str]) -> None:
     """Raises `UserError` for a word of the command line that brings a secret, before Hydra writes
     it into any file.
 
-    A word may hold several values (a sweep) or a mapping: each is looked at. Interpolations are
-    looked at once they are resolved.
+    A word may hold several values (a sweep) or a mapping: each is looked at.
     """
     for word in words:
         override = _OVERRIDE.fullmatch(word)
@@ -244,6 +245,7 @@ def check_overrides(words: list[str]) -> None:
 
         key, value = override["key"].partition("@")[0], override["value"]
         for path, text in _assignments(key, value):
+            # What an interpolation comes to is checked once it is resolved.
             if "${" not in text:
                 check_secrets({path: text})
             elif looks_secret(text):

@@ -107,4 +107,5 @@ def _config(overrides: Sequence[str]) -> DictConfig:
                 force_add=True,
             )
 
+    # `_self_` comes last: a cell's fields beat those of its options.
     return OmegaConf.merge(OmegaConf.create({"defaults": [*options, "_self_"]}), fields)  # type: ignore[return-value]

@@ -91,6 +91,7 @@ def check_roles(llm: LlmConfig) -> None:
         own = _own_settings(llm, role)
         address = own.get("base_url", llm.base_url)
         has_key = "api_key_env" in own or "headers" in own
+        # A server on this machine rarely asks for a key.
         if address != llm.base_url and not has_key and not _is_local(address):
             raise UserError(
                 f"{role}.base_url is not the address of the answers' model, whose key is not sent "
@@ -125,6 +126,7 @@ def share_limits(config: RunConfig) -> None:
             continue
 
         shared = [caller.limit for caller in callers if caller.reach == _reach(settings)]
+        # Its own limit is among them: it is one of the callers.
         settings.max_concurrency = next(filter(None, shared), default)
 
 

@@ -58,11 +58,11 @@ class JudgeConfig:
     named after the judge that was chosen.
     """
     class_: str | None = at(JUDGE)
-    """`judge.class`: `package.module:Class` of a judge of one's own."""
+    """`judge.class`: `package.module:Class` of a judge of your own."""
     threshold: float | None = at(JUDGE)
     """Least F1 that counts as right, for `token_f1`."""
     prompt_file: str | None = at(RUNTIME)
-    """A template of one's own, for the judges that are models; its text enters the judge key."""
+    """A template of your own, for the judges that are models; its text enters the judge key."""
     repeats: int = at(JUDGE, 1)
     """Judgings of each answer by a model, an odd number; the majority is the verdict."""
     reading: str = at(JUDGE, "first_word")
@@ -75,7 +75,7 @@ class JudgeConfig:
     """
     fence: bool | None = at(JUDGE)
     """Whether the answer is sent between marks of its own; None fences it under our templates, and
-    leaves those of one's own as they are.
+    leaves those of your own as they are.
     """
 
 
@@ -88,7 +88,7 @@ class PromptConfig:
     template: there it is `short`, and the run is named so.
     """
     file: str | None = at(RUNTIME)
-    """A template of one's own; its text enters the answer key."""
+    """A template of your own; its text enters the answer key."""
     choose_tokens: int = at(ANSWER, 16)
     """Tokens that a reply may have where the task is to choose: an index, or letters."""
 
@@ -174,7 +174,7 @@ class EmbedderConfig:
 
     name: str = at(PREPARE, "tfidf")
     class_: str | None = at(PREPARE)
-    """`embedder.class`: `package.module:Class` of an embedder of one's own."""
+    """`embedder.class`: `package.module:Class` of an embedder of your own."""
     model: str | None = at(PREPARE)
     width: int | None = at(PREPARE)
     """Numbers per vector; None takes the model's own."""
@@ -196,7 +196,7 @@ class RerankerConfig:
     name: str = at(ANSWER, "default")
     """`default` is the system's own; a run is named after the reranker that was chosen."""
     class_: str | None = at(ANSWER)
-    """`reranker.class`: `package.module:Class` of a reranker of one's own."""
+    """`reranker.class`: `package.module:Class` of a reranker of your own."""
     model: str | None = at(ANSWER)
     """The cross-encoder at the endpoint."""
     base_url: str | None = at(ANSWER)
@@ -257,7 +257,7 @@ class RunConfig:
     dataset: dict[str, Any] = field(default_factory=lambda: {"name": "demo"})
     """`name` and the data set's own settings, whose stages its adapter's settings type declares."""
     system: dict[str, Any] = field(default_factory=lambda: {"name": "bm25"})
-    """`name`, for a system of one's own `class`, and its settings, whose stages the system's own
+    """`name`, for a system of your own `class`, and its settings, whose stages the system's own
     settings type declares.
     """
     granularity: GranularityConfig = field(default_factory=GranularityConfig)
@@ -286,7 +286,7 @@ class RunConfig:
     min_coverage: float = at(RUN, 0.99)
     """Share of questions that must be scored for the cell to be valid."""
     stop_after_failures: int | None = at(RUNTIME, 20)
-    """Calls in a row that fail for good at an address before the run stops; None goes on."""
+    """Calls in a row that fail for good at an address before the run stops; None never stops it."""
     max_ingest_loss: float = at(PREPARE, 0.01)
     """Share of a case's chunks that its ingest may lose; a case that loses more is `ingest_failed`,
     and its memory is not kept.
@@ -297,7 +297,7 @@ class RunConfig:
     plots: bool | None = at(RUNTIME)
     """Whether plots are drawn; None takes MEMEVAL_PLOTS, else true."""
     prices: str | None = at(RUNTIME)
-    """File with prices of one's own models; None takes MEMEVAL_PRICES, else prices.yaml of the
+    """File with prices of your own models; None takes MEMEVAL_PRICES, else prices.yaml of the
     home where it is there.
     """
     objective: str = at(RUNTIME, "accuracy")

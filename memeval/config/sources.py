@@ -93,6 +93,7 @@ def _imports(module: str) -> frozenset[str]:
         package = match["package"] or match["module"]
         imported.add(package)
         names = match["listed"] or match["named"] or ""
+        # A name may be a module itself; those that are not have no file, and are left out below.
         imported |= {f"{package}.{name}" for name in _NAME.findall(names)}
 
     return frozenset(name for name in imported if _file(name) is not None)

@@ -140,6 +140,8 @@ def _check_parameters(llm: LlmConfig) -> None:
 
 def _check_numbers(leaves: Mapping[str, Any]) -> None:
     for path, value in leaves.items():
+        # YAML reads `.nan`, and every comparison with it is false: the bounds below would let it
+        # pass.
         if isinstance(value, float) and not math.isfinite(value):
             raise UserError(f"{path} must be a finite number, not {value}")
 
@@ -154,6 +156,7 @@ def _check_numbers(leaves: Mapping[str, Any]) -> None:
             raise UserError(f"{path} must be at most {most:g}, not {value:g}")
 
     limit = leaves.get(f"system.{TIMEOUT}")
+    # `true` is an integer in Python: it would be a limit of one second.
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)):
         raise UserError(
             f"system.{TIMEOUT} must be a number of seconds, or null, not '{one_line(limit)}'"

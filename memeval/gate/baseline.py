@@ -118,6 +118,7 @@ def baseline_of(
         run_key=run.key,
         name=redacted(summary.name),
         dataset=summary.dataset,
+        # Redacted: the file is committed.
         protocol=redacted(summary.tags.get("protocol", "")),
         data_sha256=summary.tags.get("data_sha256", ""),
         labels=str(summary.params.get(LABELS, "")),
@@ -157,6 +158,7 @@ def write_baseline(baseline: Baseline, path: Path) -> None:
             "category": question.category,
             "value": question.value,
         }
+        # Only questions of a sample have other weights.
         if question.weight != 1.0:
             row["weight"] = question.weight
 

@@ -159,6 +159,7 @@ def _mean_of(
     if not questions:
         return None
 
+    # Both means by today's weights: their difference is then that of the verdict.
     weights = [scores.questions[name].weight for name in questions]
     return weighted_mean([values[name] for name in questions], weights)
 
@@ -177,7 +178,7 @@ def _by_category(
 
 def _outcome(change: Change, rules: Rules, passes: Sequence[MustPass]) -> Outcome:
     mean = change.result.mean
-    # The order matters: a loss is reported as one, also where a named question fails besides.
+    # The order matters: a loss is reported as one, also where a named question fails as well.
     if change.high < 0 and mean <= -rules.margin + _ROUNDING:
         return Outcome.WORSE
     if not all(question.passes for question in passes):

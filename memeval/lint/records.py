@@ -41,7 +41,7 @@ class Material:
     prompts: Mapping[tuple[str, int], SentPrompt] = field(default_factory=dict)
     """By question and repeat."""
     cases: Mapping[str, EvalCase] | None = None
-    """The data, by case; None where it is not on this machine or is another file by now."""
+    """The data, by case; None where it is not on this machine, or has changed."""
     memories: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Texts that the memory of a case extracted or wrote."""
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -57,7 +57,7 @@ def write_page(
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keeps the collector of cycles from running meanwhile.
+    """Keeps the collector of cycles from running inside the block.
 
     A page makes millions of objects, none of them in a cycle. At the end of a sweep the process
     holds many more, and the collector would go through all of them again and again: it took more

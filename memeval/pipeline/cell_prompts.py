@@ -66,6 +66,7 @@ def answer_template(
     """The words of the answers: the cell's, unless the system answers in a style of its own."""
     if own_style is not None:
         return load_builtin(f"answer_{own_style}")
+    # A file with a place for choices is for questions with choices: the others get our words.
     if config.prompt.file and not (chooses and _lists_choices(config.prompt.file)):
         return from_file(config.prompt.file, ("question", "context"))
 
@@ -87,6 +88,7 @@ def _form_templates(
 
 def resolve_prompt(config: RunConfig) -> PromptConfig:
     """The prompt's config, with `auto` decided where no template is read."""
+    # Where nothing reads a template, `auto` and `short` are one run, and have one key.
     is_read = has_language_model(config) and config.system["name"] != IMPORTED
     if config.prompt.name != AUTO or is_read:
         return config.prompt

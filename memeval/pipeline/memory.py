@@ -188,7 +188,7 @@ async def save_memory(
             "notes": dict(memory.notes),
             "files": await asyncio.to_thread(_digests, beside),
         }
-        # The last file, with the digests of all others: a folder without it is no memory.
+        # The last file, with the digests of all others: a folder without it is not one.
         write_atomically(beside / MANIFEST, json.dumps(sealed(manifest)))
         # A folder that is not empty can't be renamed over. A crash right here loses the old memory,
         # which was to be replaced, and is repaired by building it again.

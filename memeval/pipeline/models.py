@@ -51,7 +51,7 @@ class Models:
         say: Callable[[str], None] | None = None,
         connections: Connections | None = None,
     ) -> None:
-        """`say` gets what a user should know meanwhile: which endpoint is waited for, damage
+        """`say` gets what a user should know during the run: which endpoint is waited for, damage
         of the caches and what was kept.
 
         `connections` are shared with other cells, and stay open.

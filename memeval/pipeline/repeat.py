@@ -97,7 +97,7 @@ def take_ids(case: EvalCase, taken: set[str]) -> None:
 
     Raises `UserError` for one that can't be stored, or that is taken.
     """
-    # One namespace: the row of a case's ingest lies in the same file as the answers.
+    # One namespace: the row of a case's ingest is in the same file as the answers.
     for row_id in (ingest_id(case.case_id), *(question.question_id for question in case.questions)):
         if any("\ud800" <= character <= "\udfff" for character in row_id):
             raise UserError(

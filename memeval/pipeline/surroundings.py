@@ -1,4 +1,4 @@
-"""What a run stood on besides its config: the code's commit, the packages' versions."""
+"""What a run rested on besides its config: the code's commit, the packages' versions."""
 
 from __future__ import annotations
 

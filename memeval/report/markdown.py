@@ -86,6 +86,7 @@ def banner(summary: RunSummary) -> list[str]:
     if summary.valid:
         return []
     if summary.is_stopped:
+        # The first note says what stopped it, see `pipeline.run_notes`.
         return [f"> **STOPPED.** {inline(summary.notes[0])} The same command continues it."]
 
     minimums = [value for key, value in summary.params.items() if key.endswith("min_coverage")]

@@ -187,6 +187,7 @@ def depth_curves(cells: Sequence[RunSummary], path: Path) -> Path:
     for axes, tokens in zip(panels, sizes, strict=True):
         clear_frame(axes)
         for number, (name, line) in enumerate(lines.items()):
+            # Beside each other, so that no interval covers another.
             aside = 0.3 * (number / len(lines) - 0.5)
             for cell in line:
                 if size(cell) == tokens:

@@ -1,1 +1,1 @@
-"""What is stored: what lies in a home by kind, size and age, and what may be removed."""
+"""What is stored: what a home holds by kind, size and age, and what may be removed."""

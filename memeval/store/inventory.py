@@ -1,4 +1,4 @@
-"""Lists what lies in a home: rows, texts, run folders, memories, caches and leftovers."""
+"""Lists what a home holds: rows, texts, run folders, memories, caches and leftovers."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class SharedMemories:
                 make_folder((beside / name).parent)
                 self._files.get_file(f"{address}/{name}", str(beside / name))
 
-            # The manifest that named the files: the one there may belong to newer ones by now.
+            # The manifest that named the files: the current one may belong to newer ones.
             (beside / manifest).write_bytes(content)
             beside.replace(folder)
         except FileNotFoundError:

@@ -180,7 +180,7 @@ class Estimator:
             seed=seed,
             answers=self._answers[answers_path],
             verdicts=self._verdicts[verdicts_path],
-            texts=SentTexts(lambda _: None),
+            texts=SentTexts(lambda _: None),  # made-up texts are not stored
             judge=work.judge(seed),
         )
 

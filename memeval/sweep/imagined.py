@@ -73,7 +73,7 @@ class Tally:
     _ledgers: dict[int, Ledger] = field(default_factory=dict)
 
     def note_made_up(self) -> None:
-        """The work in hand goes on with a reply that was made up."""
+        """The work at hand continues with a reply that was made up."""
         ledger = current_ledger()
         self._ledgers[id(ledger)] = ledger
         self.made_up += 1

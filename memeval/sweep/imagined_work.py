@@ -27,7 +27,7 @@ class ImaginedRows(RowStore[R]):
 
 
 class ImaginedWork(CaseWork):
-    """Work that goes on whatever its made-up replies are like."""
+    """Work that continues whatever its made-up replies are like."""
 
     # A run stops after many verdicts that can't be read. Here a reply may be made up badly.
     def watch(self, row: VerdictRow) -> None: ...

@@ -153,7 +153,7 @@ async def unicode_survives(of: SystemUnderTest) -> None:
 
 
 def _is_verbatim(text: str, content: str) -> bool:
-    """Whether a text is that of a turn, damaged or not."""
+    """Whether a string is the text of a turn, damaged or not."""
     # Its words in ASCII are there: they survive whatever is done to the other characters.
     words = re.findall(r"[A-Za-z]{3,}", content)
     return bool(words) and all(word in text for word in words)

@@ -57,6 +57,7 @@ async def dump_is_plain(of: SystemUnderTest) -> None:
 
     turns = {turn for chunk in sample_chunks() for turn in chunk.turn_ids}
     for item in dumped:
+        # A tuple or a number as a key would come back as something else.
         expect(json.loads(json.dumps(item)) == item, "an item that is not plain JSON", "plain JSON")
         for name in ("kind", "text"):
             value = item.get(name)

@@ -156,6 +156,7 @@ class DatasetContract(DamagedFiles):
             like_evidence |= {shape(turn_id) for turn_id in turns if turn_id in cited}
             like_others |= {shape(turn_id) for turn_id in turns if turn_id not in cited}
 
+        # Where every turn is evidence, ids can't tell evidence from the rest.
         assert not like_others or like_evidence <= like_others, (
             f"its ids reveal the evidence: {like_evidence - like_others}"
         )

@@ -93,6 +93,7 @@ class ScriptedEndpoint(LoopbackServer):
         self.requests.append((path, body))
 
         vectors = path.endswith("/embeddings")
+        # By the body: a request gets the same faults in whatever order requests arrive.
         fault = self.faults.draw(raw, self._attempts[raw], len(self.requests) - 1, vectors=vectors)
         self._attempts[raw] += 1
         if self.latency_s:
@@ -144,6 +145,7 @@ class ScriptedEndpoint(LoopbackServer):
 
         sound = json.dumps(self._completion(body, self.reply(body))).encode()
         if fault == "truncate":
+            # The head promises the whole: the client has to notice that half is missing.
             writer.write(reply_head(200, len(sound), {}) + sound[: len(sound) // 2])
             await writer.drain()
             return False
@@ -153,6 +155,7 @@ class ScriptedEndpoint(LoopbackServer):
     async def _drip(self, writer: asyncio.StreamWriter) -> bool:
         """A reply that comes byte by byte, and never ends within `hang_s`."""
         writer.write(reply_head(200, 2**30, {}))
+        # Each byte is in time: only a limit on the whole call ends it.
         for _ in range(int(self.faults.hang_s / DRIP_S) + 1):
             writer.write(b" ")
             await writer.drain()
@@ -227,7 +230,7 @@ def _spoil(payload: dict[str, Any], fault: str) -> dict[str, Any]:
     elif fault == "nan":
         last["embedding"][0] = float("nan")
     elif fault == "huge":
-        last["embedding"][0] = 1e300
+        last["embedding"][0] = 1e300  # finite, but its square is not
     elif fault == "other_width":
         for row in rows:
             row["embedding"] = row["embedding"] + [0.5]
@@ -236,6 +239,7 @@ def _spoil(payload: dict[str, Any], fault: str) -> dict[str, Any]:
     elif fault == "one_short":
         rows.pop()
     elif fault == "same_index":
+        # Of a single row 0 is the right index.
         last["index"] = 0 if len(rows) > 1 else 7
     else:
         last["embedding"] = ["1"] * width
@@ -250,6 +254,7 @@ def scripted_vector(text: str, width: int) -> list[float]:
         digest = hashlib.sha256(word.encode()).digest()
         vector[int.from_bytes(digest[:4], "big") % width] += 1.0
 
+    # A vector of zeros is one of the faults.
     return vector if any(vector) else [1.0, *vector[1:]]
 
 
@@ -267,6 +272,7 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="-- and what is run against it")
     arguments = parser.parse_args()
+    # argparse hands on the `--` with the rest.
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
 
     with ScriptedEndpoint(latency_s=arguments.latency, port=arguments.port) as endpoint:

@@ -53,6 +53,7 @@ class LoopbackServer(ABC):
         """Those under way, with what they write to."""
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
+        # Daemon: a test that never leaves its `with` must not keep the process.
         self._thread = threading.Thread(target=self._serve, name=type(self).__name__, daemon=True)
 
     @abstractmethod
@@ -93,6 +94,7 @@ class LoopbackServer(ABC):
         try:
             while await self.respond(await _read(reader), writer):
                 pass
+        # The client hung up, or the server ends: neither is a fault of what is tested.
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
@@ -155,6 +157,7 @@ class ServiceDouble(LoopbackServer):
         for failure in self.failures:
             method, part, status = failure
             if method == request.method and part in request.path:
+                # The list is changed while it is iterated, and left at once.
                 self.failures.remove(failure)
                 return await send_json(
                     writer, status, {"detail": f"scripted {status}"}, {"Retry-After": "0"}
@@ -178,6 +181,7 @@ class Events(list[dict[str, Any]]):
 
 
 async def _read(reader: asyncio.StreamReader) -> Request:
+    # latin-1 decodes any byte: a head that is not ASCII is for `respond` to judge.
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     length = re.search(r"(?i)^content-length:\s*(\d+)", head, re.MULTILINE)
     raw = await reader.readexactly(int(length[1])) if length else b""

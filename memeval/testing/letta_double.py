@@ -136,6 +136,7 @@ class LettaDouble(ServiceDouble):
         return 200, rows
 
     def _start_conversation(self, request: Request) -> tuple[int, Any]:
+        # Messages name only the conversation: the agent is found by its name.
         name = self._name("conv") + "@" + request.query["agent_id"]
         self.conversations[name] = []
         return 200, {"id": name, "agent_id": request.query["agent_id"]}

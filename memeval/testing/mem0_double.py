@@ -98,6 +98,7 @@ class Mem0Double(ServiceDouble):
             return 404, {"detail": "Not found."}
 
         left, body = self._events[name]
+        # Below 0 its memories are stored: asked again, it must not store them twice.
         if left < 0:
             return 200, {"id": name, "event_type": "ADD", "status": "SUCCEEDED", "results": []}
 

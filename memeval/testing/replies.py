@@ -34,6 +34,7 @@ def scripted_reply(body: Mapping[str, Any]) -> str:
     """
     contents = [str(message.get("content", "")) for message in body.get("messages", ())]
     text = "\n".join(contents)
+    # Not by `hash`, which differs from process to process.
     draw = random.Random(hashlib.sha256(text.encode()).digest())
 
     for form in FORMS:

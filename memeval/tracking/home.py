@@ -66,7 +66,7 @@ def read_home_id(file: Path) -> str | None:
     try:
         with file.open(encoding="utf-8") as opened:
             content = json.load(opened)
-            # Of the open file: its name may belong to another file by now.
+            # Of the open file: its name may belong to another file since.
             inode = os.fstat(opened.fileno()).st_ino
     except (OSError, ValueError, RecursionError):
         return None

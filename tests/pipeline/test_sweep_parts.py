@@ -173,7 +173,7 @@ def test_the_live_display_is_legible(width: int, monkeypatch: pytest.MonkeyPatch
     display.spent([paid])
     console = Console(width=width, force_terminal=False)
     with console.capture() as capture:
-        console.print(display._drawn())
+        console.print(display._draw())
 
     lines = capture.get().splitlines()
     assert max(map(len, lines)) <= width

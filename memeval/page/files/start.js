@@ -23,7 +23,7 @@ function remember(address) {
   }
 }
 
-/** Shows a question; without a number the list alone. */
+/** Shows a question; without a number only the list. */
 function go(number) {
   current = number;
   document.querySelector(".browser").classList.toggle("one", number !== null);
