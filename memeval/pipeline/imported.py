@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from memeval.errors import UserError
+from memeval.errors import MemevalError, UserError
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.question import failed_answer
 from memeval.pipeline.source import AnswerSource, CaseAnswers
@@ -193,7 +193,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
 
         listed = question_id in self._given
         what = "its row holds no answer" if listed else "the file has no row for it"
-        return failed_answer(question_id, Status.ANSWER_FAILED, ValueError(what))
+        return failed_answer(question_id, Status.ANSWER_FAILED, MemevalError(what))
 
     def notes(self) -> tuple[str, ...]:
         given, asked = self._given, dict.fromkeys(self._asked)
