@@ -59,6 +59,8 @@ class Judge(ABC):
     """True for judges that are models themselves."""
     judges_refusals: ClassVar[bool] = False
     """True for judges that also judge questions without an answer. For the others a rule does."""
+    judges_blanks: ClassVar[bool] = False
+    """True for judges whose verdict on an answer of no words counts. For the others it is wrong."""
     template_sha256: str | None = None
     """Of a model judge's prompt; None for the others."""
 

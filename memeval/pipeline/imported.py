@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.errors import MemevalError, UserError
+from memeval.judges.recorded import RECORDED
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.question import failed_answer
 from memeval.pipeline.source import AnswerSource, CaseAnswers
@@ -165,6 +166,8 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         `only_listed` asks only the questions that the file has a row for.
         """
         self._dataset, self._given = cell.dataset, hypotheses.answers
+        recorded = cell.config.judge.name == RECORDED
+        self._of_blanks = "whose recorded verdicts count" if recorded else "which is wrong"
         self._repeated, self._known, self._only_listed = hypotheses.repeated, known, only_listed
         self._asked: list[str] = []
         self._left_out = 0
@@ -219,7 +222,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
             "empty: rows without an answer, counted as failed": [
                 question_id for question_id, text in answers.items() if text is None
             ],
-            "blank: rows with an answer of no words, which is wrong": blank,
+            f"blank: rows with an answer of no words, {self._of_blanks}": blank,
         }
         notes = [_count_ids(what, ids) for what, ids in findings.items() if ids]
         if self._only_listed:
