@@ -26,6 +26,8 @@ class Metric:
     """Whether it is the judge's: another judge then makes another metric."""
     of_record: Callable[[Record], float | None] | None = None
     """Reads it from a whole record; None for accuracy and for the record's own metrics."""
+    of_calls: bool = False
+    """Whether it counts what was spent on calls, which of imported answers is not known."""
 
     @property
     def scale(self) -> float:
@@ -49,6 +51,7 @@ def unknown_metric(name: str, recorded: Iterable[str]) -> UserError:
         return UserError(
             f"no question of these runs has a value of {name}",
             "after stages=retrieve:  --metric recall@10",
+            "of imported answers neither retrieval nor cost is known",
         )
 
     known = sorted({*BUILT_IN, *(one_line(other) for other in recorded)})
@@ -101,8 +104,8 @@ def _score(record: Record) -> float | None:
 _METRICS = (
     Metric("accuracy", judged=True),
     Metric("score", judged=True, of_record=_score),
-    Metric("cost_usd", unit="$", of_record=_cost),
-    Metric("tokens", unit="tokens", of_record=_tokens),
+    Metric("cost_usd", unit="$", of_record=_cost, of_calls=True),
+    Metric("tokens", unit="tokens", of_record=_tokens, of_calls=True),
     Metric("context_tokens", unit="tokens", of_record=_context),
     Metric("latency_ms", unit="ms", of_record=_latency),
     *(Metric(name, of_record=_of_ranking(name)) for name in retrieval_metrics((), ())),

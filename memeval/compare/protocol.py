@@ -140,7 +140,8 @@ def _reasons(
     judges = [judge_identity(run) for run in (summary, other)]
     if metric.judged and judges[0] != judges[1]:
         yield Reason(
-            "judge", f"other judge: {', '.join(one_line(judge.shown) for judge in judges)}"
+            "judge",
+            f"other judge: {', '.join(one_line(judge.shown) or 'none' for judge in judges)}",
         )
 
     for run in (summary, other):

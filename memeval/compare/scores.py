@@ -85,6 +85,7 @@ class ScoreReader:
         """
         path = run.folder / RECORDS_FILE
         headline = {row.category for row in run.summary.categories if row.headline}
+        unknown = self.metric.of_calls and run.summary.tags.get("imported") == "true"
         questions: dict[str, AskedQuestion] = {}
         columns: dict[str, list[float | None]] = {}
         repeats: dict[int, list[float | None]] = {}
@@ -94,9 +95,11 @@ class ScoreReader:
             if headline and question.category not in headline:
                 continue
 
+            # The records of imported answers hold the judge's calls alone.
+            known = None if unknown else value
             questions.setdefault(question.question_id, question)
-            columns.setdefault(question.question_id, []).append(value)
-            repeats.setdefault(question.repeat, []).append(value)
+            columns.setdefault(question.question_id, []).append(known)
+            repeats.setdefault(question.repeat, []).append(known)
 
         means = {question_id: mean(column) for question_id, column in columns.items()}
         values = {name: value for name, value in means.items() if value is not None}

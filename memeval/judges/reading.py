@@ -28,6 +28,8 @@ _SPOKEN = re.compile(
     r"\b(?:label|verdict|judge?ment|grade)\b[\W_]{0,12}(?:is\b[\W_]{0,12})?(correct|wrong)\b",
     re.IGNORECASE,
 )
+_SHOUTED = re.compile(r"\b(NOT\s{1,4}|IN)?(CORRECT|WRONG)\b")
+"""A label in capitals, as prompts write them. In small letters the words may be about anything."""
 _SPOKEN_SCORE = re.compile(
     r"\bscore\b[\W_]{0,12}(?:(?:is|of)\b[\W_]{0,12})?([0-9]*\.?[0-9]+)", re.IGNORECASE
 )
@@ -237,7 +239,15 @@ def _all_say(label: Label, values: Mapping[str, Any], around: str) -> bool:
         if isinstance(value, str)
     ]
     spoken = [_LABELS[word.casefold()] for word in _SPOKEN.findall(around)]
-    return all(other is label for other in (*named, *spoken))
+    if not all(other is label for other in (*named, *spoken)):
+        return False
+
+    # "CORRECT or WRONG?" names both, and says neither.
+    shouted = {
+        (_LABELS[word.casefold()] is Label.CORRECT) != bool(negation)
+        for negation, word in _SHOUTED.findall(around)
+    }
+    return not shouted or (label is Label.CORRECT) in shouted
 
 
 def _is_quoted(label: Label, reason: str, answer: str) -> bool:

@@ -17,6 +17,7 @@ class RecordedJudge(Judge):
 
     name: ClassVar[str] = RECORDED
     judges_refusals: ClassVar[bool] = True
+    judges_blanks: ClassVar[bool] = True
 
     def __init__(self, judged_by: str, votes: Mapping[str, tuple[Label, ...]]) -> None:
         """`votes` holds what `judged_by` said of each question, once or several times."""

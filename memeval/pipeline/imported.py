@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from memeval.errors import UserError
+from memeval.errors import MemevalError, UserError
+from memeval.judges.recorded import RECORDED
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.question import failed_answer
 from memeval.pipeline.source import AnswerSource, CaseAnswers
@@ -168,6 +169,8 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         `only_listed` asks only the questions that the file has a row for.
         """
         self._dataset, self._given = cell.dataset, hypotheses.answers
+        recorded = cell.config.judge.name == RECORDED
+        self._of_blanks = "whose recorded verdicts count" if recorded else "which is wrong"
         self._repeated, self._known, self._only_listed = hypotheses.repeated, known, only_listed
         self._asked: list[str] = []
         self._left_out = 0
@@ -197,7 +200,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
 
         listed = question_id in self._given
         what = "its row holds no answer" if listed else "the file has no row for it"
-        return failed_answer(question_id, Status.ANSWER_FAILED, ValueError(what))
+        return failed_answer(question_id, Status.ANSWER_FAILED, MemevalError(what))
 
     def notes(self) -> tuple[str, ...]:
         given, asked = self._given, dict.fromkeys(self._asked)
@@ -223,7 +226,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
             "empty: rows without an answer, counted as failed": [
                 question_id for question_id, text in answers.items() if text is None
             ],
-            "blank: rows with an answer of no words, which is wrong": blank,
+            f"blank: rows with an answer of no words, {self._of_blanks}": blank,
         }
         notes = [_count_ids(what, ids) for what, ids in findings.items() if ids]
         if self._only_listed:

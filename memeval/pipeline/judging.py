@@ -55,7 +55,8 @@ async def _verdict(
 ) -> Verdict:
     if question.choices:  # whatever judges answers in words
         return await AccuracyJudge().judge(question, answer, metrics)
-    if not answer.strip():  # no model need be asked, and none may guess
+    if not answer.strip() and not judge.judges_blanks:
+        # No model need be asked, and none may guess.
         return Verdict(judge=judge.name, label=Label.WRONG, score=0.0, reason="the answer is blank")
 
     if question.answerable or judge.judges_refusals:

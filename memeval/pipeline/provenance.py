@@ -135,6 +135,8 @@ def tags(cell: Cell) -> dict[str, str]:
         labels["partial"] = "true"
 
     labels |= asked_tags(cell.config.dataset)
+    if cell.dataset.side:
+        labels["split"] = cell.dataset.side
     if retrieves_only(cell.config):
         labels[STAGES] = RETRIEVE
     if cell.config.llm.name == "mock":

@@ -126,6 +126,7 @@ def deviation(summary: RunSummary, value: float | None) -> str:
 def asked_flags(summary: RunSummary) -> list[str]:
     """How the questions were chosen, where not all were asked: `sample 200`, `biased cut: …`."""
     words = {
+        "split": "split {}",
         "sample": "sample {}",
         "biased_cut": "biased cut: {}",
         "only": "no score: only {}",

@@ -256,6 +256,11 @@ def test_votes_and_longmemevals_own_form(home: Path, keys: dict[str, str], tmp_p
     )
     assert "judge: recorded (gpt-4o)" in evaluate(tmp_path, official).out
 
+    # A verdict on an answer of no words is the judge's, not ours.
+    blank = recorded(tmp_path, home, "blank", key, label=True, hypothesis=" ")
+    done = evaluate(tmp_path, blank)
+    assert " 100.0 " in done.out and "whose recorded verdicts count" in done.out
+
 
 def test_recorded_verdicts_belong_to_evaluate(tmp_path: Path) -> None:
     done = memeval(tmp_path, *DEMO, "judge=recorded")

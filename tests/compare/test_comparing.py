@@ -207,6 +207,25 @@ def test_everything_fits_into_80_columns(tmp_path: Path) -> None:
             assert max(map(len, text.split("\n"))) <= WIDTH, text
 
 
+def test_a_run_that_was_not_judged_has_no_judge(tmp_path: Path) -> None:
+    unjudged = made_run(tmp_path, "B", example("B"), params={"judge": ""})
+    (line,) = refusal_lines(compared([unjudged, made_run(tmp_path, "A", example("A"))]))
+    assert "other judge: keyword, none" in line
+
+
+def test_what_another_program_spent_is_not_known(tmp_path: Path) -> None:
+    usage = Usage(Role.JUDGE, "gpt-4o-mini", "openai", 100, 10)
+    tags = {"imported": "true"}
+    scores = strong(10, 2)
+    runs = [
+        made_run(tmp_path, name, scores, tags=tags, of_records={"usage": (usage,)})
+        for name in ("one", "other")
+    ]
+    for word in ("cost", "tokens"):
+        with pytest.raises(UserError, match="no question of these runs has a value of"):
+            compare_runs(runs, metric_named(word))
+
+
 def test_metrics_of_any_kind(tmp_path: Path) -> None:
     usage = Usage(Role.ANSWER, "gpt-4o-mini", "openai", 1000, 100)
     members = {"usage": (usage, usage), "times": StepTimes(answer_ms=250.0)}

@@ -27,6 +27,8 @@ RIGHT, WRONG = (
         f"The answer is correct. {RIGHT}",
         f"{RIGHT}\n{RIGHT}",
         f"Label: CORRECT\n{RIGHT}",
+        f"CORRECT or WRONG? It is the same day. {RIGHT}",
+        f"That is NOT WRONG. {RIGHT}",
         '{"label": "correct", "reasoning": "same"}',
         '{"label":"CORRECT"}',
         '{\n  "reason": "the same\nday",\n  "label" : " Correct "\n}',
@@ -88,6 +90,9 @@ def test_what_real_models_write_is_read(reply: str) -> None:
             f"{RIGHT}\nOn second thoughts, label: WRONG",
             f"Verdict: **wrong**\n{RIGHT}",
             f'"label": "WRONG" {RIGHT}',
+            f"It claims {RIGHT}, but I say it is WRONG",
+            f"{RIGHT}\nFinal: INCORRECT",
+            f"NOT CORRECT. {RIGHT}",
         ),
         *(
             RIGHT[:-1],

@@ -50,7 +50,8 @@ class Mem0Bridge:
 
     async def query_vector(self, text: str) -> Vectors:
         """The vector of a query. Raises `ModelError` for one of another width than the store's."""
-        vector: Vectors = (await self.embedder.embed([text]))[0]
+        vectors = await self.embedder.embed([text])
+        vector: Vectors = vectors[0]
         if self._width and len(vector) != self._width:
             raise other_width("the query's vector", len(vector), self._width)
 
