@@ -127,7 +127,16 @@ class Service:
 
 def serve(make: Callable[[Meter], Memory]) -> None:
     """Serves the memories that `make` makes at the port that the command line names."""
-    service = Service(make)
+    # What is to be cleared at the end is cleared when the server is stopped, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    listen(Service(make).operate)
+
+
+def listen(operate: Callable[[str, dict[str, Any]], dict[str, Any]]) -> None:
+    """Answers each operation with what `operate` makes of its body, as JSON.
+
+    The port is the first word of the command line.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -136,7 +145,7 @@ def serve(make: Callable[[Meter], Memory]) -> None:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             try:
-                status, reply = 200, service.operate(self.path.strip("/"), body)
+                status, reply = 200, operate(self.path.strip("/"), body)
             except KeyError as error:
                 status, reply = 404, {"error": f"unknown: {error}"}
             except Exception as error:  # noqa: BLE001 - the status tells memeval, which notes it
@@ -152,8 +161,6 @@ def serve(make: Callable[[Meter], Memory]) -> None:
         def log_message(self, *arguments: Any) -> None:
             pass
 
-    # What is to be cleared at the end is cleared when the server is stopped, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
     print(f"http://127.0.0.1:{server.server_port}", flush=True)
     server.serve_forever()

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections import defaultdict
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -18,6 +18,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from langgraph.store.memory import InMemoryStore
 from langmem import create_memory_store_manager
+
+sys.path.append(str(Path(__file__).parents[1]))
+from serving import listen
 
 MODEL = os.environ.get("LANGMEM_MODEL", "gpt-4o-mini")
 EMBEDDING = os.environ.get("LANGMEM_EMBEDDING", "text-embedding-3-small")
@@ -123,31 +126,5 @@ def operate(operation: str, body: dict[str, Any]) -> dict[str, Any]:
     return {"results": results, "usage": embeddings()}
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        try:
-            status, reply = 200, operate(self.path.strip("/"), body)
-        except KeyError as error:
-            status, reply = 404, {"error": f"unknown: {error}"}
-        except Exception as error:  # noqa: BLE001 - the status tells memeval, which notes it
-            status, reply = 500, {"error": f"{type(error).__name__}: {error}"[:300]}
-
-        content = json.dumps(reply).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *arguments: Any) -> None:
-        pass
-
-
 if __name__ == "__main__":
-    server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
-    print(f"http://127.0.0.1:{server.server_port}", flush=True)
-    server.serve_forever()
+    listen(operate)
