@@ -20,7 +20,7 @@ from memeval.cli.session import (
     session_folder,
     tracking_publishers,
 )
-from memeval.cli.terminal import drawn
+from memeval.cli.terminal import drawn, folded
 from memeval.config.paths import outputs_dir
 from memeval.errors import StorageError, UserError
 from memeval.names import file_name
@@ -141,7 +141,7 @@ def compare_groups(groups: Groups) -> list[Compared]:
             try:
                 comparison = compare_runs(runs, metric_named(metric_of(group)))
             except UserError as error:  # the cells are finished: what was measured is shown above
-                print(f"not compared: {error.message}")
+                _say(f"not compared: {error.message}")
 
         suffix = f"_{file_name(name)}" if len(groups) > 1 else ""
         compared.append(Compared([run.folder for run in runs], suffix, comparison))
@@ -218,9 +218,9 @@ def print_invalid(summaries: Sequence[RunSummary]) -> None:
     """Names the cells that ended too early, and those whose coverage is too low."""
     for summary in summaries:
         if summary.is_stopped:
-            print(f"STOPPED: {summary.name}: not finished; the same command continues it")
+            _say(f"STOPPED: {summary.name}: not finished; the same command continues it")
         elif not summary.valid:
-            print(f"INVALID: {summary.name}: {_why_invalid(summary)}")
+            _say(f"INVALID: {summary.name}: {_why_invalid(summary)}")
 
 
 def print_unpublished(cells: Sequence[DoneCell]) -> None:
@@ -249,7 +249,11 @@ def print_notes(summaries: Sequence[RunSummary]) -> None:
     """Prints each note once, with the number of runs that have it."""
     for note, count in Counter(note for summary in summaries for note in summary.notes).items():
         of_some = f" ({count} of {len(summaries)} runs)" if count < len(summaries) else ""
-        print(f"note: {note}{of_some}")
+        _say(f"note: {note}{of_some}")
+
+
+def _say(line: str) -> None:
+    print(folded(line, sys.stdout))
 
 
 def metric_of(summaries: Sequence[RunSummary]) -> str:

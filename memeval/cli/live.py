@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from memeval.llm.endpoint import Endpoint
 from memeval.pipeline.connections import Connections
 from memeval.records import Usage
+from memeval.report.figures import dollars
 
 
 @dataclass
@@ -53,8 +54,8 @@ class LiveFigures:
         for usage in paid:
             self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
 
-        cost = total_cost_usd(paid, billed=True)
-        self.cost_usd = None if cost is None or self.cost_usd is None else self.cost_usd + cost
+        more = total_cost_usd(paid, billed=True)
+        self.cost_usd = None if more is None or self.cost_usd is None else self.cost_usd + more
 
     @property
     def text(self) -> str:
@@ -63,10 +64,20 @@ class LiveFigures:
         if self.scored:
             parts.append(f"acc {100 * self.score / self.scored:.1f}")
         if self.calls:
-            parts.append("cost unknown" if self.cost_usd is None else f"${self.cost_usd:.2f}")
+            parts.append(cost(self.cost_usd))
         if self.retries:
-            parts.append(f"{self.retries} retries")
+            parts.append(retries(self.retries))
         if self.failures:
             parts.append(f"{self.failures} failed")
 
         return ", ".join(parts)
+
+
+def cost(usd: float | None) -> str:
+    """What was billed so far, as a line of progress says it."""
+    return "cost unknown" if usd is None else f"${dollars(usd)}"
+
+
+def retries(count: int) -> str:
+    """How many requests were made again, as a line of progress says it."""
+    return "1 retry" if count == 1 else f"{count:,} retries"

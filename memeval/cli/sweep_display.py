@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from memeval.cli.live import LiveFigures
-from memeval.cli.terminal import drawn
+from memeval.cli.live import LiveFigures, cost, retries
+from memeval.cli.terminal import drawn, folded
 from memeval.llm.endpoint import Endpoint
 from memeval.pipeline.connections import Connections
 from memeval.records import Usage
@@ -124,9 +124,9 @@ class Figures:
         second = []
         if self.tokens:
             second.append(f"{compact(self.tokens)} tokens")
-            second.append("cost unknown" if self.cost_usd is None else f"${self.cost_usd:.2f}")
+            second.append(cost(self.cost_usd))
         if self.retries:
-            second.append(f"{self.retries} retries")
+            second.append(retries(self.retries))
         if self.failures:
             second.append(f"{self.failures} failed")
         if self.left_s is not None:
@@ -228,7 +228,7 @@ class SweepDisplay:
         text = printable(redacted(message))
         with self._guard:
             if self._live is None:
-                print(text, file=sys.stderr, flush=True)
+                print(folded(text, sys.stderr), file=sys.stderr, flush=True)
             else:
                 self._live.console.print(text, highlight=False, markup=False)
 
@@ -284,9 +284,7 @@ class SweepDisplay:
         ]
         if self.live.calls or self.live.cached:
             parts.append(f"{self.live.calls:,} calls, {self.live.cached:,} from the cache")
-            parts.append(
-                "cost unknown" if self.live.cost_usd is None else f"${self.live.cost_usd:.2f}"
-            )
+            parts.append(cost(self.live.cost_usd))
 
         return "; ".join(parts)
 
