@@ -246,14 +246,28 @@ def log_comparison(cells: Sequence[DoneCell], folder: Path) -> None:
 
 
 def print_notes(summaries: Sequence[RunSummary]) -> None:
-    """Prints each note once, with the number of runs that have it."""
-    for note, count in Counter(note for summary in summaries for note in summary.notes).items():
+    """Prints each note once, with the number of runs that have it.
+
+    `print_invalid` has said why a run is invalid.
+    """
+    notes = Counter(
+        note
+        for summary in summaries
+        for note in summary.notes
+        if summary.valid or summary.is_stopped or not _is_reason(note)
+    )
+    for note, count in notes.items():
         of_some = f" ({count} of {len(summaries)} runs)" if count < len(summaries) else ""
         _say(f"note: {note}{of_some}")
 
 
 def _say(line: str) -> None:
     print(folded(line, sys.stdout))
+
+
+def _is_reason(note: str) -> bool:
+    """Whether a note says why records have no score."""
+    return " have no score" in note
 
 
 def metric_of(summaries: Sequence[RunSummary]) -> str:
@@ -268,7 +282,7 @@ def _why_invalid(summary: RunSummary) -> str:
     lost = {status: count for status, count in summary.statuses.items() if status not in SCORED}
     scored = whole - sum(lost.values())
     share, least = summary.metrics.get("coverage"), summary.params.get("min_coverage")
-    reasons = [note for note in summary.notes if " have no score" in note]
+    reasons = [note.rstrip(".") for note in summary.notes if _is_reason(note)]
     what = f"{scored} of {whole} records have a score"
     if share is not None:
         what += f" ({100 * share:.1f} %, min_coverage={least})"

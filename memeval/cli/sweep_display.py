@@ -40,6 +40,8 @@ class CellCounts:
     done_items: Counter[str] = field(default_factory=Counter)
     reused: Counter[str] = field(default_factory=Counter)
     live: LiveFigures = field(default_factory=LiveFigures)
+    short_name: str = ""
+    """The words of the name that tell the cell from the others of the sweep."""
 
     def expect(self, stage: str, count: int) -> None:
         self.total[stage] += count
@@ -76,13 +78,15 @@ class CellCounts:
 
     @property
     def line(self) -> str:
-        """A line on a terminal: the stages first, as a name may be long."""
+        """A line on a terminal: the stages first, as a name may be long; of the name, what other
+        cells of the sweep do not share.
+        """
         stages = (
             f"{stage} {self.done_items[stage]}/{total}".ljust(16)
             for stage, total in list(self.total.items())
         )
-        score = f"{self.live.text:<9}" if self.live.scored else ""
-        return f"{' '.join(stages):<50} {score}{self.name}"
+        score = f"{self.live.text:<9} " if self.live.scored else ""
+        return f"{' '.join(stages):<50} {score}{self.short_name or self.name}"
 
     @property
     def share(self) -> float:
@@ -146,6 +150,9 @@ class SweepDisplay:
         self._ended = self._reused = self._failed = self._stopped = 0
         self._began = self._reported = time.monotonic()
         self.live = LiveFigures()
+        names = [set(planned.cell.name.split()) for planned in plan.cells]
+        self._shared = set.intersection(*names) if len(names) > 1 else set()
+        """Words that are in the names of all cells."""
         self._recent = [(self._began, 0)]
         """Times, and calls up to then."""
         self._guard = threading.Lock()
@@ -187,7 +194,9 @@ class SweepDisplay:
 
     def progress(self, planned: PlannedCell) -> CellCounts:
         """The progress of a cell that begins."""
-        counts = CellCounts(planned.cell.name, self)
+        name = planned.cell.name
+        words = [word for word in name.split() if word not in self._shared]
+        counts = CellCounts(name, self, short_name=" ".join(words))
         self._counts[planned.number] = counts
         return counts
 

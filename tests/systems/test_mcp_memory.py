@@ -244,7 +244,7 @@ def test_a_tool_that_fails_is_an_error(serve: Callable[[Search], None]) -> None:
         raise ValueError("index is locked")
 
     serve(fail)
-    with pytest.raises(ModelError, match="the tool 'search_for' of the MCP server 'here' failed"):
+    with pytest.raises(ModelError, match="the tool 'search_for' of the MCP server 'served' failed"):
         asked(here())
 
 
