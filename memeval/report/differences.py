@@ -69,8 +69,8 @@ def labels(summaries: Sequence[RunSummary], limit: int | None = None) -> list[st
     ]
     usual: dict[str, str] = {}
     if len(columns) > MOST_SETTINGS:
-        columns.sort(key=lambda column: not _is_name(column[0]))
-        usual = {key: _usual(summaries, key) for key, _ in columns if not _is_name(key)}
+        columns.sort(key=lambda column: not _names_option(column[0]))
+        usual = {key: _usual(summaries, key) for key, _ in columns if not _names_option(key)}
 
     columns = columns[:limit]
     names = []
@@ -85,9 +85,9 @@ def labels(summaries: Sequence[RunSummary], limit: int | None = None) -> list[st
     return names
 
 
-def _is_name(key: str) -> bool:
+def _names_option(key: str) -> bool:
     """Whether a setting is a group's own: which system, which data set."""
-    return key == group(key) or key.endswith(".name")
+    return key in GROUPS or key.endswith(".name")
 
 
 def _usual(summaries: Sequence[RunSummary], key: str) -> str:
@@ -133,7 +133,7 @@ def rank(key: str) -> tuple[int, bool, str]:
     """The order of settings: by group, the group's name before its other settings."""
     position = GROUPS.index(group(key)) if group(key) in GROUPS else len(GROUPS)
 
-    return position, not _is_name(key), key
+    return position, key != group(key) and not key.endswith(".name"), key
 
 
 def group(key: str) -> str:

@@ -10,7 +10,9 @@ from typing import Any, Self
 import pytest
 from rich.console import Console
 
+from memeval.cli.launcher import SweepLauncher
 from memeval.cli.sweep_display import Figures, SweepDisplay, compact, duration
+from memeval.errors import UserError
 from memeval.pipeline.lane import Turns
 from memeval.pipeline.stores import FileIsBusyError, Stores
 from memeval.records import Role, Usage
@@ -186,3 +188,9 @@ def test_the_live_display_is_legible(width: int, monkeypatch: pytest.MonkeyPatch
 def test_numbers_for_people() -> None:
     assert [compact(count) for count in (999, 1200, 3_400_000)] == ["999", "1.2k", "3.4M"]
     assert [duration(seconds) for seconds in (4.4, 61, 7300)] == ["4 s", "1 min 1 s", "2 h 1 min"]
+
+
+@pytest.mark.parametrize("processes", [0, -1, "many"])
+def test_a_number_of_processes_that_is_none_is_refused(processes: Any) -> None:
+    with pytest.raises(UserError, match=r"hydra\.launcher\.processes must be at least 1"):
+        SweepLauncher(processes).launch([], 0)

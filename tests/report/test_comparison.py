@@ -141,12 +141,18 @@ def test_labels_fall_back_to_the_name() -> None:
 
 
 def test_labels_over_many_settings_name_what_is_unusual() -> None:
-    usual = {f"dataset.s{number}": number for number in range(7)}
+    usual: dict[str, object] = {f"dataset.s{number}": number for number in range(7)}
+    usual["stages"] = "all"
     cells = [summary(params={"system": "rag", "top_k": k, **usual}) for k in (3, 5)]
     own = {"system": "bm25", "top_k": 5, **usual}
     cells += [summary(params={**own, name: None}) for name in usual]
 
-    assert labels(cells) == ["rag k=3", "rag k=5", *(f"bm25 k=5 s{n}=null" for n in range(7))]
+    assert labels(cells) == [
+        "rag k=3",
+        "rag k=5",
+        *(f"bm25 k=5 s{n}=null" for n in range(7)),
+        "bm25 k=5 stages=null",
+    ]
 
 
 def test_a_choice_of_questions_that_cells_share_is_named_once_above_them() -> None:
