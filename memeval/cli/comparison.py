@@ -20,7 +20,7 @@ from memeval.cli.session import (
     session_folder,
     tracking_publishers,
 )
-from memeval.cli.terminal import drawn
+from memeval.cli.terminal import drawn, folded
 from memeval.config.paths import outputs_dir
 from memeval.errors import StorageError, UserError
 from memeval.names import file_name
@@ -147,7 +147,7 @@ def _compare(by_folder: Mapping[Path, RunSummary]) -> Comparison | None:
     try:
         return compare_runs(runs, metric_named(metric_of(list(by_folder.values()))))
     except UserError as error:  # the cells are finished: what was measured is shown above
-        print(f"not compared: {error.message}")
+        _say(f"not compared: {error.message}")
         return None
 
 
@@ -224,9 +224,9 @@ def print_invalid(summaries: Sequence[RunSummary]) -> None:
     """Names the cells that ended too early, and those whose coverage is too low."""
     for summary in summaries:
         if summary.is_stopped:
-            print(f"STOPPED: {summary.name}: not finished; the same command continues it")
+            _say(f"STOPPED: {summary.name}: not finished; the same command continues it")
         elif not summary.valid:
-            print(f"INVALID: {summary.name}: {_why_invalid(summary)}")
+            _say(f"INVALID: {summary.name}: {_why_invalid(summary)}")
 
 
 def print_unpublished(cells: Sequence[DoneCell]) -> None:
@@ -252,10 +252,28 @@ def log_comparison(cells: Sequence[DoneCell], folder: Path) -> None:
 
 
 def print_notes(summaries: Sequence[RunSummary]) -> None:
-    """Prints each note once, with the number of runs that have it."""
-    for note, count in Counter(note for summary in summaries for note in summary.notes).items():
+    """Prints each note once, with the number of runs that have it.
+
+    `print_invalid` has said why a run is invalid.
+    """
+    notes = Counter(
+        note
+        for summary in summaries
+        for note in summary.notes
+        if summary.valid or summary.is_stopped or not _is_reason(note)
+    )
+    for note, count in notes.items():
         of_some = f" ({count} of {len(summaries)} runs)" if count < len(summaries) else ""
-        print(f"note: {note}{of_some}")
+        _say(f"note: {note}{of_some}")
+
+
+def _say(line: str) -> None:
+    print(folded(line, sys.stdout))
+
+
+def _is_reason(note: str) -> bool:
+    """Whether a note says why records have no score."""
+    return " have no score" in note
 
 
 def metric_of(summaries: Sequence[RunSummary]) -> str:
@@ -270,7 +288,7 @@ def _why_invalid(summary: RunSummary) -> str:
     lost = {status: count for status, count in summary.statuses.items() if status not in SCORED}
     scored = whole - sum(lost.values())
     share, least = summary.metrics.get("coverage"), summary.params.get("min_coverage")
-    reasons = [note for note in summary.notes if " have no score" in note]
+    reasons = [note.rstrip(".") for note in summary.notes if _is_reason(note)]
     what = f"{scored} of {whole} records have a score"
     if share is not None:
         what += f" ({100 * share:.1f} %, min_coverage={least})"

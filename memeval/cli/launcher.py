@@ -50,6 +50,10 @@ class SweepLauncher(Launcher):
     ) -> Sequence[JobReturn]:
         from memeval.cli.batch import Batch
 
+        count = self.processes
+        if count is not None and (not isinstance(count, int) or count < 1):
+            raise UserError(f"hydra.launcher.processes must be at least 1, got {count}")
+
         batch = Batch(self.loader, self.config, keep_going=self.keep_going, budgets=self._budgets)
         if _on_plan is not None:
             _check_sweeper(self.config)

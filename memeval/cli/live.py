@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memeval.records import Usage
+from memeval.report.figures import dollars
 
 if TYPE_CHECKING:
     from memeval.llm.endpoint import Endpoint
@@ -57,9 +58,9 @@ class LiveFigures:
         for usage in paid:
             self.tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
 
-        cost = total_cost_usd(paid, billed=True)
+        more = total_cost_usd(paid, billed=True)
         # Unknown stays unknown: a sum without the unknown part would read as the whole.
-        self.cost_usd = None if cost is None or self.cost_usd is None else self.cost_usd + cost
+        self.cost_usd = None if more is None or self.cost_usd is None else self.cost_usd + more
 
     @property
     def text(self) -> str:
@@ -68,9 +69,9 @@ class LiveFigures:
         if self.scored:
             parts.append(f"acc {100 * self.score / self.scored:.1f}")
         if self.calls:
-            parts.append("cost unknown" if self.cost_usd is None else f"${self.cost_usd:.2f}")
+            parts.append(cost(self.cost_usd))
         if self.retries:
-            parts.append(f"{self.retries} retries")
+            parts.append(retries(self.retries))
         if self.failures:
             parts.append(f"{self.failures} failed")
 
@@ -86,3 +87,13 @@ def duration(seconds: float) -> str:
         return f"{whole // 60} min {whole % 60} s"
 
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def cost(usd: float | None) -> str:
+    """What was billed so far, as a line of progress says it."""
+    return "cost unknown" if usd is None else f"${dollars(usd)}"
+
+
+def retries(count: int) -> str:
+    """How many requests were made again, as a line of progress says it."""
+    return "1 retry" if count == 1 else f"{count:,} retries"

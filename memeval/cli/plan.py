@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,6 +14,7 @@ from typing import Any
 from memeval.cli.interrupt import run_loop
 from memeval.cli.run import hydra_application, reorder_arguments, report_refusal
 from memeval.cli.session import VARIABLE
+from memeval.cli.terminal import folded
 from memeval.config.paths import outputs_dir
 from memeval.config.schema import StoreConfig
 from memeval.errors import UserError
@@ -43,7 +45,7 @@ def plan(arguments: Sequence[str]) -> int:
     else:
         from memeval.cli.plan_text import plan_lines
 
-        print("\n".join(plan_lines(result)))
+        print(folded("\n".join(plan_lines(result)), sys.stdout))
 
     return 0
 

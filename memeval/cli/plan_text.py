@@ -19,7 +19,7 @@ def plan_lines(result: Forecast) -> list[str]:
     """What would be done, what it would take, and what it could show."""
     lines = align(_unit_rows(result))
     lines += ["", *_call_lines(result.estimate)]
-    lines += ["", *(_outlook_line(outlook) for outlook in result.outlooks)]
+    lines += ["", *(outlook_line(outlook) for outlook in result.outlooks)]
     lines += [f"note: {one_line(note, 400)}" for note in result.estimate.basis]
 
     return [*lines, "", "Nothing was run. The same words without `plan` run it."]
@@ -78,12 +78,16 @@ def duration(seconds: float) -> str:
     return f"about {seconds / HOUR_S:.1f} h"
 
 
-def _outlook_line(outlook: Outlook) -> str:
+def outlook_line(outlook: Outlook) -> str:
+    """What the data could show, in a sentence."""
     data = (
         f"{outlook.dataset}: {count(outlook.questions)} questions in {count(outlook.cases)} cases"
     )
     if outlook.difference is None:
         return f"{data} can't show a difference between systems: that takes two cases at least"
+
+    if outlook.difference >= 1:
+        return f"{data} can't show any difference in 80 of 100 cases ({outlook.basis})"
 
     return (
         f"{data} can show a difference of {percent(outlook.difference)} points of accuracy "

@@ -12,6 +12,7 @@ from memeval.errors import UserError
 from memeval.llm.budget import Budget, Limits
 from memeval.pipeline.budget import check_budget, limits_of
 from memeval.pipeline.cell import Cell
+from memeval.report.figures import dollars
 from memeval.sweep.plan import Plan
 
 YES = ("y", "yes")
@@ -83,7 +84,7 @@ def confirm_cost(plan: Plan) -> None:
     if usd is not None and usd <= bound:
         return
 
-    cost = "at an unknown cost" if usd is None else f"for about ${usd:.2f}"
+    cost = "at an unknown cost" if usd is None else f"for about ${dollars(usd)}"
     what = f"this would make {estimate.calls:,} calls {cost}"
     if not sys.stdin.isatty():
         raise UserError(

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from memeval.cli.live import LiveFigures, duration
-from memeval.cli.terminal import drawn
+from memeval.cli.live import LiveFigures, cost, duration, retries
+from memeval.cli.terminal import drawn, folded
 from memeval.llm.endpoint import Endpoint
 from memeval.pipeline.connections import Connections
 from memeval.records import Usage
@@ -40,6 +40,8 @@ class CellCounts:
     done_items: Counter[str] = field(default_factory=Counter)
     reused: Counter[str] = field(default_factory=Counter)
     live: LiveFigures = field(default_factory=LiveFigures)
+    short_name: str = ""
+    """The words of the name that tell the cell from the others of the sweep."""
 
     def expect(self, stage: str, count: int) -> None:
         self.total[stage] += count
@@ -77,13 +79,15 @@ class CellCounts:
 
     @property
     def line(self) -> str:
-        """A line on a terminal: the stages first, as a name may be long."""
+        """A line on a terminal: the stages first, as a name may be long; of the name, what other
+        cells of the sweep do not share.
+        """
         stages = (
             f"{stage} {self.done_items[stage]}/{total}".ljust(16)
             for stage, total in list(self.total.items())
         )
-        score = f"{self.live.text:<9}" if self.live.scored else ""
-        return f"{' '.join(stages):<50} {score}{self.name}"
+        score = f"{self.live.text:<9} " if self.live.scored else ""
+        return f"{' '.join(stages):<50} {score}{self.short_name or self.name}"
 
     @property
     def share(self) -> float:
@@ -125,9 +129,9 @@ class Figures:
         second = []
         if self.tokens:
             second.append(f"{compact(self.tokens)} tokens")
-            second.append("cost unknown" if self.cost_usd is None else f"${self.cost_usd:.2f}")
+            second.append(cost(self.cost_usd))
         if self.retries:
-            second.append(f"{self.retries} retries")
+            second.append(retries(self.retries))
         if self.failures:
             second.append(f"{self.failures} failed")
         if self.left_s is not None:
@@ -147,6 +151,9 @@ class SweepDisplay:
         self._ended = self._reused = self._failed = self._stopped = 0
         self._began = self._reported = time.monotonic()
         self.live = LiveFigures()
+        names = [set(planned.cell.name.split()) for planned in plan.cells]
+        self._shared = set.intersection(*names) if len(names) > 1 else set()
+        """Words that are in the names of all cells."""
         self._recent = [(self._began, 0)]
         """Times, and calls up to then."""
         self._guard = threading.Lock()
@@ -192,7 +199,9 @@ class SweepDisplay:
 
     def progress(self, planned: PlannedCell) -> CellCounts:
         """The progress of a cell that begins."""
-        counts = CellCounts(planned.cell.name, self)
+        name = planned.cell.name
+        words = [word for word in name.split() if word not in self._shared]
+        counts = CellCounts(name, self, short_name=" ".join(words))
         self._counts[planned.number] = counts
         return counts
 
@@ -233,7 +242,7 @@ class SweepDisplay:
         text = printable(redacted(message))
         with self._guard:
             if self._live is None:
-                print(text, file=sys.stderr, flush=True)
+                print(folded(text, sys.stderr), file=sys.stderr, flush=True)
             else:
                 self._live.console.print(text, highlight=False, markup=False)
 
@@ -290,9 +299,7 @@ class SweepDisplay:
         ]
         if self.live.calls or self.live.cached:
             parts.append(f"{self.live.calls:,} calls, {self.live.cached:,} from the cache")
-            parts.append(
-                "cost unknown" if self.live.cost_usd is None else f"${self.live.cost_usd:.2f}"
-            )
+            parts.append(cost(self.live.cost_usd))
 
         return "; ".join(parts)
 

@@ -5,12 +5,17 @@ and nothing that a terminal acts on.
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
+import textwrap
 import traceback
 from typing import Any, TextIO
 
 from memeval.redaction import keep_environment, redacted, without_known
 from memeval.shown import printable
+
+NARROWEST = 40
+"""Columns below which lines are left to the terminal."""
 
 
 class Guarded:
@@ -66,6 +71,23 @@ def guard() -> None:
 def drawn(stream: Any) -> Any:
     """The stream for a progress bar or a table."""
     return Drawn(stream.unguarded if isinstance(stream, Guarded) else stream)
+
+
+def folded(text: str, stream: Any) -> str:
+    """Lines as a terminal shows them best: folded between words. Other streams get them whole."""
+    if not stream.isatty():
+        return text
+
+    width = max(shutil.get_terminal_size().columns, NARROWEST)
+    return "\n".join(
+        line if len(line) <= width else _fold(line, width) for line in text.split("\n")
+    )
+
+
+def _fold(line: str, width: int) -> str:
+    return textwrap.fill(
+        line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _record(*args: Any, **kwargs: Any) -> logging.LogRecord:

@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from memeval.cli.data import Parser
 from memeval.errors import UserError, WorldError
 from memeval.private import make_folder, open_private
 from memeval.redaction import redacted
@@ -129,7 +130,7 @@ def serve(host: str, port: int, store: Store, root: Path, *, opens: bool) -> int
 
 def parser() -> argparse.ArgumentParser:
     """The command's options."""
-    options = argparse.ArgumentParser(
+    options = Parser(
         prog="python -m memeval ui", description="MLflow's page on the project's own store."
     )
     options.add_argument(

@@ -21,7 +21,7 @@ RESERVED = ("memeval", "mlflow")
 """First parts of names of tags that belong to memeval and to MLflow."""
 
 _KEY = re.compile(r"[\w\-. /]+")
-BY_TAG = "use:  +tags.paper=table2"
+BY_TAG = "use:  tags.paper=table2"
 
 
 @dataclass(frozen=True)

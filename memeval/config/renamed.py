@@ -93,6 +93,9 @@ def current_setting(word: str, *, warn: bool = True) -> str:
     if equals and old.removeprefix("dataset.") in ASKED_SETTINGS:
         return f"++dataset.{old.removeprefix('dataset.')}={value}"
 
+    if equals and key.startswith("tags."):
+        return f"++{word}"  # tags have names of the user's own, which Hydra wants added
+
     new = RENAMED_SETTINGS.get(old)
     if new is None or not equals:
         return word

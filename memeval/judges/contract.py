@@ -60,7 +60,7 @@ class Judge(ABC):
     judges_refusals: ClassVar[bool] = False
     """True for judges that also judge questions without an answer. For other judges a rule does."""
     judges_blanks: ClassVar[bool] = False
-    """True for judges whose verdict on an answer of no words counts. For other judges it is wrong."""
+    """True for judges whose verdict on an answer without words counts. For others it is wrong."""
     template_sha256: str | None = None
     """Of a model judge's prompt; None for the others."""
 

@@ -162,6 +162,9 @@ def _ways_out(setback: Setback, option: str) -> Collection[str]:
     if setback.status == 404:
         return (f"check the model and the address:  {role}.model=… {option}=…",)
 
+    if setback.status == 429:
+        return (f"use another key or model:  {role}.api_key_env=… {role}.model=…",)
+
     return (f"check the address, and that the server runs:  {option}=…",)
 
 

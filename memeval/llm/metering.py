@@ -63,6 +63,8 @@ class Ledger:
     """What kind of answer the question asks for; it decides the reader's prompt."""
     remarks: dict[str, str] = field(default_factory=dict)
     """Further remarks on the calls for a reader of the figures, by name."""
+    noise_lines: int = 0
+    """Lines that a program or an MCP server wrote beside its replies."""
 
     _open_calls: int = 0
     _calls_began: float = 0.0

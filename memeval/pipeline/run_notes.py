@@ -22,6 +22,9 @@ from memeval.results import (
 )
 from memeval.shown import one_line
 
+MOST_EXAMPLES = 3
+"""Texts of each kind of note that a run shows; the records hold all of them."""
+
 
 def notes(
     cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Ingest]
@@ -78,19 +81,28 @@ def _said(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str
     if cut["cut_chunks"]:
         yield f"The context was cut at its old end for {cut['cut_chunks']} of {len(rows)} answers."
 
-    noted = {
-        f"{key.replace('_', ' ')}: {in_words(value)}"
-        for row in rows
-        for key, value in row.notes.items()
-        if not key.startswith("cut_")
-    }
-    noted |= {
-        f"{key.replace('_', ' ')}, at ingest: {in_words(value)}"
-        for ingest in ingest_rows
-        for key, value in ingest.row.notes.items()
-    }
-    # Twenty show what is wrong; the records hold all of them.
-    yield from sorted(noted)[:20]
+    yield from noted([row.notes for row in rows], f"of {len(rows)} answers")
+    ingests = [ingest.row.notes for ingest in ingest_rows]
+    yield from noted(ingests, f"of {len(ingest_rows)} conversations, at ingest")
+
+
+def noted(notes: Sequence[Mapping[str, object]], of: str) -> Iterator[str]:
+    """Each thing that was noted, with how often: a few examples of each show what is wrong."""
+    counts: dict[str, Counter[str]] = {}
+    for own in notes:
+        for name, value in own.items():
+            if not name.startswith("cut_"):
+                counts.setdefault(name, Counter())[in_words(value)] += 1
+
+    for name, texts in sorted(counts.items()):
+        heading = name.replace("_", " ")
+        examples = sorted(texts.items(), key=lambda item: (-item[1], item[0]))[:MOST_EXAMPLES]
+        for text, count in examples:
+            yield f"{heading}: {text} ({count} {of})"
+
+        others = texts.total() - sum(count for _, count in examples)
+        if others:
+            yield f"{heading}: others like these ({others} {of})"
 
 
 def in_words(value: object) -> str:

@@ -13,6 +13,7 @@ from memeval.report.differences import differing, shown
 from memeval.report.escaping import csv_cell, inline
 from memeval.report.figures import (
     NONE,
+    asked_flags,
     billed,
     corrected,
     count,
@@ -36,6 +37,8 @@ ABILITIES = ("IE", "MR", "TR", "KU", "CR", "ABS")
 """The facet that has columns of its own, and the order of these."""
 LONGEST_CELL = 200
 """Characters of a name or a setting in a table; the CSV has all of them."""
+LONGEST_TITLE = 1_000
+"""Characters of what is said above a table."""
 UNBOUNDED = 100_000
 """A width that any table fits."""
 ALWAYS = ("n", "acc ±95%", "std")
@@ -52,20 +55,24 @@ def _short_cells(row: Sequence[str]) -> list[str]:
 def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) -> Table:
     """A table for the terminal: a LoCoMo sweep over two settings fits into 120 columns.
 
-    Figures are never cut. Where there is no room in `width`, settings and flags fold, and then
-    columns are left out and named below the table; without a width it uses what it needs.
+    A choice of questions that all cells share is named once, above them. Figures are never cut.
+    Where there is no room in `width`, settings and flags fold, and then columns are left out and
+    named below the table; without a width it uses what it needs.
     """
     from rich.table import Table
     from rich.text import Text
 
-    settings, header, rows = cells(summaries)
+    shared = shared_flags(summaries)
+    settings, header, rows = cells(summaries, left_out=shared)
     header = [one_line(name, LONGEST_CELL) for name in header]
     rows = [_short_cells(row) for row in rows]
     fitted = fit(header, rows, settings=settings, width=width or UNBOUNDED, fold=fold)
-    judged = judged_by(summaries)
+    title = "; ".join(filter(None, [judged_by(summaries), *shared]))
     left_out = f"no room for: {', '.join(fitted.dropped)}; the files have them"
     table = Table(
-        title=Text(one_line(judged), style="default not bold not italic") if judged else None,
+        title=Text(one_line(title, LONGEST_TITLE), style="default not bold not italic")
+        if title
+        else None,
         title_justify="left",
         caption=Text(left_out, style="default not italic") if fitted.dropped else None,
         caption_justify="left",
@@ -93,6 +100,13 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
         )
 
     return table
+
+
+def shared_flags(summaries: Sequence[RunSummary]) -> list[str]:
+    """How the questions of all cells were chosen, where it is the same for all."""
+    all_flags = [asked_flags(summary) for summary in summaries]
+    own = all_flags[0] if all_flags else []
+    return [flag for flag in own if all(flag in others for others in all_flags)]
 
 
 def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
@@ -182,16 +196,21 @@ def comparison_csv(summaries: Sequence[RunSummary]) -> str:
     return text.getvalue()
 
 
-def cells(summaries: Sequence[RunSummary]) -> tuple[int, Row, list[Row]]:
+def cells(
+    summaries: Sequence[RunSummary], left_out: Sequence[str] = ()
+) -> tuple[int, Row, list[Row]]:
     """How many columns hold settings, the header, and the rows, as strings.
 
-    Columns of figures that no cell has are left out.
+    Columns of figures that no cell has are left out, and so are the flags in `left_out`.
     """
     columns = differing(summaries)
     leading = list(columns.values()) or ["run"]
     categories = categories_of(summaries)
     abilities = abilities_of(summaries)
-    measured = [figures(summary, categories, abilities) for summary in summaries]
+    measured = []
+    for summary in summaries:
+        own = [flag for flag in flags(summary) if flag not in left_out]
+        measured.append({**figures(summary, categories, abilities), "flags": ", ".join(own)})
 
     names = list(measured[0]) if measured else []
     kept = [name for name in names if name in ALWAYS or is_measured(name, measured)]
@@ -237,7 +256,6 @@ def figures(
         "cost $": dollars(fresh_cost(summary)),
         "billed $": billed(summary),
         "cov": percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
-        "flags": ", ".join(flags(summary)),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -26,6 +27,9 @@ LONGEST_LABEL = 120
 """Characters of a label in a picture."""
 IMPORTED_FILE = "system.file"
 """The file of answers that another program gave."""
+MOST_SETTINGS = 6
+"""Settings that labels name in every run. Where more differ, each run is named by what is unusual.
+"""
 UNNAMED = {"num_runs", "seed"}
 """Settings that labels leave out: how often a cell was measured, not what was measured."""
 
@@ -56,20 +60,41 @@ def differing(summaries: Sequence[RunSummary]) -> dict[str, str]:
 def labels(summaries: Sequence[RunSummary], limit: int | None = None) -> list[str]:
     """A short name per cell: the system, then what else differs.
 
-    Where nothing differs, it is the run's own name.
+    Where nothing differs, it is the run's own name. Where many settings differ, as over all runs
+    of a home, a setting beside the groups' own is named where it is not what most runs have.
     """
     columns = [
         (key, short.removeprefix("top_"))
         for key, short in differing(summaries).items()
         if key not in UNNAMED
-    ][:limit]
+    ]
+    usual: dict[str, str] = {}
+    if len(columns) > MOST_SETTINGS:
+        columns.sort(key=lambda column: not _names_option(column[0]))
+        usual = {key: _usual(summaries, key) for key, _ in columns if not _names_option(key)}
 
+    columns = columns[:limit]
     names = []
     for summary in summaries:
-        parts = [named(summary, key, short) for key, short in columns if key in summary.params]
+        parts = [
+            named(summary, key, short)
+            for key, short in columns
+            if key in summary.params and shown(summary, key) != usual.get(key)
+        ]
         names.append(one_line(" ".join(parts) or summary.name, LONGEST_LABEL))
 
     return names
+
+
+def _names_option(key: str) -> bool:
+    """Whether a setting is a group's own: which system, which data set."""
+    return key in GROUPS or key.endswith(".name")
+
+
+def _usual(summaries: Sequence[RunSummary], key: str) -> str:
+    """The value that most of the cells have that have the setting."""
+    values = Counter(shown(summary, key) for summary in summaries if key in summary.params)
+    return values.most_common(1)[0][0]
 
 
 def system_of(summary: RunSummary) -> str:

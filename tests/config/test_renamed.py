@@ -48,6 +48,11 @@ def run_of(home: Path) -> dict[str, object]:
     return run
 
 
+def test_tags_need_no_plus() -> None:
+    assert dict(compose_config(["tags.paper=table1"]).tags) == {"paper": "table1"}
+    assert renamed.current_setting("tags={a: b}") == "tags={a: b}"
+
+
 def test_every_old_name_leads_to_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     for group, names in renamed.RENAMED.items():

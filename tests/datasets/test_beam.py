@@ -194,10 +194,28 @@ def test_an_export_of_hugging_face_is_named_as_such(tmp_path: Path) -> None:
 
 def test_a_missing_tier_names_those_that_are_there(tmp_path: Path) -> None:
     write_chat(tmp_path, CHAT)
-    with pytest.raises(UserError, match=r"1M is missing; the tiers 100k are there"):
+    with pytest.raises(UserError, match=r"1M is missing; 100k is there"):
         beam(tmp_path, tier="1m").open()
     with pytest.raises(UserError, match="is not on this machine"):
         beam(tmp_path / "nowhere", BEAM).open()
+
+
+def test_an_export_beside_the_chats_is_passed_over(tmp_path: Path) -> None:
+    write_chat(tmp_path, CHAT)
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
+    assert len(texts(only_case(tmp_path))) == 2
+
+    with pytest.raises(UserError, match="is an export of Hugging Face"):
+        beam(tmp_path, tier="1m").open()
+
+
+def test_a_folder_within_the_chats_is_pointed_out(tmp_path: Path) -> None:
+    write_chat(tmp_path, CHAT)
+    for below in ("chats", "chats/100K"):
+        with pytest.raises(UserError) as error:
+            beam(tmp_path / below).open()
+
+        assert error.value.hints[-1].endswith(f"dataset.path={tmp_path}")
 
 
 def pins(root: Path) -> DatasetInfo:

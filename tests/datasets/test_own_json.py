@@ -146,6 +146,15 @@ def test_json_lines_are_read_one_case_at_a_time(tmp_path: Path) -> None:
         list(dataset.cases())
 
 
+def test_a_field_that_comes_twice_is_a_mistake(tmp_path: Path) -> None:
+    line = json.dumps(case()).replace('"question":', '"question": "Who?", "question":')
+    with pytest.raises(UserError, match="an object has the field 'question' twice"):
+        read(write(tmp_path, f"[{line}]".encode()))
+    with pytest.raises(UserError, match="line 2: is not JSON: an object has the field 'question'"):
+        content = f'{{"name": "x"}}\n{line}\n'.encode()
+        read(write(tmp_path, content, "own.jsonl"))
+
+
 def test_categories_are_chosen_by_name(tmp_path: Path) -> None:
     path = write(tmp_path, [asked(category="alert"), asked(category=5) | {"case_id": "south"}])
     assert [found.case_id for found in read(path, categories=(5,))] == ["south"]

@@ -91,6 +91,7 @@ def test_an_endpoint_that_is_called_later_is_tried_with_the_first_call() -> None
     [
         ("unauthorised", "the key was refused", "llm.api_key_env"),
         ("not_found", "unknown address or model", "llm.model"),
+        ("quota", "insufficient_quota", "use another key or model"),
     ],
 )
 def test_a_refused_first_call_ends_the_work(fault: str, told: str, hint: str) -> None:

@@ -10,7 +10,9 @@ from typing import Any, Self
 import pytest
 from rich.console import Console
 
+from memeval.cli.launcher import SweepLauncher
 from memeval.cli.sweep_display import Figures, SweepDisplay, compact, duration
+from memeval.errors import UserError
 from memeval.pipeline.lane import Turns
 from memeval.pipeline.stores import FileIsBusyError, Stores
 from memeval.records import Role, Usage
@@ -145,7 +147,7 @@ LARGE = Figures(
 def test_what_is_shown_fits_eighty_columns() -> None:
     assert LARGE.lines == [
         "cells 1203/1458, 27 under way  places 1000/1000  3210 calls/s  429: 12345",
-        "12345.7M tokens  $12345.68  about 27 h 26 min left",
+        "12345.7M tokens  $12,345.68  about 27 h 26 min left",
     ]
     assert max(map(len, LARGE.lines)) < 80
 
@@ -178,11 +180,17 @@ def test_the_live_display_is_legible(width: int, monkeypatch: pytest.MonkeyPatch
     lines = capture.get().splitlines()
     assert max(map(len, lines)) <= width
     assert "cells 0/9, 2 under way" in lines[0]
-    assert "1.0k tokens  $0.00" in lines[1]
-    assert "prepare 5/10     answer 192/385   judge 192/385    bm25 turn k=0" in lines[2]
+    assert "1.0k tokens  $0.000156" in lines[1]
+    assert "prepare 5/10     answer 192/385   judge 192/385    k=0" in lines[2]
     assert len(lines) == 4
 
 
 def test_numbers_for_people() -> None:
     assert [compact(count) for count in (999, 1200, 3_400_000)] == ["999", "1.2k", "3.4M"]
     assert [duration(seconds) for seconds in (4.4, 61, 7300)] == ["4 s", "1 min 1 s", "2 h 1 min"]
+
+
+@pytest.mark.parametrize("processes", [0, -1, "many"])
+def test_a_number_of_processes_that_is_none_is_refused(processes: Any) -> None:
+    with pytest.raises(UserError, match=r"hydra\.launcher\.processes must be at least 1"):
+        SweepLauncher(processes).launch([], 0)

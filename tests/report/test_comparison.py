@@ -140,6 +140,35 @@ def test_labels_fall_back_to_the_name() -> None:
     assert labels([summary("bm25", 5), summary("bm25", 10)]) == ["k=5", "k=10"]
 
 
+def test_labels_over_many_settings_name_what_is_unusual() -> None:
+    usual: dict[str, object] = {f"dataset.s{number}": number for number in range(7)}
+    usual["stages"] = "all"
+    cells = [summary(params={"system": "rag", "top_k": k, **usual}) for k in (3, 5)]
+    own = {"system": "bm25", "top_k": 5, **usual}
+    cells += [summary(params={**own, name: None}) for name in usual]
+
+    assert labels(cells) == [
+        "rag k=3",
+        "rag k=5",
+        *(f"bm25 k=5 s{n}=null" for n in range(7)),
+        "bm25 k=5 stages=null",
+    ]
+
+
+def test_a_choice_of_questions_that_cells_share_is_named_once_above_them() -> None:
+    cut = {"biased_cut": "first 20 of each conversation"}
+    cells = [
+        summary("bm25", tags=cut),
+        replace(summary("rag", tags=cut), valid=False),
+    ]
+    table = comparison_table(cells, 80)
+    assert "biased cut: first 20 of each conversation" in str(table.title)
+    assert [str(cell) for cell in table.columns[-1].cells] == ["", "INVALID"]
+    alone = comparison_table(cells[:1], 80)
+    assert "biased cut" in str(alone.title)
+    assert str(alone.columns[-1].header) != "flags"
+
+
 def test_data_sets_get_a_table_each() -> None:
     cells = [summary("bm25"), replace(summary("rag"), dataset="memory_agent_bench"), summary("rag")]
     text = comparison_markdown(cells)

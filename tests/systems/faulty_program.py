@@ -30,6 +30,9 @@ for line in sys.stdin:
             print(json.dumps({"id": -1}), flush=True)
         if fault == "refuses":
             reply["error"] = "no such namespace"
+        if fault == "forgets the id":
+            print(json.dumps({"id": None, "usage": [], "results": []}), flush=True)
+            continue
         if fault == "closes":
             sys.stdout.close()
             os.close(1)

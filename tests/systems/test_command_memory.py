@@ -4,19 +4,22 @@ print.
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from served_examples import EXAMPLES, Under, asked, program
+from served_examples import EXAMPLES, QUESTION, Under, asked, program
 
 from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
+from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.declared import Declared
 from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
-from memeval.systems.external.command import CommandMemory, Settings
+from memeval.systems.external.command import CommandMemory, Settings, describe_end
+from memeval.testing.checks import SystemUnderTest, play
 from memeval.testing.contract import MemorySystemContract
 
 FAULTY = Path(__file__).with_name("faulty_program.py")
@@ -77,8 +80,36 @@ def test_what_a_program_prints_beside_its_replies_is_passed_over_and_noted(tmp_p
     assert ledger.remarks[NOISE] == "the program wrote 2 lines that are not replies"
 
 
+def test_a_reply_without_the_id_of_its_request_is_shown(tmp_path: Path) -> None:
+    with pytest.raises(ModelError) as raised:
+        asked(faulty(tmp_path, "forgets the id", restarts=0, request_timeout_s=1))
+    assert str(raised.value) == (
+        f"the program '{sys.executable}' gave no reply to search within 1 s, "
+        'but a line without "id": 4: {"id": null, "usage": [], "results": []}'
+    )
+
+
+def test_noise_is_counted_for_each_answer(tmp_path: Path) -> None:
+    async def ask(of: SystemUnderTest) -> None:
+        system = await of.fill_system()
+        for _ in range(2):
+            with metered(Ledger()) as ledger:
+                await of.ask(system, QUESTION)
+
+            counted.append(ledger.remarks[NOISE])
+
+    counted: list[str] = []
+    asyncio.run(play(ask, faulty(tmp_path, "noise")))
+    assert counted == ["the program wrote 2 lines that are not replies"] * 2
+
+
+def test_a_signal_has_its_name() -> None:
+    assert describe_end(-9) == "by the signal SIGKILL"
+    assert describe_end(-99) == "by the signal 99"
+
+
 def test_a_refusal_is_an_error_and_no_reason_to_start_again(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="refused search: no such namespace"):
+    with pytest.raises(ModelError, match=r"the program .* refused search: no such namespace"):
         asked(faulty(tmp_path, "refuses"))
 
 

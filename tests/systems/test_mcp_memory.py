@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from served_examples import EXAMPLES, Under, asked
 
 from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
-from memeval.systems.base import MemorySystem, SystemContext
+from memeval.systems.base import NOISE, MemorySystem, SystemContext
 from memeval.systems.external import mcp_session
 from memeval.systems.external.mcp_memory import McpMemory, Settings
 from memeval.systems.external.served import WITHOUT_IDS
@@ -119,6 +120,31 @@ def test_a_server_that_is_not_there_is_the_users_mistake(
     assert told in raised.value.message and "\n" not in raised.value.message
 
 
+CHATTY = """
+import sys
+print("Loading the model ...", flush=True)
+sys.path.insert(0, sys.argv[1])
+from mcp_server import server
+server.run()
+"""
+
+
+@pytest.mark.slow
+def test_what_a_server_prints_beside_its_replies_is_noted(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "chatty.py"
+    script.write_text(CHATTY, encoding="utf-8")
+    command = shlex.join([sys.executable, str(script), str(EXAMPLES), "--token=secret"])
+    memory = Mcp(**EXAMPLE, command=command)
+    assert memory.settings.server().name == "the MCP server 'chatty.py'"
+
+    answer, ledger = asked(memory)
+    assert answer.retrieved
+    assert ledger.remarks[NOISE] == "the server wrote 1 line that is not a reply"
+    assert capfd.readouterr().err == ""
+
+
 # What tools may return, from servers in this process
 
 
@@ -133,7 +159,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[Search], None]:
 
     def begin(search: Search) -> None:
         @asynccontextmanager
-        async def connect(server: Any, stderr: Any) -> AsyncIterator[Any]:
+        async def connect(*_: Any) -> AsyncIterator[Any]:
             texts: list[str] = []
             made = FastMCP("memory", log_level="ERROR")
 
@@ -218,7 +244,7 @@ def test_a_tool_that_fails_is_an_error(serve: Callable[[Search], None]) -> None:
         raise ValueError("index is locked")
 
     serve(fail)
-    with pytest.raises(ModelError, match="the tool 'search_for' of the MCP server 'here' failed"):
+    with pytest.raises(ModelError, match="the tool 'search_for' of the MCP server 'served' failed"):
         asked(here())
 
 

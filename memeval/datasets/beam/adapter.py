@@ -33,6 +33,8 @@ TIERS = {"100k": "100K", "500k": "500K", "1m": "1M", "10m": "10M"}
 """Folder of each tier."""
 TRUNCATED, WHOLE = "chat_trunecated.json", "chat.json"
 """Names of the files of a chat, as the repository spells them."""
+EXPORTS = (".parquet", ".arrow")
+"""Endings of the files of Hugging Face's exports."""
 QUESTIONS = "probing_questions/probing_questions.json"
 
 
@@ -217,25 +219,28 @@ class Beam(Dataset):
 
     def _check_form(self) -> None:
         """Raises `UserError` where there is no folder of the tier, with what is there instead."""
-        # The export holds the full chats only, with the questions as Python literals in one
-        # string.
-        if self.path.suffix == ".parquet" or any(self.path.glob("**/*.parquet")):
-            raise UserError(
-                f"data set '{self.info.name}': {self.path} is an export of Hugging Face (Parquet); "
-                "memeval reads the files of BEAM's repository.",
-                f"get them:  {self._fetch_command}",
-            )
-
         if self._folder.is_dir():
             return
         if not self.path.exists():
             raise missing(self.info, self.path)
+        if _is_export(self.path):
+            raise UserError(
+                f"data set '{self.info.name}': {self.path} is an export of Hugging Face; memeval "
+                "reads the files of BEAM's repository.",
+                f"get them:  {self._fetch_command}",
+            )
 
         there = [tier for tier, name in TIERS.items() if (self.path / "chats" / name).is_dir()]
+        verb = "is" if len(there) == 1 else "are"
+        hints = [f"get it:  {self._fetch_command}"]
+        whole = next((folder for folder in self.path.parents if (folder / "chats").is_dir()), None)
+        if whole is not None:
+            hints.append(f"or name the folder that holds `chats`:  dataset.path={whole}")
+
         raise UserError(
             f"data set '{self.info.name}': {self._folder} is missing"
-            + (f"; the tiers {', '.join(there)} are there." if there else "."),
-            f"get it:  {self._fetch_command}",
+            + (f"; {', '.join(there)} {verb} there." if there else "."),
+            *hints,
         )
 
     def _chat_name(self, folder: Path) -> str:
@@ -305,6 +310,14 @@ class Beam(Dataset):
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return official_measures(records, self._items)
+
+
+def _is_export(path: Path) -> bool:
+    """Whether a folder or file is what Hugging Face's tools write: Parquet, or Arrow."""
+    if path.suffix in EXPORTS:
+        return True
+
+    return any(file.suffix in EXPORTS for file in path.rglob("*"))
 
 
 def _is_right(file: FileInfo, path: Path, digest: str) -> bool:

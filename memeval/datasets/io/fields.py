@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,14 +29,28 @@ HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair."""
 
 
-def parse_json(content: bytes, path: Path) -> Any:
+def unique_fields(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these fields. Raises `ValueError` where one comes twice: which holds?"""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        twice = next(
+            name for name, count in Counter(name for name, _ in pairs).items() if count > 1
+        )
+        raise ValueError(f"an object has the field {quoted(twice)} twice")
+
+    return fields
+
+
+def parse_json(content: bytes, path: Path, *, unique: bool = False) -> Any:
     """The JSON value in a file's content.
 
-    Raises `UserError` naming the position where it is not UTF-8 or not JSON.
+    Raises `UserError` naming the position where it is not UTF-8 or not JSON, and under `unique`
+    where an object has a field twice.
     """
     try:
         # Some editors begin a file with a byte-order mark.
-        return json.loads(content.decode("utf-8-sig"))
+        text = content.decode("utf-8-sig")
+        return json.loads(text, object_pairs_hook=unique_fields if unique else None)
     except UnicodeDecodeError as error:
         raise UserError(
             f"{path} is not UTF-8 text: byte {error.start} can't be decoded.", REPLACE

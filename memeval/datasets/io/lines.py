@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from memeval.datasets.io.entries import Mistakes
+from memeval.datasets.io.fields import unique_fields
 from memeval.datasets.io.json_stream import MARK
 
 
@@ -18,7 +19,8 @@ def json_lines(lines: Iterable[bytes], mistakes: Mistakes) -> Iterator[tuple[str
             continue
 
         try:
-            yield f"line {number}", json.loads(line.decode("utf-8-sig"))
+            text = line.decode("utf-8-sig")
+            yield f"line {number}", json.loads(text, object_pairs_hook=unique_fields)
         except UnicodeDecodeError as error:
             mistakes.add(f"line {number}", f"is not UTF-8: byte {error.start} can't be decoded")
         except (ValueError, RecursionError) as error:

@@ -106,7 +106,7 @@ class OwnReader:
         if not content.removeprefix(b"\xef\xbb\xbf").strip():
             raise UserError(f"{self.path} is empty.", REPLACE)
 
-        yield from self._listed(parse_json(content, self.path))
+        yield from self._listed(parse_json(content, self.path, unique=True))
 
     def _lines(self, file: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
         """One case per line; the first line may name the data set instead."""

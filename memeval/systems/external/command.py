@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import signal
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from memeval.errors import ModelError, UserError
-from memeval.llm.metering import current_ledger
 from memeval.llm.transport import encode
 from memeval.shown import one_line
-from memeval.systems.base import INGEST, NOISE, RUNTIME
+from memeval.systems.base import INGEST, RUNTIME
 from memeval.systems.external.served import (
     AnsweringSettings,
     Reply,
     ServedMemory,
     Service,
     files_of,
+    note_noise,
 )
 
 LONGEST_LINE = 32 * 2**20
@@ -80,6 +81,10 @@ class ProcessError(ModelError):
     """The process died, hung, or wrote what is not a reply: another one may do better."""
 
 
+class RefusalError(ModelError):
+    """The process replied with an error: another one would not do better."""
+
+
 class CommandService(Service):
     """Passes the operations of one case to its process, one after the other."""
 
@@ -105,6 +110,8 @@ class CommandService(Service):
 
                     self._restarts -= 1
                     setback = f"it {error}"
+                except RefusalError as error:
+                    raise ModelError(f"{self.name} {error}") from error
 
     async def _ask(self, operation: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         if operation == "reset":
@@ -139,6 +146,8 @@ class Process:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self._count = self._noise = 0
+        self._last_noise = ""
+        """The last line that was not a reply, since the last request."""
         self._stderr: deque[str] = deque(maxlen=LAST_WORDS)
         self._listening = asyncio.ensure_future(self._keep_last_words())
 
@@ -167,40 +176,42 @@ class Process:
     async def ask(
         self, operation: str, body: Mapping[str, Any], timeout_s: float
     ) -> Mapping[str, Any]:
-        """The reply to one operation. Raises `ProcessError`, or `ModelError` for a refusal."""
+        """The reply to one operation. Raises `ProcessError` or `RefusalError`."""
         self._count += 1
+        self._last_noise = ""
         request = {"id": self._count, "op": operation, **body}
         try:
             async with asyncio.timeout(timeout_s):
                 reply = await self._exchange(encode(request) + b"\n")
         except TimeoutError:
             raise ProcessError(
-                f"gave no reply to {operation} within {timeout_s:g} s{self._last_words()}"
+                f"gave no reply to {operation} within {timeout_s:g} s"
+                f"{self._unlike_a_reply()}{self._last_words()}"
             ) from None
         except (ConnectionError, asyncio.IncompleteReadError):
             raise await self._death(operation) from None
 
         error = reply.get("error")
         if error is not None:
-            raise ModelError(f"refused {operation}: {one_line(error, 300)}")
+            raise RefusalError(f"refused {operation}: {one_line(error, 300)}")
 
         return reply
 
-    async def _exchange(self, line: bytes) -> Mapping[str, Any]:
+    async def _exchange(self, request: bytes) -> Mapping[str, Any]:
         assert self._process.stdin is not None, "it was started with pipes"
-        self._process.stdin.write(line)
+        self._process.stdin.write(request)
         await self._process.stdin.drain()
         while True:
-            reply = _read_line(await self._read())
+            line = await self._read()
+            reply = _read_line(line)
             # Programs print to stdout, and so do the libraries that they import: such lines are
             # skipped.
             if reply is not None and reply.get("id") == self._count:
                 return reply
 
             self._noise += 1
-            current_ledger().remarks[NOISE] = (
-                f"the program wrote {self._noise:,} lines that are not replies"
-            )
+            self._last_noise = line.decode("utf-8", "replace")
+            note_noise("the program")
             if self._noise > MOST_NOISE:
                 raise ProcessError(f"wrote {self._noise:,} lines that are not replies")
 
@@ -222,7 +233,7 @@ class Process:
                 await self._listening
 
         status = self._process.returncode
-        ended = "closed its output" if status is None else f"ended with status {status}"
+        ended = "closed its output" if status is None else f"ended {describe_end(status)}"
         return ProcessError(f"{ended} during {operation}{self._last_words()}")
 
     async def _keep_last_words(self) -> None:
@@ -241,6 +252,13 @@ class Process:
 
     def _last_words(self) -> str:
         return f"; its last words: {one_line(self._stderr[-1])}" if self._stderr else ""
+
+    def _unlike_a_reply(self) -> str:
+        """What the process wrote instead of a reply, such as one that lacks the request's id."""
+        if not self._last_noise:
+            return ""
+
+        return f', but a line without "id": {self._count}: {one_line(self._last_noise, 80)}'
 
     async def stop(self) -> None:
         """Ends the input, then the process: by force where it stays."""
@@ -261,6 +279,17 @@ class Process:
         await asyncio.gather(self._listening, return_exceptions=True)
         # Else the pipes are closed when they are collected, which warns.
         process._transport.close()  # type: ignore[attr-defined]
+
+
+def describe_end(status: int) -> str:
+    """How a process ended, in words: by a signal, or with a status."""
+    if status >= 0:
+        return f"with status {status}"
+
+    try:
+        return f"by the signal {signal.Signals(-status).name}"
+    except ValueError:
+        return f"by the signal {-status}"
 
 
 def _read_line(line: bytes) -> Mapping[str, Any] | None:

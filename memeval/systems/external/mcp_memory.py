@@ -117,7 +117,9 @@ class Settings(ServedSettings):
 
         if self.command:
             words = _words(self.command)
-            name = f"the MCP server '{one_line(words[-1], 60)}'"
+            # The script says more than its interpreter; other arguments may be secrets.
+            script = next((word for word in words[1:] if Path(word).is_file()), words[0])
+            name = f"the MCP server '{one_line(Path(script).name, 60)}'"
             return Server(name, tuple(words), timeout_s=self.request_timeout_s)
 
         assert self.url is not None, "one of the two is set"

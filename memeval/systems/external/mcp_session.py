@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -12,9 +13,11 @@ from typing import Any, TextIO, cast
 
 from memeval.errors import ModelError, UserError, unknown
 from memeval.shown import one_line
+from memeval.systems.external.served import note_noise
 
 LAST_WORDS_BYTES = 4096
 """Bytes at the end of a server's stderr that are looked through."""
+NOWHERE = logging.NullHandler()
 CLOSE_S = 10.0
 """The longest wait for a server to end."""
 
@@ -54,6 +57,7 @@ class Session:
         self._opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._task = asyncio.ensure_future(self._keep_open())
         self._stderr: TextIO | None = None
+        self._noise = 0
         self.tools: dict[str, Mapping[str, Any]] = {}
         """Input schemas by the tools' names."""
 
@@ -80,7 +84,8 @@ class Session:
 
     async def _keep_open(self) -> None:
         try:
-            async with connect(self._server, self._open_stderr()) as client:
+            stderr = self._open_stderr()
+            async with connect(self._server, stderr, self._on_message) as client:
                 await client.initialize()
                 for tool in (await client.list_tools()).tools:
                     self.tools[tool.name] = tool.inputSchema
@@ -98,6 +103,10 @@ class Session:
                         "is it an MCP server, and its command or address right?",
                     )
                 )
+
+    async def _on_message(self, message: object) -> None:
+        """Counts lines that the library can't read; it hands them on as errors."""
+        self._noise += isinstance(message, Exception)
 
     def check_tool(self, name: str, given: Sequence[str], option: str) -> None:
         """Raises `UserError` for a tool that is not there, or that needs other arguments."""
@@ -125,6 +134,10 @@ class Session:
             ) from None
         except Exception as error:
             raise ModelError(f"{name} failed: {_innermost(error)}{self._last_words()}") from error
+        finally:
+            noise, self._noise = self._noise, 0
+            if noise:
+                note_noise("the server", noise)
 
         texts = tuple(block.text for block in result.content if block.type == "text")
         if result.isError:
@@ -166,10 +179,18 @@ class Session:
 
 
 @asynccontextmanager
-async def connect(server: Server, stderr: TextIO) -> AsyncIterator[Any]:
-    """A session of the library's own; a server that is started writes its stderr to `stderr`."""
+async def connect(server: Server, stderr: TextIO, on_message: Any) -> AsyncIterator[Any]:
+    """A session of the library's own; a server that is started writes its stderr to `stderr`.
+
+    `on_message` is the library's `message_handler`: it gets what is not a reply, and lines that
+    can't be read as errors.
+    """
     from mcp import ClientSession, StdioServerParameters, stdio_client
 
+    # The library prints a traceback for each line that it can't read.
+    log = logging.getLogger("mcp")
+    log.propagate = False
+    log.addHandler(NOWHERE)
     async with AsyncExitStack() as stack:
         if server.words:
             parameters = StdioServerParameters(
@@ -179,7 +200,8 @@ async def connect(server: Server, stderr: TextIO) -> AsyncIterator[Any]:
         else:
             streams = await stack.enter_async_context(_over_http(server))
 
-        yield await stack.enter_async_context(ClientSession(streams[0], streams[1]))
+        session = ClientSession(streams[0], streams[1], message_handler=on_message)
+        yield await stack.enter_async_context(session)
 
 
 @asynccontextmanager

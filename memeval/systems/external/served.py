@@ -24,6 +24,7 @@ from memeval.systems.base import (
     IMAGINED,
     INGEST,
     MORE_THAN_ASKED,
+    NOISE,
     RUNTIME,
     TRIED_AGAIN,
     RecallSystem,
@@ -308,10 +309,27 @@ class ServedMemory(RecallSystem):
             if self.settings.forget and self._known:
                 async with asyncio.timeout(FORGET_S):
                     await service.forget({"namespace": self._namespace})
-        except (MemevalError, TimeoutError) as error:
-            _log.warning("%s may not have forgotten a case: %s", service.name, one_line(error))
+        except TimeoutError:
+            _log.warning(
+                "%s was not told to forget a case: no reply within %g s", service.name, FORGET_S
+            )
+        except MemevalError as error:
+            _log.warning("%s was not told to forget a case: %s", service.name, one_line(error))
         finally:
             await service.close()
+
+
+def note_noise(writer: str, lines: int = 1) -> None:
+    """Notes lines that are not replies, for the answer or the ingest that is under way."""
+    ledger = current_ledger()
+    ledger.noise_lines += lines
+    is_one = ledger.noise_lines == 1
+    written = (
+        "1 line that is not a reply"
+        if is_one
+        else (f"{ledger.noise_lines:,} lines that are not replies")
+    )
+    ledger.remarks[NOISE] = f"{writer} wrote {written}"
 
 
 def files_of(words: Sequence[str]) -> tuple[Path, ...]:

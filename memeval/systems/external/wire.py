@@ -186,10 +186,12 @@ def _text(value: Any, where: str) -> str:
 def _turns(value: Any, where: str, turns: Set[str]) -> tuple[str, ...]:
     if value is None:
         return ()
-    if not isinstance(value, list) or not all(isinstance(turn, str) for turn in value):
+    if not isinstance(value, list):
         raise _wrong(where, "a list of strings", value)
 
-    for turn in value:
+    for at, turn in enumerate(value):
+        if not isinstance(turn, str):
+            raise _wrong(f"{where}[{at}]", "a string", turn)
         # An id of another case means that the service mixes its namespaces: another case leaks
         # into this one.
         if turn not in turns:
@@ -242,7 +244,7 @@ def _tokens(value: Any, where: str) -> int | None:
 
 
 def _wrong(where: str, wanted: str, value: Any) -> WireError:
-    given = "is missing" if value is None else f"is {one_line(repr(_short(value)), 60)}"
+    given = "is missing or null" if value is None else f"is {one_line(repr(_short(value)), 60)}"
     return WireError(f"{where} must be {wanted}, but {given}")
 
 
