@@ -170,5 +170,7 @@ def _word_ngrams(word: str, shortest: int, longest: int) -> Hashes:
             break
 
     return np.array(
-        [zlib.crc32(gram.encode("utf-8", "surrogatepass")) for gram in grams], dtype=np.uint32
+        # Not `hash`, which differs between processes. Strings may hold halves of surrogate pairs.
+        [zlib.crc32(gram.encode("utf-8", "surrogatepass")) for gram in grams],
+        dtype=np.uint32,
     )

@@ -29,6 +29,7 @@ class EntityGraph:
 
     def __init__(self, chunks: Sequence[str]) -> None:
         """`chunks` hold `speaker: text` lines, one per turn."""
+        # Imported where it is needed: most systems do without the library.
         import networkx as nx
 
         self._graph: nx.Graph = nx.Graph()

@@ -70,6 +70,8 @@ class ConvoMem(Dataset):
                 ) from error
 
             name = file.path.relative_to(self.path).as_posix()
+            # The names count, too: the category and the number of evidence messages are read from
+            # them.
             whole.update(f"{name}\0{digest}\n".encode())
             allowed = check_pin(
                 self.info, file.path, digest, allow_unpinned=self.settings.allow_unpinned

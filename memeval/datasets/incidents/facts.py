@@ -75,6 +75,7 @@ def fault_count(history: History) -> Iterator[Draft]:
         for fault, count in Counter(
             past.incident.fault for past in records if past.incident.fault
         ).items():
+            # A count of one would need no more than one session.
             if count > 1:
                 text = f"How many times did component {name} have fault {fault}?"
                 own = [past for past in records if past.incident.fault == fault]
@@ -102,6 +103,7 @@ def commonest_fault(history: History) -> Iterator[Draft]:
         ranked = Counter(
             past.incident.fault for past in records if past.incident.fault
         ).most_common(2)
+        # A tie has no right answer, and a single fault leaves nothing to compare.
         if len(ranked) == 2 and ranked[0][1] > ranked[1][1]:
             yield history.ask(
                 "MR",

@@ -17,6 +17,7 @@ def ranking(answer: str, candidates: Collection[str]) -> list[str]:
     Case does not count, and any characters may replace a name's `_`. Where one name is the
     beginning of another, the longer one counts.
     """
+    # Nothing has to be escaped: names are shown as letters, digits and `_` (`one_word`).
     patterns = {
         re.sub("_+", r"[\\W_]+", name.lower()): name
         for name in sorted(candidates, key=len, reverse=True)

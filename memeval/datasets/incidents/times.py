@@ -49,6 +49,7 @@ def next_after(history: History) -> Iterator[Draft]:
         if history.alone(past) and history.alone(after)
     ]
     for past, after in draw(history.rng, pairs, OFFERED):
+        # The question names the first incident's components, which must not give the answer away.
         if not set(past.incident.components) & set(after.incident.components):
             text = (
                 f"Which component had the next incident after the one of {named(past.incident)} at "

@@ -51,6 +51,7 @@ class SafeRedirects(HTTPRedirectHandler):
             request.headers = {
                 name: value
                 for name, value in request.headers.items()
+                # urllib writes names of headers so: `User-agent`.
                 if name.capitalize() in HARMLESS
             }
 
@@ -83,6 +84,7 @@ def unreachable(url: str, error: Exception) -> str:
         else error
     )
     host = urlsplit(url).hostname or url
+    # Before `SSLError`, of which it is a subclass.
     if isinstance(reason, ssl.SSLCertVerificationError):
         return (
             f"{url} can't be reached: the certificate of {host} is not valid "

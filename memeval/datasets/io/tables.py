@@ -68,12 +68,15 @@ def _rows(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
     if not text.strip():
         raise UserError(f"{path} is empty.", REPLACE)
 
+    # From Python 3.11 on, `csv` reads NUL bytes without an error.
     if "\0" in text:
         raise UserError(
             f"{path}: line {text[: text.index(chr(0))].count(chr(10)) + 1} holds a NUL byte.",
             REPLACE,
         )
 
+    # `newline=""` keeps line breaks within a cell as they are. Without `strict`, a quote that is
+    # never closed would take the rest of the file into one cell.
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for cells in reader:

@@ -40,6 +40,7 @@ def conversations(exported: Any, path: Path) -> tuple[list[dict[str, Any]], list
         session = {"id": f"conversation {number}", "meta": {"title": value.get("title")}}
         sessions.append((started or "", session | ({"time": started} if started else {}), turns))
 
+    # All times are in UTC and of one form, so their order as strings is that of time.
     # Times of turns may be missing or run backwards after a branch: the session's time is kept.
     ordered = sorted(sessions, key=lambda session: session[0])
     notes = [f"left out: {count:,} {what}" for what, count in sorted(left_out.items())]

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 ANSWER_LINE = re.compile(r"answer\s*:[ \t]*(.*)", re.IGNORECASE)
+# Possessive, so that a long reply of such marks takes linear time.
 REPEATED = re.compile(r"(?:[*_ \t]*+answer[*_ \t]*+:)++", re.IGNORECASE)
 NUMBERING = re.compile(r"(?:\d{1,9}[.):]|[-*•])\s*")
+# Titles are compared without their year: `Heat (1995)` is `Heat`.
 YEAR = re.compile(r"\(\d{4}\)$")
 RECALLED = 5
 """Items of a recommendation that count."""

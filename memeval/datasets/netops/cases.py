@@ -75,6 +75,7 @@ def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[st
 
 def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
     """A case; None where it has a mistake."""
+    # A case with a mistake is read to its end, so that all mistakes are listed at once.
     before = len(mistakes.found)
     entry = Entry.of(place, value, noun="case", known=CASE_FIELDS, mistakes=mistakes)
     if entry is None:

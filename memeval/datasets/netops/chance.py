@@ -27,6 +27,7 @@ def pick(rng: Random, items: Sequence[T]) -> T:
 
 def draw(rng: Random, items: Iterable[T], count: int | None = None) -> list[T]:
     """`count` of the items, or all, in random order."""
+    # By hand: `shuffle` and `sample` may draw otherwise in another version of Python.
     left = list(items)
     size = len(left) if count is None else min(count, len(left))
     for place in range(size):

@@ -52,6 +52,7 @@ class Planner(Material):
                 chosen.append(plant)
                 spent += price
 
+        # A fifth of the answerable ones is a sixth of all, also in a haystack that is too small.
         unanswerable = count // 6 if len(chosen) == due else min(count // 6, len(chosen) // 5)
         chosen += [self.plant(ABS, 0.0, turn) for turn in range(unanswerable)]
         self.rng.shuffle(chosen)
@@ -253,5 +254,6 @@ class Planner(Material):
         return Plant(ABS, question_about(*self.attribute(self.people)))
 
     def undated(self, depth: float) -> Plant:
+        # The event's statement is dropped: nobody says when it happened.
         _, question, _ = self.event(depth)
         return Plant(ABS, question)
