@@ -157,7 +157,9 @@ class Run:
                 for repeat in self.summary.identity.get("keys", ())
                 if repeat["seed"] == seed
             ]
-            path = outputs_dir() / "answers" / f"{keys[0]}.jsonl" if keys else None
+            # Only the name: what an edited run.json says must not lead elsewhere.
+            name = Path(str(keys[0])).name if keys else None
+            path = outputs_dir() / "answers" / f"{name}.jsonl" if name else None
             self._texts_by_seed[seed] = Texts(texts_file(path)) if path else None
 
         return self._texts_by_seed[seed]

@@ -1,5 +1,5 @@
-"""Ctrl-C: the first one ends the run in good order and says what is waited for, the second one ends
-the process at once.
+"""Ctrl-C: the first one lets calls of models end, then ends the run in good order and says what is
+waited for; the second one ends the process at once.
 
 A run's event loop is driven here, so that a Ctrl-C never arrives inside the code of a system, where
 it could be swallowed, and so that nothing that a system left behind (a thread, a task that can't be
@@ -28,6 +28,8 @@ KEYS_THREAD = "memeval-keys"
 """Name of the thread that waits for Ctrl-C; it holds no lock."""
 INTERRUPTED = 130
 """Exit status after a Ctrl-C."""
+FINISH_S = 10.0
+"""How long calls that are under way may take to end after the first Ctrl-C."""
 WIND_UP_S = 1.0
 """How long tasks that were cancelled may take to end."""
 BLOCKED_S = 0.3
@@ -121,6 +123,24 @@ def report_waiting() -> None:
         _say(f"\nmemeval: waiting for {waited[0]}{more}; Ctrl-C again to stop now")
 
 
+def report_calls() -> None:
+    """Says how many calls of models are waited for."""
+    in_flight = _in_flight()
+    if in_flight is not None and in_flight.under_way:
+        count = in_flight.under_way
+        calls = "call that is" if count == 1 else "calls that are"
+        _say(
+            f"\nmemeval: waiting for {count} {calls} under way, {FINISH_S:.0f} s at most; "
+            "Ctrl-C again to stop now"
+        )
+
+
+def _in_flight() -> Any:
+    """The calls under way; None where nothing that makes calls is loaded."""
+    module = sys.modules.get("memeval.llm.in_flight")
+    return None if module is None else module.in_flight
+
+
 def end_now() -> None:
     """Ends the process. Rows are on disk as soon as they exist; the publisher ends by itself."""
     _say("\nmemeval: stopped at once. Finished work is kept; the same command continues it.")
@@ -148,13 +168,18 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(_report_in_a_line)
     task = loop.create_task(main)
+    ending: list[asyncio.Task[None]] = []
     interrupted = False
 
     def cancel() -> None:
         nonlocal interrupted
         interrupted = True
-        # A plain `cancel` would not wake a loop that sleeps until its next event.
-        loop.call_soon_threadsafe(task.cancel)
+        # Called directly, it would not wake a loop that sleeps until its next event.
+        loop.call_soon_threadsafe(begin_to_end)
+
+    def begin_to_end() -> None:
+        report_calls()
+        ending.append(loop.create_task(_finish_calls(task)))
 
     try:
         asyncio.set_event_loop(loop)
@@ -177,7 +202,19 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
             _keys.cancel = None
 
         _wind_up(loop)
+        if (in_flight := _in_flight()) is not None:
+            in_flight.reopen()
+
         asyncio.set_event_loop(None)
+
+
+async def _finish_calls(task: asyncio.Task[Any]) -> None:
+    """Cancels the task, once the calls under way have ended."""
+    try:
+        if (in_flight := _in_flight()) is not None:
+            await in_flight.finish(FINISH_S)
+    finally:
+        task.cancel()
 
 
 def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:

@@ -14,6 +14,7 @@ from memeval.errors import ModelError
 from memeval.llm.breaker import Breaker
 from memeval.llm.budget import Amount, Budget, amount_of, most_of
 from memeval.llm.faults import Setback, of_connection, of_status
+from memeval.llm.in_flight import in_flight
 from memeval.llm.metering import current_ledger
 from memeval.llm.outage import Backoff, Clock, Outage, Say, Sleep
 from memeval.llm.places import Places
@@ -215,8 +216,9 @@ class Endpoint:
                         continue
 
                     sent_at = self._clock()
-                    with self.load.calling():
-                        outcome = await self._try(path, content, read, most_bytes)
+                    async with in_flight.request():
+                        with self.load.calling():
+                            outcome = await self._try(path, content, read, most_bytes)
 
                     latency = time.perf_counter() - started
 

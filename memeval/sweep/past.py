@@ -81,7 +81,7 @@ def _kind_of_run(role: Role, params: Mapping[str, Any]) -> Kind | None:
 def read_past(runs: Path) -> Past:
     """The past of a home, whose run folders are below `runs`."""
     past = Past()
-    files = sorted(runs.glob(f"*/{RUN_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    files = sorted(runs.glob(f"*/{RUN_FILE}"), key=_finished_at, reverse=True)
     for file in files[:MOST_RUNS]:
         try:
             past.add(RunSummary.read(file.parent))
@@ -89,3 +89,11 @@ def read_past(runs: Path) -> Past:
             continue
 
     return past
+
+
+def _finished_at(file: Path) -> float:
+    """When a file was written last; 0 for one that is gone by now, or a link to nothing."""
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0

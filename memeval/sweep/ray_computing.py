@@ -11,6 +11,7 @@ from typing import Any
 
 from memeval import __version__
 from memeval.config.paths import cache_dir
+from memeval.llm.in_flight import in_flight
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.code import figures_code
 from memeval.pipeline.connections import Connections
@@ -78,6 +79,11 @@ class Computer:
     def is_end(content: Any) -> bool:
         """Whether what was sent is the end of a unit."""
         return content[0] in (DONE, FAILED)
+
+    @staticmethod
+    async def finish(most_s: float) -> None:
+        """Lets calls of models that are under way end; no other one begins."""
+        await in_flight.finish(most_s)
 
     async def aclose(self) -> None:
         """Closes the connections."""

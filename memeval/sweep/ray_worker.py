@@ -99,6 +99,10 @@ class Worker:
         if task is not None:
             task.cancel()
 
+    async def finish(self, most_s: float) -> None:
+        """Lets calls of models that are under way end; no other one begins."""
+        await self._run(self._computer.finish(most_s))
+
     async def leave(self) -> None:
         """Gives back what the process holds: connections, places and rights to make requests."""
         await self._run(self._computer.aclose())

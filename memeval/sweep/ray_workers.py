@@ -23,6 +23,7 @@ from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
 from memeval import __version__
 from memeval.errors import UserError, WorldError
+from memeval.llm.in_flight import in_flight
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.unit import Keeper, Unit, UnitDone
 from memeval.shown import one_line
@@ -158,6 +159,7 @@ class RayWorkers:
         self._starting: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._error: Exception | None = None
+        in_flight.elsewhere.append(self.finish)
 
     def takes(self, planned: PlannedCell) -> bool:
         """Whether a cell's units are computed by workers."""
@@ -314,6 +316,12 @@ class RayWorkers:
 
         raise _DiedError("its stream ended early")
 
+    async def finish(self, most_s: float) -> None:
+        """Lets the calls of models end that the workers have under way; no other one begins."""
+        finishing = [_task(_value(seat.actor.finish.remote(most_s))) for seat in self._seats]
+        if finishing:
+            await asyncio.wait(finishing, timeout=most_s)
+
     async def stop(self) -> None:
         """Lets the workers go: they give back what they hold first."""
         starting = list(self._starting)
@@ -330,6 +338,7 @@ class RayWorkers:
 
     def close(self) -> None:
         """Disconnects from the cluster."""
+        in_flight.elsewhere.remove(self.finish)
         self._cluster.close()
 
 

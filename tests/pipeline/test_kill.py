@@ -82,7 +82,7 @@ def test_sigkill(
 def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
     memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str]
 ) -> None:
-    with ScriptedEndpoint(port=port, latency_s=0.05) as endpoint:
+    with ScriptedEndpoint(port=port, latency_s=0.5) as endpoint:
         process = subprocess.Popen(
             [sys.executable, "-m", "memeval", *arguments(endpoint)],
             env=environment(tmp_path, MEMEVAL_PLOTS="true"),
@@ -95,9 +95,12 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
         assert process.returncode == 130
+        assert "under way, 10 s at most; Ctrl-C again to stop now" in said
         assert "kept" in said and "same command" in said
         assert "Traceback" not in said
         memeval(*arguments(endpoint))
+        asked = Counter(repr(body) for _, body in endpoint.requests)
+        assert max(asked.values()) == 1, "calls under way were finished, and their replies kept"
     assert without_times(records(tmp_path)) == uninterrupted
 
 

@@ -190,6 +190,6 @@ def test_ctrl_c_ends_a_sweep_and_the_same_command_goes_on(
         assert "stopped at: " in said and "same command" in said
         assert "Traceback" not in said
         memeval(*words)
-        assert sum(asked_for(endpoint).values()) - len(asked_for(endpoint)) <= 4
+        assert max(asked_for(endpoint).values()) == 1, "calls under way were finished"
 
     assert len(all_records(tmp_path)) == 4
