@@ -1,0 +1,14 @@
+"""What a plan learns from finished runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memeval.results import RUN_FILE
+from memeval.sweep.past import read_past
+
+
+def test_a_run_that_is_gone_by_now_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / RUN_FILE).symlink_to(tmp_path / "nowhere")
+    read_past(tmp_path)
