@@ -5,6 +5,7 @@ workers in other processes add to.
 from __future__ import annotations
 
 import atexit
+import itertools
 import json
 import os
 from collections.abc import Sequence
@@ -45,12 +46,18 @@ class DoneCell:
     """Whether its run in MLflow is below that of the sweep."""
 
 
+_started = itertools.count()
+
+
 def session_folder() -> Path:
     """The invocation's folder below outputs/sweeps/, named after its start."""
     # In the environment, for workers in other processes: they add to the same lists.
     if VARIABLE not in os.environ:
         stamp = datetime.now().astimezone().strftime("%Y-%m-%d_%H-%M-%S")
-        os.environ[VARIABLE] = str(outputs_dir() / "sweeps" / f"{stamp}_{os.getpid()}")
+        # A process may start two within a second, and their lists must not meet.
+        number = next(_started)
+        name = f"{stamp}_{os.getpid()}" + (f"_{number}" if number else "")
+        os.environ[VARIABLE] = str(outputs_dir() / "sweeps" / name)
 
     return Path(os.environ[VARIABLE])
 

@@ -22,6 +22,8 @@ from memeval.results import (
 )
 from memeval.shown import one_line
 
+CUT_CONTEXT = ("cut_chunks", "cut_tokens")
+"""What the chat systems note of a context that was too long: one sentence says it for all."""
 MOST_EXAMPLES = 3
 """Texts of each kind of note that a run shows; the records hold all of them."""
 
@@ -77,9 +79,9 @@ def _settings(cell: Cell) -> Iterator[str]:
 
 def _said(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     """What systems and models noted with answers and ingests."""
-    cut = Counter(key for row in rows for key in row.notes if key.startswith("cut_"))
-    if cut["cut_chunks"]:
-        yield f"The context was cut at its old end for {cut['cut_chunks']} of {len(rows)} answers."
+    cut = sum("cut_chunks" in row.notes for row in rows)
+    if cut:
+        yield f"The context was cut at its old end for {cut} of {len(rows)} answers."
 
     yield from noted([row.notes for row in rows], f"of {len(rows)} answers")
     ingests = [ingest.row.notes for ingest in ingest_rows]
@@ -91,7 +93,7 @@ def noted(notes: Sequence[Mapping[str, object]], of: str) -> Iterator[str]:
     counts: dict[str, Counter[str]] = {}
     for own in notes:
         for name, value in own.items():
-            if not name.startswith("cut_"):
+            if name not in CUT_CONTEXT:
                 counts.setdefault(name, Counter())[in_words(value)] += 1
 
     for name, texts in sorted(counts.items()):

@@ -102,7 +102,7 @@ def test_no_table_mixes_judges_in_silence() -> None:
     offline = run("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=2")
     other = replace(offline, params={**offline.params, "judge": "token_f1"})
 
-    assert printed([offline]).startswith("judge: keyword\n")
+    assert printed([offline]).startswith("judge: keyword; biased cut: first 2 of each")
     assert comparison_markdown([offline]).startswith("judge: keyword\n\n| run |")
     for table in (printed([offline, other]), comparison_markdown([offline, other])):
         warning = "judges: keyword, token_f1; accuracies by different judges can't be compared"

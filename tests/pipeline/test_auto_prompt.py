@@ -124,7 +124,7 @@ def test_a_prompt_for_few_words_says_where_more_is_asked_for(
     assert set(styles(endpoint)) == {style}
     note = (
         f"prompt mismatch: prompt={style} asks for as few words as possible, but some questions "
-        "ask for a recommendation or a summary; use prompt=auto"
+        "ask for a recommendation or a summary; use prompt=auto (1 of 8 answers)"
     )
     assert note in summary.notes
 

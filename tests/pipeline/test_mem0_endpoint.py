@@ -142,7 +142,7 @@ def test_offline_it_stores_verbatim_and_says_so() -> None:
     about = [note for note in summary.notes if "mem0" in note]
     assert about == [
         "mem0 search: by vectors; not installed: keywords (needs fastembed), "
-        "entities (needs spaCy with en_core_web_sm)"
+        "entities (needs spaCy with en_core_web_sm) (2 of 2 answers)"
     ]
 
 
