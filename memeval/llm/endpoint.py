@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -14,7 +13,7 @@ from memeval.errors import ModelError
 from memeval.llm.breaker import Breaker
 from memeval.llm.budget import Amount, Budget, amount_of, most_of
 from memeval.llm.faults import Setback, of_connection, of_status
-from memeval.llm.in_flight import in_flight
+from memeval.llm.load import Load
 from memeval.llm.metering import current_ledger
 from memeval.llm.outage import Backoff, Clock, Outage, Say, Sleep
 from memeval.llm.places import Places
@@ -68,42 +67,6 @@ class Reply(Generic[T]):
 def as_object(reply: Mapping[str, Any]) -> Mapping[str, Any]:
     """A `read` for `post` that accepts any JSON object."""
     return reply
-
-
-@dataclass
-class Load:
-    """How much an endpoint was used, for people to look at."""
-
-    under_way: int = 0
-    """Requests at this moment."""
-    calls: int = 0
-    """Tries that ended."""
-    waits: int = 0
-    """Tries after which the endpoint asked for fewer calls."""
-    retries: int = 0
-    """Tries that failed and were made again, those included."""
-    failures: int = 0
-    """Calls that failed for good."""
-    busy_s: float = 0.0
-    """Sum of the time that each try took."""
-    began: float | None = None
-    """When the first try was sent, as `time.perf_counter` counts."""
-    ended: float = 0.0
-    """When the last one ended."""
-
-    @contextmanager
-    def calling(self) -> Iterator[None]:
-        """Counts a try."""
-        started = time.perf_counter()
-        self.began = started if self.began is None else self.began
-        self.under_way += 1
-        try:
-            yield
-        finally:
-            self.under_way -= 1
-            self.calls += 1
-            self.ended = time.perf_counter()
-            self.busy_s += self.ended - started
 
 
 class Endpoint:
@@ -216,9 +179,8 @@ class Endpoint:
                         continue
 
                     sent_at = self._clock()
-                    async with in_flight.request():
-                        with self.load.calling():
-                            outcome = await self._try(path, content, read, most_bytes)
+                    async with self.load.calling():
+                        outcome = await self._try(path, content, read, most_bytes)
 
                     latency = time.perf_counter() - started
 

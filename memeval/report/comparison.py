@@ -104,9 +104,12 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
 
 def shared_flags(summaries: Sequence[RunSummary]) -> list[str]:
     """How the questions of all cells were chosen, where it is the same for all."""
-    all_flags = [asked_flags(summary) for summary in summaries]
-    own = all_flags[0] if all_flags else []
-    return [flag for flag in own if all(flag in others for others in all_flags)]
+    if not summaries:
+        return []
+
+    own, *others = (asked_flags(summary) for summary in summaries)
+    shared = set(own).intersection(*others)
+    return [flag for flag in own if flag in shared]
 
 
 def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:

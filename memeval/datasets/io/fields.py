@@ -33,9 +33,8 @@ def unique_fields(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """The object of these fields. Raises `ValueError` where one comes twice: which holds?"""
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        twice = next(
-            name for name, count in Counter(name for name, _ in pairs).items() if count > 1
-        )
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise ValueError(f"an object has the field {quoted(twice)} twice")
 
     return fields
