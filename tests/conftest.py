@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,3 +51,14 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
             subprocess.run([sys.executable, "-c", code, str(root)], check=True)
 
     return root / "empty.db"
+
+
+@pytest.fixture(scope="session")
+def give_store(empty_database: Path) -> Callable[[Path], None]:
+    """Gives a home an empty store of MLflow, which is then not made by migrations."""
+
+    def give(home: Path) -> None:
+        (home / "mlruns").mkdir(parents=True, exist_ok=True)
+        shutil.copy(empty_database, home / "mlruns" / "mlflow.db")
+
+    return give

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def test_the_guide_runs_from_the_first_block_to_the_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, give_store: Callable[[Path], None]
 ) -> None:
+    give_store(tmp_path)
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
     monkeypatch.setenv("MEMEVAL_PLOTS", "false")
     monkeypatch.delenv("MEMEVAL_DATA_DIR", raising=False)

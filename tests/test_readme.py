@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -108,7 +108,11 @@ def is_run(command: str) -> bool:
     "command", [sorted_out(command) for command in commands() if command != FIRST]
 )
 def test_a_command_runs(
-    command: str, folder: Path, endpoint: ScriptedEndpoint, request: pytest.FixtureRequest
+    command: str,
+    folder: Path,
+    endpoint: ScriptedEndpoint,
+    give_store: Callable[[Path], None],
+    request: pytest.FixtureRequest,
 ) -> None:
     assert command.startswith(f"{MEMEVAL} "), (
         f"'{command}' is in a bash block of the README: run it here, or say in NOT_RUN why not"
@@ -120,6 +124,8 @@ def test_a_command_runs(
         command = shlex.join([*shlex.split(command), *LIMITS])
     if is_run(command):  # MLflow takes longer than the run; `evaluate` is tracked
         command += " tracking=none"
+    else:
+        give_store(folder.parent / "home")
     if "=openai" in command:
         command = re.sub(r"(?<=base_url=)\S+", endpoint.base_url, command)
         environment |= {"OPENAI_BASE_URL": endpoint.base_url}

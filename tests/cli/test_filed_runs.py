@@ -7,7 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,9 +63,10 @@ def cells(home: Path) -> Iterator[tuple[str, dict[str, str]]]:
                 yield experiment, tags
 
 
-def test_a_sweep_is_filed_and_filed_again(tmp_path: Path, empty_database: Path) -> None:
-    (tmp_path / "mlruns").mkdir()
-    (tmp_path / "mlruns" / "mlflow.db").write_bytes(empty_database.read_bytes())
+def test_a_sweep_is_filed_and_filed_again(
+    tmp_path: Path, give_store: Callable[[Path], None]
+) -> None:
+    give_store(tmp_path)
     sweep = ["-m", "system=no_memory,oracle", *LOGGED]
 
     ended = memeval(tmp_path, *sweep, "+tags.paper=table1", MLFLOW_EXPERIMENT_NAME="draft")

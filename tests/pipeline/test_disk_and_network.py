@@ -6,8 +6,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from conftest_pipeline import QUESTIONS, SMALL, Command, environment, records, without_times
@@ -50,8 +54,9 @@ def test_a_full_disk_stops_with_one_line_and_loses_nothing_finished(
 
 
 def test_a_tracking_server_that_is_away_costs_no_record_and_the_same_command_logs_later(
-    memeval: Command, tmp_path: Path
+    memeval: Command, tmp_path: Path, empty_database: Path
 ) -> None:
+    shutil.copy(empty_database, tmp_path / "later.db")
     cell = [word for word in SMALL if not word.startswith("tracking")]
     away = memeval(*cell, MLFLOW_TRACKING_URI="http://127.0.0.1:9")
     assert "not logged" in away.stderr
@@ -61,11 +66,16 @@ def test_a_tracking_server_that_is_away_costs_no_record_and_the_same_command_log
     later = memeval(*cell, MLFLOW_TRACKING_URI=f"sqlite:///{tmp_path}/later.db")
     assert "not logged" not in later.stderr
     assert records(tmp_path) == before
-    assert (tmp_path / "later.db").exists()
+    with closing(sqlite3.connect(tmp_path / "later.db")) as store:
+        (logged,) = store.execute("SELECT COUNT(*) FROM runs").fetchone()
+    assert logged
 
 
-def test_an_offline_run_asks_for_no_outside_host(tmp_path: Path) -> None:
+def test_an_offline_run_asks_for_no_outside_host(
+    tmp_path: Path, give_store: Callable[[Path], None]
+) -> None:
     """In processes of their own: a forked one has read its `sitecustomize` already."""
+    give_store(tmp_path)
     hooks = tmp_path / "hooks"
     hooks.mkdir()
     seen = tmp_path / "names.jsonl"
