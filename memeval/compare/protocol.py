@@ -6,8 +6,8 @@ A difference in one of them is another experiment. It is refused with its reason
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memeval.compare.metric import Metric
@@ -29,6 +29,8 @@ _OF_JUDGE = (
     "judge.fence",
 )
 """Settings that change what a judge calls right."""
+_JUDGE_MODELS = ("llm.judge.model", "llm.judge_model")
+"""Settings that name the judge's own model; the second is that of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def identity_of(params: Mapping[str, Any], tags: Mapping[str, str]) -> JudgeIden
     prompt = tags.get("judge_prompt_sha256")
     model = None
     if prompt is not None:
-        names = ("llm.judge.model", "llm.judge_model", "llm.model")
+        names = (*_JUDGE_MODELS, "llm.model")
         known = [params[name] for name in names if params.get(name) is not None]
         model = str(known[0]) if known else None
 
@@ -139,10 +141,9 @@ def _reasons(
 
     judges = [judge_identity(run) for run in (summary, other)]
     if metric.judged and judges[0] != judges[1]:
-        yield Reason(
-            "judge",
-            f"other judge: {', '.join(one_line(judge.shown) or 'none' for judge in judges)}",
-        )
+        shown = ", ".join(one_line(judge.shown) or "none" for judge in judges)
+        hint = _same_model(judges, (summary, other))
+        yield Reason("judge", f"other judge: {shown}{hint}")
 
     for run in (summary, other):
         coverage = run.metrics.get("coverage")
@@ -152,6 +153,17 @@ def _reasons(
                 "coverage",
                 f"coverage of {one_line(run.name)} is {shown}, below {percent(MIN_COVERAGE)} %",
             )
+
+
+def _same_model(judges: Sequence[JudgeIdentity], runs: Sequence[RunSummary]) -> str:
+    """A hint where two runs have two judges only because the model of the answers judges, too."""
+    first, second = judges
+    if first.model == second.model or replace(first, model=second.model) != second:
+        return ""
+    if any(run.params.get(name) is not None for run in runs for name in _JUDGE_MODELS):
+        return ""
+
+    return "; the model that answers judges as well: llm.judge.model=NAME gives both one judge"
 
 
 def _other_questions(scores: RunScores, other: RunScores) -> Iterator[Reason]:

@@ -99,6 +99,20 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize(("judge", "hinted"), [({}, True), ({"llm.judge.model": "small"}, False)])
+def test_answers_that_their_own_model_judged_name_the_way_out(
+    tmp_path: Path, judge: dict[str, Any], hinted: bool
+) -> None:
+    tags = {"judge_prompt_sha256": "ab" * 32}
+    runs = [
+        made_run(tmp_path, "A", example("A"), tags=tags, params={"llm.model": "small"}),
+        made_run(tmp_path, "B", example("B"), tags=tags, params={"llm.model": "large", **judge}),
+    ]
+    comparison = compared(runs)
+    told = " ".join(refusal_lines(comparison))
+    assert ("llm.judge.model=NAME gives both one judge" in told) is hinted
+
+
 @pytest.mark.parametrize(("changes", "kind", "text"), REFUSED)
 def test_never_compared_in_silence(
     tmp_path: Path, changes: dict[str, Any], kind: str, text: str
