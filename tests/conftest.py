@@ -18,6 +18,15 @@ settings.register_profile("memeval", deadline=None, suppress_health_check=[Healt
 settings.load_profile("memeval")
 
 
+LONG = ("pipeline", "cli", "tracking", "test_readme.py", "test_python_api_docs.py")
+"""Folders and modules whose tests start processes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts what takes long first: at the end, short tests keep all workers busy."""
+    items.sort(key=lambda item: set(LONG).isdisjoint(item.path.parts))
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of the real data sets. Skips where it is absent.
