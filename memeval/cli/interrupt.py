@@ -1,5 +1,5 @@
-"""Ctrl-C: the first one lets calls of models end, then ends the run in good order and says what is
-waited for; the second one ends the process at once.
+"""Ctrl-C: the first one waits for model calls in progress, then ends the run in good order and says
+what it waits for; the second one ends the process at once.
 
 A run's event loop is driven here, so that a Ctrl-C never arrives inside the code of a system, where
 it could be swallowed, and so that nothing that a system left behind (a thread, a task that can't be
@@ -29,7 +29,7 @@ KEYS_THREAD = "memeval-keys"
 INTERRUPTED = 130
 """Exit status after a Ctrl-C."""
 FINISH_S = 10.0
-"""How long calls that are under way may take to end after the first Ctrl-C."""
+"""How long the first Ctrl-C waits for model calls in progress, in seconds."""
 WIND_UP_S = 1.0
 """How long tasks that were cancelled may take to end."""
 BLOCKED_S = 0.3
@@ -124,19 +124,19 @@ def report_waiting() -> None:
 
 
 def report_calls() -> None:
-    """Says how many calls of models are waited for."""
+    """Reports how many model calls the run is waiting for."""
     in_flight = _in_flight()
     if in_flight is not None and in_flight.under_way:
         count = in_flight.under_way
-        calls = "call that is" if count == 1 else "calls that are"
+        calls = "call" if count == 1 else "calls"
         _say(
-            f"\nmemeval: waiting for {count} {calls} under way, {FINISH_S:.0f} s at most; "
+            f"\nmemeval: waiting up to {FINISH_S:.0f} s for {count} model {calls} in progress; "
             "Ctrl-C again to stop now"
         )
 
 
 def _in_flight() -> Any:
-    """The calls under way; None where nothing that makes calls is loaded."""
+    """The requests in progress; None if nothing that makes requests is loaded."""
     module = sys.modules.get("memeval.llm.in_flight")
     return None if module is None else module.in_flight
 
@@ -209,7 +209,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def _finish_calls(task: asyncio.Task[Any]) -> None:
-    """Cancels the task, once the calls under way have ended."""
+    """Cancels the task once the model calls in progress have ended."""
     try:
         if (in_flight := _in_flight()) is not None:
             await in_flight.finish(FINISH_S)

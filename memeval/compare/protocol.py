@@ -156,14 +156,14 @@ def _reasons(
 
 
 def _same_model(judges: Sequence[JudgeIdentity], runs: Sequence[RunSummary]) -> str:
-    """A hint where two runs have two judges only because the model of the answers judges, too."""
+    """A hint if two runs differ in their judge only because each was judged by its own model."""
     first, second = judges
     if first.model == second.model or replace(first, model=second.model) != second:
         return ""
     if any(run.params.get(name) is not None for run in runs for name in _JUDGE_MODELS):
         return ""
 
-    return "; the model that answers judges as well: llm.judge.model=NAME gives both one judge"
+    return "; each run was judged by the model that answered: set llm.judge.model for both"
 
 
 def _other_questions(scores: RunScores, other: RunScores) -> Iterator[Reason]:

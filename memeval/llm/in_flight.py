@@ -1,4 +1,4 @@
-"""The requests that are under way, which a first Ctrl-C lets end: they are paid for."""
+"""Requests in progress. The first Ctrl-C waits for them, since they are paid for."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 POLL_S = 0.02
-"""How often `finish` looks whether all have ended."""
+"""Seconds between two checks in `finish`."""
 WRITING_S = 0.2
-"""What the last reply has to be written down before the work is cancelled."""
+"""How long the last reply may take to be written before the work is cancelled, in seconds."""
 
 Finish = Callable[[float], Awaitable[None]]
 
 
 class InFlight:
-    """Counts requests, and lets no more begin once they are to end.
+    """Counts the requests in progress, and holds back new ones once the run is to end.
 
-    The event loops of several threads may share one.
+    Event loops of several threads may share one.
     """
 
     def __init__(self) -> None:
         self.under_way = 0
-        """Requests that were sent and are not answered yet."""
+        """Requests that have been sent and not answered yet."""
         self.closing = False
-        """Whether no more may begin."""
+        """Whether new requests are held back."""
         self.elsewhere: list[Finish] = []
-        """What lets those end that other processes make for this one."""
+        """Called by `finish`: each does the same for requests that other processes make."""
         self._lock = threading.Lock()
 
     @asynccontextmanager
     async def request(self) -> AsyncIterator[None]:
-        """Counts a request. Where no more may begin it never enters, until it is cancelled."""
+        """Counts a request. A request that is held back waits until it is cancelled."""
         if self.closing:
             await asyncio.get_running_loop().create_future()
 
@@ -47,7 +47,7 @@ class InFlight:
                 self.under_way -= 1
 
     async def finish(self, most_s: float) -> None:
-        """Lets no more begin, and waits until those under way have ended, `most_s` at most."""
+        """Holds back new requests, and waits up to `most_s` seconds for those in progress."""
         self.closing = True
         others = [asyncio.ensure_future(finish(most_s)) for finish in self.elsewhere]
         if not self.under_way and not others:
@@ -64,9 +64,9 @@ class InFlight:
         await asyncio.sleep(WRITING_S)
 
     def reopen(self) -> None:
-        """Lets requests begin again: the next run in this process."""
+        """Lets requests start again, for the next run in this process."""
         self.closing = False
 
 
 in_flight = InFlight()
-"""That of this process."""
+"""The requests of this process."""

@@ -33,7 +33,7 @@ class Load:
 
     @asynccontextmanager
     async def calling(self) -> AsyncIterator[None]:
-        """Counts a try, which does not begin where the run is to end."""
+        """Counts a try. It does not start once the run is to end."""
         async with in_flight.request():
             started = time.perf_counter()
             self.began = started if self.began is None else self.began

@@ -92,7 +92,7 @@ def read_past(runs: Path) -> Past:
 
 
 def _finished_at(file: Path) -> float:
-    """When a file was written last; 0 for one that is gone by now, or a link to nothing."""
+    """When a file was last written; 0 if it has been deleted, or is a broken link."""
     try:
         return file.stat().st_mtime
     except OSError:

@@ -82,7 +82,7 @@ class Computer:
 
     @staticmethod
     async def finish(most_s: float) -> None:
-        """Lets calls of models that are under way end; no other one begins."""
+        """Waits for model calls in progress; no new ones start."""
         await in_flight.finish(most_s)
 
     async def aclose(self) -> None:

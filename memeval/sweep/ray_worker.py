@@ -100,7 +100,7 @@ class Worker:
             task.cancel()
 
     async def finish(self, most_s: float) -> None:
-        """Lets calls of models that are under way end; no other one begins."""
+        """Waits for model calls in progress; no new ones start."""
         await self._run(self._computer.finish(most_s))
 
     async def leave(self) -> None:

@@ -317,7 +317,7 @@ class RayWorkers:
         raise _DiedError("its stream ended early")
 
     async def finish(self, most_s: float) -> None:
-        """Lets the calls of models end that the workers have under way; no other one begins."""
+        """Waits for model calls that the workers have in progress; no new ones start."""
         finishing = [_task(_value(seat.actor.finish.remote(most_s))) for seat in self._seats]
         if finishing:
             await asyncio.wait(finishing, timeout=most_s)

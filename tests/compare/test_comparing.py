@@ -110,7 +110,7 @@ def test_answers_that_their_own_model_judged_name_the_way_out(
     ]
     comparison = compared(runs)
     told = " ".join(refusal_lines(comparison))
-    assert ("llm.judge.model=NAME gives both one judge" in told) is hinted
+    assert ("set llm.judge.model for both" in told) is hinted
 
 
 @pytest.mark.parametrize(("changes", "kind", "text"), REFUSED)
