@@ -86,9 +86,18 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
 
     return (
         f"{first} and {second} can't be told apart{measured}: "
-        f"{with_interval(result, unit, signed=True)} ({ps}); this data could have shown "
-        f"{figure(result.mde, unit)}."
+        f"{with_interval(result, unit, signed=True)} ({ps}); this data "
+        f"{could_show(result.mde, unit)}."
     )
+
+
+def could_show(mde: float, unit: str) -> str:
+    """Which difference some data could have shown, as the end of a sentence about them."""
+    # Two shares differ by 100 points at most.
+    if unit == POINTS and mde >= 1:
+        return "can't show any difference"
+
+    return f"could have shown {figure(mde, unit)}"
 
 
 def describe_counts(comparison: Comparison, difference: Difference) -> str:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from memeval.compare.finding import FinishedRun
 from memeval.compare.metric import POINTS, Metric
 from memeval.compare.records import SIGNIFICANT
-from memeval.compare.words import figure, probability
+from memeval.compare.words import could_show, figure, probability
 from memeval.gate.baseline import Baseline
 from memeval.gate.verdict import FAILING, Change, GateResult, MustPass, Outcome, Rules
 from memeval.report.escaping import inline
@@ -54,10 +54,12 @@ def sentence(result: GateResult, metric: Metric, rules: Rules) -> str:
 
 def _mde(change: Change) -> str:
     """What the data could have shown."""
-    if change.result.mde is None:
+    mde = change.result.mde
+    if mde is None:
         return " One conversation: what the data could have shown is not known."
 
-    return f" This data could have shown {figure(change.result.mde, POINTS)} points."
+    points = " points" if mde < 1 else ""
+    return f" This data {could_show(mde, POINTS)}{points}."
 
 
 def _points(change: Change) -> str:

@@ -14,9 +14,10 @@ from made_runs import example, made_record, made_run
 
 from memeval.compare import Comparison, FinishedRun, compare_runs, metric_named
 from memeval.compare.files import comparison_markdown, comparison_tex, differences_csv
+from memeval.compare.metric import POINTS
 from memeval.compare.scores import ScoreReader
 from memeval.compare.tables import WIDTH, comparison_text, short_text
-from memeval.compare.words import refusal_lines
+from memeval.compare.words import could_show, refusal_lines
 from memeval.errors import UserError
 from memeval.llm.prices import total_cost_usd
 from memeval.records import Role, Usage
@@ -186,6 +187,12 @@ def strong(cases: int, right: int) -> dict[str, list[float]]:
             scores[f"c{case}/q{question}"] = [float(question < right + case % 2)]
 
     return scores
+
+
+def test_no_data_could_have_shown_more_than_a_hundred_points() -> None:
+    assert could_show(0.435, POINTS) == "could have shown 43.5"
+    assert could_show(1.94, POINTS) == "can't show any difference"
+    assert could_show(194, "ms") == "could have shown 194"
 
 
 def test_the_words(tmp_path: Path, cells: list[FinishedRun]) -> None:
