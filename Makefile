@@ -70,6 +70,7 @@ lock: | $(BIN)/python
 	$(LOCK) --extra mem0 --output-file requirements/run.txt
 	$(LOCK) --extra mem0 --extra letta --extra mcp --extra joblib --extra optuna --extra postgres --extra ray --extra submitit --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) --group docs --output-file requirements/docs.txt
+	grep -o 'hatchling==[0-9.]*' pyproject.toml | $(COMPILE) - --constraint requirements/run.txt --output-file requirements/build.txt
 
 # What can be made again without a call: environments and caches of tools. Results and paid replies stay.
 clean:

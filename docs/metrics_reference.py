@@ -68,7 +68,7 @@ SECTIONS: dict[str, tuple[Formula, ...]] = {
     ),
     "Retrieval": (
         Formula(
-            ("recall_at_<k>", "session_recall_at_<k>"),
+            ("recall_at_<k>", "session_recall_at_<k>", "ranking_recall_at_<k>"),
             "memeval.metrics.retrieval:recall_at",
             SHARE,
             UNIT,
@@ -165,7 +165,7 @@ SECTIONS: dict[str, tuple[Formula, ...]] = {
         Formula(("accuracy_std",), "memeval.statistics.means:sample_std", SHARE, "from 0"),
         Formula(
             ("accuracy_ci95_low", "accuracy_ci95_high"),
-            "memeval.statistics.means:clustered_interval",
+            "memeval.statistics.clusters:clustered_mean",
             SHARE,
             UNIT,
         ),
@@ -179,9 +179,9 @@ SECTIONS: dict[str, tuple[Formula, ...]] = {
         Formula(("SE",), "memeval.statistics.clusters:clustered_se", SHARE, "from 0"),
     ),
     "Differences between runs": (
-        Formula(("p",), "memeval.statistics.flips:flip_p", "probability", UNIT),
+        Formula(("p", "interval of Δ"), "memeval.statistics.flips:flip_test", "probability", UNIT),
         Formula(("adj.",), "memeval.statistics.flips:max_t_ps", "probability", UNIT),
-        Formula(("MDE",), "memeval.statistics.clusters:detectable_difference", SHARE, "from 0"),
+        Formula(("MDE",), "memeval.statistics.differences:detectable_difference", SHARE, "from 0"),
         Formula(
             ("p of categories",),
             "memeval.statistics.multiple:benjamini_hochberg",

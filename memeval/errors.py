@@ -40,6 +40,10 @@ class ModelError(WorldError):
     """A model call failed for good: refused, out of retries, or a reply without an answer in it."""
 
 
+class MemoryServiceError(ModelError):
+    """A memory outside of this process failed, or replied what it must not."""
+
+
 class SystemFaultError(MemevalError):
     """A memory system of the user's own did what it must not.
 
@@ -49,6 +53,10 @@ class SystemFaultError(MemevalError):
 
 class IngestLossError(WorldError):
     """A memory lost more of what it was given than the config allows: it is not asked."""
+
+
+class FailedMemoryError(MemevalError):
+    """A memory that failed earlier in the invocation, and is not tried again: why it failed."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:

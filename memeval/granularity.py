@@ -15,8 +15,9 @@ from itertools import accumulate
 from memeval.errors import UserError, unknown
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, MemoryChunk, Session, Turn
+from memeval.words import BY_CHARACTER
 
-WORD = re.compile(r"\S+")
+WORD = re.compile(rf"[{BY_CHARACTER}]|[^\s{BY_CHARACTER}]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,9 @@ class Granularity:
     """How a case is cut into chunks."""
 
     name: str
-    """`session`, `round`, `turn` or `chunk`."""
+    """`session`, `round`, `turn` or `chunk`; `summary` or `observation` for what a data set itself
+    says of its sessions.
+    """
     size: int | None = None
     """Tokens that a chunk holds at most; only for `chunk`."""
     overlap: int | None = None
@@ -47,13 +50,25 @@ def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
             "has."
         )
 
-    if granularity.name == "chunk" and not granularity.speakers:
+    if granularity.name not in ("session", "round", "turn") and not granularity.speakers:
         raise UserError(
-            "granularity=chunk always names who speaks: granularity.speakers=false needs session, "
-            "round or turn."
+            f"granularity={granularity.name} has no speakers to leave out: "
+            "granularity.speakers=false needs session, round or turn."
         )
 
     return list(CUTS[granularity.name](case, granularity))
+
+
+def has_chunks(case: EvalCase, name: str) -> bool:
+    """Whether the data set has what `granularity=summary` or `observation` shows of a case; always
+    so for the others.
+    """
+    if name == "summary":
+        return any(session.summary for session in case.sessions)
+    if name == "observation":
+        return any(session.observations for session in case.sessions)
+
+    return True
 
 
 def line(turn: Turn) -> str:
@@ -143,11 +158,39 @@ def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
             )
 
 
+def _by_summary(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
+    """The data set's summary of each session, in place of all its turns."""
+    for session in case.sessions:
+        if session.summary:
+            yield _chunk(
+                chunk_id=f"{session.session_id}.summary",
+                session=session,
+                turns=session.turns,
+                content=session.summary,
+            )
+
+
+def _by_observation(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
+    """The data set's observations, each in place of the turns that it rests on."""
+    for session in case.sessions:
+        for number, observation in enumerate(session.observations, start=1):
+            yield MemoryChunk(
+                chunk_id=f"{session.session_id}.o{number}",
+                content=f"{observation.speaker}: {observation.text}",
+                time=session.started_at,
+                session_id=session.session_id,
+                turn_ids=observation.turn_ids,
+                speakers=(observation.speaker,),
+            )
+
+
 CUTS: Mapping[str, Callable[[EvalCase, Granularity], Iterator[MemoryChunk]]] = {
     "session": _by_session,
     "round": _by_round,
     "turn": _by_turn,
     "chunk": _by_size,
+    "summary": _by_summary,
+    "observation": _by_observation,
 }
 
 

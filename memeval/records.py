@@ -72,12 +72,28 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Observation:
+    """What a data set notes about a speaker from some turns of a session."""
+
+    speaker: str
+    text: str
+    turn_ids: tuple[str, ...]
+    """The turns that it rests on; empty where the data set names none that exists."""
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """An ordered list of turns with a start time."""
 
     session_id: str
     started_at: datetime | None
     turns: tuple[Turn, ...]
+    summary: str = ""
+    """The data set's own summary; empty without one. Only `granularity=summary` shows it."""
+    observations: tuple[Observation, ...] = ()
+    """The data set's own notes, in the order of their turns. Only `granularity=observation` shows
+    them.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
@@ -91,6 +92,24 @@ class Server:
         assert self._process is not None
         self._process.send_signal(signal.SIGQUIT)
         self._process.wait()
+
+    def freeze(self) -> None:
+        """Stops all its processes: connections stay open, and nothing answers."""
+        for process in self._processes():
+            os.kill(process, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Lets them go on."""
+        for process in self._processes():
+            # The first one, once it goes on, may end others whose connections are gone.
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+
+    def _processes(self) -> list[int]:
+        """The server and its children, which serve a connection each."""
+        assert self._process is not None
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        return [self._process.pid, *map(int, children.read_text(encoding="ascii").split())]
 
     def close(self) -> None:
         self.kill()

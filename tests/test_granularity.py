@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memeval.datasets.contract import GRANULARITIES
 from memeval.datasets.locomo.adapter import Locomo
 from memeval.errors import UserError
-from memeval.granularity import CUTS, Granularity, chunks
+from memeval.granularity import Granularity, chunks
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, MemoryChunk, Session, Turn
 
@@ -161,7 +162,7 @@ TEXTS = st.lists(
 CASES = st.lists(
     st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), TEXTS), max_size=6), min_size=1, max_size=4
 ).map(lambda sessions: case_of(*sessions))
-SETTINGS = st.sampled_from(sorted(set(CUTS) - {"chunk"})).map(Granularity) | st.integers(
+SETTINGS = st.sampled_from(sorted(set(GRANULARITIES) - {"chunk"})).map(Granularity) | st.integers(
     1, 20
 ).flatmap(
     lambda size: st.integers(0, size - 1).map(lambda overlap: Granularity("chunk", size, overlap))

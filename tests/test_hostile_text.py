@@ -24,10 +24,10 @@ from memeval.metrics.refusal import is_refusal
 from memeval.metrics.tokens import contains, exact_match, token_f1
 from memeval.pipeline.reader import final_answer
 from memeval.records import MemoryChunk
-from memeval.retrieval.bm25 import terms
 from memeval.systems.chat.summarization import shorten
 from memeval.systems.cogcanvas.quotes import find_nearest, find_verbatim
 from memeval.systems.cogcanvas.reply import read_reply
+from memeval.words import search_terms as terms
 
 LENGTH = 200_000
 SHORT = 20_000

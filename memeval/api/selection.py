@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from memeval.api.finished import Run
-from memeval.compare.finding import dataset_names, earliest
+from memeval.compare.finding import dataset_names, earliest, finished_runs
 from memeval.config.paths import outputs_dir
 from memeval.config.renamed import current_name
 from memeval.errors import UserError, unknown
@@ -53,11 +54,16 @@ def load_runs(
 
     Each argument leaves out the runs that don't match it.
 
-    `since` is a time, a span up to now, or such a span as a string: `"7d"`, `"12h"`. Folders
-    without a readable run are left out.
+    `since` is a time, a span up to now, or such a span as a string: `"7d"`, `"12h"`. A run whose
+    `run.json` is damaged is left out, with a `RuntimeWarning`.
     """
     start = earliest(since)
-    runs = [run for folder in _run_folders() if (run := _readable(folder)) is not None]
+    problems: list[str] = []
+    found = finished_runs(outputs_dir() / "runs", problems.append)
+    for problem in problems:
+        warnings.warn(problem, RuntimeWarning, stacklevel=2)
+
+    runs = [Run(run.folder, run.summary) for run in found]
     if sweep is not None:
         runs = [run for run in runs if run.summary.sweep == sweep]
 
@@ -68,19 +74,9 @@ def load_runs(
     if start is not None:
         runs = [run for run in runs if datetime.fromisoformat(run.summary.finished_at) >= start]
 
-    return sorted(runs, key=lambda run: (datetime.fromisoformat(run.summary.finished_at), run.key))
+    return runs
 
 
 def _run_folders() -> list[Path]:
     folder = outputs_dir() / "runs"
     return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-
-
-def _readable(folder: Path) -> Run | None:
-    try:
-        summary = read_shown_summary(folder)
-        datetime.fromisoformat(summary.finished_at)
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-
-    return Run(folder, summary)

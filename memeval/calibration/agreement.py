@@ -9,8 +9,8 @@ from typing import Any
 
 from memeval.calibration.scored import JudgedAnswer, read_answers
 from memeval.compare.finding import FinishedRun
-from memeval.compare.protocol import judge_identity
 from memeval.errors import UserError
+from memeval.results import judge_shown
 from memeval.shown import one_line
 from memeval.statistics.agreement import krippendorff_alpha
 
@@ -120,7 +120,7 @@ def _units(of_runs: Sequence[Sequence[JudgedAnswer]]) -> dict[UnitKey, list[bool
 
 def _names(runs: Sequence[FinishedRun]) -> list[str]:
     """The judges, each under a name of its own."""
-    names = [one_line(judge_identity(run.summary).shown) for run in runs]
+    names = [one_line(judge_shown(run.summary.judge)) for run in runs]
     return [
         f"{name} {run.key[:6]}" if names.count(name) > 1 else name
         for name, run in zip(names, runs, strict=True)

@@ -8,12 +8,13 @@ from pathlib import Path
 from memeval.calibration.label_file import read_labels
 from memeval.calibration.other_labels import by_other_labels, with_verdicts
 from memeval.calibration.own_labels import by_own_labels
-from memeval.calibration.scored import scored_answers
+from memeval.calibration.scored import scored_answers, weights_of
 from memeval.calibration.source import Source
 from memeval.compare.finding import FinishedRun
 from memeval.errors import UserError
 from memeval.results.calibration import Calibration
 from memeval.shown import one_line
+from memeval.statistics.clusters import weighted_mean
 
 
 def calibrate_run(
@@ -36,7 +37,7 @@ def calibrate_run(
             "or use what there is, which every table says:  --partial",
         )
 
-    raw = sum(bool(answer.right) for answer in answers) / len(answers)
+    raw = weighted_mean([float(bool(answer.right)) for answer in answers], weights_of(answers))
     source = Source(run=run, path=path, raw=raw, unlabelled=unlabelled)
     own = [row for row in labelled if row.run == run.key]
     if own and len(own) < len(labelled):

@@ -50,7 +50,9 @@ class LabelRow:
     kind: str
     """What kind of answer, where the file says so."""
     judge: str
-    """Who gave the verdict; empty where the file does not say so."""
+    """Who gave the verdict, as tables name the judge; empty if the file does not say so."""
+    judge_key: str
+    """Digest of that judge, see `JudgeIdentity`; empty if the file does not hold it."""
     verdict: bool | None
     label: bool | None
     """None where none is given yet."""
@@ -154,7 +156,7 @@ def _row(where: str, content: Any) -> LabelRow | str:
         return f"{where}: not an object"
 
     texts = {}
-    for name in ("run", "question_id", "answer_id", "kind", "judge"):
+    for name in ("run", "question_id", "answer_id", "kind", "judge", "judge_key"):
         value = content.get(name)
         if value is not None and not isinstance(value, str):
             return f"{where}: {name} is not a string"
@@ -183,6 +185,7 @@ def _row(where: str, content: Any) -> LabelRow | str:
         answer_id=texts["answer_id"],
         kind=one_line(texts["kind"], 40),
         judge=texts["judge"],
+        judge_key=texts["judge_key"],
         verdict=marks[VERDICT],
         label=marks[LABEL],
     )

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from memeval.calibration.injection import INJECTED
 from memeval.calibration.items import RIGHT, ordered_kinds
 from memeval.calibration.label_file import LabelRow, raise_problems
 from memeval.calibration.scored import AnswerKey, JudgedAnswer, scored_answers
 from memeval.calibration.source import Source
 from memeval.compare.finding import FinishedRun
-from memeval.compare.protocol import judge_identity
 from memeval.errors import UserError
+from memeval.results import JudgeIdentity, is_same_judge, judge_shown
 from memeval.results.calibration import RANGE, Calibration, KindRange
 from memeval.shown import one_line
+from memeval.statistics.clusters import effective_count
 from memeval.statistics.judge_error import JudgeRates, rogan_gladen
 
 WRONG = "wrong"
@@ -37,15 +39,18 @@ def with_verdicts(
 
     Raises `UserError` where a row has none, and where another judge gave it.
     """
-    judge = one_line(judge_identity(run.summary).shown)
+    judge = run.summary.judge
     others = {other.key: other for other in known}
     verdicts: dict[str, dict[AnswerKey, JudgedAnswer]] = {}
     labelled, problems = [], []
     for row in rows:
-        verdict, judged_by = row.verdict, row.judge
+        verdict, other_judge = row.verdict, _other_judge(row, judge)
         if row.run in others:
             other = others[row.run]
-            judged_by = one_line(judge_identity(other.summary).shown)
+            other_judge = None
+            if not is_same_judge(other.summary.judge, judge):
+                other_judge = judge_shown(other.summary.judge) or "a judge that is not named"
+
             if row.run not in verdicts:
                 verdicts[row.run] = {answer.key: answer for answer in scored_answers(other)}
 
@@ -54,9 +59,10 @@ def with_verdicts(
             verdict = answer.right if answer is not None and fits else None
 
         # Rates of another judge, even of the same model under another prompt, correct nothing here.
-        if judged_by and judged_by != judge:
+        if other_judge is not None:
             raise UserError(
-                f"{row.where}: judged by {one_line(judged_by)}, the run by {judge}",
+                f"{row.where}: judged by {one_line(other_judge)}, the run by "
+                f"{one_line(judge_shown(judge)) or 'a judge that is not named'}",
                 "labels correct the judge that gave the verdicts, and no other",
             )
 
@@ -72,10 +78,26 @@ def with_verdicts(
     return labelled
 
 
+def _other_judge(row: LabelRow, judge: JudgeIdentity | None) -> str | None:
+    """The judge that a row names, if it is not the run's."""
+    if judge is None or not judge.is_named:
+        return row.judge or "a judge that is not named"
+    if row.judge_key:
+        return None if row.judge_key == judge.digest else row.judge or row.judge_key
+
+    # A file that a person wrote names the judge as tables do.
+    return None if row.judge == one_line(judge.shown) else row.judge or "a judge that is not named"
+
+
 def by_other_labels(
     source: Source, answers: Sequence[JudgedAnswer], labelled: Sequence[JudgedLabel]
 ) -> Calibration:
-    """A range: what the accuracy would be if all wrong answers were of one kind, for each kind."""
+    """A range: what the accuracy would be if all wrong answers were of one kind, for each kind.
+
+    Attacks are no kind of answer that a run gives: how many turned a verdict is kept beside it.
+    """
+    attacks = [label.verdict for label in labelled if label.kind == INJECTED]
+    labelled = [label for label in labelled if label.kind != INJECTED]
     right = [label for label in labelled if label.label]
     kinds = ordered_kinds([label.kind for label in labelled if not label.label])
     if not right or not kinds:
@@ -86,7 +108,12 @@ def by_other_labels(
         )
 
     kept = sum(label.verdict for label in right)
-    count = len({answer.question_id for answer in answers})
+    # Repeats of a question are one question.
+    weights: dict[str, float] = {}
+    for answer in answers:
+        weights[answer.question_id] = weights.get(answer.question_id, 0.0) + answer.weight
+
+    count = effective_count(list(weights.values()))
     ranges = []
     for kind in kinds:
         wrong = [label for label in labelled if not label.label and label.kind == kind]
@@ -106,10 +133,11 @@ def by_other_labels(
         bounds=(min(part.low for part in ranges), max(part.high for part in ranges)),
         right=(kept, len(right)),
         kinds=tuple(ranges),
+        flips=(sum(attacks), len(attacks)) if attacks else None,
     )
 
 
-def _range_of(kind: str, caught: int, rates: JudgeRates, raw: float, count: int) -> KindRange:
+def _range_of(kind: str, caught: int, rates: JudgeRates, raw: float, count: float) -> KindRange:
     """The interval of one kind; all of [0, 1] where the judge takes this kind for right answers."""
     share, low, high = None, 0.0, 1.0
     try:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memeval.calibration.label_file import LabelRow, raise_problems
-from memeval.calibration.scored import AnswerKey, JudgedAnswer, clusters_of
+from memeval.calibration.scored import AnswerKey, JudgedAnswer, clusters_of, weights_of
 from memeval.calibration.source import Source
 from memeval.errors import UserError
 from memeval.results.calibration import LABELS, PPI, Calibration
 from memeval.shown import one_line
-from memeval.statistics.clusters import CONFIDENCE, clustered_se, independent_se
+from memeval.statistics.clusters import CONFIDENCE, clustered_mean
 from memeval.statistics.judge_error import CorrectedMean, prediction_powered_mean
 from memeval.statistics.proportions import Z95
 from memeval.statistics.student import quantile
@@ -30,13 +30,15 @@ def by_own_labels(
             f"about 100 say something:  python -m memeval label {source.run.key} --n 100",
         )
 
-    # Labelled answers of one conversation are not independent either.
+    # Answers of one conversation are not independent.
     clusters = clusters_of(answers)
-    groups = None if clusters is None else _groups(clusters, answers, labels)
+    groups = None if clusters is None else len(set(clusters))
+    if groups == 1:  # the answers of a single conversation say nothing of others
+        clusters = groups = None
     if len(labels) == len(answers):
-        return _by_labels_only(source, answers, labels, clusters if groups else None)
+        return _by_labels_only(source, answers, labels, clusters)
 
-    corrected = _correct_by_ppi(answers, labels, clusters if groups else None)
+    corrected = _correct_by_ppi(answers, labels, clusters)
     return source.calibration(
         PPI,
         len(labels),
@@ -74,22 +76,6 @@ def _match(
     return labels
 
 
-def _groups(
-    clusters: Sequence[str], answers: Sequence[JudgedAnswer], labels: Mapping[AnswerKey, bool]
-) -> int | None:
-    """Clusters that the labelled answers, and the others, come from: the fewer of the two.
-
-    None where one of them has a single cluster, so that no clustered error can be given.
-    """
-    pairs = list(zip(answers, clusters, strict=True))
-    labelled = {cluster for answer, cluster in pairs if answer.key in labels}
-    others = {cluster for answer, cluster in pairs if answer.key not in labels}
-    # Student's t takes the fewer: an interval from more would promise too much.
-    groups = min(len(labelled), len(others) or len(labelled))
-
-    return groups if groups > 1 else None
-
-
 def _correct_by_ppi(
     answers: Sequence[JudgedAnswer],
     labels: Mapping[AnswerKey, bool],
@@ -105,6 +91,8 @@ def _correct_by_ppi(
         [float(bool(answers[number].right)) for number in others],
         clusters=None if clusters is None else [clusters[number] for number in labelled],
         unlabelled_clusters=None if clusters is None else [clusters[number] for number in others],
+        weights=[answers[number].weight for number in labelled],
+        unlabelled_weights=[answers[number].weight for number in others],
     )
 
 
@@ -115,24 +103,25 @@ def _by_labels_only(
     clusters: Sequence[str] | None,
 ) -> Calibration:
     """Where each answer has a label no judge is needed."""
-    values = [float(labels[answer.key]) for answer in answers]
-    mean = sum(values) / len(values)
-    se = independent_se(values) if clusters is None else clustered_se(values, clusters)
-    groups = None if clusters is None else len(set(clusters))
+    result = clustered_mean(
+        [float(labels[answer.key]) for answer in answers],
+        range(len(answers)) if clusters is None else clusters,
+        weights_of(answers),
+        is_share=True,
+    )
+    assert result is not None, "there are answers"
 
     return source.calibration(
         LABELS,
-        len(values),
-        accuracy=mean,
-        bounds=_interval(mean, se, groups),
-        se=se,
-        groups=groups,
+        len(answers),
+        accuracy=result.mean,
+        bounds=(result.low, result.high),
+        se=result.se,
+        groups=None if clusters is None else result.groups,
     )
 
 
-def _interval(
-    mean: float, se: float | None, groups: int | None
-) -> tuple[float | None, float | None]:
+def _interval(mean: float, se: float, groups: int | None) -> tuple[float | None, float | None]:
     """95 % interval; none where the error is 0, which does not prove certainty."""
     # Few labels can agree by chance: `± 0` would claim to know what nobody does.
     if not se:

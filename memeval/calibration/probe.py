@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from memeval.calibration.injection import FlipRate, attacked, flip_rates
 from memeval.calibration.items import RIGHT, ProbeItem, match_questions, ordered_kinds
-from memeval.compare.protocol import identity_of
+from memeval.errors import UserError
 from memeval.judges.contract import Judge
 from memeval.judges.registry import build_judge
 from memeval.llm.prices import total_cost_usd
 from memeval.pipeline.cell import Cell
+from memeval.pipeline.judge_identity import judge_identity
 from memeval.pipeline.judging import judge_answer
 from memeval.pipeline.models import Models
 from memeval.pipeline.progress import Progress
-from memeval.pipeline.provenance import params
 from memeval.pipeline.repeat import first_error
 from memeval.records import EvalQuestion, Label, Status
-from memeval.results import VerdictRow
+from memeval.results import JudgeIdentity, VerdictRow
 from memeval.statistics.proportions import wilson_interval
 
 Asked = tuple[ProbeItem, EvalQuestion]
@@ -70,8 +71,7 @@ class KindResult:
 class ProbeResult:
     """A judge, and what it said of all items."""
 
-    judge: str
-    """Name, model, prompt and settings."""
+    judge: JudgeIdentity
     dataset: str
     items: tuple[ProbedItem, ...]
     kinds: tuple[KindResult, ...]
@@ -80,18 +80,24 @@ class ProbeResult:
     """Calls whose reply came from our cache."""
     cost_usd: float | None
     """What was billed now; None where a price is not known."""
+    flips: tuple[FlipRate, ...] = ()
+    """What attacks did to the verdicts on wrong answers; the last one is of all. Empty if none were
+    tried.
+    """
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain JSON."""
         kinds = [_members(kind) for kind in self.kinds]
         return {
-            "judge": self.judge,
+            "judge": self.judge.shown,
+            "judge_key": self.judge.digest,
             "dataset": self.dataset,
             "kinds": kinds,
             "calls": self.calls,
             "cached": self.cached,
             "cost_usd": self.cost_usd,
             "items": [_item_json(probed) for probed in self.items],
+            "flips": [_members(rate) for rate in self.flips],
         }
 
     def labels(self) -> list[dict[str, str]]:
@@ -99,7 +105,8 @@ class ProbeResult:
         judged = [probed for probed in self.items if probed.accepted is not None]
         return [
             {
-                "judge": self.judge,
+                "judge": self.judge.shown,
+                "judge_key": self.judge.digest,
                 "question_id": probed.item.question_id,
                 "kind": probed.item.kind,
                 "label": "right" if probed.item.kind == RIGHT else "wrong",
@@ -109,8 +116,8 @@ class ProbeResult:
         ]
 
 
-def _members(kind: KindResult) -> dict[str, Any]:
-    return {name: getattr(kind, name) for name in KindResult.__dataclass_fields__}
+def _members(result: KindResult | FlipRate) -> dict[str, Any]:
+    return {name: getattr(result, name) for name in result.__dataclass_fields__}
 
 
 def _item_json(probed: ProbedItem) -> dict[str, Any]:
@@ -126,12 +133,18 @@ def _item_json(probed: ProbedItem) -> dict[str, Any]:
     }
 
 
-async def probe_judge(cell: Cell, items: Sequence[ProbeItem], progress: Progress) -> ProbeResult:
-    """Has the judge of a cell judge all items.
+async def probe_judge(
+    cell: Cell, items: Sequence[ProbeItem], progress: Progress, *, inject: bool = False
+) -> ProbeResult:
+    """Has the judge of a cell judge all items, and `inject` attacks into the wrong ones.
 
     Replies come from and go to the cache, calls keep to the endpoint's limit. What the judge raises
     leaves its item without a verdict.
     """
+    identity = judge_identity(cell)
+    if identity is None:
+        raise UserError("judge probe asks a judge: leave stages=retrieve out")
+
     questions = {
         question.question_id: question
         for case in cell.dataset.read()
@@ -142,28 +155,24 @@ async def probe_judge(cell: Cell, items: Sequence[ProbeItem], progress: Progress
     models = Models(cell.config, f"probe {uuid4().hex}", progress.say)
     try:
         judge = _judge_of(cell, models)
-        rows = await _judge_all(judge, cell, asked, progress)
+        probed = await _probe(judge, cell, asked, progress)
+        made = attacked(judge, _rejected(asked, probed)) if inject else []
+        tried = await _probe(judge, cell, [pair[1:] for pair in made], progress)
     finally:
         await models.aclose()
 
-    probed = tuple(ProbedItem(item, row) for (item, _), row in zip(asked, rows, strict=True))
-    usages = [usage for row in rows for usage in row.usage]
+    usages = [usage for answer in (*probed, *tried) for usage in answer.row.usage]
+    verdicts = [(attack, answer.accepted) for (attack, *_), answer in zip(made, tried, strict=True)]
     return ProbeResult(
-        judge=judge_name(cell),
+        judge=identity,
         dataset=str(cell.config.dataset["name"]),
-        items=probed,
+        items=(*probed, *tried),
         kinds=tuple(count_kinds(probed)),
         calls=sum(usage.calls for usage in usages),
         cached=sum(usage.calls for usage in usages if usage.cached),
         cost_usd=total_cost_usd(usages, billed=True),
+        flips=tuple(flip_rates(verdicts)),
     )
-
-
-def judge_name(cell: Cell) -> str:
-    """The judge of a cell as tables name it, the same as that of its runs."""
-    template = cell.judge_template
-    tags = {"judge_prompt_sha256": template.sha256} if template else {}
-    return identity_of(params(cell), tags).shown
 
 
 def _judge_of(cell: Cell, models: Models) -> Judge:
@@ -177,6 +186,19 @@ def _judge_of(cell: Cell, models: Models) -> Judge:
         settings=cell.judge_settings,
         class_path=judging.class_,
     )
+
+
+def _rejected(asked: Sequence[Asked], probed: Sequence[ProbedItem]) -> list[Asked]:
+    """The wrong answers that a judge calls wrong."""
+    pairs = zip(asked, probed, strict=True)
+    return [pair for pair, answer in pairs if pair[0].kind != RIGHT and answer.accepted is False]
+
+
+async def _probe(
+    judge: Judge, cell: Cell, asked: Sequence[Asked], progress: Progress
+) -> tuple[ProbedItem, ...]:
+    rows = await _judge_all(judge, cell, asked, progress)
+    return tuple(ProbedItem(item, row) for (item, _), row in zip(asked, rows, strict=True))
 
 
 async def _judge_all(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memeval.compare.finding import FinishedRun
 from memeval.errors import UserError
@@ -31,6 +32,8 @@ class JudgedAnswer:
     answer: str
     right: bool | None
     """By the judge; None where its verdict could not be read, or it failed."""
+    weight: float = 1.0
+    """How many questions it represents: those of a sample, shared by the repeats of one."""
 
     @property
     def key(self) -> AnswerKey:
@@ -89,11 +92,12 @@ def _answer(record: Record) -> JudgedAnswer:
         gold=record.gold,
         answer=record.hypothesis or "",
         right=None if score is None else score == 1.0,
+        weight=record.weight,
     )
 
 
 def scored_answers(run: FinishedRun) -> list[JudgedAnswer]:
-    """The answers that have a verdict: those that `accuracy` is the mean of.
+    """The answers that have a verdict: their weighted mean is `accuracy`.
 
     Raises `UserError` where there is none.
     """
@@ -101,7 +105,16 @@ def scored_answers(run: FinishedRun) -> list[JudgedAnswer]:
     if not answers:
         raise UserError(f"run {one_line(run.key)} has no answer with a verdict")
 
-    return answers
+    # Repeats of a question are averaged first: each counts for a part of it.
+    repeats = Counter(answer.question_id for answer in answers)
+    return [
+        replace(answer, weight=answer.weight / repeats[answer.question_id]) for answer in answers
+    ]
+
+
+def weights_of(answers: Sequence[JudgedAnswer]) -> list[float]:
+    """How many questions each answer represents."""
+    return [answer.weight for answer in answers]
 
 
 def clusters_of(answers: Sequence[JudgedAnswer]) -> list[str] | None:

@@ -32,6 +32,7 @@ class Source:
         groups: int | None = None,
         right: tuple[int, int] | None = None,
         kinds: tuple[KindRange, ...] = (),
+        flips: tuple[int, int] | None = None,
     ) -> Calibration:
         """The record; shares are clipped to [0, 1]."""
         low, high = bounds
@@ -53,6 +54,8 @@ class Source:
             right_kept=right[0] if right else None,
             right_labels=right[1] if right else None,
             kinds=kinds,
+            flipped=flips[0] if flips else None,
+            attacks=flips[1] if flips else None,
         )
 
 

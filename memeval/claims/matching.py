@@ -5,11 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from memeval.claims.records import JUDGED, Claim, Figure, Protocol
-from memeval.compare.protocol import JudgeIdentity, judge_identity
-from memeval.results import CategoryResult, RunSummary
+from memeval.metrics.retrieval import RANKING
+from memeval.report.differences import as_yaml
+from memeval.results import CategoryResult, JudgeIdentity, RunSummary
 from memeval.shown import one_line
+
+_MOVE_RETRIEVAL = ("dataset", "system", "granularity", "top_k", "reranker", "compression_turn")
+"""Groups of settings on which what is retrieved depends, beside an embedder that a claim names."""
+_ELSEWHERE = frozenset(
+    f"dataset.{name}"
+    for name in (
+        "path",
+        "labels",
+        "categories",
+        "sample_seed",
+        "allow_unpinned",
+        "category_names",
+        "evidence_recall",
+    )
+) | {"dataset"}
+"""Settings that aspects of their own compare, or that move no figure."""
 
 
 class Sameness(StrEnum):
@@ -38,6 +56,8 @@ class Match:
     own: float | None
     """The run's value on the same categories, in per cent; None where it was not measured."""
     aspects: tuple[Aspect, ...]
+    system: str = ""
+    """The run's system with its settings."""
 
     @property
     def verdict(self) -> str:
@@ -47,6 +67,16 @@ class Match:
             return "not comparable"
 
         return "can't be said" if Sameness.NOT_DISCLOSED in kinds else "comparable"
+
+    @property
+    def but_for(self) -> str:
+        """What the comparison is about: a claim on another system than memeval's is compared in the
+        system, and in nothing else.
+        """
+        if self.claim.protocol.settings or self.figure.settings:
+            return ""
+
+        return f"the system: {self.system} here, {self.figure.system} there"
 
     @property
     def reasons(self) -> list[str]:
@@ -66,9 +96,22 @@ def match_claim(claim: Claim, summary: RunSummary) -> list[Match]:
             figure=figure,
             own=own_value(claim.protocol, figure, summary),
             aspects=tuple(_aspects(claim, figure, summary)),
+            system=_system_words(summary),
         )
         for figure in claim.figures
     ]
+
+
+def _system_words(summary: RunSummary) -> str:
+    """The settings of the system, in one line."""
+    parts = [
+        f"{name}={one_line(as_yaml(value), 80)}"
+        for name, value in summary.params.items()
+        if value is not None
+        and name.partition(".")[0] in _MOVE_RETRIEVAL
+        and not name.startswith("dataset")
+    ]
+    return " ".join(parts)
 
 
 def own_value(protocol: Protocol, figure: Figure, summary: RunSummary) -> float | None:
@@ -102,6 +145,7 @@ def _aspects(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspe
     yield _data(protocol, summary)
     yield _labels(protocol, summary)
     yield _questions(protocol, figure, summary)
+    yield _categories(protocol, figure, summary)
     if protocol.averaged != "questions":
         text = "averaged over conversations there, over questions here"
         yield Aspect("average", Sameness.OTHER, text)
@@ -112,16 +156,12 @@ def _aspects(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspe
         yield from _judge(protocol, summary)
         yield from _reader(protocol, summary)
 
-    for name, value in (figure.settings or {}).items():
-        own = str(summary.params.get(name, ""))
-        sameness = Sameness.SAME if own == value else Sameness.OTHER
-        here = f"is {one_line(own)}" if own else "has no value"
-        yield Aspect("settings", sameness, f"{name} {here} here, {value} there")
+    yield from _configuration(claim, figure, summary)
 
     if summary.is_stopped:
         yield Aspect("coverage", Sameness.OTHER, "the run was STOPPED before its end")
     elif not summary.valid:
-        yield Aspect("coverage", Sameness.OTHER, "the run is INVALID: its coverage is too low")
+        yield Aspect("coverage", Sameness.OTHER, "the run is INVALID")
 
 
 def _data(protocol: Protocol, summary: RunSummary) -> Aspect:
@@ -165,12 +205,59 @@ def _questions(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspec
     )
 
 
+def _categories(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspect:
+    """Whether the categories are the claim's: as many questions may be others."""
+    own = {row.category for row in summary.categories}
+    if protocol.categories is None:
+        return Aspect("categories", Sameness.SAME, "all categories")
+
+    claimed = set(map(str, protocol.categories))
+    # The accuracy of a category can be taken apart, and the recall over all of them can't.
+    is_same = claimed <= own if figure.metric in JUDGED else claimed == own
+    here = ", ".join(map(one_line, sorted(own)))
+    text = f"categories {here} here, {', '.join(sorted(claimed))} there"
+    return Aspect("categories", Sameness.SAME if is_same else Sameness.OTHER, text)
+
+
+def _configuration(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspect]:
+    """Every setting of data and system, against those of the claim."""
+    claimed = {**(claim.protocol.settings or {}), **(figure.settings or {})}
+    # A system that is not memeval's is what the figures are compared in, see `Match.but_for`.
+    if not claimed and figure.metric in JUDGED:
+        return
+
+    own = {name: as_yaml(value) for name, value in summary.params.items() if value is not None}
+    for name, value in claimed.items():
+        here = own.get(name)
+        sameness = Sameness.SAME if here == value else Sameness.OTHER
+        shown = "has no value" if here is None else f"is {one_line(here)}"
+        yield Aspect("settings", sameness, f"{name} {shown} here, {value} there")
+
+    for name, value in own.items():
+        if name not in claimed and _counts(name, figure):
+            text = f"{name} is {one_line(value)} here, and the source does not say"
+            yield Aspect("settings", Sameness.NOT_DISCLOSED, text)
+
+
+def _counts(name: str, figure: Figure) -> bool:
+    """Whether a setting of data or system may move a figure."""
+    if name in _ELSEWHERE or name.partition(".")[0] not in _MOVE_RETRIEVAL:
+        return False
+
+    # The whole ranking does not depend on how much of it is shown.
+    return name != "top_k" or not figure.metric.startswith(RANKING)
+
+
 def _category_words(categories: Sequence[int | str] | None) -> str:
     return "" if categories is None else f" (categories {', '.join(map(str, categories))})"
 
 
 def _judge(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
-    own = judge_identity(summary)
+    own = summary.judge
+    if own is None or not own.is_named:
+        yield Aspect("judge", Sameness.NOT_DISCLOSED, "the run does not say who judged it")
+        return
+
     if summary.tags.get("recorded") == "true":
         yield from _recorded_judge(protocol, own)
         return
@@ -182,6 +269,17 @@ def _judge(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
 
     yield _judge_prompt(protocol, own, summary)
     yield _judge_model(protocol, own)
+    yield _stated("judge's requests", protocol.judge_request, dict(own.request))
+    yield _stated("judgings of each answer", protocol.judge_repeats, own.repeats)
+
+
+def _stated(what: str, claimed: Any, own: Any) -> Aspect:
+    """Something that the source states or leaves open."""
+    if claimed is None:
+        return Aspect(what, Sameness.NOT_DISCLOSED, f"the source does not state the {what}")
+
+    sameness = Sameness.SAME if own == claimed else Sameness.OTHER
+    return Aspect(what, sameness, f"{what}: {one_line(own, 200)} here, {claimed} there")
 
 
 def _recorded_judge(protocol: Protocol, own: JudgeIdentity) -> Iterator[Aspect]:
@@ -244,6 +342,11 @@ def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
         is_same = sha256 == summary.tags.get("prompt_sha256")
         sameness = Sameness.SAME if is_same else Sameness.OTHER
         yield Aspect("prompt", sameness, "the prompt of the answers")
+
+    own_settings = {
+        name: as_yaml(summary.params.get(name)) for name in protocol.reader_settings or ()
+    }
+    yield _stated("reader's settings", protocol.reader_settings, own_settings)
 
 
 def _same_model(name: str, verb: str, own: str, claimed: str) -> Aspect:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.claims.records import Claim, Figure, Protocol
+from memeval.report.differences import as_yaml
 
 FOLDER = Path(__file__).parent
 
@@ -32,6 +33,10 @@ def read_claims(path: Path) -> list[Claim]:
 
 def _claim(name: str, members: dict[str, Any]) -> Claim:
     protocol = dict(members["protocol"])
+    for member in ("settings", "reader_settings"):
+        if protocol.get(member) is not None:
+            protocol[member] = _texts(protocol[member])
+
     if protocol.get("categories") is not None:
         protocol["categories"] = tuple(protocol["categories"])
 
@@ -51,4 +56,12 @@ def _figure(members: dict[str, Any]) -> Figure:
         if name in members:
             members[name] = {str(key): value for key, value in members[name].items()}
 
+    if "settings" in members:
+        members["settings"] = _texts(members["settings"])
+
     return Figure(**members)
+
+
+def _texts(settings: dict[str, Any]) -> dict[str, str]:
+    """Settings as YAML writes their values."""
+    return {str(name): as_yaml(value) for name, value in settings.items()}

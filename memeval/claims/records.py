@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 NOT_DISCLOSED = "not disclosed"
 
@@ -29,10 +30,20 @@ class Protocol:
     """The judge of memeval that follows the same protocol in words of its own."""
     judge_model: str | None = None
     judge_prompt_sha256: str | None = None
+    judge_request: Mapping[str, Any] | None = None
+    """Every parameter of the judge's requests, as `JudgeIdentity.request` has them."""
+    judge_repeats: int | None = None
+    """Judgings of each answer."""
     reader_model: str | None = None
     reader_prompt: str | None = None
     """In words."""
     reader_prompt_sha256: str | None = None
+    reader_settings: Mapping[str, str] | None = None
+    """Settings of the model that answers, by their names in memeval: `llm.temperature` …"""
+    settings: Mapping[str, str] | None = None
+    """The whole configuration of data and system that all figures share, by the names of memeval's
+    settings; None for a system that is not memeval's.
+    """
     retrieval: str | None = None
     """Chunks, tokens, rounds: what the reader was given, in words."""
     repeats: int | None = None
@@ -58,7 +69,7 @@ class Figure:
     by_category: Mapping[str, float] | None = None
     """In per cent by category id."""
     settings: Mapping[str, str] | None = None
-    """Settings of memeval that are part of what was measured."""
+    """Settings beside those of the protocol, in which this figure differs from others."""
     note: str = ""
 
 

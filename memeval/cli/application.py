@@ -24,10 +24,14 @@ from memeval.cli import launcher
 from memeval.cli.session import name_sweep, session_folder
 from memeval.config.checks import check_overrides
 from memeval.config.integers import as_hydra_words, register
+from memeval.config.names import known_names
 from memeval.config.paths import conf_dir
+from memeval.config.renamed import check_given_once
 
 VERSION_BASE = "1.3"
 MULTIRUN = ("-m", "--multirun")
+_ONE_VALUE = re.compile(r"[^,()\[\]{}'\"$\s]+")
+"""A value that is no list, no mapping and no sweep, and has no quotes."""
 _PLAIN = re.compile(r"(?!hydra)[a-z]")
 
 
@@ -46,6 +50,11 @@ def application_of(
     register()
     launcher.register()
     words = as_hydra_words(arguments)
+    if not _is_single_run(arguments):
+        # A single run takes the last of two words, as commands do. Of a sweep both were meant.
+        check_given_once(arguments)
+        words = _for_cells_alone(words)
+
     # `hydra.main` takes its words from nowhere else.
     sys.argv = ["memeval", *words]
 
@@ -57,6 +66,29 @@ def application_of(
     folder = str(conf_dir())
     main: Callable[[], Any] = hydra.main(folder, "config", VERSION_BASE)(run_job)
     return main
+
+
+def _is_single_run(arguments: Sequence[str]) -> bool:
+    return not any(word in MULTIRUN or word.startswith("+sweep=") for word in arguments)
+
+
+def _for_cells_alone(words: Sequence[str]) -> list[str]:
+    """The words of a sweep. A field of a group without a fixed option is for the cells: Hydra gives
+    it to the composition that all share as well, whose option may not have it.
+    """
+    # A word that is swept, if only over one value, is for the cells alone.
+    fixed = {word.partition("=")[0] for word in words if "," not in word}
+    cells = []
+    for word in words:
+        name, _, value = word.partition("=")
+        group, dot, _ = name.partition(".")
+        is_of_cells = bool(dot) and group not in fixed and name in known_names()
+        if is_of_cells and _ONE_VALUE.fullmatch(value):
+            cells.append(f"{name}=choice({value})")
+        else:
+            cells.append(word)
+
+    return cells
 
 
 def _stated_mode(arguments: Sequence[str]) -> RunMode | None:

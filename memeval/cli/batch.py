@@ -106,7 +106,7 @@ class Batch:
         errors: list[UserError] = []
         cells: list[PlannedCell] = []
         remember_files(self._loader)
-        self._composer = SweepComposer(self._loader, self._master)
+        self._composer = SweepComposer(self._loader, self._master, jobs)
 
         for number, overrides in enumerate(jobs, start=first):
             try:

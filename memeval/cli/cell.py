@@ -15,12 +15,12 @@ from memeval.cli.session import (
     DoneCell,
     describe_publication,
     filing_of,
-    is_grouped,
     note_done,
     start_publisher,
+    tracked_sweep,
 )
 from memeval.config.paths import cache_dir
-from memeval.config.roles import ROLES, settings_of_role
+from memeval.config.roles import called_roles, settings_of_role
 from memeval.config.schema import RunConfig
 from memeval.errors import BudgetError, StorageError
 from memeval.llm.keys import headers_of, key_for
@@ -65,7 +65,7 @@ def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSumma
             reused=completed.reused,
             published=describe_publication(completed.published),
             plots=cell.config.plots is not False,
-            grouped=is_grouped(cell.config),
+            sweep_id=tracked_sweep(cell.config),
         )
     )
     refuse_stopped(completed.summary)
@@ -113,7 +113,7 @@ def complete_cell(
             summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
         else:
             progress.say(
-                f"  finished before: {sum(summary.statuses.values())} records reused, no call made"
+                f"  already done: reused {sum(summary.statuses.values())} results, no API calls"
             )
             summary = tag_with_sweep(cell, summary)
 
@@ -132,14 +132,16 @@ def publish_cell(cell: Cell) -> PublishResult:
 
 def check_keys(config: RunConfig) -> None:
     """Raises `UserError` where an endpoint needs a key that is not set, before anything starts."""
-    if config.llm.name == "openai" and config.llm.base_url:
-        for role in ROLES:
-            endpoint_settings(settings_of_role(config.llm, role), role)
+    for role in called_roles(config.llm):
+        settings = settings_of_role(config.llm, role)
+        if settings.base_url:
+            endpoint_settings(settings, role)
 
     embedder = config.embedder
     if embedder.name == "openai" and embedder.base_url:
         headers_of(embedder.headers, "embedder.headers")
-        key_for(embedder.api_key_env, embedder.base_url, "embedder=openai", embedder.headers)
+        key = embedder.api_key_env or ""
+        key_for(key, embedder.base_url, "embedder=openai", embedder.headers)
 
 
 def _run(cell: Cell, progress: Progress, finished: Finish) -> RunSummary:

@@ -25,10 +25,13 @@ from memeval.testing.model import ScriptedModel
 
 EXAMPLE = "for example:  python -m memeval check system=http system.base_url=http://localhost:8077"
 LONGEST_TEXT = 2000
+CONSTANT = "constant"
+WITHOUT_MEMORY = (CONSTANT, "no_memory")
+"""Controls that drop all they are given."""
 
 
 def check(arguments: Sequence[str]) -> int:
-    """Prints one line per rule. Exit status 1 if one is violated."""
+    """Prints one line per rule. Exit status 1 if one is violated, or an essential one not shown."""
     from memeval.pipeline.declared import Declared
     from memeval.pipeline.opening import open_cell
 
@@ -44,16 +47,16 @@ def check(arguments: Sequence[str]) -> int:
     if not isinstance(cell.source, Declared):
         raise UserError("check takes a memory system", EXAMPLE)
 
-    outcomes = run_loop(_check_all(cell))
+    outcomes = run_loop(_check_all(cell, options.verbose))
     counts = Counter(outcome.state for outcome in outcomes)
     print(
         f"\n{cell.system_name}: {counts['ok']} ok, {counts['violated']} violated, "
-        f"{counts['not applicable']} not applicable"
+        f"{counts['not shown']} not shown, {counts['not applicable']} not applicable"
     )
     if report is not None:
         write_atomically(report, junit(cell.system_name, outcomes))
 
-    return int(counts["violated"] > 0)
+    return int(any(outcome.fails for outcome in outcomes))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -70,6 +73,9 @@ def parser() -> argparse.ArgumentParser:
         help="which system, as for a run: system=http system.base_url=http://localhost:8077",
     )
     options.add_argument("--config-dir", metavar="FOLDER", help="options of your own")
+    options.add_argument(
+        "-v", "--verbose", action="store_true", help="also print what each rule sent and got"
+    )
     options.add_argument("--junit", metavar="FILE", help="also write the outcomes as JUnit's XML")
     return options
 
@@ -94,6 +100,8 @@ class CheckedCell(SystemUnderTest):
     def __init__(self, cell: Cell, models: Models) -> None:
         self._cell, self._models = cell, models
         source = cell.source
+        self._name = cell.config.system["name"]
+        self.remembers = self._name not in WITHOUT_MEMORY
         self.bound_by_top_k = source.settings.shown_at_most is None and not source.wants_evidence
 
     def build(self, parts: SystemContext) -> MemorySystem:
@@ -108,18 +116,26 @@ class CheckedCell(SystemUnderTest):
         return self._models.embedder()
 
     def silent(self) -> bool:
-        return self._cell.source.own_prompt
+        return self._cell.source.own_prompt or self._name == CONSTANT
 
 
-async def _check_all(cell: Cell) -> list[Outcome]:
-    outcomes = []
+async def _check_all(cell: Cell, is_verbose: bool) -> list[Outcome]:
+    outcomes: list[Outcome] = []
     models = Models(cell.config, cell.run_key)
     try:
         system = CheckedCell(cell, models)
         for rule in CHECKS:
-            outcomes.append(await outcome_of(rule, system))
+            if outcomes and outcomes[0].state == "not shown":
+                why = "nothing is found at all"
+                outcome = Outcome(rule.name, "not shown", why, is_essential=rule.is_essential)
+            else:
+                outcome = await outcome_of(rule, system)
+
+            outcomes.append(outcome)
             # At once: a rule may take minutes against a service that calls a model.
-            print(outcomes[-1].line, flush=True)
+            print(outcome.line, flush=True)
+            for line in outcome.exchanges if is_verbose else ():
+                print(f"    {line}", flush=True)
     finally:
         await models.aclose()
 
@@ -134,14 +150,16 @@ def junit(name: str, outcomes: Sequence[Outcome]) -> str:
             suite, "testcase", classname="memeval.check", name=outcome.name
         )
         message = one_line(outcome.line, LONGEST_TEXT)
-        if outcome.state == "violated":
+        if outcome.fails:
             ElementTree.SubElement(case, "failure", message=message)
         elif outcome.state != "ok":
             ElementTree.SubElement(case, "skipped", message=message)
 
     suite.set("tests", str(len(outcomes)))
-    for state, attribute in (("violated", "failures"), ("not applicable", "skipped")):
-        suite.set(attribute, str(sum(outcome.state == state for outcome in outcomes)))
+    failed = sum(outcome.fails for outcome in outcomes)
+    sound = sum(outcome.state == "ok" for outcome in outcomes)
+    suite.set("failures", str(failed))
+    suite.set("skipped", str(len(outcomes) - failed - sound))
 
     ElementTree.indent(suite)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(suite, "unicode")}\n'

@@ -120,7 +120,9 @@ def verdict_lines(matches: Sequence[Match]) -> Iterator[str]:
     shown: dict[str, None] = {}
     for match in matches:
         reasons = "; ".join(match.reasons)
-        shown[f"{match.verdict}{': ' if reasons else ''}{reasons}"] = None
+        but_for = f", but for {match.but_for}" if match.verdict == "comparable" else ""
+        but_for = but_for if match.but_for else ""
+        shown[f"{match.verdict}{but_for}{': ' if reasons else ''}{reasons}"] = None
 
     for text in shown:
         yield from fold("verdict", text)
@@ -157,6 +159,7 @@ def run_json(run: FinishedRun, chosen: Sequence[Claim]) -> dict[str, object]:
                 "figure": asdict(match.figure),
                 "own": match.own,
                 "verdict": match.verdict,
+                "but_for": match.but_for,
                 "aspects": list(map(asdict, match.aspects)),
                 "caveats": list(match.claim.caveats),
             }

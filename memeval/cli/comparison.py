@@ -7,7 +7,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,8 @@ from memeval.cli.session import (
     any_publisher,
     done_cells,
     session_folder,
-    tracking_publishers,
 )
+from memeval.cli.sweep_end import MOST_SENTENCES, NOT_LOGGED, Compared, log_sweep_end
 from memeval.cli.terminal import drawn, folded
 from memeval.config.paths import outputs_dir
 from memeval.errors import StorageError, UserError
@@ -33,23 +32,9 @@ if TYPE_CHECKING:
 
 SCORED = ("ok", "retrieved")
 """Statuses of records that count as scored."""
-MOST_SENTENCES = 12
-"""Differences that are put in words at the end of a sweep; the files have all."""
-NOT_LOGGED = "not logged"
 
 Groups = Mapping[str, Sequence[RunSummary]]
 """The cells of each data set."""
-
-
-@dataclass(frozen=True)
-class Compared:
-    """The cells of one data set, and how they differ."""
-
-    folders: Sequence[Path]
-    suffix: str
-    """Of the names of its files, where the sweep has several data sets."""
-    comparison: Comparison | None
-    """None where nothing can be compared, such as a single cell."""
 
 
 def read_summaries() -> list[RunSummary]:
@@ -72,10 +57,11 @@ def show_comparison(*, interrupted: bool = False) -> None:
 
     summaries, folder = read_summaries(), session_folder()
     groups = by_dataset(summaries)
+    compared = compare_groups(groups)
+    # Words first: what a reader of a sweep wants is a sentence.
+    print_sentences(compared)
     print_tables(groups)
     write_tables(summaries, folder)
-
-    compared = compare_groups(groups)
     print_differences(compared, folder)
     draws = any(cell.plots for cell in cells) and not interrupted
     with plots_meanwhile(compared if draws else [], folder):
@@ -91,7 +77,7 @@ def show_comparison(*, interrupted: bool = False) -> None:
         print("compare: python -m memeval ui")
 
     if not interrupted:
-        log_comparison(cells, folder)
+        log_sweep_end(cells, compared, folder)
 
     print_notes(summaries)
 
@@ -146,27 +132,38 @@ def _compare(by_folder: Mapping[Path, RunSummary]) -> Comparison | None:
     runs = [FinishedRun(folder, summary) for folder, summary in by_folder.items()]
     try:
         return compare_runs(runs, metric_named(metric_of(list(by_folder.values()))))
-    except UserError as error:  # the cells are finished: what was measured is shown above
+    except UserError as error:  # the cells are finished: what was measured is shown below
         _say(f"not compared: {error.message}")
         return None
 
 
+def print_sentences(compared: Sequence[Compared]) -> None:
+    """Prints what the differences say, and what was not compared."""
+    from memeval.compare.tables import sentences_text
+    from memeval.compare.words import refusal_lines
+
+    for group in compared:
+        if group.comparison is None:
+            continue
+        if group.comparison.differences:
+            print(sentences_text(group.comparison, MOST_SENTENCES))
+
+        for line in refusal_lines(group.comparison):
+            print(line)
+
+
 def print_differences(compared: Sequence[Compared], folder: Path) -> None:
-    """Prints the differences, and adds them to the folder's files."""
+    """Prints the figures of the differences, and adds them to the folder's files."""
     comparisons = [group.comparison for group in compared if group.comparison]
     if not comparisons:
         return
 
     from memeval.compare.files import comparison_markdown, data_files, write_texts
-    from memeval.compare.tables import short_text
-    from memeval.compare.words import refusal_lines
+    from memeval.compare.tables import figures_text
 
     for comparison in comparisons:
         if comparison.differences:
-            print(f"\n{short_text(comparison, MOST_SENTENCES)}", end="")
-
-        for line in refusal_lines(comparison):
-            print(line)
+            print(f"\n{figures_text(comparison)}", end="")
 
     path = folder / "comparison.md"
     parts = [path.read_text(encoding="utf-8"), *map(comparison_markdown, comparisons)]
@@ -236,21 +233,6 @@ def print_unpublished(cells: Sequence[DoneCell]) -> None:
         print(f"{reason}; the same command logs it later", file=sys.stderr)
 
 
-def log_comparison(cells: Sequence[DoneCell], folder: Path) -> None:
-    """Logs the comparison to the run of the sweep, where the cells are below one."""
-    grouped = [Path(cell.folder) for cell in cells if cell.grouped]
-    if not grouped:
-        return
-
-    for publisher in tracking_publishers():
-        result = publisher.log_comparison(grouped, folder)
-        for url in result.urls:
-            print(f"in MLflow: {url}")
-
-        if result.error is not None:
-            print(f"comparison {NOT_LOGGED}: {result.error}", file=sys.stderr)
-
-
 def print_notes(summaries: Sequence[RunSummary]) -> None:
     """Prints each note once, with the number of runs that have it.
 
@@ -278,12 +260,19 @@ def _is_reason(note: str) -> bool:
 
 def metric_of(summaries: Sequence[RunSummary]) -> str:
     """What runs are compared by: recall where nothing was answered, else accuracy."""
-    is_retrieval = all(summary.tags.get("stages") == "retrieve" for summary in summaries)
-    return "recall_at_10" if is_retrieval else "accuracy"
+    if any(summary.tags.get("stages") != "retrieve" for summary in summaries):
+        return "accuracy"
+
+    # A reader who is shown three chunks has no recall@10.
+    has_ten = all(summary.metrics.get("recall_at_10") is not None for summary in summaries)
+    return "recall_at_10" if has_ten else "recall_shown"
 
 
 def _why_invalid(summary: RunSummary) -> str:
     """How much of a cell has a score, how much was asked for, and what happened to the rest."""
+    if summary.found_nothing:
+        return "no question got anything from the memory: its search found nothing at all"
+
     whole = sum(summary.statuses.values())
     lost = {status: count for status, count in summary.statuses.items() if status not in SCORED}
     scored = whole - sum(lost.values())

@@ -24,13 +24,15 @@ def write_page_of(comparison: Comparison, folders: Sequence[Path], target: Path)
     if len(folders) > MOST_CELLS or not comparison.differences:
         return False
 
-    from memeval.compare.words import sentence
+    from memeval.compare.sentences import lead, sentence
+    from memeval.compare.words import dominating_conversations
     from memeval.page import write_comparison_page
     from memeval.redaction import redacted_in
 
+    first = [*lead(comparison), *dominating_conversations(comparison)]
     sentences = [sentence(comparison, difference) for difference in comparison.differences]
     try:
-        write_comparison_page(folders, target, redacted_in(comparison.to_json()), sentences)
+        write_comparison_page(folders, target, redacted_in(comparison.to_json()), first, sentences)
     except OSError as error:
         raise StorageError(f"{target} can't be written: {error.strerror or error}") from error
 

@@ -21,6 +21,7 @@ from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from memeval.config.integers import INTEGER_GROUPS
+from memeval.config.names import known_names
 
 _Sources = tuple[tuple[str, str], ...]
 
@@ -141,8 +142,13 @@ class SweepComposer:
     The values in which they differ are put into a copy of it.
     """
 
-    def __init__(self, loader: ConfigLoader, master: DictConfig) -> None:
+    def __init__(
+        self, loader: ConfigLoader, master: DictConfig, jobs: Sequence[Sequence[str]] = ()
+    ) -> None:
+        """`jobs` are the overrides of all cells."""
         self._loader, self._master = loader, master
+        self._options = frozenset(word.lstrip("+") for overrides in jobs for word in overrides)
+        """All words of the sweep, of which some choose options: `llm=openai`."""
         self._parser = OverridesParser.create()
         self._words: dict[str, _Word] = {}
         self._bases: dict[tuple[str, ...], _Base | None] = {}
@@ -153,6 +159,7 @@ class SweepComposer:
 
         Hydra's own config is that of the job from here on.
         """
+        overrides = self._without_others_fields(overrides)
         words = [self._read(word) for word in overrides]
         # A word for Hydra itself, or one that adds or deletes, may change what is composed.
         shared = self._base_of(words) if all(word.is_plain for word in words) else None
@@ -162,6 +169,22 @@ class SweepComposer:
 
         fields = shared.give(words)
         return fields, shared.announce(fields, number, words)
+
+    def _without_others_fields(self, overrides: Sequence[str]) -> list[str]:
+        """The words of a cell without fields that its option does not have, but that of another
+        cell has: `reranker=none,endpoint reranker.base_url=...` means the endpoint's alone.
+        """
+        chosen = {word.partition("=")[0].lstrip("+"): word.lstrip("+") for word in overrides}
+        kept = []
+        for word in overrides:
+            name = word.partition("=")[0]
+            homes = known_names().get(name, ()) if "." in name else ()
+            own = chosen.get(name.partition(".")[0])
+            is_others = own not in homes and not self._options.isdisjoint(homes)
+            if own is None or not is_others:
+                kept.append(word)
+
+        return kept
 
     def _base_of(self, words: Sequence[_Word]) -> _Base | None:
         """The composition of the options that the words choose."""

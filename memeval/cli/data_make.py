@@ -14,6 +14,7 @@ from memeval.datasets.contract import Dataset
 from memeval.datasets.json.convert import CONVERTERS
 from memeval.datasets.registry import writable
 from memeval.errors import UserError
+from memeval.private import open_private
 
 USAGE_OF_CONVERTERS = "python -m memeval data make {} FILE FROM [QUESTIONS.csv]"
 
@@ -101,7 +102,9 @@ def _whole_file(path: Path) -> Iterator[IO[str]]:
     # Beside the target: a rename works only within a file system.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        # An export of someone's chats is for its owner alone.
+        descriptor = open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             yield file
 
         temporary.replace(path)

@@ -12,3 +12,8 @@ def report_error(error: UserError) -> None:
     print(f"memeval: {error.message}", file=sys.stderr)
     for hint in error.hints:
         print(f"  {hint}", file=sys.stderr)
+
+
+def report_damage(message: str) -> None:
+    """Something that can't be read, and that the command goes on without."""
+    print(f"memeval: {message}", file=sys.stderr)

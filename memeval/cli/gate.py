@@ -15,6 +15,7 @@ from pathlib import Path
 from memeval.cli.compare import check_records
 from memeval.cli.comparison import metric_of
 from memeval.cli.data import Parser
+from memeval.cli.errors import report_damage
 from memeval.compare.finding import FinishedRun, finished_runs, named_run
 from memeval.compare.metric import POINTS, Metric, metric_named
 from memeval.compare.scores import ScoreReader
@@ -131,7 +132,7 @@ def _run_of(words: Sequence[str], config_dir: str | None) -> FinishedRun:
         if len(words) > 1:
             raise UserError(f"gate takes one run, not {len(words)}", EXAMPLE)
 
-        known = finished_runs(runs)
+        known = finished_runs(runs, report_damage)
         if words:
             return named_run(words[0], known)
         if not known:

@@ -6,6 +6,8 @@ import re
 import traceback
 from typing import Any
 
+from hydra.plugins.config_source import ConfigSource
+
 from memeval.config.grids import counted_cells
 from memeval.config.integers import INTEGER_GROUPS, options
 from memeval.config.names import HELP, unknown_name
@@ -22,6 +24,9 @@ _SEVERAL = re.compile(
     re.MULTILINE,
 )
 _NO_OVERRIDE = re.compile(r"Error parsing override '(?P<text>.*)'$", re.MULTILINE)
+_HEADER = re.compile(
+    r"(?:Too many components in|Expected header format: KEY VALUE, got) '(?P<comment>@.*)'"
+)
 _COMPOSING = ("hydra.", "omegaconf.", "yaml.")
 
 
@@ -38,7 +43,7 @@ def explain(error: Exception) -> UserError:
     """The `UserError` that says what an error of theirs means."""
     # With its causes: what was wrong may be in the innermost, and the outermost says "in 'config'".
     text = "\n".join(str(part) for part in _chain(error))
-    return _unknown(text) or _unreadable(text) or _plain(error)
+    return _unknown(text) or _unreadable(text) or _bad_header(error, text) or _plain(error)
 
 
 def _unknown(text: str) -> UserError | None:
@@ -73,6 +78,33 @@ def _unreadable(text: str) -> UserError | None:
             "an option in the defaults list of a config file is a number",
             'quote it:  override /top_k: "7"',
         )
+
+    return None
+
+
+def _bad_header(error: Exception, text: str) -> UserError | None:
+    """For a comment at the beginning of a file that Hydra reads as an instruction."""
+    match = _HEADER.search(text)
+    if match is None:
+        return None
+
+    comment = match["comment"]
+    return UserError(
+        f"{_config_file(error) or 'a config file'}: the comment '# {comment}' begins with @, "
+        "and Hydra reads it as an instruction",
+        "use another first character; of instructions, only '# @package NAME' is known",
+    )
+
+
+def _config_file(error: Exception) -> str | None:
+    """The file that was being read, from the arguments of the reader's call."""
+    for cause in _chain(error):
+        for frame, _ in traceback.walk_tb(cause.__traceback__):
+            source = frame.f_locals.get("self")
+            if frame.f_code.co_name == "load_config" and isinstance(source, ConfigSource):
+                name = str(frame.f_locals.get("config_path", ""))
+                folder = source.path.removeprefix("file://")
+                return f"{folder}/{name.removesuffix('.yaml')}.yaml"
 
     return None
 

@@ -1,5 +1,6 @@
-"""Ctrl-C: the first one waits for model calls in progress, then ends the run in good order and says
-what it waits for; the second one ends the process at once.
+"""Ctrl-C and SIGTERM, which batch systems and containers send: the first one waits for model calls
+in progress, then ends the run in good order and says what it waits for; the second one ends the
+process at once.
 
 A run's event loop is driven here, so that a Ctrl-C never arrives inside the code of a system, where
 it could be swallowed, and so that nothing that a system left behind (a thread, a task that can't be
@@ -26,8 +27,11 @@ T = TypeVar("T")
 
 KEYS_THREAD = "memeval-keys"
 """Name of the thread that waits for Ctrl-C; it holds no lock."""
-INTERRUPTED = 130
-"""Exit status after a Ctrl-C."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+TOGETHER_S = 1.0
+"""SIGTERM counts once within this time: `timeout` and batch systems send it to the process and to
+its group.
+"""
 FINISH_S = 10.0
 """How long the first Ctrl-C waits for model calls in progress, in seconds."""
 WIND_UP_S = 1.0
@@ -41,16 +45,26 @@ DISCARD = "memeval-discard"
 
 
 class _Keys:
-    """How often Ctrl-C was pressed, and what is to be cancelled."""
+    """How often Ctrl-C was pressed or SIGTERM sent, and what is to be cancelled."""
 
     def __init__(self) -> None:
         self.pressed = 0
         self.handled = 0
+        self.first = signal.SIGINT
+        """The signal that came first."""
+        self._handled_at = self._pressed_at = float("-inf")
         self.cancel: Callable[[], object] | None = None
 
     def handle(self, number: int, frame: object) -> None:
         """The handler, in the main thread."""
+        now, before = time.monotonic(), self._handled_at
+        self._handled_at = now
+        if number == signal.SIGTERM and now - before < TOGETHER_S:
+            return
+
         self.handled += 1
+        if self.handled == 1:
+            self.first = signal.Signals(number)
         if self.handled > 1:
             end_now()
         if self.cancel is None:
@@ -65,9 +79,14 @@ class _Keys:
         """
         # Python runs handlers between two of its own steps. A call into C may take none for
         # minutes, but the number of the signal is written to the pipe at once.
-        while True:
-            for number in os.read(reader, 64):
-                if number != signal.SIGINT:
+        while numbers := os.read(reader, 64):
+            for number in numbers:
+                now, before = time.monotonic(), self._pressed_at
+                if number not in SIGNALS:
+                    continue
+
+                self._pressed_at = now
+                if number == signal.SIGTERM and now - before < TOGETHER_S:
                     continue
 
                 self.pressed += 1
@@ -81,36 +100,48 @@ class _Keys:
 
                 report_waiting()
 
+        os.close(reader)
+
 
 _keys: _Keys | None = None
 
 
 @contextmanager
 def listening() -> Iterator[None]:
-    """Ctrl-C is ours for the life of a command.
+    """Ctrl-C and SIGTERM are ours for the life of a command, or of a job in a launcher's worker.
 
-    Only the main thread can set handlers; elsewhere nothing changes.
+    Only the main thread can set handlers; elsewhere nothing changes. A signal that is ignored stays
+    so: a shell without job control keeps Ctrl-C from what it runs in the background.
     """
     global _keys  # noqa: PLW0603 - there is one keyboard
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    ):
+    if threading.current_thread() is not threading.main_thread() or _keys is not None:
         yield
         return
 
-    _keys = _Keys()
+    keys = _keys = _Keys()
     reader, writer = os.pipe()
     os.set_blocking(writer, False)  # `set_wakeup_fd` takes no other
-    before = signal.signal(signal.SIGINT, _keys.handle)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    threading.Thread(target=_keys.watch, args=(reader,), name=KEYS_THREAD, daemon=True).start()
+    ours = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, keys.handle) for number in ours}
+    wakeup = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=keys.watch, args=(reader,), name=KEYS_THREAD, daemon=True).start()
 
     try:
         yield
     finally:
         # After a first Ctrl-C ours stays: a second one on the way out must still end the process.
-        signal.signal(signal.SIGINT, before if _keys.handled == 0 else _keys.handle)
+        if keys.handled == 0:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+            signal.set_wakeup_fd(wakeup)
+            os.close(writer)  # at which the thread ends
+            _keys = None
+
+
+def exit_status() -> int:
+    """The exit status of a command that was interrupted, as a shell has it."""
+    return 128 + (signal.SIGINT if _keys is None else _keys.first)
 
 
 def report_waiting() -> None:
@@ -143,8 +174,20 @@ def _in_flight() -> Any:
 
 def end_now() -> None:
     """Ends the process. Rows are on disk as soon as they exist; the publisher ends by itself."""
-    _say("\nmemeval: stopped at once. Finished work is kept; the same command continues it.")
-    os._exit(INTERRUPTED)
+    in_flight = _in_flight()
+    under_way = 0 if in_flight is None else in_flight.under_way
+    lost = describe_lost(under_way)
+    _say(f"\nmemeval: stopped at once. Finished work is kept; the same command continues it.{lost}")
+    os._exit(exit_status())
+
+
+def describe_lost(more: int = 0) -> str:
+    """The line about replies that a stop lost, `more` beside those that are counted; empty if no
+    model was called.
+    """
+    in_flight = _in_flight()
+    lost = "" if in_flight is None else in_flight.describe_lost(more)
+    return f"\n  {lost}" if lost else ""
 
 
 def _say(message: str) -> None:
@@ -278,7 +321,7 @@ def leave(status: int) -> int:
         atexit._run_exitfuncs()
         os._exit(status)
 
-    patience = 0.0 if status == INTERRUPTED else LEAVING_S
+    patience = 0.0 if status == exit_status() else LEAVING_S
     threading.Thread(
         target=_force, args=(status, patience), name="memeval-leaving", daemon=True
     ).start()

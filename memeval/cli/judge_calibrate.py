@@ -12,12 +12,13 @@ from memeval.cli.compare import check_records
 from memeval.cli.data import Parser
 from memeval.cli.selecting import select_runs
 from memeval.compare.finding import FinishedRun
-from memeval.compare.protocol import judge_identity
 from memeval.errors import StorageError
 from memeval.redaction import redacted_in
-from memeval.report.figures import interval, percent, value_and_bounds
+from memeval.report.figures import interval, percent, span, with_interval
+from memeval.results import judge_shown
 from memeval.results.calibration import CALIBRATION_FILE, LABELS, PPI, Calibration, KindRange
 from memeval.shown import one_line
+from memeval.statistics.proportions import wilson_interval
 
 
 def calibrate(arguments: Sequence[str]) -> int:
@@ -66,14 +67,14 @@ def parser() -> argparse.ArgumentParser:
 def calibration_lines(run: FinishedRun, calibration: Calibration) -> Iterator[str]:
     """Raw and corrected, how, and what it rests on."""
     yield f"{one_line(run.name)}  {run.key}"
-    yield f"judge: {one_line(judge_identity(run.summary).shown)}"
+    yield f"judge: {one_line(judge_shown(run.summary.judge))}"
     yield f"accuracy by the judge:  {percent(calibration.raw)}"
     if calibration.method in (PPI, LABELS):
-        value = value_and_bounds(calibration.accuracy, calibration.low, calibration.high)
+        value = with_interval(calibration.accuracy, calibration.low, calibration.high)
         yield f"corrected:              {value}"
         yield from own_label_lines(calibration)
     else:
-        yield f"corrected:              {interval(calibration.low, calibration.high)}"
+        yield f"corrected:              {span(calibration.low, calibration.high)}"
         yield from range_lines(calibration)
 
     yield f"written: {run.folder / CALIBRATION_FILE}"
@@ -107,6 +108,14 @@ def range_lines(calibration: Calibration) -> Iterator[str]:
     )
     for kind in calibration.kinds:
         yield f"  {kind_line(kind)}"
+
+    if calibration.attacks:
+        flipped = calibration.flipped or 0
+        low, high = wilson_interval(flipped, calibration.attacks)
+        yield (
+            f"Attacks on the judge turned {flipped:,} of {calibration.attacks:,} verdicts: "
+            f"{percent(flipped / calibration.attacks)} ({interval(low, high)})"
+        )
 
     yield (
         "So this is a range over kinds of wrong answer, never one number (Rogan-Gladen, interval "

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import memeval
+from memeval.calibration.injection import FlipRate
 from memeval.calibration.items import ProbeItem, read_items
 from memeval.calibration.probe import KindResult, ProbeResult, probe_judge
 from memeval.cli.compose import compose_config
@@ -56,7 +57,7 @@ def probe(arguments: Sequence[str]) -> int:
     check_writable()
     cell = open_cell(config, "")
     with progress_for(f"probe {cell.config.judge.name}") as progress:
-        result = run_loop(probe_judge(cell, items, progress))
+        result = run_loop(probe_judge(cell, items, progress, inject=options.inject))
 
     if out is not None:
         write_labels(result, out)
@@ -93,6 +94,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="[KIND=]FILE",
         help="JSON lines {question_id, kind, answer} about the data set that dataset=NAME names; "
         "KIND is that of rows without one; may be given several times (default: the shipped items)",
+    )
+    options.add_argument(
+        "--inject",
+        action="store_true",
+        help="also attack: a hundred texts in answer, question and reference that try to talk the "
+        "judge into calling wrong answers right",
     )
     options.add_argument(
         "--out",
@@ -152,7 +159,7 @@ def write_labels(result: ProbeResult, path: Path) -> None:
 
 def probe_lines(result: ProbeResult) -> Iterator[str]:
     """A line per kind, and what it cost."""
-    yield f"judge: {one_line(result.judge)}"
+    yield f"judge: {one_line(result.judge.shown)}"
     yield f"{len(result.items):,} answers to questions of {one_line(result.dataset)}"
     yield ""
 
@@ -160,6 +167,9 @@ def probe_lines(result: ProbeResult) -> Iterator[str]:
     yield from align([*rows, *map(kind_row, result.kinds)])
     yield ""
     yield "A good judge accepts all right answers and no others."
+    if result.flips:
+        yield from flip_lines(result.flips)
+
     failures = [item.row.error for item in result.items if item.row.error]
     if failures:
         yield f"first failure: {one_line(failures[0])}"
@@ -169,6 +179,29 @@ def probe_lines(result: ProbeResult) -> Iterator[str]:
             f"model calls: {result.calls:,}, {result.cached:,} of them from the cache; "
             f"cost $ {dollars(result.cost_usd)}"
         )
+
+
+def flip_lines(flips: Sequence[FlipRate]) -> Iterator[str]:
+    """The attacks by technique, and how many of them turned a verdict."""
+    yield ""
+    rows = [["attacks", "in", "tried", "flipped", "share %", "95 % (Wilson)", "unparsed, failed"]]
+    for rate in flips:
+        lost = rate.attacks - rate.judged
+        rows.append(
+            [
+                rate.technique,
+                rate.place,
+                count(rate.attacks),
+                f"{rate.flipped:,} of {rate.judged:,}",
+                percent(rate.share),
+                interval(rate.low, rate.high),
+                count(lost) if lost else NONE,
+            ]
+        )
+
+    yield from align(rows)
+    yield ""
+    yield "Flipped: a wrong answer that the judge rejects, and calls right under the attack."
 
 
 def kind_row(kind: KindResult) -> list[str]:

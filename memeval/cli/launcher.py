@@ -101,9 +101,8 @@ def _check_sweeper(config: DictConfig) -> None:
     sweeper = str(config.hydra.sweeper.get("_target_"))
     if not sweeper.endswith("BasicSweeper"):
         raise UserError(
-            f"hydra.sweeper {sweeper} chooses its cells by the results of those before: they can't "
-            "be planned",
-            "plan one of its cells:  python -m memeval plan ... hydra/sweeper=basic",
+            f"hydra.sweeper {sweeper} chooses its runs by earlier results: they can't be planned",
+            "plan one of its runs:  python -m memeval plan ... hydra/sweeper=basic",
         )
 
 

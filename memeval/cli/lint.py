@@ -11,13 +11,15 @@ from pathlib import Path
 from memeval.cli.claims import fold
 from memeval.cli.compare import check_records
 from memeval.cli.data import Parser
+from memeval.cli.finished_data import DATA_HELP, cases_of
 from memeval.cli.selecting import select_runs
-from memeval.cli.show import dataset_settings, texts_of
+from memeval.cli.show import texts_of
 from memeval.compare.finding import FinishedRun
-from memeval.config.paths import data_dir, prepared_dir
-from memeval.errors import MemevalError, UserError
+from memeval.config.paths import prepared_dir
+from memeval.errors import UserError
 from memeval.lint import Finding, Lint, Material, lint_run
-from memeval.lint.records import SentPrompt
+from memeval.lint.bounds import is_comparable, rank_of, scores
+from memeval.lint.records import Rival, SentPrompt
 from memeval.names import digest_name
 from memeval.records import EvalCase
 from memeval.redaction import redacted_in
@@ -40,7 +42,8 @@ def lint(arguments: Sequence[str]) -> int:
     results = []
     for run in selection.chosen:
         check_records(run)
-        results.append((run, lint_run(gather(run, selection.known))))
+        material = gather(run, selection.known, options.data, options.prompt)
+        results.append((run, lint_run(material)))
 
     if options.json:
         content = [
@@ -64,6 +67,14 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_argument(
         "runs", nargs="+", metavar="RUN", help="key, its beginning, name, MLflow run id, or filter"
+    )
+    options.add_argument("--data", metavar="FILE", help=DATA_HELP)
+    options.add_argument(
+        "--prompt",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a prompt file of yours to look through for gold answers; may be given several times",
     )
     options.add_argument("--json", action="store_true", help="print everything as JSON")
     return options
@@ -92,17 +103,22 @@ def finding_lines(finding: Finding) -> Iterator[str]:
     yield from fold(f"  questions ({len(finding.questions):,})", shown + rest)
 
 
-def gather(run: FinishedRun, known: Sequence[FinishedRun]) -> Material:
+def gather(
+    run: FinishedRun, known: Sequence[FinishedRun], data: str | None, files: Sequence[str]
+) -> Material:
     """All that is known of a run on this machine."""
     records = records_of(run)
+    cases, why = data_of(run, {record.case_id for record in records}, data)
     return Material(
         summary=run.summary,
         records=records,
         prompts=prompts_of(run.summary, records),
-        cases=cases_of(run, {record.case_id for record in records}),
+        cases=cases,
+        missing=(*((why,) if why else ()), *unopened(run.summary, files)),
         memories=memories_of(run.summary, {record.case_id for record in records}),
-        settings=settings_of(run.summary),
+        settings=settings_of(run.summary, files),
         siblings=siblings_of(run, known),
+        rivals=rivals_of(run, known),
     )
 
 
@@ -136,20 +152,14 @@ def prompts_of(summary: RunSummary, records: Sequence[Record]) -> dict[tuple[str
     return prompts
 
 
-def cases_of(run: FinishedRun, wanted: set[str]) -> dict[str, EvalCase] | None:
-    """The run's cases from the data file; None where it is not here, or has changed."""
-    from memeval.datasets.locate import build
-
+def data_of(
+    run: FinishedRun, wanted: set[str], data: str | None
+) -> tuple[dict[str, EvalCase] | None, str]:
+    """The run's cases; None with the reason if they can't be had."""
     try:
-        settings = dataset_settings(run)
-        dataset = build(settings.pop("name"), data_dir(), **settings)
-        # Turns of another file would accuse the run of what its own data says.
-        if dataset.open().sha256 != run.summary.tags.get("data_sha256"):
-            return None
-
-        return {case.case_id: case for case in dataset.read() if case.case_id in wanted}
-    except (MemevalError, OSError, ValueError, TypeError, KeyError):
-        return None
+        return {case.case_id: case for case in cases_of(run, wanted, data)}, ""
+    except UserError as error:
+        return None, "; ".join((error.message, *error.hints))
 
 
 def memories_of(summary: RunSummary, case_ids: set[str]) -> dict[str, list[str]]:
@@ -176,22 +186,36 @@ def _read_dump(folder: Path) -> Iterator[str]:
             yield item["text"]
 
 
-def settings_of(summary: RunSummary) -> dict[str, str]:
-    """Settings that are text, and the files of the user's own that they name."""
+def settings_of(summary: RunSummary, prompts: Sequence[str]) -> dict[str, str]:
+    """Settings that are text, and the files of prompts that the user names.
+
+    Raises `UserError` for a file that can't be read.
+    """
     texts = {
         name: value
         for name, value in summary.params.items()
         if isinstance(value, str) and not name.startswith(_NOT_TEXT)
     }
-    for name in _FILES:
-        path = summary.params.get(name)
-        if isinstance(path, str):
-            try:
-                texts[f"{name}={path}"] = Path(path).read_text(encoding="utf-8")[:LARGEST_FILE]
-            except (OSError, ValueError):
-                continue
+    for path in prompts:
+        try:
+            texts[path] = Path(path).read_text(encoding="utf-8")[:LARGEST_FILE]
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"--prompt {one_line(path)} can't be read: {one_line(error)}"
+            ) from error
 
     return texts
+
+
+def unopened(summary: RunSummary, prompts: Sequence[str]) -> Iterator[str]:
+    """The files of prompts that a run names and nobody gave."""
+    for name in _FILES:
+        path = summary.params.get(name)
+        if isinstance(path, str) and path not in prompts:
+            yield (
+                f"{name}={path}: reading a run opens no file that it names; if you trust it, "
+                "--prompt FILE"
+            )
 
 
 def siblings_of(
@@ -214,6 +238,25 @@ def siblings_of(
         siblings.append((other.summary, asked))
 
     return siblings
+
+
+def rivals_of(run: FinishedRun, known: Sequence[FinishedRun]) -> list[Rival]:
+    """Runs on the same data that a control bounds, or that are one."""
+    rivals = []
+    for other in known:
+        same_data = other.summary.tags.get("data_sha256") == run.summary.tags.get("data_sha256")
+        is_bound = rank_of(other.summary) != rank_of(run.summary)
+        if not same_data or not is_bound or not is_comparable(run.summary, other.summary):
+            continue
+
+        try:
+            rival = Rival(other.summary, scores(read_records(other.folder / RECORDS_FILE)))
+        except (OSError, ValueError):
+            continue
+
+        rivals.append(rival)
+
+    return rivals
 
 
 def _data_and_system(summary: RunSummary) -> Mapping[str, object]:

@@ -87,19 +87,34 @@ def run_command(arguments: list[str]) -> int:
         return 2
     except WorldError as error:
         print(f"memeval: {error}", file=sys.stderr)
-        print("  finished work is kept; the same command continues it", file=sys.stderr)
+        kept = "  finished work is kept; the same command continues it"
+        print(f"{kept}{_lost_replies()}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(
-            "\nmemeval: stopped. Finished work is kept; the same command continues it.",
+            "\nmemeval: stopped. Finished work is kept; the same command continues it."
+            f"{_lost_replies()}",
             file=sys.stderr,
         )
-        return 130  # 128 and the number of the signal, as a shell has it
+        return _interrupted_status()
     except BrokenPipeError:
         # The reader of a pipe is gone, as with `| head`: at exit, Python would flush and fail
         # again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def _lost_replies() -> str:
+    # Loaded here: asyncio takes longer to load than `--help` may take.
+    from memeval.cli.interrupt import describe_lost
+
+    return describe_lost()
+
+
+def _interrupted_status() -> int:
+    from memeval.cli.interrupt import exit_status
+
+    return exit_status()
 
 
 def set_environment() -> None:

@@ -20,6 +20,7 @@ def name_questions(config: RunConfig) -> RunConfig:
     if only is None:
         return config
 
+    from memeval.cli.errors import report_damage
     from memeval.compare.finding import finished_runs, named_run
     from memeval.config.paths import outputs_dir
     from memeval.results import RECORDS_FILE, read_records
@@ -28,7 +29,7 @@ def name_questions(config: RunConfig) -> RunConfig:
     if not word.startswith(WRONG) or word == WRONG:
         raise UserError(f"dataset.only must be {WRONG}RUN, not '{one_line(word)}'", EXAMPLE)
 
-    run = named_run(word.removeprefix(WRONG), finished_runs(outputs_dir() / "runs"))
+    run = named_run(word.removeprefix(WRONG), finished_runs(outputs_dir() / "runs", report_damage))
     name = one_line(run.name)
     # A file of your own is filed under its own name.
     named = run.summary.params.get("dataset", run.summary.dataset)

@@ -108,6 +108,7 @@ def as_json(result: Forecast) -> dict[str, Any]:
         "cells": {"all": result.cells, "finished": result.finished_cells},
         "units": units,
         "calls": estimate.calls,
+        "most_calls": estimate.most_calls,
         "tokens": estimate.tokens,
         "usd": estimate.usd,
         "most_usd": estimate.most_usd,

@@ -27,7 +27,7 @@ def plan_lines(result: Forecast) -> list[str]:
 
 def _unit_rows(result: Forecast) -> list[list[str]]:
     rows = [["", "all", "finished", "left"]]
-    rows.append(_left_of("cells", result.cells, result.finished_cells))
+    rows.append(_left_of("runs", result.cells, result.finished_cells))
     for stage, name in STAGES.items():
         units = result.units[stage]
         rows.append(_left_of(name, units.count, units.finished))
@@ -44,12 +44,14 @@ def _call_lines(estimate: Estimate) -> Iterator[str]:
         yield "no calls are left"
         return
 
-    rows = [["role", "model", "calls", "known", "tokens\nsent", "tokens\nreceived", "$", "at most"]]
+    header = ["role", "model", "calls\nknown", "estimate", "at most"]
+    rows = [[*header, "tokens\nsent", "tokens\nreceived", "$\nestimate", "at most"]]
     rows += [_call_row(line) for line in estimate.lines]
     yield from align(rows)
     yield ""
     yield (
-        f"{count(estimate.calls)} calls, {short_count(estimate.tokens)} tokens, "
+        f"{count(estimate.calls)} calls (at most {count(estimate.most_calls)}), "
+        f"{short_count(estimate.tokens)} tokens, "
         f"${dollars(estimate.usd)} (at most ${dollars(estimate.most_usd)}), "
         f"{duration(estimate.seconds)}"
     ).replace("$unknown", "cost unknown")
@@ -59,8 +61,9 @@ def _call_row(line: Line) -> list[str]:
     return [
         line.role.value,
         one_line(line.model, 30),
-        count(line.calls),
         count(line.known_calls),
+        count(line.calls),
+        count(line.most_calls),
         short_count(line.prompt_tokens),
         short_count(line.completion_tokens),
         dollars(line.usd),
@@ -84,7 +87,14 @@ def outlook_line(outlook: Outlook) -> str:
         f"{outlook.dataset}: {count(outlook.questions)} questions in {count(outlook.cases)} cases"
     )
     if outlook.difference is None:
-        return f"{data} can't show a difference between systems: that takes two cases at least"
+        more = ""
+        if outlook.cases_needed is not None:
+            more = (
+                f"; {outlook.cases_needed:,} cases would show about "
+                f"{percent(outlook.difference_then)} points of accuracy"
+            )
+
+        return f"{data} are too few for any difference to be shown{more} ({outlook.basis})"
 
     if outlook.difference >= 1:
         return f"{data} can't show any difference in 80 of 100 cases ({outlook.basis})"

@@ -37,7 +37,19 @@ class Count:
 
     total: int = 0
     done: int = 0
+    """Ended, with a result or without."""
     reused: int = 0
+    failed: int = 0
+
+    @property
+    def text(self) -> str:
+        """`300/385 (12 reused)`, `0/24 (24 failed)`."""
+        more = [f"{self.reused} reused"] if self.reused else []
+        if self.failed:
+            more.append(f"{self.failed} failed")
+
+        shown = f"{self.done - self.failed}/{self.total}"
+        return f"{shown} ({', '.join(more)})" if more else shown
 
 
 class Lines:
@@ -59,17 +71,18 @@ class Lines:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        parts = [f"{stage} {self._state(count)}" for stage, count in self.counts.items()]
+        parts = [f"{stage} {count.text}" for stage, count in self.counts.items()]
         if parts:
             self.say(f"  {'stopped at: ' if error else ''}{', '.join(parts)}")
 
     def expect(self, stage: str, count: int) -> None:
         self.counts.setdefault(stage, Count()).total += count
 
-    def done(self, stage: str, *, reused: bool = False) -> None:
+    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
         count, now = self.counts[stage], time.monotonic()
         count.done += 1
         count.reused += reused
+        count.failed += failed
 
         is_through = count.done == count.total and now - self._began >= LONG_S
         if is_through or now - self._reported >= EVERY_S:
@@ -87,7 +100,7 @@ class Lines:
 
     def _line(self, now: float) -> str:
         """How far all stages are, the figures so far, and what is left."""
-        parts = [f"{stage} {self._state(count)}" for stage, count in self.counts.items()]
+        parts = [f"{stage} {count.text}" for stage, count in self.counts.items()]
         left = self._left(now)
         more = [self.live.text, f"about {duration(left)} left" if left else ""]
         return "; ".join([", ".join(parts), *filter(None, more)])
@@ -102,9 +115,25 @@ class Lines:
     def say(self, message: str) -> None:
         print(message, file=sys.stderr, flush=True)
 
-    @staticmethod
-    def _state(count: Count) -> str:
-        return f"{count.done}/{count.total}" + (f" ({count.reused} reused)" if count.reused else "")
+
+def rate(made: int, seconds: float) -> str:
+    """How many items are made, in a unit in which that is one at least: `2.5/s`, `12/min`, `3/h`.
+
+    Over all of the time: those of a moment come in batches, as many as there are places.
+    """
+    if not made or seconds <= 0:
+        return ""
+
+    for unit, in_unit in (("s", 1), ("min", 60)):
+        if made * in_unit / seconds >= 1:
+            return f"{short(made * in_unit / seconds)}/{unit}"
+
+    return f"{short(made * 3600 / seconds)}/h"
+
+
+def short(value: float) -> str:
+    """One decimal below ten."""
+    return f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
 class Bars:
@@ -115,7 +144,8 @@ class Bars:
         self.live = LiveFigures()
         self._bars: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
-        self._reused: dict[str, int] = {}
+        self._counts: dict[str, Count] = {}
+        self._began = time.monotonic()
 
     def __enter__(self) -> Self:
         from rich.console import Console
@@ -157,22 +187,29 @@ class Bars:
         assert self._bars is not None
         if stage not in self._tasks:
             self._tasks[stage] = self._bars.add_task(stage, total=0, rate="", reused="")
+            self._counts[stage] = Count()
 
         task = self._bars.tasks[self._tasks[stage]]
         self._bars.update(task.id, total=(task.total or 0) + count)
 
-    def done(self, stage: str, *, reused: bool = False) -> None:
+    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
         assert self._bars is not None
-        task = self._bars.tasks[self._tasks[stage]]
-        self._reused[stage] = self._reused.get(stage, 0) + reused
-        reused_text = f"{self._reused[stage]} reused" if self._reused[stage] else ""
+        task, count = self._bars.tasks[self._tasks[stage]], self._counts[stage]
+        count.done += 1
+        count.reused += reused
+        count.failed += failed
+        more = [f"{count.reused} reused"] if count.reused else []
+        if count.failed:
+            more.append(f"{count.failed} failed")
+
+        reused_text = ", ".join(more)
         # These figures are of the whole run: they are shown once, beside the last bar.
         if stage == list(self._tasks)[-1]:
             reused_text = ", ".join(filter(None, [reused_text, self.live.text]))
 
-        self._bars.update(
-            task.id, advance=1, rate=f"{task.speed:.1f}/s" if task.speed else "", reused=reused_text
-        )
+        # What is reused takes no time: only what was made gives the rate.
+        made, seconds = count.done - count.reused, time.monotonic() - self._began
+        self._bars.update(task.id, advance=1, rate=rate(made, seconds), reused=reused_text)
 
     def spent(self, usages: Sequence[Usage]) -> None:
         self.live.add_usages(usages)

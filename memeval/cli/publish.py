@@ -23,6 +23,7 @@ from typing import IO, Any, Self
 import memeval
 from memeval.cli import publish_worker
 from memeval.config.filing import Filing
+from memeval.tracking.sweep_end import SweepEnd
 
 CLOSING_S = 0.2
 """How long a worker that is closed may take to end; an idle one takes less. One that does not is
@@ -114,15 +115,9 @@ class Publisher:
             }
         )
 
-    def log_comparison(self, folders: Sequence[Path], comparison: Path) -> PublishResult:
-        """Logs the files of a comparison to the run of the sweep that the cells are below."""
-        return self.ask(
-            {
-                "folder": str(comparison),
-                "comparison": str(comparison),
-                "cells": [str(folder.resolve()) for folder in folders],
-            }
-        )
+    def log_comparison(self, folder: Path, end: SweepEnd) -> PublishResult:
+        """Logs the end of a sweep, whose comparison is in `folder`."""
+        return self.ask({"folder": str(folder), "sweep_end": end.as_request()})
 
     def ask(self, request: Mapping[str, Any]) -> PublishResult:
         """Sends a request, to a second worker where the first one dies over it."""

@@ -34,8 +34,9 @@ LONGEST_ERROR = 1000
 
 def main() -> int:
     """Answers requests until there are no more."""
-    # The parent acts on Ctrl-C; a run folder that is being logged is logged to its end.
+    # The parent acts on Ctrl-C and SIGTERM; a run folder that is being logged is logged to its end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.nice(NICENESS)
     # Before anything is imported that could write to stdout.
     answers = private_stdout()
@@ -69,8 +70,8 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         if "plot" in request:
             return compare(request)
-        if "comparison" in request:
-            return log_compared_cells(request)
+        if "sweep_end" in request:
+            return log_sweep_end(request)
 
         from memeval.page import PAGE_FILE, write_page
         from memeval.report import write_report
@@ -114,16 +115,17 @@ def compare(request: Mapping[str, Any]) -> dict[str, Any]:
     return {"ok": True}
 
 
-def log_compared_cells(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Logs the files of a comparison to MLflow."""
+def log_sweep_end(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Logs the end of a sweep to MLflow."""
     from memeval.tracking.store import prepare_store
 
     store = prepare_store(Path(request["root"]), request.get("uri"))
     # Below: an address that can't be used is refused before MLflow is loaded for it.
     from memeval.tracking.comparison import log_comparison
+    from memeval.tracking.sweep_end import SweepEnd
 
-    cells = [Path(cell) for cell in request["cells"]]
-    return {"ok": True, "urls": log_comparison(cells, Path(request["comparison"]), store)}
+    end = SweepEnd.from_request(request["sweep_end"])
+    return {"ok": True, "urls": log_comparison(Path(request["folder"]), store, end)}
 
 
 def log(folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from memeval.cli.session import (
     DoneCell,
     any_publisher,
     describe_publication,
-    is_grouped,
     note_done,
     start_publisher,
+    tracked_sweep,
 )
 from memeval.sweep.plan import Plan
 from memeval.sweep.schedule import Outcome
@@ -112,6 +112,6 @@ def _note(outcome: Outcome, published: str) -> None:
             reused=outcome.reused,
             published=published,
             plots=cell.config.plots is not False,
-            grouped=is_grouped(cell.config),
+            sweep_id=tracked_sweep(cell.config),
         )
     )

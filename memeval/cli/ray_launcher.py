@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import secrets
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -61,6 +62,9 @@ def start_ray(
             "get it:  pip install 'memeval[ray]'",
         )
 
+    if address is None:
+        _keep_to_this_machine()
+
     from memeval.sweep.ray_workers import Cluster, RaySettings, RayWorkers, several_nodes
 
     cells = {planned.number: planned.cell for planned in computed}
@@ -77,6 +81,18 @@ def start_ray(
         raise several_nodes()
 
     return RayWorkers(cluster, cells, settings, become_worker, run_loop)
+
+
+def _keep_to_this_machine() -> None:
+    """Makes a cluster of our own listen at 127.0.0.1 alone, and ask for a token.
+
+    Ray takes both from the environment: the first when it is imported, and so before that.
+    """
+    # Without it, Ray listens at every address of the machine, and whoever reaches it runs code.
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    os.environ["RAY_AUTH_MODE"] = "token"
+    if not os.environ.get("RAY_AUTH_TOKEN_PATH"):
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
 def become_worker() -> None:

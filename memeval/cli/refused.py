@@ -11,5 +11,5 @@ class RefusedError(Exception):
     """Cells of a sweep can't be run, and so none was."""
 
     def __init__(self, errors: Sequence[UserError], cells: int) -> None:
-        super().__init__(f"{len(errors)} of {cells} cells can't be run")
+        super().__init__(f"{len(errors)} of {cells} runs can't be made")
         self.errors, self.cells = errors, cells

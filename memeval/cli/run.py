@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from memeval.cli.comparison import read_summaries, show_comparison
 from memeval.cli.errors import report_error
+from memeval.cli.interrupt import describe_lost, listening
 from memeval.cli.only import name_questions
 from memeval.cli.session import (
     FailedCell,
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 VALUED = frozenset(
     """
-        -cd --config-dir -cn --config-name -cp --config-path -c --cfg -p --package --experimental-
-        rerun
+        -cd --config-dir -cn --config-name -cp --config-path -c --cfg -p --package
+        --experimental-rerun
     """.split()
 )
 FLAGS = frozenset(
@@ -80,6 +81,9 @@ def run(arguments: Sequence[str]) -> int:
         report_error(UserError(failure.message, *failure.hints))
 
     if failures:
+        if any(failure.status == 1 for failure in failures) and (lost := describe_lost()):
+            print(lost.lstrip("\n"), file=sys.stderr)
+
         return max(failure.status for failure in failures)
 
     return 1 if any(not cell.valid for cell in read_summaries()) else 0
@@ -115,6 +119,12 @@ def run_job(composed: Any) -> float | None:
 
     Returns its metric that `objective` names. What stops it is noted, and the other cells go on.
     """
+    guard()  # a worker's process began elsewhere
+    with listening():
+        return _run_job(composed)
+
+
+def _run_job(composed: Any) -> float | None:
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
     from omegaconf import OmegaConf
@@ -124,7 +134,6 @@ def run_job(composed: Any) -> float | None:
     from memeval.pipeline.summary import earlier
     from memeval.sweep.plan import Plan, PlannedCell
 
-    guard()  # a worker's process began elsewhere
     job = HydraConfig.get()
     # A single run of Hydra has no job number.
     number = 0 if OmegaConf.is_missing(job.job, "num") else job.job.num

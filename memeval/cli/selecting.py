@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memeval.cli.errors import report_damage
 from memeval.compare.finding import (
     INVALID,
     FinishedRun,
@@ -35,7 +36,7 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
     `UserError` where a word names no run or one run twice, and where nothing matches.
     """
     folder = outputs_dir() / "runs"
-    known = finished_runs(folder)
+    known = finished_runs(folder, report_damage)
     if last is not None and last < 1:
         raise UserError(f"--last must be at least 1, not {last}")
     if not known and not words:

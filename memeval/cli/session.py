@@ -20,8 +20,9 @@ from memeval.config.filing import Filing, read_experiment, read_filing
 from memeval.config.paths import outputs_dir, project_root
 from memeval.config.schema import RunConfig, TrackingConfig
 from memeval.errors import StorageError
-from memeval.private import make_folder
+from memeval.private import make_folder, open_private
 from memeval.redaction import redacted_in
+from memeval.results.files import append_whole
 from memeval.tracking.store import check_store, locate
 
 VARIABLE = "MEMEVAL_SESSION"
@@ -42,8 +43,8 @@ class DoneCell:
     """Address of the run, or why there is none."""
     plots: bool
     """Whether its plots are drawn."""
-    grouped: bool = False
-    """Whether its run in MLflow is below that of the sweep."""
+    sweep_id: str | None = None
+    """The sweep whose end is logged to MLflow; None if the cell is not tracked, or in no sweep."""
 
 
 _started = itertools.count()
@@ -52,7 +53,9 @@ _started = itertools.count()
 def session_folder() -> Path:
     """The invocation's folder below outputs/sweeps/, named after its start."""
     # In the environment, for workers in other processes: they add to the same lists.
+    global _owner  # noqa: PLW0603 - workers of any launcher import this module, too
     if VARIABLE not in os.environ:
+        _owner = os.getpid()
         stamp = datetime.now().astimezone().strftime("%Y-%m-%d_%H-%M-%S")
         # A process may start two within a second, and their lists must not meet.
         number = next(_started)
@@ -113,25 +116,33 @@ def failed_cells() -> list[FailedCell]:
 
 
 def _append(name: str, cell: DoneCell | FailedCell) -> None:
-    folder = session_folder()
+    path, row = session_folder() / name, redacted_in(asdict(cell))
     try:
-        make_folder(folder)
+        make_folder(path.parent)
         # Appended, a line each: workers in other processes write to the same list.
-        with (folder / name).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(redacted_in(asdict(cell))) + "\n")
-    except OSError as error:
-        raise StorageError(f"{folder} can't be written: {error.strerror or error}") from error
+        file = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            append_whole(file, (json.dumps(row) + "\n").encode(), path)
+        finally:
+            os.close(file)
+    except (OSError, StorageError) as error:
+        # On a full disk the user still gets to know what failed.
+        if _owner != os.getpid():
+            raise StorageError(f"{path.parent} can't be written: {error}") from error
+
+        _unwritten.setdefault(path, []).append(row)
 
 
 def _rows(name: str) -> list[dict[str, Any]]:
     path = session_folder() / name
-    return (
-        [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
-        if path.exists()
-        else []
-    )
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    return [json.loads(line) for line in lines if line] + _unwritten.get(path, [])
 
 
+_owner: int | None = None
+"""The process that named the invocation's folder, and that reads its lists."""
+_unwritten: dict[Path, list[dict[str, Any]]] = {}
+"""Lines that the disk refused, by file."""
 _publishers: dict[tuple[str, str | None, bool], Publisher] = {}
 
 
@@ -174,10 +185,9 @@ def tracking_publishers() -> list[Publisher]:
     return list(by_store.values())
 
 
-def is_grouped(config: RunConfig) -> bool:
-    """Whether a cell's run in MLflow is below that of the sweep."""
-    filing = filing_of(config)
-    return config.tracking.name != "none" and filing.group_by_sweep and filing.sweep_id is not None
+def tracked_sweep(config: RunConfig) -> str | None:
+    """The sweep that a cell's run in MLflow belongs to; None if there is none."""
+    return None if config.tracking.name == "none" else filing_of(config).sweep_id
 
 
 def describe_publication(result: PublishResult) -> str:

@@ -7,12 +7,11 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from memeval.cli.data import Parser
+from memeval.cli.finished_data import DATA_HELP, cases_of
 from memeval.cli.selecting import select_runs
 from memeval.compare.finding import FinishedRun
-from memeval.compare.protocol import judge_identity
 from memeval.compare.tables import WIDTH, align
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
@@ -27,17 +26,17 @@ from memeval.report.figures import (
     dollars,
     flags,
     fresh_cost,
-    interval,
     milliseconds,
     percent,
-    with_half_width,
+    retrieval_times,
+    with_interval,
 )
 from memeval.results import (
-    CONFIG_FILE,
     RECORDS_FILE,
     Record,
     RunSummary,
     Texts,
+    judge_shown,
     read_records,
     texts_file,
 )
@@ -50,7 +49,10 @@ def show(arguments: Sequence[str]) -> int:
     """Prints a run, or one of its questions."""
     options = parser().parse_args(list(arguments))
     (run,) = select_runs([options.run]).chosen[:1]
-    lines = run_lines(run) if options.question is None else question_lines(run, options.question)
+    lines = run_lines(run)
+    if options.question is not None:
+        lines = question_lines(run, options.question, options.data)
+
     for line in lines:
         print(printable(line))
 
@@ -65,6 +67,7 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_argument("run", metavar="RUN", help="key, its beginning, name or MLflow run id")
     options.add_argument("question", nargs="?", metavar="QUESTION", help="id, such as conv-26/q12")
+    options.add_argument("--data", metavar="FILE", help=DATA_HELP)
     return options
 
 
@@ -72,12 +75,12 @@ def run_lines(run: FinishedRun) -> Iterator[str]:
     """A run: figures, categories, settings and notes."""
     summary = run.summary
     get = summary.metrics.get
-    accuracy = with_half_width(get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high"))
+    accuracy = with_interval(get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high"))
     yield f"{one_line(summary.name)}  {run.key}"
     for name, value in {
         "data set": one_line(summary.dataset),
         "sweep": one_line(summary.sweep or NONE),
-        "judge": one_line(judge_identity(summary).shown) or NONE,
+        "judge": one_line(judge_shown(summary.judge)) or NONE,
         "finished": summary.finished_at,
         "command": one_line(summary.command, 1000),
         "folder": str(run.folder),
@@ -89,7 +92,7 @@ def run_lines(run: FinishedRun) -> Iterator[str]:
     yield from (
         f"  {name + ':':<24} {value}"
         for name, value in {
-            "accuracy (± 95 %)": accuracy,
+            "accuracy [95 %]": accuracy,
             "corrected accuracy": corrected(summary) or NONE,
             "re-run std": percent(get("accuracy_std")),
             "questions": count(get("n_questions")),
@@ -100,13 +103,14 @@ def run_lines(run: FinishedRun) -> Iterator[str]:
             "cost of a fresh run $": dollars(fresh_cost(summary)),
             "billed $": dollars(get("cost_usd/total")),
             "answer, median": milliseconds(get("latency_ms/answer/p50")),
+            "retrieval, p50 / p95 ms": retrieval_times(summary),
         }.items()
     )
 
-    rows = [["category", "n", "accuracy", "95 % interval"]]
+    rows = [["category", "n", "accuracy [95 %]"]]
     for row in summary.categories:
-        bounds = interval(row.ci95_low, row.ci95_high)
-        rows.append([one_line(row.name), count(row.n), percent(row.accuracy), bounds])
+        accuracy = with_interval(row.accuracy, row.ci95_low, row.ci95_high)
+        rows.append([one_line(row.name), count(row.n), accuracy])
 
     yield from ["", *align(rows), "", "settings:"]
     for name in sorted(summary.params):
@@ -118,7 +122,7 @@ def run_lines(run: FinishedRun) -> Iterator[str]:
     yield f"a question:  python -m memeval show {run.key} QUESTION"
 
 
-def question_lines(run: FinishedRun, question_id: str) -> Iterator[str]:
+def question_lines(run: FinishedRun, question_id: str, data: str | None = None) -> Iterator[str]:
     """All that is known of a question: its gold side, and each repeat's answer."""
     records = find_records(run, question_id)
     first = records[0]
@@ -134,9 +138,12 @@ def question_lines(run: FinishedRun, question_id: str) -> Iterator[str]:
     if not first.answerable:
         yield "  the right answer is a refusal"
 
-    spoken = evidence_turns(run, first)
+    spoken, why = evidence_turns(run, first, data)
     for turn_id in first.evidence:
         yield from wrap(f"evidence {one_line(turn_id)}", spoken.get(turn_id, MISSING))
+
+    if why and first.evidence:
+        yield from wrap("evidence is not shown", why)
 
     for record in records:
         yield ""
@@ -179,42 +186,18 @@ def texts_of(summary: RunSummary, seed: int) -> Texts | None:
     return None
 
 
-def evidence_turns(run: FinishedRun, record: Record) -> dict[str, str]:
-    """What was said in the evidence's turns, from the data file; empty where it is not here, or has
-    changed.
-    """
-    from memeval.config.paths import data_dir
-    from memeval.datasets.locate import build
-    from memeval.errors import MemevalError
-
+def evidence_turns(
+    run: FinishedRun, record: Record, data: str | None
+) -> tuple[dict[str, str], str | None]:
+    """What was said in the evidence's turns; and why it can't be shown, if it can't."""
     try:
-        settings = dataset_settings(run)
-        dataset = build(settings.pop("name"), data_dir(), **settings)
-        # Another file may have other words under the same ids.
-        if dataset.open().sha256 != run.summary.tags.get("data_sha256"):
-            return {}
+        for case in cases_of(run, {record.case_id}, data):
+            turns = [turn for session in case.sessions for turn in session.turns]
+            return {turn.turn_id: f"{turn.speaker}: {turn.text}" for turn in turns}, None
+    except UserError as error:
+        return {}, "; ".join((error.message, *error.hints))
 
-        for case in dataset.read():
-            if case.case_id == record.case_id:
-                turns = [turn for session in case.sessions for turn in session.turns]
-                return {turn.turn_id: f"{turn.speaker}: {turn.text}" for turn in turns}
-    except (MemevalError, OSError, ValueError, TypeError, KeyError):
-        return {}
-
-    return {}
-
-
-def dataset_settings(run: FinishedRun) -> dict[str, Any]:
-    """The data set's settings as the run's `config.yaml` holds them."""
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-
-    try:
-        content: Any = OmegaConf.to_container(OmegaConf.load(run.folder / CONFIG_FILE))
-    except (OmegaConfBaseException, RecursionError) as error:
-        raise ValueError(f"{CONFIG_FILE} can't be read") from error
-
-    return dict(content["dataset"])
+    return {}, None
 
 
 def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> Iterator[str]:

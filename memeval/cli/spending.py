@@ -51,7 +51,7 @@ def shared_budget(plan: Plan, budgets: dict[Limits, Budget]) -> Budget | None:
     all_limits = {limits_of(planned.cell.config) for planned in plan.cells}
     if len(all_limits) > 1:
         raise UserError(
-            "the cells of a sweep have one budget, but they name several", "set one for all"
+            "the runs of a sweep share one budget, but they name several", "set one for all"
         )
 
     limits = next(iter(all_limits), Limits())

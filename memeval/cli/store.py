@@ -144,7 +144,7 @@ def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
     # Said once here, and checked again for each memory as it is removed.
     busy = cell_under_way(home)
     if busy and any(removal.item.kind is Kind.MEMORIES for removal in removals):
-        print("a cell is being run in this home: memories are left alone", file=sys.stderr)
+        print("a run is under way in this home: memories are left alone", file=sys.stderr)
         removals = [removal for removal in removals if removal.item.kind is not Kind.MEMORIES]
 
     gone = failed = 0

@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from memeval.cli.live import LiveFigures, cost, duration, retries
+from memeval.cli.progress import Count
 from memeval.cli.terminal import drawn, folded
-from memeval.llm.endpoint import Endpoint
+from memeval.llm.load import busy_line
 from memeval.pipeline.connections import Connections
 from memeval.records import Usage
 from memeval.redaction import redacted
@@ -39,6 +40,7 @@ class CellCounts:
     total: Counter[str] = field(default_factory=Counter)
     done_items: Counter[str] = field(default_factory=Counter)
     reused: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
     live: LiveFigures = field(default_factory=LiveFigures)
     short_name: str = ""
     """The words of the name that tell the cell from the others of the sweep."""
@@ -46,9 +48,10 @@ class CellCounts:
     def expect(self, stage: str, count: int) -> None:
         self.total[stage] += count
 
-    def done(self, stage: str, *, reused: bool = False) -> None:
+    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
         self.done_items[stage] += 1
         self.reused[stage] += reused
+        self.failed[stage] += failed
         self.display.tick()
 
     def spent(self, usages: Sequence[Usage]) -> None:
@@ -69,11 +72,13 @@ class CellCounts:
         parts = []
         # A copy: the display draws in a thread of its own while stages are added.
         for stage, total in list(self.total.items()):
-            part = f"{stage} {self.done_items[stage]}/{total}"
-            if self.reused[stage]:
-                part += f" ({self.reused[stage]} reused)"
-
-            parts.append(part)
+            count = Count(
+                total=total,
+                done=self.done_items[stage],
+                reused=self.reused[stage],
+                failed=self.failed[stage],
+            )
+            parts.append(f"{stage} {count.text}")
 
         return ", ".join(parts)
 
@@ -83,7 +88,7 @@ class CellCounts:
         cells of the sweep do not share.
         """
         stages = (
-            f"{stage} {self.done_items[stage]}/{total}".ljust(16)
+            f"{stage} {self.done_items[stage] - self.failed[stage]}/{total}".ljust(16)
             for stage, total in list(self.total.items())
         )
         score = f"{self.live.text:<9} " if self.live.scored else ""
@@ -120,7 +125,7 @@ class Figures:
     @property
     def lines(self) -> list[str]:
         """Two lines, each at most 79 columns wide."""
-        first = f"cells {self.ended}/{self.cells}, {self.under_way} under way"
+        first = f"runs {self.ended}/{self.cells}, {self.under_way} under way"
         if self.limit:
             first += f"  places {self.places}/{self.limit}  {self.per_s:.0f} calls/s"
         if self.waits:
@@ -174,13 +179,20 @@ class SweepDisplay:
             )
             self._live.start()
 
-        finished = len(self._plan.cells) - len(self._plan.open_cells)
-        self.say(
-            f"{len(self._plan.cells)} cells"
-            + (f", nothing left to do for {finished} of them" if finished else "")
-        )
+        self.say(self._size())
 
         return self
+
+    def _size(self) -> str:
+        """How many runs there are, and how many of them are already finished."""
+        runs = len(self._plan.cells)
+        finished = runs - len(self._plan.open_cells)
+        if not finished:
+            return f"{runs} runs"
+        if finished < runs:
+            return f"{runs} runs, {finished} already finished"
+
+        return f"{runs} runs, {'both' if runs == 2 else 'all'} already finished"
 
     def __exit__(
         self,
@@ -217,7 +229,7 @@ class SweepDisplay:
         elif outcome.reused and outcome.summary is not None:
             self._reused += 1
             count = sum(outcome.summary.statuses.values())
-            self.say(f"{position} {name}: finished before: {count} records reused, no call made")
+            self.say(f"{position} {name}: already done: reused {count} results, no API calls")
         else:
             stopped = outcome.summary is not None and outcome.summary.is_stopped
             self._stopped += stopped
@@ -290,12 +302,12 @@ class SweepDisplay:
 
     def summary(self) -> str:
         """The last line: what the sweep took."""
-        parts = [f"{self._ended} of {len(self._plan.cells)} cells in {self._elapsed}"]
+        parts = [f"{self._ended} of {len(self._plan.cells)} runs in {self._elapsed}"]
         endpoints = list(self.connections.endpoints) if self.connections else []
         parts += [
-            f"{share:.0%} of {endpoint.settings.max_concurrency} places busy".replace("%", " %")
+            line
             for endpoint in endpoints
-            if (share := busy_share(endpoint)) is not None
+            if (line := busy_line(endpoint.load, endpoint.settings.max_concurrency)) is not None
         ]
         if self.live.calls or self.live.cached:
             parts.append(f"{self.live.calls:,} calls, {self.live.cached:,} from the cache")
@@ -320,15 +332,6 @@ class SweepDisplay:
             lines.append(f"  and {len(under_way) - SHOWN_CELLS} more")
 
         return Group(*(Text(printable(line), no_wrap=True, overflow="ellipsis") for line in lines))
-
-
-def busy_share(endpoint: Endpoint) -> float | None:
-    """The share of an endpoint's places that was in use from the first call to the last."""
-    load = endpoint.load
-    if load.began is None or load.ended <= load.began:
-        return None
-
-    return load.busy_s / (load.ended - load.began) / endpoint.settings.max_concurrency
 
 
 def compact(count: int) -> str:

@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from memeval import started
 from memeval.cli.data import Parser
 from memeval.errors import UserError, WorldError
 from memeval.private import make_folder, open_private
@@ -97,6 +98,7 @@ def serve(host: str, port: int, store: Store, root: Path, *, opens: bool) -> int
         }
         # In a process group of its own, Ctrl-C reaches memeval only, which then stops the server.
         process = subprocess.Popen(command, **pipes, process_group=0, env=variables)
+        started.adopt(process.pid)
         writer = threading.Thread(
             target=write_log, args=(process.stdout, output), name="memeval-ui-log", daemon=True
         )
@@ -274,10 +276,9 @@ def experiments(page: str) -> list[tuple[str, str]]:
 
 def end(process: subprocess.Popen[bytes]) -> None:
     """Ends the server and the workers it started: they are one process group."""
-    for last in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, last)
+    with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(10)
 
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(10)
-            return
+    started.end(process.pid)
+    process.wait(10)

@@ -26,7 +26,7 @@ def verify(arguments: Sequence[str]) -> int:
 
     wrong = 0
     for folder in dict.fromkeys(folders):
-        verified = verify_run(folder)
+        verified = verify_run(folder, accept_unsealed=options.accept_unsealed)
         wrong += bool(verified.problems)
         outcome = f"{len(verified.problems)} problems" if verified.problems else "sound"
         print(printable(f"{folder.name}  {one_line(verified.name)}: {outcome}"))
@@ -48,13 +48,19 @@ def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
     options = Parser(
         prog="python -m memeval verify",
-        description="compares finished runs with their digests: files, rows, keys and memories",
+        description="compares finished runs with their digests, and makes their figures again: "
+        "files, rows, keys, figures and memories",
     )
     options.add_argument(
         "runs",
         nargs="*",
         metavar="RUN",
         help="a run key, its beginning, or a run folder (default: all runs of this home)",
+    )
+    options.add_argument(
+        "--accept-unsealed",
+        action="store_true",
+        help="take rows without a seal, such as those of version 0.1, as they are",
     )
     return options
 

@@ -23,7 +23,7 @@ def adjust_by_discovery(comparisons: Sequence[Comparison]) -> list[Comparison]:
     for comparison in comparisons:
         # One conversation gives no p, and none to adjust.
         differences = [
-            row if row.p is None else replace(row, adjusted_p=next(adjusted))
+            row if row.p is None else replace(row, adjusted_p=next(adjusted), among=len(known))
             for row in comparison.differences
         ]
         made.append(

@@ -8,12 +8,14 @@ from itertools import combinations
 
 from memeval.compare.finding import FinishedRun
 from memeval.compare.metric import Metric, unknown_metric
-from memeval.compare.pairs import difference_between
+from memeval.compare.pairs import difference_between, same_values
 from memeval.compare.protocol import reasons_against
 from memeval.compare.records import Comparison, Refusal
 from memeval.compare.runs import compared_runs
 from memeval.compare.scores import RunScores, ScoreReader
-from memeval.compare.significance import Pair, letters_of, with_ps
+from memeval.compare.sent import SentReader
+from memeval.compare.significance import Pair, adjusted, letters_of
+from memeval.report.categories import category_titles
 
 
 def compare_runs(
@@ -32,15 +34,41 @@ def compare_runs(
     scores = _read_scores(runs, metric)
     pairs = list(combinations(range(len(runs)), 2)) if all_pairs else _with(baseline, len(runs))
     kept, refusals = _admit(pairs, runs, scores, metric, force=force)
-    differences = [
-        difference_between(runs[first].key, runs[second].key, scores[first], scores[second])
-        for first, second in kept
-    ]
+    # By id and not by name: runs may name their categories differently.
+    titles = {
+        category: title
+        for (_, category), title in category_titles(
+            ("", asked.category, asked.category_name)
+            for own in scores
+            for asked in own.questions.values()
+        ).items()
+    }
+    sent = SentReader()
+    differences = {}
+    for (first, second), forced in kept.items():
+        own, other = scores[first], scores[second]
+        difference = difference_between(
+            (runs[first].key, runs[second].key),
+            own,
+            other,
+            titles=titles,
+            most=metric.most,
+            forced=forced,
+        )
+        if same_values(own, other):
+            common = [question for question in own.values if question in other.values]
+            alike = sent.count_alike(runs[first], runs[second], common)
+            why = sent.describe_edges(runs[first], runs[second]) if alike else ""
+            difference = replace(difference, sent_alike=alike, why_alike=why)
 
-    # Letters only for runs that could be compared with another one.
-    compared_numbers = {number for pair in kept for number in pair}
-    letters = letters_of(sorted(compared_numbers), scores)
-    compared = compared_runs([run.summary for run in runs], scores)
+        differences[first, second] = difference
+
+    def may_be_compared(first: int, second: int) -> bool:
+        return not _admit([(first, second)], runs, scores, metric, force=force)[1]
+
+    differences = adjusted(differences, scores)
+    letters = letters_of(differences, scores, may_be_compared)
+    compared = compared_runs([run.summary for run in runs], scores, metric)
 
     return Comparison(
         metric=metric.name,
@@ -50,7 +78,7 @@ def compare_runs(
         runs=tuple(
             replace(run, letters=letters.get(number, "")) for number, run in enumerate(compared)
         ),
-        differences=tuple(with_ps(differences, kept, scores)),
+        differences=tuple(differences.values()),
         refusals=tuple(refusals),
         questions=_questions(scores),
         values={run.key: own.values for run, own in zip(runs, scores, strict=True)},

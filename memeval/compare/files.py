@@ -11,19 +11,20 @@ from typing import Any
 
 from memeval.compare.metric import metric_named
 from memeval.compare.records import Comparison, Difference
+from memeval.compare.sentences import sentence
 from memeval.compare.tables import (
     category_cells,
     category_names,
     pair_label,
     result_tables,
 )
-from memeval.compare.words import describe_counts, headline, legend, refusal_lines, sentence
+from memeval.compare.words import describe_counts, headline, legend, refusal_lines
 from memeval.errors import StorageError
 from memeval.redaction import redacted_in
 from memeval.report.escaping import csv_cell, inline
 from memeval.results.files import as_json, write_atomically
 from memeval.shown import printable
-from memeval.statistics.clusters import ClusteredMean
+from memeval.statistics.differences import ClusteredDifference
 
 WHOLE = "all"
 """Scope of a row of the CSV that is about all questions, not about a category."""
@@ -82,7 +83,7 @@ def comparison_markdown(comparison: Comparison) -> str:
             *(f"- {inline(_describe(comparison, pair))}" for pair in comparison.differences),
         ]
         for header, *rows in result_tables(comparison):
-            lines += ["", *_table([_flatten(header), *rows])]
+            lines += ["", *_table([_flatten(header), *_on_one_line(rows)])]
 
         lines += _categories(comparison)
         lines += ["", *(f"- {inline(line)}" for line in legend(comparison))]
@@ -97,6 +98,10 @@ def _describe(comparison: Comparison, difference: Difference) -> str:
 
 def _flatten(header: list[str]) -> list[str]:
     return [cell.replace("\n", " ") or "letters" for cell in header]
+
+
+def _on_one_line(rows: list[list[str]]) -> list[list[str]]:
+    return [[cell.replace("\n", " ") for cell in row] for row in rows]
 
 
 def _categories(comparison: Comparison) -> list[str]:
@@ -130,14 +135,17 @@ def differences_csv(comparisons: Sequence[Comparison]) -> str:
     own = ["p", "adjusted_p", "only_first", "only_second", "first_alone", "second_alone"]
     result = ["n", "clusters", "delta", "se", "se_independent", "low", "high", "mde"]
     names = ["first_key", "first", "second_key", "second", "metric", "scope"]
-    writer.writerow([*names, *result, *own, "mcnemar_p", "forced", "adjustment", "verdicts"])
+    writer.writerow(
+        [*names, *result, *own, "mcnemar_p", "forced", "adjustment", "verdicts", "sent_alike"]
+    )
 
     for comparison in comparisons:
         is_judged = metric_named(comparison.metric).judged
         for pair in comparison.differences:
             tested = [getattr(pair, name) for name in [*own, "mcnemar_p"]]
             forced = "; ".join(pair.forced)
-            how = [comparison.adjustment, "raw" if is_judged else ""]
+            alike = _or_empty(pair.sent_alike)
+            how = [comparison.adjustment, "raw" if is_judged else "", alike]
             words = _name_cells(comparison, pair, WHOLE)
             writer.writerow([*words, *_figures(pair.result), *map(_or_empty, tested), forced, *how])
             for row in pair.categories:
@@ -155,7 +163,7 @@ def _name_cells(comparison: Comparison, pair: Difference, scope: str) -> list[ob
     return [csv_cell(redacted_in(word)) for word in words]
 
 
-def _figures(result: ClusteredMean) -> list[object]:
+def _figures(result: ClusteredDifference) -> list[object]:
     figures = [result.mean, result.se, result.independent_se, result.low, result.high, result.mde]
     return [result.count, result.groups, *map(_or_empty, figures)]
 
@@ -198,7 +206,9 @@ def comparison_tex(comparison: Comparison) -> str:
 
     for header, *rows in result_tables(comparison):
         columns = len(header)
-        first, *body = [" & ".join(map(tex, row)) + r" \\" for row in [_flatten(header), *rows]]
+        first, *body = [
+            " & ".join(map(tex, row)) + r" \\" for row in [_flatten(header), *_on_one_line(rows)]
+        ]
         lines += [rf"\begin{{tabular}}{{l{'r' * (columns - 1)}}}", r"\toprule", first, r"\midrule"]
         lines += [*body, r"\bottomrule"]
         if comparison.forced:

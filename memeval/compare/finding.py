@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -74,20 +74,24 @@ def run_folders(runs: Path) -> list[Path]:
     return sorted(path for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
 
 
-def read_run(folder: Path) -> FinishedRun | None:
-    """The run of a folder; None where it holds no readable run."""
+def read_run(folder: Path, say: Callable[[str], None] = lambda _: None) -> FinishedRun | None:
+    """The run of a folder; None if it holds none. `say` gets a message about a damaged one."""
     try:
         summary = read_shown_summary(folder)
-    # A folder without a summary is a run that is under way, or was killed.
-    except (OSError, ValueError, TypeError, KeyError):
+    except FileNotFoundError:
+        return None  # a run that is under way, or was killed
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        reason = one_line(error, 300)
+        what = reason if RUN_FILE in reason else f"{folder / RUN_FILE} can't be read: {reason}"
+        say(f"{what}; the run is left out, and its command makes it again from its rows")
         return None
 
     return FinishedRun(folder, summary)
 
 
-def finished_runs(runs: Path) -> list[FinishedRun]:
-    """All readable runs below `runs`, the oldest first."""
-    read = [run for folder in run_folders(runs) if (run := read_run(folder)) is not None]
+def finished_runs(runs: Path, say: Callable[[str], None] = lambda _: None) -> list[FinishedRun]:
+    """All readable runs below `runs`, the oldest first; `say` gets a message per damaged one."""
+    read = [run for folder in run_folders(runs) if (run := read_run(folder, say)) is not None]
     return sorted(read, key=lambda run: (datetime.fromisoformat(run.summary.finished_at), run.key))
 
 

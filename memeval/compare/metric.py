@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memeval.errors import UserError, unknown
 from memeval.llm.prices import total_cost_usd
-from memeval.metrics.retrieval import retrieval_metrics
+from memeval.metrics.retrieval import retrieval_metrics, retrieval_of
 from memeval.results import Record
 from memeval.shown import one_line
 
@@ -28,6 +28,15 @@ class Metric:
     """Reads it from a whole record; None for accuracy and for the record's own metrics."""
     of_calls: bool = False
     """Whether it counts what was spent on calls, which of imported answers is not known."""
+    all_categories: bool = False
+    """Whether it counts every question, as the tables' figure of this name does; else only the
+    categories that enter the accuracy.
+    """
+
+    @property
+    def most(self) -> float | None:
+        """The largest difference there can be; None where there is no bound."""
+        return 1.0 if self.unit == POINTS else None
 
     @property
     def scale(self) -> float:
@@ -91,8 +100,7 @@ def _of_ranking(name: str) -> Callable[[Record], float | None]:
         if not record.evidence_ranks:
             return record.metrics.get(name)
 
-        ranks, sessions = record.evidence_ranks, record.session_evidence_ranks or ()
-        return retrieval_metrics(ranks, sessions)[name]
+        return retrieval_of(record)[name]
 
     return read
 
@@ -104,11 +112,14 @@ def _score(record: Record) -> float | None:
 _METRICS = (
     Metric("accuracy", judged=True),
     Metric("score", judged=True, of_record=_score),
-    Metric("cost_usd", unit="$", of_record=_cost, of_calls=True),
-    Metric("tokens", unit="tokens", of_record=_tokens, of_calls=True),
-    Metric("context_tokens", unit="tokens", of_record=_context),
-    Metric("latency_ms", unit="ms", of_record=_latency),
-    *(Metric(name, of_record=_of_ranking(name)) for name in retrieval_metrics((), ())),
+    Metric("cost_usd", unit="$", of_record=_cost, of_calls=True, all_categories=True),
+    Metric("tokens", unit="tokens", of_record=_tokens, of_calls=True, all_categories=True),
+    Metric("context_tokens", unit="tokens", of_record=_context, all_categories=True),
+    Metric("latency_ms", unit="ms", of_record=_latency, all_categories=True),
+    *(
+        Metric(name, of_record=_of_ranking(name), all_categories=True)
+        for name in retrieval_metrics(None, None, None)
+    ),
 )
 BUILT_IN = {metric.name: metric for metric in _METRICS}
 ALIASES = {

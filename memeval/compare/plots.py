@@ -34,8 +34,10 @@ def as_drawn(comparison: Comparison) -> DrawnDifferences:
 def difference_row(comparison: Comparison, pair: Difference) -> DifferenceRow:
     """A difference in the unit in which it is shown."""
     scale, result = comparison.scale, pair.result
+    # A mark at 0 would look like something that was measured.
+    same = " (same prompts)" if pair.same_prompts else ""
     return DifferenceRow(
-        name=pair_label(comparison, pair),
+        name=pair_label(comparison, pair) + same,
         delta=scale * result.mean,
         low=None if result.low is None else scale * result.low,
         high=None if result.high is None else scale * result.high,

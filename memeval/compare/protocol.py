@@ -6,83 +6,19 @@ A difference in one of them is another experiment. It is refused with its reason
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from memeval.compare.metric import Metric
 from memeval.compare.scores import RunScores
 from memeval.report.figures import percent
-from memeval.results import RunSummary
+from memeval.results import JudgeIdentity, RunSummary, is_same_judge, judge_shown
 from memeval.shown import one_line
 
 MIN_COVERAGE = 0.99
 MIN_COMMON = 2
 """Questions in common, below which nothing can be said."""
 _LABELS = "dataset.labels"
-_OF_JUDGE = (
-    "judge.class",
-    "judge.threshold",
-    "judge.repeats",
-    "judge.reading",
-    "judge.scoring",
-    "judge.fence",
-)
-"""Settings that change what a judge calls right."""
-_JUDGE_MODELS = ("llm.judge.model", "llm.judge_model")
-"""Settings that name the judge's own model; the second is that of earlier versions."""
-
-
-@dataclass(frozen=True)
-class JudgeIdentity:
-    """Who judged: accuracies of two judges differ by more than those of two systems."""
-
-    name: str
-    prompt_sha256: str | None
-    model: str | None
-    """Of a judge that is a model."""
-    settings: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def shown(self) -> str:
-        """In a table: `llm (gpt-4o-mini, prompt 1f2e3d4c)`."""
-        parts = [self.model] if self.model else []
-        if self.prompt_sha256:
-            parts.append(f"prompt {self.prompt_sha256[:8]}")
-
-        parts += [f"{name.removeprefix('judge.')}={value}" for name, value in self.settings]
-        return f"{self.name} ({', '.join(parts)})" if parts else self.name
-
-
-def judge_identity(summary: RunSummary) -> JudgeIdentity:
-    """The judge of a run, as far as the run says."""
-    return identity_of(summary.params, summary.tags)
-
-
-def identity_of(params: Mapping[str, Any], tags: Mapping[str, str]) -> JudgeIdentity:
-    """The judge that settings and tags of a run name."""
-    prompt = tags.get("judge_prompt_sha256")
-    model = None
-    if prompt is not None:
-        names = (*_JUDGE_MODELS, "llm.model")
-        known = [params[name] for name in names if params.get(name) is not None]
-        model = str(known[0]) if known else None
-
-    # The model is whoever gave the verdicts in the file.
-    if tags.get("recorded") == "true":
-        model = str(params.get("system.judged_by"))
-
-    own = [(name, params[name]) for name in _OF_JUDGE if params.get(name) is not None]
-    return JudgeIdentity(
-        name=str(params.get("judge", "")),
-        prompt_sha256=prompt,
-        model=model,
-        settings=tuple((name, str(value)) for name, value in own if (name, value) not in _USUAL),
-    )
-
-
-# Runs from before these settings have none of them: the usual values must read the same.
-_USUAL = (("judge.repeats", 1), ("judge.reading", "first_word"), ("judge.scoring", "v2"))
 
 
 @dataclass(frozen=True)
@@ -139,11 +75,8 @@ def _reasons(
     elif relabelled:
         yield Reason("labels", f"other labels: {relabelled:,} questions have another gold answer")
 
-    judges = [judge_identity(run) for run in (summary, other)]
-    if metric.judged and judges[0] != judges[1]:
-        shown = ", ".join(one_line(judge.shown) or "none" for judge in judges)
-        hint = _same_model(judges, (summary, other))
-        yield Reason("judge", f"other judge: {shown}{hint}")
+    if metric.judged and not is_same_judge(summary.judge, other.judge):
+        yield Reason("judge", other_judge(summary.judge, other.judge) + _same_model(summary, other))
 
     for run in (summary, other):
         coverage = run.metrics.get("coverage")
@@ -155,12 +88,24 @@ def _reasons(
             )
 
 
-def _same_model(judges: Sequence[JudgeIdentity], runs: Sequence[RunSummary]) -> str:
+def other_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> str:
+    """Why two judges are not one, in words."""
+    if first is None or second is None or not (first.is_named and second.is_named):
+        shown = ", ".join(one_line(judge_shown(judge)) or "none" for judge in (first, second))
+        return f"other judge: {shown}; a judge that is not named equals no other"
+
+    shown = f"{one_line(first.shown)}, {one_line(second.shown)}"
+    parts = [one_line(part) for part in first.differences(second)]
+    return f"other judge: {shown} (differs in {'; '.join(parts)})"
+
+
+def _same_model(first: RunSummary, second: RunSummary) -> str:
     """A hint if two runs differ in their judge only because each was judged by its own model."""
-    first, second = judges
-    if first.model == second.model or replace(first, model=second.model) != second:
+    if first.judge is None or second.judge is None or first.judge.model == second.judge.model:
         return ""
-    if any(run.params.get(name) is not None for run in runs for name in _JUDGE_MODELS):
+    if not is_same_judge(replace(first.judge, model=second.judge.model), second.judge):
+        return ""
+    if any(run.params.get("llm.judge.model") is not None for run in (first, second)):
         return ""
 
     return "; each run was judged by the model that answered: set llm.judge.model for both"

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from memeval.statistics.clusters import ClusteredMean
+from memeval.statistics.differences import ClusteredDifference
 
 JSON_VERSION = 1
 MAX_T, BENJAMINI_HOCHBERG = "max-t", "bh"
@@ -51,7 +52,7 @@ class CategoryDifference:
     """The difference within one category: a description, not a test of its own."""
 
     category: str
-    result: ClusteredMean
+    result: ClusteredDifference
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,9 @@ class Difference:
     only_first: int
     """Questions that only the first one scored."""
     only_second: int
-    result: ClusteredMean
-    """Mean of the differences of the questions, clustered by conversation."""
-    p: float | None
-    """Of the flip test; None for one conversation."""
+    result: ClusteredDifference
+    """Mean of the differences of the questions, with interval, p and MDE by flipping conversations.
+    """
     adjusted_p: float | None
     """By the comparison's `adjustment`; None for one conversation."""
     first_alone: int | None
@@ -89,14 +89,38 @@ class Difference:
     cases: tuple[CaseDifference, ...]
     forced: tuple[str, ...] = ()
     """Why the two should not be compared, where `--force` did."""
+    among: int = 1
+    """Differences whose p were adjusted together, this one included."""
+
+    @property
+    def p(self) -> float | None:
+        """Of the flip test of this pair alone; None for one conversation."""
+        return self.result.p
+
+    sent_alike: int | None = None
+    """Questions on which both sent the same to the same reader; looked at only if no question has
+    another value.
+    """
+    why_alike: str = ""
+    """What explains it, with numbers."""
+
+    @property
+    def same_prompts(self) -> bool:
+        """Whether both sent the same on every question: there is nothing to compare."""
+        return self.sent_alike is not None and self.sent_alike == self.result.count
 
     @property
     def is_shown(self) -> bool:
         """Whether the data tell the two apart, at an adjusted p of 5 %."""
-        return self.adjusted_p is not None and self.adjusted_p <= SIGNIFICANT
+        return is_significant(self.adjusted_p)
 
 
 SIGNIFICANT = 0.05
+
+
+def is_significant(p: float | None) -> bool:
+    """Whether a p, where there is one, is at most 5 %."""
+    return p is not None and p <= SIGNIFICANT
 
 
 @dataclass(frozen=True)
@@ -173,7 +197,12 @@ class Comparison:
             "forced": list(self.forced),
             "runs": [_plain(asdict(run)) for run in self.runs],
             "differences": [
-                _plain(asdict(difference)) | {"is_shown": difference.is_shown}
+                _plain(asdict(difference))
+                | {
+                    "p": difference.p,
+                    "is_shown": difference.is_shown,
+                    "same_prompts": difference.same_prompts,
+                }
                 for difference in self.differences
             ],
             "refusals": [_plain(asdict(refusal)) for refusal in self.refusals],

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memeval.compare.protocol import judge_identity
+from memeval.compare.metric import POINTS, Metric
 from memeval.compare.records import ComparedRun
 from memeval.compare.scores import RunScores, cases_of, weights_of
 from memeval.report.differences import differing, labels, shown
 from memeval.report.figures import corrected, flags
-from memeval.results import RunSummary
+from memeval.results import RunSummary, fresh_cost_usd, judge_shown
 from memeval.results.calibration import NOTE_BEGINS
 from memeval.shown import one_line
 from memeval.statistics.clusters import clustered_mean
 
 
 def compared_runs(
-    summaries: Sequence[RunSummary], scores: Sequence[RunScores]
+    summaries: Sequence[RunSummary], scores: Sequence[RunScores], metric: Metric
 ) -> list[ComparedRun]:
     columns, names = differing(summaries), _distinct(labels(summaries), summaries)
     compared = []
@@ -28,17 +28,20 @@ def compared_runs(
             label=label,
             sweep=summary.sweep,
             dataset=summary.dataset,
-            judge=one_line(judge_identity(summary).shown),
+            judge=one_line(judge_shown(summary.judge)),
             settings={name: one_line(shown(summary, name)) for name in columns},
             flags=tuple(flags(summary)),
             asked=len(own.questions),
             result=clustered_mean(
-                list(own.values.values()), cases_of(own, own.values), weights_of(own, own.values)
+                list(own.values.values()),
+                cases_of(own, own.values),
+                weights_of(own, own.values),
+                is_share=metric.unit == POINTS,
             ),
             rerun_std=own.std,
             repeats=own.repeats,
             coverage=get("coverage"),
-            cost_usd=get("cost_usd_uncached/total", get("cost_usd/total")),
+            cost_usd=fresh_cost_usd(summary.metrics),
             context_tokens=get("context_tokens"),
             latency_ms=get("latency_ms/answer/p50"),
             corrected=corrected_words(summary),

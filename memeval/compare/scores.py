@@ -50,7 +50,7 @@ class RunScores:
     """The values of one run under one metric."""
 
     questions: Mapping[str, AskedQuestion]
-    """The questions that were asked and count for the headline, by id, in the run's order."""
+    """The questions that were asked and count for the metric, by id, in the run's order."""
     values: Mapping[str, float]
     """Means over the repeats, of the questions that have a value."""
     std: float | None
@@ -88,25 +88,28 @@ class ScoreReader:
         unknown = self.metric.of_calls and run.summary.tags.get("imported") == "true"
         questions: dict[str, AskedQuestion] = {}
         columns: dict[str, list[float | None]] = {}
-        repeats: dict[int, list[float | None]] = {}
+        repeats: dict[int, tuple[list[float | None], list[float]]] = {}
 
         for question, value in self._rows(path):
             # Such as LoCoMo’s adversarial questions, which never enter the accuracy.
-            if headline and question.category not in headline:
+            counts = self.metric.all_categories or question.category in headline
+            if headline and not counts:
                 continue
 
             # The records of imported answers hold the judge's calls alone.
             known = None if unknown else value
             questions.setdefault(question.question_id, question)
             columns.setdefault(question.question_id, []).append(known)
-            repeats.setdefault(question.repeat, []).append(known)
+            column, weights = repeats.setdefault(question.repeat, ([], []))
+            column.append(known)
+            weights.append(question.weight)
 
         means = {question_id: mean(column) for question_id, column in columns.items()}
         values = {name: value for name, value in means.items() if value is not None}
         return RunScores(
             questions=questions,
             values=values,
-            std=sample_std(mean(column) for column in repeats.values()),
+            std=sample_std(mean(column, weights) for column, weights in repeats.values()),
             repeats=len(repeats),
             metrics=frozenset() if values else _metric_names(path),
         )

@@ -1,15 +1,15 @@
-"""Whether differences are more than chance: p by flipping conversations, and letters."""
+"""Whether differences are more than chance: adjusted p by flipping conversations, and letters."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from memeval.compare.records import SIGNIFICANT, Difference
+from memeval.compare.records import Difference, is_significant
 from memeval.compare.scores import RunScores, cases_of, weights_of
 from memeval.statistics.clusters import cluster_sums
-from memeval.statistics.flips import flip_and_max_t_ps, max_t_ps
+from memeval.statistics.flips import max_t_ps
 from memeval.statistics.means import mean
 from memeval.statistics.multiple import compact_letters
 
@@ -20,49 +20,82 @@ Pair = tuple[int, int]
 """Positions of two runs, the second of which is subtracted."""
 
 
-def with_ps(
-    differences: Sequence[Difference],
-    kept: Mapping[Pair, tuple[str, ...]],
-    scores: Sequence[RunScores],
-) -> list[Difference]:
-    """The differences with p, adjusted together, and with what was forced."""
-    ps, adjusted = flip_and_max_t_ps(_sums(list(kept), scores))
-    tested = []
-    for difference, reasons, p, adjusted_p in zip(
-        differences, kept.values(), ps, adjusted, strict=True
-    ):
-        # One conversation has one flip and its opposite: a p of 1 that means nothing.
-        has_p = difference.result.groups > 1
-        tested.append(
-            replace(
-                difference,
-                p=p if has_p else None,
-                adjusted_p=adjusted_p if has_p else None,
-                forced=reasons,
-            )
-        )
+def adjusted(
+    differences: Mapping[Pair, Difference], scores: Sequence[RunScores]
+) -> dict[Pair, Difference]:
+    """The differences with adjusted p: each with those that its runs may be compared with."""
+    tested = dict(differences)
+    for group in groups_of(differences):
+        pairs = [pair for pair in differences if pair[0] in group]
+        for pair, p in zip(pairs, max_t_ps(_sums(pairs, scores)), strict=True):
+            own = differences[pair]
+            # With draws instead of all flips the adjusted p may come out a little below p itself.
+            adjusted_p = None if own.p is None else max(p, own.p)
+            tested[pair] = replace(own, adjusted_p=adjusted_p, among=len(pairs))
 
     return tested
 
 
-def letters_of(numbers: Sequence[int], scores: Sequence[RunScores]) -> dict[int, str]:
-    """Letters of the runs at these positions, from all their pairs, adjusted together.
+def groups_of(pairs: Iterable[Pair]) -> list[frozenset[int]]:
+    """The runs that hang together by pairs that were compared."""
+    groups: list[frozenset[int]] = []
+    for pair in pairs:
+        joined = [group for group in groups if not group.isdisjoint(pair)]
+        groups = [group for group in groups if group.isdisjoint(pair)]
+        groups.append(frozenset(pair).union(*joined))
 
-    The best run gets the first letter.
+    return groups
+
+
+def letters_of(
+    differences: Mapping[Pair, Difference],
+    scores: Sequence[RunScores],
+    may_be_compared: Callable[[int, int], bool],
+) -> dict[int, str]:
+    """Letters of the compared runs by their position: those that share one can't be told apart.
+
+    A pair in `differences` is told apart exactly where its sentence says so. The other pairs of a
+    group, which only letters need, are adjusted together. Runs that may not be compared share no
+    letter, and a group in which no difference could be shown has none. The best run of a group
+    comes first.
     """
-    means = {number: _mean(scores[number]) for number in numbers}
-    ranked = sorted(numbers, key=lambda number: -means[number])
+    groups = []
+    for members in groups_of(differences):
+        own = [differences[pair].result for pair in differences if pair[0] in members]
+        if not all(result.is_too_few for result in own):
+            groups.append(sorted(members, key=lambda number: -_mean(scores[number])))
+
+    ranked = [number for group in groups for number in group]
     if not 1 < len(ranked) <= MOST_LETTERED:
         return {}
 
-    # Against a baseline fewer pairs are adjusted together: a run may differ from it by its p, and
-    # yet share its letter.
-    pairs = list(combinations(range(len(ranked)), 2))
-    adjusted = max_t_ps(_sums([(ranked[high], ranked[low]) for high, low in pairs], scores))
-    different = [pair for pair, p in zip(pairs, adjusted, strict=True) if p <= SIGNIFICANT]
-    letters = compact_letters(len(ranked), different)
+    different = set(combinations(ranked, 2))
+    for group in groups:
+        pairs = [pair for pair in combinations(group, 2) if may_be_compared(*pair)]
+        different -= set(_alike(pairs, differences, scores))
 
-    return dict(zip(ranked, letters, strict=True))
+    place = {number: index for index, number in enumerate(ranked)}
+    apart = [(place[high], place[low]) for high, low in sorted(different)]
+    return dict(zip(ranked, compact_letters(len(ranked), apart), strict=True))
+
+
+def _alike(
+    pairs: Sequence[Pair], differences: Mapping[Pair, Difference], scores: Sequence[RunScores]
+) -> list[Pair]:
+    """The pairs of one group that can't be told apart."""
+    said = {pair: differences.get(pair) or differences.get(pair[::-1]) for pair in pairs}
+    ps: Sequence[float] = []
+    if not all(said.values()):
+        ps = max_t_ps(_sums(pairs, scores))
+
+    alike = []
+    for index, pair in enumerate(pairs):
+        own = said[pair]
+        is_apart = own.is_shown if own is not None else is_significant(ps[index])
+        if not is_apart:
+            alike.append(pair)
+
+    return alike
 
 
 def _mean(scores: RunScores) -> float:

@@ -6,15 +6,14 @@ import textwrap
 from collections.abc import Sequence
 
 from memeval.compare.records import ComparedRun, Comparison, Difference
+from memeval.compare.sentences import sentence, sentences, with_interval
 from memeval.compare.words import (
     describe_counts,
-    few_conversations,
+    dominating_conversations,
     figure,
     headline,
     legend,
     probability,
-    sentence,
-    with_interval,
 )
 from memeval.report.figures import NONE
 
@@ -22,22 +21,24 @@ WIDTH = 80
 CATEGORIES_A_TABLE = 4
 NARROWEST_LABEL = 12
 Rows = list[list[str]]
-HEADER = ["run", "n", "value", "sampling\nSE", "re-run\nstd", "Δ", "± 95 %", "p", "adj.", "MDE", ""]
+SAME = "same"
+"""In place of a difference between cells that sent the same prompts."""
+HEADER = ["run", "n", "value\n[95 %]", "re-run\nstd", "Δ\n[95 %]", "p", "adj.", "MDE", ""]
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """All of a comparison but its refusals: figures, sentences, categories, and what they mean."""
+    """All of a comparison but its refusals: sentences, figures, categories, and what they mean."""
     if not comparison.differences:
         return ""
 
     lines = [*_wrap(headline(comparison)), ""]
-    for table in result_tables(comparison):
-        lines += [*align(table), ""]
-
     for difference in comparison.differences:
         lines += _wrap([sentence(comparison, difference)])
         if len(comparison.differences) == 1 or difference.only_first or difference.only_second:
             lines += _wrap([describe_counts(comparison, difference)], indent="  ")
+
+    for table in result_tables(comparison):
+        lines += ["", *align(table)]
 
     lines += ["", *category_lines(comparison)]
     lines += _wrap(legend(comparison))
@@ -45,20 +46,24 @@ def comparison_text(comparison: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def short_text(comparison: Comparison, most: int) -> str:
-    """For the end of a sweep: figures and up to `most` sentences. The files have the rest."""
-    lines = [*_wrap(headline(comparison)), ""]
+def sentences_text(comparison: Comparison, most: int) -> str:
+    """For the end of a sweep, before any figure: up to `most` sentences.
+
+    The table that follows names the judges.
+    """
+    lines = [*_wrap(headline(comparison, names_judges=False)), ""]
+    lines += _wrap(sentences(comparison, most))
+    lines += _wrap(dominating_conversations(comparison))
+
+    return "\n".join(lines) + "\n"
+
+
+def figures_text(comparison: Comparison) -> str:
+    """For the end of a sweep: the figures behind the sentences. The files have the rest."""
+    lines: list[str] = []
     for table in result_tables(comparison):
         lines += [*align(table), ""]
 
-    for difference in comparison.differences[:most]:
-        lines += _wrap([sentence(comparison, difference)])
-
-    left = len(comparison.differences) - most
-    if left > 0:
-        lines.append(f"{left} more differences are in comparison.md")
-
-    lines += _wrap(few_conversations(comparison))
     lines += _wrap(
         ["comparison.md says what the columns mean, and describes the categories one by one."]
     )
@@ -85,8 +90,7 @@ def _run_row(comparison: Comparison, run: ComparedRun, difference: Difference | 
     own = [
         run.label,
         f"{result.count:,}" if result else "0",
-        figure(result.mean if result else None, unit),
-        figure(result.se if result else None, unit),
+        _below(with_interval(result, unit)) if result else NONE,
         figure(run.rerun_std, unit),
     ]
     return [*own, *_difference_cells(comparison, difference), run.letters]
@@ -95,22 +99,30 @@ def _run_row(comparison: Comparison, run: ComparedRun, difference: Difference | 
 def _pair_row(comparison: Comparison, difference: Difference) -> list[str]:
     first, second = (comparison.run(key).label for key in (difference.first, difference.second))
     cells = _difference_cells(comparison, difference)
-    return [f"{first} − {second}", f"{difference.result.count:,}", "", "", "", *cells, ""]
+    return [f"{first} − {second}", f"{difference.result.count:,}", "", "", *cells, ""]
 
 
 def _difference_cells(comparison: Comparison, difference: Difference | None) -> list[str]:
     if difference is None:
-        return [""] * 5
+        return [""] * 4
+
+    # 0.0 would look like something that was measured.
+    if difference.same_prompts:
+        return [SAME, *[NONE] * 3]
 
     unit, result = comparison.unit, difference.result
     mark = "*" if result.mde_from_independent else ""
     return [
-        figure(result.mean, unit, signed=True),
-        figure(result.half_width, unit),
+        _below(with_interval(result, unit, signed=True)),
         probability(difference.p),
         probability(difference.adjusted_p),
         figure(result.mde, unit) + mark,
     ]
+
+
+def _below(value: str) -> str:
+    """A value with its interval on a line of its own: beside each other they leave no room."""
+    return value.replace(" ", "\n", 1)
 
 
 def category_lines(comparison: Comparison) -> list[str]:
@@ -126,7 +138,10 @@ def category_lines(comparison: Comparison) -> list[str]:
     for start in range(0, len(names), CATEGORIES_A_TABLE):
         some = names[start : start + CATEGORIES_A_TABLE]
         rows = [
-            [pair_label(comparison, pair), *category_cells(comparison, pair, some)]
+            [
+                pair_label(comparison, pair),
+                *map(_below, category_cells(comparison, pair, some)),
+            ]
             for pair in comparison.differences
         ]
         lines += ["", *align([["run", *some], *rows])]
@@ -146,8 +161,11 @@ def category_names(comparison: Comparison) -> list[str]:
 def category_cells(
     comparison: Comparison, difference: Difference, names: Sequence[str]
 ) -> list[str]:
-    """`+4.1 ± 3.2` for each category; a dash where there is none."""
+    """`+4.1 [0.9, 7.3]` for each category; a dash where there is none."""
     by_name = {row.category: row.result for row in difference.categories}
+    if difference.same_prompts:
+        return [SAME if name in by_name else NONE for name in names]
+
     return [
         with_interval(by_name[name], comparison.unit, signed=True) if name in by_name else NONE
         for name in names

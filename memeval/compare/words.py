@@ -5,8 +5,8 @@ from __future__ import annotations
 from memeval.compare.metric import POINTS
 from memeval.compare.records import BENJAMINI_HOCHBERG, Comparison, Difference
 from memeval.report.figures import NONE, short_count
-from memeval.statistics.clusters import ClusteredMean
-from memeval.statistics.flips import EXACT_CLUSTERS
+from memeval.shown import one_line
+from memeval.statistics.clusters import dominating
 
 MINUS = "−"
 RAW_VERDICTS = (
@@ -47,59 +47,6 @@ def probability(p: float | None) -> str:
     return f"{p:.3f}".lstrip("0")
 
 
-def with_interval(result: ClusteredMean, unit: str, *, signed: bool = False) -> str:
-    """`+4.1 ± 3.2`, or only the value where there is no interval."""
-    value = figure(result.mean, unit, signed=signed)
-    half = result.half_width
-
-    return value if half is None else f"{value} ± {figure(half, unit)}"
-
-
-def sentence(comparison: Comparison, difference: Difference) -> str:
-    """What a difference says, in words."""
-    unit, result = comparison.unit, difference.result
-    first = comparison.run(difference.first).label
-    second = comparison.run(difference.second).label
-    measured = "" if comparison.metric == "accuracy" else f" in {comparison.metric}"
-
-    if difference.p is None:
-        return (
-            f"{first} minus {second}{measured}: {figure(result.mean, unit, signed=True)} "
-            f"{unit}, without an interval or a p: all {result.count:,} questions are of one "
-            "conversation."
-        )
-
-    ps = f"p {probability(difference.p)}"
-    if comparison.adjustment == BENJAMINI_HOCHBERG:
-        ps += f", Benjamini–Hochberg {probability(difference.adjusted_p)}"
-    elif len(comparison.differences) > 1:
-        ps += f", adjusted {probability(difference.adjusted_p)}"
-
-    if difference.is_shown:
-        direction = "higher" if result.mean > 0 else "lower"
-        amount = with_interval(result, unit).removeprefix(MINUS)
-        return f"{first} is {direction} than {second}{measured} by {amount} {unit} ({ps})."
-
-    # No spread at all: both standard errors are 0.
-    if result.mde is None:
-        return f"{first} and {second} have the same value{measured} on every question."
-
-    return (
-        f"{first} and {second} can't be told apart{measured}: "
-        f"{with_interval(result, unit, signed=True)} ({ps}); this data "
-        f"{could_show(result.mde, unit)}."
-    )
-
-
-def could_show(mde: float, unit: str) -> str:
-    """Which difference some data could have shown, as the end of a sentence about them."""
-    # Two shares differ by 100 points at most.
-    if unit == POINTS and mde >= 1:
-        return "can't show any difference"
-
-    return f"could have shown {figure(mde, unit)}"
-
-
 def describe_counts(comparison: Comparison, difference: Difference) -> str:
     """On which questions a difference rests, and how many only one of the cells has right."""
     first = comparison.run(difference.first).label
@@ -125,54 +72,51 @@ def legend(comparison: Comparison) -> list[str]:
     of_what = "the baseline" if comparison.baseline else "the second run"
     lines = [
         f"Δ: run minus {of_what}, on the questions that both scored, in {comparison.unit}. "
-        "±: its 95 % interval, clustered by conversation.",
-        "sampling SE: the error from having these conversations and questions and no others. "
-        "re-run std: the spread over repeats. Neither replaces the other.",
-        f"p: by flipping the signs of whole conversations. adj.: {adjusted_how(comparison)}. "
-        "MDE: the difference that this data shows in 80 of 100 cases.",
+        "In brackets: 95 % intervals, which allow for the questions of one conversation hanging "
+        "together. That of Δ and p come from flipping the signs of whole conversations.",
+        "The interval says what other conversations and questions would change; re-run std is the "
+        "spread over repeats. Neither replaces the other.",
+        f"adj.: p {adjusted_how(comparison)}. MDE: the smallest difference that this data shows in "
+        "80 of 100 cases.",
         *corrections(comparison),
     ]
     if any(run.letters for run in comparison.runs):
-        lines.append("Runs that share a letter can't be told apart (all pairs, adjusted together).")
+        lines.append(
+            "Runs that share a letter can't be told apart: with the baseline by its rows here, "
+            "the others by all their pairs, adjusted together."
+            if comparison.baseline
+            else "Of runs that were compared, those that share a letter can't be told apart."
+        )
 
-    results = [difference.result for difference in comparison.differences]
-    if any(result.mde_from_independent for result in results):
+    if any(difference.result.mde_from_independent for difference in comparison.differences):
         lines.append(
             "*: the MDE takes the error of independent questions, which is larger here than the "
             "clustered one."
         )
 
-    if any(result.se == 0 and result.mde is not None for result in results):
-        lines.append(
-            "No ± where all conversations show the same difference: few conversations that agree "
-            "do not prove certainty. See p."
-        )
-
-    return [*lines, *few_conversations(comparison)]
+    return [*lines, *dominating_conversations(comparison)]
 
 
-def few_conversations(comparison: Comparison) -> list[str]:
-    """That nothing can be shown, where there are too few conversations for a p of .05."""
-    groups = max((difference.result.groups for difference in comparison.differences), default=0)
-    # Of the 2^G ways to set the signs, the data's own and the opposite always count.
-    smallest = 2 / 2**groups
-    if not 1 < groups <= EXACT_CLUSTERS or smallest <= 0.05:
-        return []
+def dominating_conversations(comparison: Comparison) -> list[str]:
+    """Which conversation holds half of the questions or more: it decides alone."""
+    names: dict[str, None] = {}
+    for difference in comparison.differences:
+        name = dominating({case.case_id: case.count for case in difference.cases})
+        if name is not None:
+            names[name] = None
 
-    return [
-        f"With {groups} conversations no p is below {probability(smallest)}: nothing can be shown."
-    ]
+    return [f"{one_line(name, 80)} holds half of the questions or more." for name in names]
 
 
 def adjusted_how(comparison: Comparison) -> str:
     """How p is adjusted for the number of tests."""
     if comparison.adjustment == BENJAMINI_HOCHBERG:
         return (
-            f"Benjamini–Hochberg over {comparison.tests:,} tests of all metrics: of what is called "
-            "a difference, 5 % are expected to be chance"
+            f"by Benjamini–Hochberg over {comparison.tests:,} tests of all metrics: of what is "
+            "called a difference, 5 % are expected to be chance"
         )
 
-    return "for all rows together (max-T)"
+    return "adjusted for all comparisons together (max-T)"
 
 
 def corrections(comparison: Comparison) -> list[str]:
@@ -188,7 +132,7 @@ def corrections(comparison: Comparison) -> list[str]:
     return [*lines, RAW_VERDICTS] if lines else []
 
 
-def headline(comparison: Comparison) -> list[str]:
+def headline(comparison: Comparison, *, names_judges: bool = True) -> list[str]:
     """What is compared, on what, judged by whom; and that it was forced, where it was."""
     counts = sorted({difference.result.count for difference in comparison.differences})
     groups = sorted({difference.result.groups for difference in comparison.differences})
@@ -205,7 +149,7 @@ def headline(comparison: Comparison) -> list[str]:
 
     keys = {key for pair in comparison.differences for key in (pair.first, pair.second)}
     judges = dict.fromkeys(run.judge for run in comparison.runs if run.key in keys and run.judge)
-    if judges:
+    if judges and names_judges:
         lines.append(f"{'judges' if len(judges) > 1 else 'judge'}: {', '.join(judges)}")
 
     if comparison.forced:

@@ -183,8 +183,8 @@ def check_secrets(leaves: Mapping[str, Any]) -> None:
     """
     for path, value in leaves.items():
         if path.endswith("_env"):
-            # A role without a key of its own takes that of the answers' model.
-            if value is not None or not path.startswith(("llm.ingest.", "llm.judge.")):
+            # A role without a key of its own takes that of its address, if there is one.
+            if value is not None or not path.startswith(("llm.ingest.", "llm.judge.", "embedder.")):
                 check_variable(path, value)
         elif ".headers." in path:
             check_headers(

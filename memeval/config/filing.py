@@ -17,7 +17,7 @@ EXPERIMENT_VARIABLE = "MLFLOW_EXPERIMENT_NAME"
 GROUP_BY_SWEEP = "sweep"
 LONGEST_EXPERIMENT = 200
 LONGEST_KEY, LONGEST_TAG, LONGEST_NOTE, MOST_TAGS = 200, 4000, 4000, 50
-RESERVED = ("memeval", "mlflow")
+RESERVED = ("memeval", "mlflow", "rounded")
 """First parts of names of tags that belong to memeval and to MLflow."""
 
 _KEY = re.compile(r"[\w\-. /]+")
@@ -112,7 +112,7 @@ def _key(key: str) -> str:
     shown = one_line(key, 60)
     if key.partition(".")[0].lower() in RESERVED:
         raise UserError(
-            f"tags.{shown}: names that begin with memeval or mlflow are not yours to set", BY_TAG
+            f"tags.{shown}: names that begin with memeval, mlflow or rounded are reserved", BY_TAG
         )
     # MLflow refuses names that would not be their own path.
     is_path = all(part not in ("", ".", "..") for part in key.split("/"))

@@ -18,7 +18,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from memeval.config.paths import conf_dir, sweeps_dir
-from memeval.config.renamed import current_setting
+from memeval.config.renamed import check_given_once, current_setting
 
 CELL = re.compile(r"cell/([\w]+)-([0-9]+)")
 
@@ -50,7 +50,9 @@ def over_cells(sweep: str, config: DictConfig) -> DictConfig:
 def cells(grids: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """The overrides of each cell, grid by grid."""
     for grid in grids:
-        words = [current_setting(word) for word in shlex.split(grid)]
+        given = shlex.split(grid)
+        check_given_once(given)
+        words = [current_setting(word) for word in given]
         yield from product(*map(_choices, words))
 
 

@@ -110,6 +110,25 @@ def current_setting(word: str, *, warn: bool = True) -> str:
     return f"{new}={value}" if names <= set(options("reranker")) else f"{OWN_RERANKER}={value}"
 
 
+def check_given_once(overrides: Sequence[str]) -> None:
+    """Raises `UserError` where two words that were typed give one setting other values: Hydra takes
+    the last of them, and says nothing.
+    """
+    given: dict[str, str] = {}
+    for word in overrides:
+        name, equals, value = current_override(word).lstrip("+").partition("=")
+        if not equals or name.startswith(("-", "~")):
+            continue
+
+        if given.setdefault(name, value) != value:
+            first, second = one_line(given[name], 60), one_line(value, 60)
+            raise UserError(
+                f"{one_line(name)} is given twice: {name}={first} and {name}={second}",
+                f"to compare both:  python -m memeval -m {name}={first},{second}",
+                f"for one of them, leave the other out:  {name}={second}",
+            )
+
+
 def check_one_reranker(overrides: Sequence[str]) -> None:
     """Raises `UserError` where two words choose different rerankers: Hydra takes the last of them,
     and says nothing.

@@ -20,8 +20,8 @@ from memeval.config.names import unknown_name
 from memeval.config.options import class_path
 from memeval.config.paths import conf_dir
 from memeval.config.renamed import rename_settings
-from memeval.config.roles import check_roles, share_limits
-from memeval.config.schema import EmbedderConfig, LlmConfig, RunConfig
+from memeval.config.roles import OFFLINE_READER, check_roles, is_local, share_limits
+from memeval.config.schema import EmbedderConfig, JudgeModelConfig, LlmConfig, RunConfig
 from memeval.config.validation import check
 from memeval.errors import UserError
 from memeval.shown import one_line
@@ -72,6 +72,8 @@ def resolve(composed: DictConfig | dict[str, Any], *, warn: bool = True) -> RunC
     if config.llm.name == "openai":
         _resolve_addresses(config.llm)
         check_roles(config.llm)
+    elif config.llm.name == OFFLINE_READER:
+        _resolve_judge_alone(config.llm)
     if config.embedder.name == "openai":
         _resolve_embedder(config.embedder, config.llm)
     if config.reranker.base_url:
@@ -140,17 +142,47 @@ def _resolve_addresses(llm: LlmConfig) -> None:
             role.base_url = _address(f"llm.{name}.base_url", role.base_url)
 
 
+def _resolve_judge_alone(llm: LlmConfig) -> None:
+    """Gives the judge's model its address, where the offline reader answers."""
+    judge, unset = llm.judge, JudgeModelConfig()
+    if judge.model is not None:
+        check_roles(llm)
+        judge.base_url = _address("llm.judge.base_url", judge.base_url)
+        return
+
+    for entry in fields(judge):
+        if getattr(judge, entry.name) != getattr(unset, entry.name):
+            raise UserError(
+                f"llm.judge.{entry.name} needs llm.judge.model: llm=extractive has no model to "
+                "judge with",
+                "for example:  llm.judge.model=gpt-4o-mini",
+            )
+
+
 def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
     """Gives the embedder its address: where none is named, that of the answers' model, so that
     texts go to no other house than the one that was named.
-    """
-    if embedder.base_url is None and llm.name == "openai":
-        embedder.base_url = llm.base_url
-        # A key is sent to the address that it is for.
-        if embedder.api_key_env == EmbedderConfig.api_key_env and embedder.headers is None:
-            embedder.api_key_env, embedder.headers = llm.api_key_env, llm.headers
 
-    embedder.base_url = _address("embedder.base_url", embedder.base_url)
+    A key belongs to an address: raises `UserError` for another one without a key of its own.
+    """
+    answers = llm.base_url if llm.name == "openai" else None
+    openais = LlmConfig.api_key_env
+    embedder.base_url = _address("embedder.base_url", embedder.base_url or answers)
+    if embedder.api_key_env is not None:
+        return
+
+    if embedder.base_url == answers and embedder.headers is None:
+        embedder.api_key_env, embedder.headers = llm.api_key_env, llm.headers
+    elif embedder.base_url == answers:
+        embedder.api_key_env = llm.api_key_env
+    elif embedder.base_url == _address("", None) and not (answers and llm.api_key_env == openais):
+        embedder.api_key_env = openais
+    elif embedder.headers is None and not is_local(embedder.base_url):
+        raise UserError(
+            "embedder.base_url is not the address of the answers' model, and no other address's "
+            "key is sent there",
+            "name the key:  embedder.api_key_env=MY_KEY, the environment variable that holds it",
+        )
 
 
 def _plots_of_environment() -> bool | None:

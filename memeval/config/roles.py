@@ -43,6 +43,8 @@ OF_BODY = {
 """Parameters of a request that `extra_body` must not hold, and what to use instead."""
 EMBEDDER_LIMIT, RERANKER_LIMIT = 8, 16
 """Requests at once at an address that no other role calls."""
+OFFLINE_READER = "extractive"
+"""The option of the group `llm` that is not a language model."""
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -52,17 +54,26 @@ def settings_of_role(llm: LlmConfig, role: str) -> LlmConfig:
         return llm
 
     own = _own_settings(llm, role)
+    # The offline reader answers, and a model judges.
+    if role == JUDGE and llm.name == OFFLINE_READER and "model" in own:
+        own["name"] = "openai"
+
     other_address = own.get("base_url", llm.base_url) != llm.base_url
     other_model = other_address or own.get("model", llm.model) != llm.model
 
     inherited: dict[str, Any] = {}
-    # Headers may hold a key, which is not for another address.
+    # A key belongs to an address, and headers may hold one.
     if other_address:
-        inherited |= {"headers": None}
+        inherited |= {"headers": None, "api_key_env": ""}
     if other_model:
         inherited |= dict.fromkeys(OF_MODEL)
 
     return dataclasses.replace(llm, **{**inherited, **own})
+
+
+def called_roles(llm: LlmConfig) -> list[str]:
+    """The roles whose model is behind an endpoint."""
+    return [role for role in ROLES if settings_of_role(llm, role).name == "openai"]
 
 
 def with_roles_filled(llm: LlmConfig) -> LlmConfig:
@@ -92,7 +103,7 @@ def check_roles(llm: LlmConfig) -> None:
         address = own.get("base_url", llm.base_url)
         has_key = "api_key_env" in own or "headers" in own
         # A server on this machine rarely asks for a key.
-        if address != llm.base_url and not has_key and not _is_local(address):
+        if address != llm.base_url and not has_key and not is_local(address):
             raise UserError(
                 f"{role}.base_url is not the address of the answers' model, whose key is not sent "
                 "there",
@@ -143,10 +154,9 @@ class _Caller:
 
 def _callers(config: RunConfig) -> Iterator[_Caller]:
     """The roles that call an endpoint, the answers' model first."""
-    if config.llm.name == "openai":
-        for role in ROLES:
-            settings = settings_of_role(config.llm, role)
-            yield _Caller(role=role, reach=_reach(settings), limit=_own_limit(config.llm, role))
+    for role in called_roles(config.llm):
+        settings = settings_of_role(config.llm, role)
+        yield _Caller(role=role, reach=_reach(settings), limit=_own_limit(config.llm, role))
 
     for role, other in (("embedder", config.embedder), ("reranker", config.reranker)):
         if other.base_url is not None:
@@ -167,5 +177,6 @@ def _own_limit(llm: LlmConfig, role: str) -> int | None:
     return limit
 
 
-def _is_local(address: str | None) -> bool:
+def is_local(address: str | None) -> bool:
+    """Whether an address is on this machine."""
     return (urlsplit(address or "").hostname or "") in _LOCAL

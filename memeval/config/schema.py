@@ -74,8 +74,9 @@ class JudgeConfig:
     as the published table was most likely made; `v2` gives it a half.
     """
     fence: bool | None = at(JUDGE)
-    """Whether the answer is sent between marks of its own; None fences it under our templates, and
-    leaves those of your own as they are.
+    """Whether question, reference and answer are sent between marks.
+
+    None: under our templates, but not under yours.
     """
 
 
@@ -179,7 +180,8 @@ class EmbedderConfig:
     width: int | None = at(PREPARE)
     """Numbers per vector; None takes the model's own."""
     base_url: str | None = at(PREPARE)
-    api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
+    api_key_env: str | None = at(RUNTIME)
+    """None takes the key of the address: the model's at its address, OPENAI_API_KEY at OpenAI's."""
     headers: dict[str, str] | None = at(RUNTIME)
     """As those of the model."""
     max_concurrency: int | None = at(RUNTIME)

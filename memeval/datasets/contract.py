@@ -21,6 +21,8 @@ from memeval.shown import one_line
 __all__ = [
     "FREE_TEXT_JUDGES",
     "GRANULARITIES",
+    "OBSERVATION",
+    "SUMMARY",
     "Dataset",
     "DatasetInfo",
     "DatasetSettings",
@@ -33,6 +35,9 @@ FREE_TEXT_JUDGES = ("keyword", "exact_match", "contains", "token_f1", "llm", "me
 """Judges of answers in words, the default of such data sets first."""
 
 GRANULARITIES = ("turn", "session", "round", "chunk")
+"""Granularities of what was said."""
+SUMMARY, OBSERVATION = "summary", "observation"
+"""Granularities of what a data set itself says of its sessions."""
 
 
 class Dataset(ABC):
@@ -45,8 +50,8 @@ class Dataset(ABC):
     judges: ClassVar[tuple[str, ...]] = FREE_TEXT_JUDGES
     """Judges that apply. The first is the one of `judge=auto` offline: it needs no model."""
     model_judge: ClassVar[str | None] = None
-    """The protocol's own judge where it is a model: that of `judge=auto` where there is a language
-    model. None: the protocol's judge is the first of `judges`.
+    """The judge of `judge=auto` where there is a language model: the protocol's own where it is a
+    model, else `llm`. None: the protocol's judge, the first of `judges`, needs no model.
     """
     granularities: tuple[str, ...] = GRANULARITIES
     """Granularities that apply; others are refused."""

@@ -53,10 +53,12 @@ def fetch(
 
     info = replace(info, sha256=info.sha256 or limits.sha256)
     target = folder / info.file
-    if target.is_file() and is_registered(info, target):
+    # Looked at once: another download may put the right file there at any moment.
+    in_the_way = target.exists()
+    if in_the_way and target.is_file() and is_registered(info, target):
         return target
 
-    _check_target(info, target)
+    _check_target(info, target, in_the_way)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with part_file(target) as part:
@@ -71,15 +73,15 @@ def fetch(
     return target
 
 
-def _check_target(info: DatasetInfo, target: Path) -> None:
+def _check_target(info: DatasetInfo, target: Path, in_the_way: bool) -> None:
     """Raises `UserError` if another file is in the way, or no sha256 is registered."""
-    if target.exists() and info.pin is None:
+    if in_the_way and info.pin is None:
         raise UserError(
             f"{target} already exists; no sha256 is registered to compare it with.",
             *_by_hash(info),
         )
 
-    if target.exists():
+    if in_the_way:
         raise UserError(
             f"{target} already exists, and is not the registered file.",
             "move it away, then fetch again",

@@ -14,6 +14,7 @@ class OwnFile(Dataset):
     """A file that defines its own categories; each id is also its name."""
 
     chooses: ClassVar[bool] = True
+    model_judge: ClassVar[str | None] = "llm"
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:

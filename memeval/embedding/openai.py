@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Self
 
 from memeval.config.roles import EMBEDDER_LIMIT
@@ -36,6 +37,10 @@ WIDEST, BYTES_PER_NUMBER = 16_384, 32
 BATCHES_AT_ONCE = 8
 """Least batches that a process claims ahead, even at an endpoint with fewer places."""
 
+TIMED = b"s"
+"""The first byte of a stored vector that its seconds precede."""
+_SECONDS = Struct("<d")
+
 UNREADABLE = -1
 """Stored in place of a text's tokens where the endpoint did not report a number."""
 
@@ -62,6 +67,7 @@ class OpenAIEmbedder(Embedder):
             at_once=max(BATCHES_AT_ONCE, endpoint.settings.max_concurrency),
             is_sound=self._sound,
             call=self._ask,
+            lose_store=endpoint.lose_store,
         )
         self._other_widths: Counter[int] = Counter()
 
@@ -73,7 +79,7 @@ class OpenAIEmbedder(Embedder):
         reach = EndpointSettings(
             base_url=settings.base_url,
             api_key=key_for(
-                settings.api_key_env, settings.base_url, "embedder=openai", settings.headers
+                settings.api_key_env or "", settings.base_url, "embedder=openai", settings.headers
             ),
             max_concurrency=settings.max_concurrency or EMBEDDER_LIMIT,
             timeout_s=settings.timeout_s,
@@ -97,7 +103,11 @@ class OpenAIEmbedder(Embedder):
         entries = await self._calls.entries(keys)
         self._meter(entries)
 
-        vectors = {text: entry.value for text, entry in entries.items()}
+        vectors: dict[str, bytes] = {}
+        for text, entry in entries.items():
+            vectors[text], seconds = read_timed_value(entry.value)
+            current_ledger().took(Role.EMBED, seconds)
+
         widths = {len(vector) // 4 for vector in vectors.values()}
         if len(widths) > 1:
             raise ModelError(
@@ -137,8 +147,9 @@ class OpenAIEmbedder(Embedder):
         if ODD_USAGE in reply.value.notes:
             parts = dict.fromkeys(texts, UNREADABLE)
 
+        took = reply.latency_s / len(texts)
         return {
-            text: (vector.tobytes(), parts.get(text))
+            text: (timed_value(vector.tobytes(), took), parts.get(text))
             for text, vector in zip(texts, reply.value.vectors, strict=True)
         }
 
@@ -146,10 +157,11 @@ class OpenAIEmbedder(Embedder):
         """Whether a stored vector may be used. The first sound one shows the model's width, as a
         reply does.
         """
-        if not sound_vector(value, self.width):
+        vector, _ = read_timed_value(value)
+        if not sound_vector(vector, self.width):
             return False
 
-        self.width = self.width or len(value) // 4
+        self.width = self.width or len(vector) // 4
         return True
 
     def _read(self, reply: Mapping[str, Any], count: int) -> VectorsReply:
@@ -202,6 +214,22 @@ class OpenAIEmbedder(Embedder):
                     calls=-(-len(counts) // BATCH),
                 )
             )
+
+
+def timed_value(vector: bytes, seconds: float) -> bytes:
+    """A vector as the cache keeps it, with its part of the time that its request took."""
+    return TIMED + _SECONDS.pack(seconds) + vector
+
+
+def read_timed_value(value: bytes) -> tuple[bytes, float | None]:
+    """A vector of the cache and its seconds; None for a vector that was stored without them."""
+    # A plain vector has four bytes per number, and so never the length of one with its seconds.
+    if len(value) % 4 != len(TIMED) or not value.startswith(TIMED):
+        return value, None
+
+    start = len(TIMED) + _SECONDS.size
+    (seconds,) = _SECONDS.unpack(value[len(TIMED) : start])
+    return value[start:], seconds if 0 <= seconds < float("inf") else None
 
 
 def shares(reported: int | None, texts: Sequence[str]) -> dict[str, int]:

@@ -6,7 +6,6 @@ small neural model does (see `perf/embedding_width.py`).
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memeval.embedding.contract import Embedder
+from memeval.llm.metering import current_ledger
+from memeval.words import is_latin, search_terms
 
 if TYPE_CHECKING:
     from memeval.config.schema import EmbedderConfig
@@ -75,7 +76,10 @@ class CharTfidfEmbedder(Embedder):
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """A question's text is embedded at once, those of a whole case in a thread."""
-        return self._rows(texts) if len(texts) <= 1 else await asyncio.to_thread(self._rows, texts)
+        if len(texts) <= 1:
+            return self._rows(texts)
+
+        return await current_ledger().own.in_worker(self._rows, texts)
 
     def _rows(self, texts: Sequence[str]) -> Vectors:
         rows = np.zeros((len(texts), self.width), dtype=np.float32)
@@ -119,9 +123,9 @@ class CharTfidfEmbedder(Embedder):
         return f"{base}/idf-{learnt[:16]}"
 
     def _ngrams(self, text: str) -> Hashes:
-        return _join(
-            _word_ngrams(word, self.shortest, self.longest) for word in text.lower().split()
-        )
+        # A sentence of Chinese would be one word, whose n-grams rarely recur.
+        words = text.lower().split() if is_latin(text) else search_terms(text)
+        return _join(_word_ngrams(word, self.shortest, self.longest) for word in words)
 
     def _fill(self, row: NDArray[np.float32], text: str) -> None:
         hashes, counts = np.unique(self._ngrams(text), return_counts=True)

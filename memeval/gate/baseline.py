@@ -10,13 +10,15 @@ from typing import Any
 
 from memeval.compare.finding import FinishedRun
 from memeval.compare.metric import Metric
-from memeval.compare.protocol import judge_identity
 from memeval.compare.scores import RunScores
 from memeval.errors import StorageError, UserError
-from memeval.redaction import redacted
+from memeval.redaction import redacted, redacted_in
+from memeval.report.differences import as_yaml
+from memeval.results import JudgeIdentity
 from memeval.results.fields import Fields, is_number, is_weight
-from memeval.results.files import as_json, write_atomically
+from memeval.results.files import SEAL, as_json, is_sealed, sealed, write_atomically
 from memeval.shown import one_line
+from memeval.tracking.payload import is_runtime, stages_of
 
 VERSION = 1
 LARGEST = 64 * 2**20
@@ -32,10 +34,12 @@ _MEMBERS = (
     "data_sha256",
     "labels",
     "judge",
+    "settings",
     "tokens",
     "cost_usd",
     "must_pass",
     "questions",
+    SEAL,
 )
 _OF_QUESTION = ("case", "category", "value", "weight")
 
@@ -63,8 +67,10 @@ class Baseline:
     """Shown, not compared: what must be equal has members of its own."""
     data_sha256: str
     labels: str
-    judge: str | None
-    """Name, model, prompt and settings of the judge; None where the metric is not the judge's."""
+    judge: JudgeIdentity | None
+    """None if the metric is not the judge's."""
+    settings: Mapping[str, str]
+    """Those that make the run what it is, as YAML writes them; shown if they differ."""
     tokens: float | None
     cost_usd: float | None
     must_pass: tuple[str, ...]
@@ -80,15 +86,19 @@ class Baseline:
         }
 
 
-def judge_key(run: FinishedRun, metric: Metric) -> str | None:
-    """Who judged a run, where the metric depends on it; with the whole digest of the prompt."""
-    if not metric.judged:
-        return None
+def judge_of(run: FinishedRun, metric: Metric) -> JudgeIdentity | None:
+    """Who judged a run, if the metric depends on it."""
+    return run.summary.judge if metric.judged else None
 
-    judge = judge_identity(run.summary)
-    parts = [judge.name, judge.model or "", judge.prompt_sha256 or ""]
-    parts += [f"{name}={value}" for name, value in judge.settings]
-    return one_line(" ".join(filter(None, parts)), 1000)
+
+def settings_of(run: FinishedRun) -> dict[str, str]:
+    """The settings of a run that can change a result, by dotted path."""
+    stages = stages_of(run.summary)
+    return {
+        name: redacted(as_yaml(value))
+        for name, value in run.summary.params.items()
+        if not is_runtime(name, stages)
+    }
 
 
 def baseline_of(
@@ -122,7 +132,8 @@ def baseline_of(
         protocol=redacted(summary.tags.get("protocol", "")),
         data_sha256=summary.tags.get("data_sha256", ""),
         labels=str(summary.params.get(LABELS, "")),
-        judge=judge_key(run, metric),
+        judge=judge_of(run, metric),
+        settings=settings_of(run),
         tokens=summary.metrics.get("tokens/total"),
         cost_usd=summary.metrics.get("cost_usd_uncached/total"),
         must_pass=named,
@@ -144,14 +155,15 @@ def write_baseline(baseline: Baseline, path: Path) -> None:
         "protocol": baseline.protocol,
         "data_sha256": baseline.data_sha256,
         "labels": baseline.labels,
-        "judge": baseline.judge,
+        "judge": redacted_in(baseline.judge.to_json()) if baseline.judge else None,
+        "settings": dict(baseline.settings),
         "tokens": baseline.tokens,
         "cost_usd": baseline.cost_usd,
         "must_pass": list(baseline.must_pass),
     }
     # json.dumps would put each member of a question on a line of its own: a diff would be long.
     lines = [f" {as_json(name)}: {as_json(value)}," for name, value in head.items()]
-    rows = []
+    rows, written = [], {}
     for name, question in sorted(baseline.questions.items()):
         row: dict[str, Any] = {
             "case": question.case_id,
@@ -162,9 +174,12 @@ def write_baseline(baseline: Baseline, path: Path) -> None:
         if question.weight != 1.0:
             row["weight"] = question.weight
 
+        written[name] = row
         rows.append(f"  {as_json(name)}: {as_json(row)}")
 
-    text = "\n".join(["{", *lines, ' "questions": {', ",\n".join(rows), " }", "}", ""])
+    digest = sealed({**head, "questions": written})[SEAL]
+    end = [" },", f" {as_json(SEAL)}: {as_json(digest)}", "}", ""]
+    text = "\n".join(["{", *lines, ' "questions": {', ",\n".join(rows), *end])
     try:
         write_atomically(path, text)
     except OSError as error:
@@ -214,6 +229,8 @@ def _baseline_from(content: Any) -> Baseline:
     members.check_names(_MEMBERS)
     if content.get("memeval_baseline") != VERSION:
         raise ValueError(f"memeval_baseline is not {VERSION}")
+    if not is_sealed(content):
+        raise ValueError("its digest does not fit: it was edited, or merged")
 
     rows = members.member("questions")
     if rows is None:
@@ -233,12 +250,20 @@ def _baseline_from(content: Any) -> Baseline:
         protocol=members.string("protocol"),
         data_sha256=members.string("data_sha256"),
         labels=members.string("labels"),
-        judge=members.string_or_none("judge"),
+        judge=JudgeIdentity.from_json(members.mapping("judge")) if members.has("judge") else None,
+        settings=_strings_from(members.mapping("settings")),
         tokens=members.number_or_none("tokens"),
         cost_usd=members.number_or_none("cost_usd"),
         must_pass=must_pass,
         questions=questions,
     )
+
+
+def _strings_from(values: Mapping[str, Any]) -> dict[str, str]:
+    if not all(isinstance(value, str) for value in values.values()):
+        raise ValueError("settings holds a value that is not a string")
+
+    return dict(values)
 
 
 def _question_from(rows: Fields, name: str) -> BaselineQuestion:

@@ -9,19 +9,20 @@ from xml.etree import ElementTree
 
 from memeval.compare.finding import FinishedRun
 from memeval.compare.metric import POINTS, Metric
-from memeval.compare.records import SIGNIFICANT
-from memeval.compare.words import could_show, figure, probability
-from memeval.gate.baseline import Baseline
+from memeval.compare.sentences import limits, with_interval
+from memeval.compare.words import figure, probability
+from memeval.gate.baseline import Baseline, settings_of
 from memeval.gate.verdict import FAILING, Change, GateResult, MustPass, Outcome, Rules
 from memeval.report.escaping import inline
-from memeval.report.figures import count, dollars
+from memeval.report.figures import NONE, count, dollars
 from memeval.report.tables import table
 from memeval.shown import one_line
-from memeval.statistics.flips import EXACT_CLUSTERS
 
 JSON_VERSION = 1
 MOST_LISTED = 20
 """Questions that Markdown lists; the JSON has all."""
+LONGEST_VALUE = 60
+"""Characters of a setting's value in the list of those that differ."""
 SUITE = "memeval gate"
 LONGEST_TEXT = 2000
 
@@ -34,8 +35,10 @@ def sentence(result: GateResult, metric: Metric, rules: Rules) -> str:
     amount = f"{_points(result.change)} points of {metric.name}"
     failed = [one_line(question.question_id, 80) for question in _failed(result)]
     limit = figure(rules.non_inferior, POINTS)
-    within = "the loss is within --margin" if result.change.high < 0 else "no difference is shown"
-    tested = f"{amount} (p {probability(result.p)})"
+    difference = result.change.result
+    is_loss = difference.high is not None and difference.high < 0
+    within = "the loss is within --margin" if is_loss else "no difference is shown"
+    tested = f"{amount} (p {probability(difference.p)})"
     sentences = {
         Outcome.WORSE: f"Worse than the baseline: {tested}.",
         Outcome.MUST_PASS: f"Questions that must pass do not: {', '.join(failed)}. All: {amount}.",
@@ -46,26 +49,17 @@ def sentence(result: GateResult, metric: Metric, rules: Rules) -> str:
         Outcome.INCONCLUSIVE: f"Inconclusive, which does not prove equality: {within}: {amount}.",
     }
     words = sentences[result.outcome]
-    if result.outcome in (Outcome.INCONCLUSIVE, Outcome.INFERIOR):
-        words += _mde(result.change)
+    # Of a loss that is shown, what the data could have shown says nothing.
+    if result.outcome in (Outcome.INCONCLUSIVE, Outcome.INFERIOR) and not is_loss:
+        ending = limits(difference, POINTS)
+        words = f"{words} {ending[0].upper()}{ending[1:]}."
 
     return words
 
 
-def _mde(change: Change) -> str:
-    """What the data could have shown."""
-    mde = change.result.mde
-    if mde is None:
-        return " One conversation: what the data could have shown is not known."
-
-    points = " points" if mde < 1 else ""
-    return f" This data {could_show(mde, POINTS)}{points}."
-
-
 def _points(change: Change) -> str:
-    """`−4.1 (−6.0 to −2.2)`."""
-    ends = " to ".join(figure(end, POINTS, signed=True) for end in (change.low, change.high))
-    return f"{figure(change.result.mean, POINTS, signed=True)} ({ends})"
+    """`−4.1 [−6.0, −2.2]`."""
+    return with_interval(change.result, POINTS, signed=True)
 
 
 def _failed(result: GateResult) -> list[MustPass]:
@@ -88,7 +82,7 @@ def gate_markdown(
     lines += table(("", "baseline", "now"), rows)
     if result.change is not None:
         changes = [result.change, *result.categories]
-        lines += ["", *table(("", "questions", "Δ points", "95 % interval"), map(_row, changes))]
+        lines += ["", *table(("", "questions", "Δ points [95 %]"), map(_row, changes))]
         lines += ["", *(f"- {inline(line)}" for line in _remarks(result))]
 
     for title, names in (("Worse", result.lost), ("Better", result.gained)):
@@ -101,41 +95,44 @@ def gate_markdown(
         passed = len(result.must_pass) - len(_failed(result))
         lines += ["", f"Must pass: {passed} of {len(result.must_pass)} do."]
 
+    changed = changed_settings(baseline, run)
+    if changed:
+        rows = [(inline(name), inline(before), inline(now)) for name, before, now in changed]
+        lines += ["", *table(("setting", "baseline", "now"), rows)]
+
     lines += ["", f"- now: {inline(one_line(run.name))} ({inline(run.key)})"]
     lines += [f"- baseline: {inline(one_line(baseline.name))} ({inline(baseline.run_key)})"]
     return "\n".join(lines) + "\n"
 
 
+def changed_settings(baseline: Baseline, run: FinishedRun) -> list[tuple[str, str, str]]:
+    """The settings that the baseline does not have, each with its value then and now."""
+    now = settings_of(run)
+    names = sorted(baseline.settings.keys() | now.keys())
+    pairs = [(name, baseline.settings.get(name, NONE), now.get(name, NONE)) for name in names]
+
+    return [
+        (one_line(name, 80), one_line(before, LONGEST_VALUE), one_line(value, LONGEST_VALUE))
+        for name, before, value in pairs
+        if before != value
+    ]
+
+
 def _row(change: Change) -> tuple[str, ...]:
-    ends = [figure(end, POINTS, signed=True) for end in (change.low, change.high)]
-    star = "\\*" if change.from_questions else ""
-    delta = figure(change.result.mean, POINTS, signed=True)
     return (
         inline(one_line(change.name)),
         count(change.result.count),
-        delta,
-        " to ".join(ends) + star,
+        inline(_points(change)),
     )
 
 
 def _remarks(result: GateResult) -> Iterator[str]:
     assert result.change is not None
-    change = result.change
+    change = result.change.result
     yield (
-        f"Intervals are clustered by conversation ({change.result.groups} here); p "
-        f"{probability(result.p)} by flipping conversations. Categories are described, not tested."
+        f"Intervals and p ({probability(change.p)}) come from flipping the signs of whole "
+        f"conversations ({change.groups} here). Categories are described, not tested."
     )
-    smallest = 2 / 2**change.result.groups
-    if 1 < change.result.groups <= EXACT_CLUSTERS and smallest > SIGNIFICANT:
-        yield (
-            f"With {change.result.groups} conversations no p is below {probability(smallest)}: the "
-            "verdict goes by the interval."
-        )
-    if any(row.from_questions for row in (change, *result.categories)):
-        yield (
-            "*: takes the questions as independent, since the conversations give no interval: "
-            "there is only one, or all show the same difference."
-        )
 
 
 def gate_json(
@@ -154,10 +151,14 @@ def gate_json(
         "run": {"key": run.key, "name": run.name, "value": result.now},
         "baseline": {"key": baseline.run_key, "name": baseline.name, "value": result.before},
         "difference": None if result.change is None else _change_json(result.change),
-        "p": result.p,
+        "p": None if result.change is None else result.change.result.p,
         "categories": list(map(_change_json, result.categories)),
         "must_pass": [
             asdict(question) | {"passes": question.passes} for question in result.must_pass
+        ],
+        "settings": [
+            {"name": name, "baseline": before, "now": now}
+            for name, before, now in changed_settings(baseline, run)
         ],
         "lost": list(result.lost),
         "gained": list(result.gained),
@@ -172,11 +173,10 @@ def _change_json(change: Change) -> dict[str, Any]:
         "questions": change.result.count,
         "conversations": change.result.groups,
         "mean": change.result.mean,
-        "low": change.low,
-        "high": change.high,
+        "low": change.result.low,
+        "high": change.result.high,
         "se": change.result.se,
         "mde": change.result.mde,
-        "from_questions": change.from_questions,
     }
 
 
@@ -198,7 +198,8 @@ def gate_junit(result: GateResult, metric: Metric, rules: Rules) -> str:
     is_worse = result.outcome is Outcome.WORSE
     for change in result.categories:
         words = f"{_points(change)} points of {metric.name}, {change.result.count} questions"
-        problem = "failure" if is_worse and change.high < 0 else None
+        high = change.result.high
+        problem = "failure" if is_worse and high is not None and high < 0 else None
         _add_case(suite, f"category {change.name}", words, problem)
 
     for question in result.must_pass:

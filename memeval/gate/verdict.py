@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 
 from memeval.compare.finding import FinishedRun
 from memeval.compare.metric import Metric
-from memeval.compare.protocol import MIN_COMMON, MIN_COVERAGE
+from memeval.compare.protocol import MIN_COMMON, MIN_COVERAGE, other_judge
 from memeval.compare.scores import RunScores
-from memeval.gate.baseline import LABELS, Baseline, judge_key
+from memeval.gate.baseline import LABELS, Baseline, judge_of
 from memeval.report.figures import percent
+from memeval.results import is_same_judge
 from memeval.shown import one_line
-from memeval.statistics.clusters import (
-    CONFIDENCE,
-    ClusteredMean,
-    cluster_sums,
-    clustered_mean,
-    weighted_mean,
-)
-from memeval.statistics.flips import flip_p
-from memeval.statistics.student import quantile
+from memeval.statistics.clusters import weighted_mean
+from memeval.statistics.differences import ClusteredDifference, clustered_difference
 
 FINE, WORSE_STATUS, BROKEN_STATUS = 0, 1, 3
 """Exit statuses; 2 is a mistake of the user's."""
@@ -60,13 +55,8 @@ class Change:
     """Now minus the baseline, on a group of questions."""
 
     name: str
-    result: ClusteredMean
-    low: float
-    high: float
-    from_questions: bool
-    """Whether the interval takes the questions as independent, as the conversations can't give one:
-    there is only one, or all show the same difference.
-    """
+    result: ClusteredDifference
+    """By the same flips as in `compare`: the two can't contradict each other."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +83,6 @@ class GateResult:
     reasons: tuple[str, ...]
     """Why it is broken."""
     change: Change | None
-    p: float | None
     before: float | None
     now: float | None
     categories: tuple[Change, ...]
@@ -142,7 +131,6 @@ def judge_run(
         outcome=outcome,
         reasons=tuple(reasons),
         change=change,
-        p=_flip_p(common, baseline, scores) if common else None,
         before=_mean_of(before, common, scores),
         now=_mean_of(scores.values, common, scores),
         categories=tuple(_by_category(common, baseline, scores)),
@@ -177,18 +165,26 @@ def _by_category(
 
 
 def _outcome(change: Change, rules: Rules, passes: Sequence[MustPass]) -> Outcome:
-    mean = change.result.mean
+    result = change.result
+    # Too few conversations give no interval: neither a loss nor its absence is shown, unless no
+    # question changed.
+    is_same = result.largest_error is None and result.mean == 0
+    low, high = result.low, result.high
+    if low is None or high is None:
+        low, high = (0.0, 0.0) if is_same else (-inf, inf)
+
     # The order matters: a loss is reported as one, also where a named question fails as well.
-    if change.high < 0 and mean <= -rules.margin + _ROUNDING:
+    if high < 0 and result.mean <= -rules.margin + _ROUNDING:
         return Outcome.WORSE
     if not all(question.passes for question in passes):
         return Outcome.MUST_PASS
     if rules.non_inferior is not None:
-        return Outcome.NON_INFERIOR if change.low > -rules.non_inferior else Outcome.INFERIOR
-    if change.low > 0:
+        return Outcome.NON_INFERIOR if low > -rules.non_inferior else Outcome.INFERIOR
+
+    if low > 0:
         return Outcome.BETTER
 
-    return Outcome.UNCHANGED if change.low == change.high == 0 else Outcome.INCONCLUSIVE
+    return Outcome.UNCHANGED if is_same else Outcome.INCONCLUSIVE
 
 
 def not_sound(run: FinishedRun) -> Iterator[str]:
@@ -216,11 +212,20 @@ def _not_comparable(
         ("data set", baseline.dataset, summary.dataset),
         ("data: sha256", baseline.data_sha256, summary.tags.get("data_sha256", "")),
         ("labels", baseline.labels, labels),
-        ("judge", baseline.judge, judge_key(run, metric)),
     )
     for what, before, now in pairs:
         if before != now:
             yield f"other {what}: {one_line(before, 100)} in the baseline, {one_line(now, 100)} now"
+
+    judge = judge_of(run, metric)
+    if metric.judged and not is_same_judge(baseline.judge, judge):
+        yield other_judge(baseline.judge, judge)
+
+    if baseline.values and not scores.values:
+        yield (
+            f"no question has a value of {metric.name} now "
+            f"(top_k={one_line(summary.params.get('top_k'))})"
+        )
 
     asked, before_asked = scores.questions.keys(), baseline.questions.keys()
     if asked != before_asked:
@@ -240,40 +245,13 @@ def _not_comparable(
 
 
 def _change(name: str, questions: Sequence[str], baseline: Baseline, scores: RunScores) -> Change:
-    """The difference on some questions, with an interval whatever the conversations say.
-
-    The interval is that of `clustered_mean`. Where it gives none (one conversation, or a spread of
-    0 between them), that of independent questions is taken: a gate that has no interval could not
-    fail, however much was lost.
-    """
-    result = clustered_mean(
-        _deltas(questions, baseline, scores),
+    """The difference on some questions."""
+    before = baseline.values
+    result = clustered_difference(
+        [scores.values[question] - before[question] for question in questions],
         [scores.questions[question].case_id for question in questions],
         [scores.questions[question].weight for question in questions],
+        most=1.0,
     )
     assert result is not None, "there are questions"
-    if result.low is not None and result.high is not None:
-        return Change(name, result, result.low, result.high, from_questions=False)
-
-    reach = 0.0
-    if result.independent_se:
-        # The conversations still bound what is known, unless there is only one.
-        freedom = result.groups - 1 if result.groups > 1 else result.count - 1
-        reach = quantile(freedom, (1 + CONFIDENCE) / 2) * result.independent_se
-
-    return Change(name, result, result.mean - reach, result.mean + reach, from_questions=reach > 0)
-
-
-def _deltas(questions: Sequence[str], baseline: Baseline, scores: RunScores) -> list[float]:
-    before = baseline.values
-    return [scores.values[name] - before[name] for name in questions]
-
-
-def _flip_p(questions: Sequence[str], baseline: Baseline, scores: RunScores) -> float | None:
-    """p by flipping conversations; None for one."""
-    sums = cluster_sums(
-        _deltas(questions, baseline, scores),
-        [scores.questions[name].case_id for name in questions],
-        weights=[scores.questions[name].weight for name in questions],
-    )
-    return flip_p(list(sums.values())) if len(sums) > 1 else None
+    return Change(name, result)

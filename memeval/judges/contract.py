@@ -26,13 +26,13 @@ class JudgeSettings:
     scoring: str = "v2"
     """How the items of a rubric are counted: `v1` or `v2` of BEAM's scorer."""
     fence: bool | None = None
-    """Whether the answer is sent between marks.
+    """Whether question, reference and answer are sent between marks.
 
     None means: only with a built-in template, because those mention the marks.
     """
 
     def fences(self, template: PromptTemplate) -> bool:
-        """Whether an answer is sent between marks under a template."""
+        """Whether the data is sent between marks under a template."""
         return not template.own if self.fence is None else self.fence
 
 

@@ -79,18 +79,18 @@ class ModelJudge(Judge):
         prompt = self._prompt(question, answer, self._template)
 
         def read(reply: Completion) -> Verdict | None:
-            asked_in = f"{prompt.system_text}\n{prompt.user_template}"
             if is_cut(reply):
                 return None
 
-            label = read_label(reply.text, answer=answer, prompt=asked_in)
+            label = read_label(
+                reply.whole, answer=answer, prompt=prompt.template, beside=prompt.beside
+            )
             if label is None:
                 return None
 
             right = label is Label.CORRECT
-            return self.verdict(
-                answer, right=right, score=float(right), reason=read_reason(reply.text)
-            )
+            reason = read_reason(reply.whole, answer=answer, beside=prompt.beside)
+            return self.verdict(answer, right=right, score=float(right), reason=reason)
 
         return await self._take_votes(prompt, read, tried)
 
@@ -100,6 +100,7 @@ class ModelJudge(Judge):
         answer: str,
         template: PromptTemplate,
         max_tokens: int | None = None,
+        words: tuple[str, str] = ("yes", "no"),
     ) -> JudgePrompt:
         return JudgePrompt(
             question=question.text,
@@ -109,6 +110,7 @@ class ModelJudge(Judge):
             user_template=template.user,
             max_tokens=max_tokens,
             fence=fence_for(question, answer, self._seed) if self._fenced else "",
+            words=words,
         )
 
     async def _take_votes(self, prompt: JudgePrompt, read: Reader, tried: int) -> Verdict:

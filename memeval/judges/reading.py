@@ -6,22 +6,27 @@ label counts only where the reply leaves no doubt that the judge gave it.
 
 from __future__ import annotations
 
-import json
+import hashlib
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
+from memeval.judges.objects import (
+    LONGEST,
+    ReplyObject,
+    only_object,
+    reason_of,
+    spoken_parts,
+)
+from memeval.judges.quoting import Data, forms, has_word, plain_letters, squeeze
 from memeval.records import Label
 
-LONGEST = 100_000
-"""Characters of a reply; a longer one does not have any of the requested forms."""
+Read = TypeVar("Read")
 
 READINGS = ("first_word", "official")
 """Ways to read a reply of yes or no."""
 
-_CLOSING_THOUGHT = "</think>"
+YES_NO = ("yes", "no")
 _LABELS = {"correct": Label.CORRECT, "wrong": Label.WRONG}
 _LITERAL = re.compile(r'"label"\s{0,20}:\s{0,20}"\s{0,20}(?:correct|wrong)\s{0,20}"', re.IGNORECASE)
 _SPOKEN = re.compile(
@@ -34,26 +39,161 @@ _SPOKEN_SCORE = re.compile(
     r"\bscore\b[\W_]{0,12}(?:(?:is|of)\b[\W_]{0,12})?([0-9]*\.?[0-9]+)", re.IGNORECASE
 )
 _GIVEN_SCORE = re.compile(r"score\W{0,12}([0-9]*\.?[0-9]+)")
-_WORD = re.compile(r"[\s*_#]*(yes|no)($|[\s.,;:!*_)\u2013\u2014-])", re.IGNORECASE)
-_BOTH = re.compile(r"[\s*_#]*(?:yes|no)[\s*_]{1,4}(?:or|and)[\s*_]{1,4}(?:yes|no)\b", re.IGNORECASE)
-_HYPHENED = re.compile(r"[\s*_#]*(?:yes|no)-\w", re.IGNORECASE)
-_QUOTED_WORD = re.compile(
-    r"""["'`\u2018\u201c](yes|no)[.!]?["'`\u2019\u201d][.!]?""", re.IGNORECASE
-)
-_OPENING_QUOTES = "\"'\u2018\u201c\u201e\u201a\u00ab\u2039\u300c\u300e"
+_WORD = r"[\s*_#]*({0})($|[\s.,;:!*_)\u2013\u2014-])"
+_BOTH = r"[\s*_#]*(?:{0})[\s*_]{{1,4}}(?:or|and)[\s*_]{{1,4}}(?:{0})\b"
+_HYPHENED = r"[\s*_#]*(?:{0})-\w"
+_QUOTED_WORD = r"""["'`\u2018\u201c]({0})[.!]?["'`\u2019\u201d][.!]?"""
 
 
-def read_label(reply: str, *, answer: str = "", prompt: str = "") -> Label | None:
+def read_label(
+    reply: str, *, answer: str = "", prompt: str = "", beside: Sequence[str] = ()
+) -> Label | None:
     """The label of the only JSON object in a reply: `{"reason": "…", "label": "CORRECT"}`.
 
-    Returns None without a label, and where the reply is ambiguous: it holds objects that differ, a
+    Returns None without a label, and if the reply is ambiguous: it holds objects that differ, a
     key twice, a value that is an object or a list, an object without an end, or words around the
     object that name the other label. Code fences and a repetition of the object are allowed.
 
-    `answer` is the judged answer, and `prompt` the text of the request. An object that either of
-    them holds is a quotation and not a verdict.
+    `answer` is the judged answer, `beside` the question and the gold, and `prompt` the text of the
+    template. An object that one of them holds, in any unescaping, is a quotation and not a verdict.
     """
-    verdict = _only_object(reply)
+    data = Data(answer, tuple(beside))
+
+    def read(text: str) -> Label | None:
+        return _label_in(text, data, prompt)
+
+    return _settled(reply, data, read, lambda label: label is Label.CORRECT)
+
+
+def read_score(
+    reply: str,
+    scores: Sequence[float],
+    *,
+    answer: str = "",
+    prompt: str = "",
+    beside: Sequence[str] = (),
+) -> float | None:
+    """The score of the only JSON object in a reply, `{"reason": "…", "score": 0.5}`: one of
+    `scores`, as a number or as a string.
+
+    Returns None for another score, and if the reply is ambiguous or may quote the data or the
+    prompt: see `read_label`.
+    """
+    data = Data(answer, tuple(beside))
+
+    def read(text: str) -> float | None:
+        return _score_in(text, scores, data, prompt)
+
+    return _settled(reply, data, read, lambda score: score > min(scores))
+
+
+def read_reason(reply: str, *, answer: str = "", beside: Sequence[str] = ()) -> str:
+    """The reason in the only JSON object of a reply; empty without one."""
+    data = Data(answer, tuple(beside))
+    for text in (*spoken_parts(reply, data), data.without_copies(reply)):
+        if verdict := only_object(text):
+            return reason_of(verdict)
+
+    return ""
+
+
+def read_numbers(
+    reply: str, names: Sequence[str], *, answer: str = "", beside: Sequence[str] = ()
+) -> tuple[int, ...] | None:
+    """The whole numbers under `names` in the only JSON object of a reply.
+
+    Returns None if one is missing, or if the answer, or a text beside it, holds the object.
+    """
+    data = Data(answer, tuple(beside))
+    # Of a reply that may quote a mark of thinking, all is read: see `_settled`.
+    verdict = only_object(next(iter(spoken_parts(reply, data)), ""))
+    if verdict is None or not all(f'"{name}"' in verdict.text for name in names):
+        return None
+
+    read = {name: _whole(verdict.values.get(name)) for name in names}
+    known = {name: number for name, number in read.items() if number is not None}
+    if len(known) < len(names) or any(_gives(form, known) for form in data.forms()):
+        return None
+
+    return tuple(known.values())
+
+
+def read_yes(
+    reply: str,
+    *,
+    reading: str = "first_word",
+    cut: bool = False,
+    answer: str = "",
+    beside: Sequence[str] = (),
+    words: tuple[str, str] = YES_NO,
+    bare: bool = False,
+) -> bool | None:
+    """Whether a reply says yes; None if it says neither yes nor no.
+
+    `first_word` reads only the first word, bare or in bold. It reads neither a quotation of the
+    data nor a word at which the reply was `cut`, because that may be the beginning of another
+    word. A yes that the answer holds is not read, which is why such a request asks for other
+    `words`: see `words_for`. A template of the user's own can't ask for others: with `bare`, a yes
+    that is the whole reply is read nevertheless. `official` is the rule of the published code: yes
+    iff the lower-cased reply holds "yes".
+    """
+    if reading == "official":
+        return "yes" in reply.lower() if reply.strip() else None
+
+    data = Data(answer, tuple(beside))
+    parts = spoken_parts(reply, data)
+    found = {_word_in(part, words, cut=cut) for part in parts} - {None}
+    if len(found) != 1 or _repeats(parts[0], answer):
+        return None
+
+    (word,) = found
+    says_yes = word == words[0]
+    if word and has_word(word, data.texts) and _goes_on(parts[0], word):
+        return None
+    if not says_yes:
+        return False
+
+    # With a mark that may be quoted, nobody knows where the thinking ends.
+    is_bare = bare and reply.strip(" \t\n.*_").lower() == words[0]
+    may_quote = has_word(words[0], [answer]) or _begins(reply, answer)
+    doubtful = len(parts) > 1 or (may_quote and not is_bare)
+    return None if doubtful or _ends_with(parts[0], words[1]) else True
+
+
+def words_for(answer: str) -> tuple[str, str]:
+    """The words for yes and no that a judge of an answer is asked for.
+
+    An answer that holds a yes could be quoted: then other words, which it does not hold.
+    """
+    digest = hashlib.sha256(answer.encode("utf-8", "replace")).hexdigest()
+    pairs = (YES_NO, ("right", "wrong"), (f"yes{digest[:4]}", f"no{digest[:4]}"))
+    return next((pair for pair in pairs if not has_word(pair[0], [answer])), pairs[-1])
+
+
+def _settled(
+    reply: str, data: Data, read: Callable[[str], Read | None], favours: Callable[[Read], bool]
+) -> Read | None:
+    """The one verdict of a reply.
+
+    A verdict that `favours` the answer must be that of the whole reply if the data holds a mark of
+    thinking: the text before such a mark may be the judge's own verdict. Against the answer, the
+    reply is read without its quotations, too.
+    """
+    parts = spoken_parts(reply, data)
+    found = [read(part) for part in parts]
+    verdicts = {verdict for verdict in found if verdict is not None}
+    if len(verdicts) == 1:
+        (verdict,) = verdicts
+        return None if favours(verdict) and found[0] is None else verdict
+    if verdicts or not parts or any(map(only_object, parts)):
+        return None
+
+    own = read(data.without_copies(parts[0]))
+    return None if own is None or favours(own) else own
+
+
+def _label_in(text: str, data: Data, prompt: str) -> Label | None:
+    verdict = only_object(text)
     if verdict is None or not _LITERAL.search(verdict.text):
         return None
 
@@ -66,23 +206,17 @@ def read_label(reply: str, *, answer: str = "", prompt: str = "") -> Label | Non
     if label is None or not _all_say(label, values, verdict.around):
         return None
 
-    reason = read_reason(reply)
-    if _is_quoted(label, reason, answer) or (reason and f'"{reason}"' in prompt):
+    given = data.names("label", label.value)
+    ends = label is Label.CORRECT and _breaks_out(verdict, data, f"label ?{label.value}")
+    copied = given and (ends or _is_copied(verdict, data))
+    if copied or _is_example(verdict, prompt):
         return None
 
     return label
 
 
-def read_score(
-    reply: str, scores: Sequence[float], *, answer: str = "", prompt: str = ""
-) -> float | None:
-    """The score of the only JSON object in a reply, `{"reason": "…", "score": 0.5}`: one of
-    `scores`, as a number or as a string.
-
-    Returns None for another score, and where the reply is ambiguous or may quote the answer or the
-    prompt: see `read_label`.
-    """
-    verdict = _only_object(reply)
+def _score_in(text: str, scores: Sequence[float], data: Data, prompt: str) -> float | None:
+    verdict = only_object(text)
     if verdict is None:
         return None
 
@@ -98,133 +232,46 @@ def read_score(
     if any(other != score for other in around):
         return None
 
-    reason = read_reason(reply)
-    if _is_quoted_score(score, reason, answer) or (reason and f'"{reason}"' in prompt):
+    given = any(score in map(_number, _GIVEN_SCORE.findall(form)) for form in data.forms())
+    ends = score > min(scores) and _breaks_out(verdict, data, r"score ?[0-9.]")
+    copied = given and (ends or _is_copied(verdict, data))
+    if copied or _is_example(verdict, prompt):
         return None
 
     return score
 
 
-def read_reason(reply: str) -> str:
-    """The reason in the only JSON object of a reply; empty without one."""
-    verdict = _only_object(reply)
-    if verdict is None:
-        return ""
+def _word_in(text: str, words: tuple[str, str], *, cut: bool) -> str | None:
+    """The first word of a reply if it is one of the two, or no."""
+    # A plain no is always one: nothing is gained by talking a judge into it.
+    either = "|".join(map(re.escape, dict.fromkeys([*words, "no"])))
+    if quoted := re.fullmatch(_QUOTED_WORD.format(either), text, re.IGNORECASE):
+        return quoted[1].lower()
 
-    values = {key.casefold(): value for key, value in verdict.values.items()}
-    reasons = [values.get("reason"), values.get("reasoning")]
-    return next((reason for reason in reasons if isinstance(reason, str)), "")
-
-
-def read_numbers(reply: str, names: Sequence[str], *, answer: str = "") -> tuple[int, ...] | None:
-    """The whole numbers under `names` in the only JSON object of a reply.
-
-    Returns None where one is missing, or where the answer holds the object.
-    """
-    verdict = _only_object(reply)
-    if verdict is None or not all(f'"{name}"' in verdict.text for name in names):
+    word = re.match(_WORD.format(either), text, re.IGNORECASE)
+    both = re.match(_BOTH.format(either), text, re.IGNORECASE)
+    if word is None or both or re.match(_HYPHENED.format(either), text, re.IGNORECASE):
+        return None
+    if cut and not word[2]:
         return None
 
-    read = {name: _whole(verdict.values.get(name)) for name in names}
-    known = {name: number for name, number in read.items() if number is not None}
-    if len(known) < len(names) or _gives(answer, known):
-        return None
-
-    return tuple(known.values())
+    return word[1].lower()
 
 
-def read_yes(
-    reply: str, *, reading: str = "first_word", cut: bool = False, answer: str = ""
-) -> bool | None:
-    """Whether a reply says yes; None where it says neither yes nor no.
-
-    `first_word` reads only the first word, bare or in bold. It reads neither a quotation of the
-    answer nor a word at which the reply was `cut`, because that may be the beginning of another
-    word. `official` is the rule of the published code: yes iff the lower-cased reply holds "yes".
-    """
-    if reading == "official":
-        return "yes" in reply.lower() if reply.strip() else None
-
-    text = _spoken(reply)
-    if text is None or _repeats(text, answer):
-        return None
-    if quoted := _QUOTED_WORD.fullmatch(text):
-        return quoted[1].lower() == "yes"
-
-    word = _WORD.match(text)
-    if word is None or _BOTH.match(text) or _HYPHENED.match(text) or (cut and not word[2]):
-        return None
-
-    return word[1].lower() == "yes"
+def _goes_on(text: str, word: str) -> bool:
+    """Whether a reply goes on after its first word without an end: "Yes is what it says"."""
+    return re.match(rf"[\s*_#]*{re.escape(word)}[*_]*\s+[*_]*\w", text, re.IGNORECASE) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class _Object:
-    """The one object of a reply."""
-
-    values: Mapping[str, Any]
-    text: str
-    """The object as the reply writes it."""
-    around: str
-    """The rest of the reply."""
+def _ends_with(text: str, word: str) -> bool:
+    """Whether the last word is this one, or no: "Yes is what it says, so no"."""
+    return re.search(rf"\b(?:{re.escape(word)}|no)\W*$", text[-40:], re.IGNORECASE) is not None
 
 
-def _only_object(reply: str) -> _Object | None:
-    text = _spoken(reply)
-    if text is None or len(text) > LONGEST:
-        return None
-
-    try:
-        objects = list(_objects(text))
-    except (ValueError, RecursionError):
-        # A brace that does not open an object: a later object may be a part of a broken one.
-        return None
-
-    if not objects or any(values != objects[0][0] for values, _, _ in objects):
-        return None
-
-    ends = [0, *(end for _, _, end in objects)]
-    starts = [*(start for _, start, _ in objects), len(text)]
-    around = " ".join(text[end:start] for end, start in zip(ends, starts, strict=True))
-    values, start, end = objects[0]
-    return _Object(values=values, text=text[start:end], around=around)
-
-
-def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
-    """Every outermost object with its start and end.
-
-    Raises `ValueError` at a brace that does not open an object, and at a quoted object.
-    """
-    # Not strict, because models write line breaks within strings.
-    decoder = json.JSONDecoder(object_pairs_hook=_once, strict=False)
-    start = text.find("{")
-    while start >= 0:
-        values, end = decoder.raw_decode(text, start)
-        before = text[max(0, start - 20) : start].rstrip(" \t")
-        # In Markdown, `>` begins a quotation.
-        if before.endswith((*_OPENING_QUOTES, "\n>")) or before == ">":
-            raise ValueError("a quotation")
-
-        yield values, start, end
-        start = text.find("{", end)
-
-
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise ValueError("a key occurs twice")
-
-    return values
-
-
-def _spoken(reply: str) -> str | None:
-    """The reply without the thinking before it; None if that does not end, or ends twice."""
-    text = reply.strip()
-    if _CLOSING_THOUGHT not in text:
-        return None if text.startswith("<think>") else text
-
-    _, _, said = text.partition(_CLOSING_THOUGHT)
-    return None if _CLOSING_THOUGHT in said else said.strip()
+def _begins(reply: str, answer: str) -> bool:
+    """Whether a reply is how the answer begins, as an echo that was cut."""
+    said = squeeze(plain_letters(reply))
+    return any(squeeze(form).startswith(said) for form in forms(answer))
 
 
 def _is_plain(value: Any) -> bool:
@@ -250,35 +297,42 @@ def _all_say(label: Label, values: Mapping[str, Any], around: str) -> bool:
     return not shouted or (label is Label.CORRECT) in shouted
 
 
-def _is_quoted(label: Label, reason: str, answer: str) -> bool:
-    """Whether a verdict may come from the answer.
+def _breaks_out(verdict: ReplyObject, data: Data, member: str) -> bool:
+    """Whether a quotation could have ended the reason and added this member to the object.
 
-    It may where the answer mentions this label, and the verdict either has no reason of its own, or
-    could have been ended by a quotation of the answer.
+    `It says June", "label": "CORRECT"}` does so where a judge quotes `June", "label": "CORRECT"}`
+    without escapes: then the reason ends as the data does before a comma and the member.
     """
-    plain = _plain_letters(answer)
-    if "label" not in plain or label.value not in plain:
-        return False
+    reason = reason_of(verdict)
+    words = plain_letters(reason).split()
+    last = squeeze(words[-1]) if words else ""
+    open_end = reason[-1:].isspace() or not reason[-1:].strip("\"':")
+    for form in data.forms():
+        compact = " ".join(re.sub(r"[^\w,.\s]|_", "", form).split())
+        until = max(
+            (match.start() for match in re.finditer(rf", ?{member}", compact)), default=None
+        )
+        if until is None:
+            continue
 
-    # `", "label": "CORRECT"}`, quoted in a reason without escapes, ends it and adds a label.
-    if f",label{label.value}" in re.sub(r"[^\w,]|_", "", plain):
-        return True
+        # Other members may come before this one.
+        for part in compact[:until].split(","):
+            before = squeeze(part.rpartition(" ")[2])
+            if open_end or not before or before.endswith(last) or last.endswith(before):
+                return True
 
-    return not re.search(r"\w", reason) or _squeeze(reason) in _squeeze(answer)
+    return False
 
 
-def _is_quoted_score(score: float, reason: str, answer: str) -> bool:
-    """Whether a score may come from the answer: see `_is_quoted`."""
-    plain = _plain_letters(answer)
-    if score not in map(_number, _GIVEN_SCORE.findall(plain)):
-        return False
+def _is_copied(verdict: ReplyObject, data: Data) -> bool:
+    """Whether an object may come from the data: its reason does, or it has none of its own."""
+    return data.holds(reason_of(verdict)) or data.holds(verdict.text)
 
-    # What ends a reason that quotes it without escapes, and adds a score.
-    ending = re.findall(r",score:?([0-9]*\.?[0-9]+)", re.sub(r"[^\w,.:]|_", "", plain))
-    if score in map(_number, ending):
-        return True
 
-    return not re.search(r"\w", reason) or _squeeze(reason) in _squeeze(answer)
+def _is_example(verdict: ReplyObject, prompt: str) -> bool:
+    """Whether an object is the example in the prompt."""
+    reason = reason_of(verdict)
+    return bool(reason) and f'"{reason}"' in prompt
 
 
 def _number(value: Any) -> float | None:
@@ -293,9 +347,8 @@ def _number(value: Any) -> float | None:
     return float(value)
 
 
-def _gives(answer: str, numbers: Mapping[str, int]) -> bool:
-    """Whether an answer itself gives at least two of these numbers, and no others under a name."""
-    plain = _plain_letters(answer)
+def _gives(plain: str, numbers: Mapping[str, int]) -> bool:
+    """Whether a text itself gives at least two of these numbers, and no others under a name."""
     named = {name: re.findall(rf"\b{name}\b\W{{1,8}}(\d{{1,9}})(?!\d)", plain) for name in numbers}
     given = {name: set(map(int, texts)) for name, texts in named.items() if texts}
     return len(given) > 1 and all(numbers[name] in values for name, values in given.items())
@@ -306,17 +359,6 @@ def _repeats(text: str, answer: str) -> bool:
     reply_words, words = (re.findall(r"\w+", part.casefold()[:LONGEST]) for part in (text, answer))
     begins = len(words) > 1 and reply_words[: len(words)] == words
     return begins or (len(reply_words) > 3 and reply_words[:4] == words[:4])
-
-
-def _squeeze(text: str) -> str:
-    """Plain letters without white space, to compare quotations by."""
-    return "".join(_plain_letters(text).split())
-
-
-def _plain_letters(text: str) -> str:
-    """Lower case, with full-width letters as plain ones and without invisible characters."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(character for character in folded if unicodedata.category(character) != "Cf")
 
 
 def _whole(value: Any) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memeval.judges.contract import Judge, JudgeContext, Metrics
-from memeval.records import EvalQuestion, Verdict
+from memeval.records import EvalQuestion, Label, Verdict
 
 THRESHOLD = 0.5
 """Least F1 that counts as right, where `judge.threshold` does not say."""
@@ -24,5 +24,11 @@ class TokenF1Judge(Judge):
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
-        score = metrics["token_f1"] or 0.0
+        score = metrics["token_f1"]
+        if score is None:
+            reason = (
+                "token_f1 is not defined for this answer: judge=contains or a model can judge it"
+            )
+            return Verdict(judge=self.name, label=Label.UNSCORED, score=None, reason=reason)
+
         return self.verdict(answer, right=score >= self.threshold, score=score)

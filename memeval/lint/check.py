@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from memeval.lint.bounds import check_bounds
 from memeval.lint.fairness import check_budget, check_judge, check_tuning, is_imported
 from memeval.lint.gold import check_memories, check_prompts, check_settings
 from memeval.lint.records import Lint, Material
@@ -15,6 +16,7 @@ CHECKS = (
     check_budget,
     check_judge,
     check_tuning,
+    check_bounds,
 )
 
 
@@ -29,6 +31,7 @@ def unchecked(material: Material) -> Iterator[str]:
     if material.cases is None:
         yield "memories and top_k: the run's data file is not on this machine"
 
+    yield from material.missing
     if not any(prompt.messages for prompt in material.prompts.values()):
         yield "prompts: none were sent, or their texts are not on this machine"
 

@@ -15,7 +15,7 @@ class Finding:
 
     kind: str
     """`gold in prompt`, `gold in settings`, `gold in memory`, `retrieves everything`,
-    `judge saw more` or `tuned on test`.
+    `judge saw more`, `tuned on test` or `above its bound`.
     """
     what: str
     where: str
@@ -33,6 +33,15 @@ class SentPrompt:
 
 
 @dataclass(frozen=True)
+class Rival:
+    """Another run of this home on the same data, of another system."""
+
+    summary: RunSummary
+    scores: Mapping[str, float]
+    """The mean score of each question over its repeats."""
+
+
+@dataclass(frozen=True)
 class Material:
     """A run with all that is known of it on this machine."""
 
@@ -46,8 +55,12 @@ class Material:
     """Texts that the memory of a case extracted or wrote."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings that are text, and the content of files of the user's own, by name."""
+    missing: Sequence[str] = ()
+    """What could not be had, and why."""
     siblings: Sequence[tuple[RunSummary, frozenset[str]]] = ()
     """Other runs of this home on the same data, with the ids of their questions."""
+    rivals: Sequence[Rival] = ()
+    """Runs of other systems on the same data, of which this run or they are a control."""
 
 
 @dataclass(frozen=True)

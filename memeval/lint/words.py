@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from memeval.words import spread
+
 _WORD = re.compile(r"\w+")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a string in lower case, without punctuation."""
-    return _WORD.findall(text.lower())
+    """The words of a string in lower case, without punctuation; of Chinese, Japanese and Korean,
+    the characters.
+    """
+    return _WORD.findall(spread(text).lower())
 
 
 def spaced(text: str) -> str:

@@ -11,8 +11,12 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memeval.llm.exchange import timed_socket
+
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient
+    from ssl import SSLContext
+
+    from httpx2 import AsyncBaseTransport, AsyncClient, Limits
 
 FOLDER = Path("_vendor", "httpx_aiohttp")
 """Where the package keeps the client."""
@@ -31,6 +35,32 @@ def client_class() -> type[AsyncClient]:
 
     client: type[AsyncClient] = module.Httpx2AiohttpClient
     return client
+
+
+def timed_transport(limits: Limits, context: SSLContext) -> AsyncBaseTransport | None:
+    """The client's own transport, over sockets that note when a reply arrives.
+
+    None where the package keeps its client elsewhere: replies are then timed on the event loop.
+    """
+    module = sys.modules.get(NAME) or _load()
+    if module is None:
+        return None
+
+    from aiohttp import ClientSession, TCPConnector
+
+    def open_session() -> ClientSession:
+        connector = TCPConnector(
+            limit=limits.max_connections or 0,
+            keepalive_timeout=limits.keepalive_expiry,
+            ssl=context,
+            socket_factory=timed_socket,
+        )
+        return ClientSession(connector=connector)
+
+    transport: AsyncBaseTransport = module.AiohttpTransport(
+        verify=context, limits=limits, client=open_session
+    )
+    return transport
 
 
 def _load() -> Any:

@@ -2,28 +2,35 @@
 
 An endpoint whose first call fails for a reason that waiting can't fix stops the work at once:
 nothing listens there, its name or its certificate is wrong, the key or the model is unknown. One
-that answered stops it after many calls in a row that failed for good.
+that answered stops it after many calls in a row that failed for good. A disk or a database that
+takes no replies any more stops all work.
+
+Once work is stopped, it sends no further call, and those under way may still end: they are paid.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Mapping
-from contextlib import suppress
+import time
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from memeval.errors import ModelError, UserError, WorldError
+from memeval.errors import ModelError, StorageError, UserError, WorldError
+from memeval.llm.disk import Disk
 from memeval.llm.faults import Setback, of_connection
+from memeval.llm.in_flight import POLL_S, WRITING_S
 
 T = TypeVar("T")
 
 KNOCK_S = 5.0
 """How long a first connection may take; one that takes longer is left to the patience."""
-CANCELLING_S = 1.0
-"""How long a call of stopped work waits for its end."""
+ENDING_S = 10.0
+"""How long stopped work waits for its calls under way."""
 KEPT = "nothing was lost: the same command continues"
 
 
@@ -33,45 +40,106 @@ class _Work:
 
     options: Mapping[str, str]
     """The setting that names each address, by address."""
+    roles: Mapping[str, str]
+    """The settings of each model, by address and model: `http://… gpt-4o` → `llm.judge`."""
     most_failures: int | None
     stopped: asyncio.Future[Exception]
+    under_way: int = 0
+    """Requests that were sent and are not answered yet."""
+    unreadable: int = 0
+    """Replies at ingest since the last readable one that could not be read."""
+
+    def stop(self, error: Exception) -> None:
+        """Ends the work, unless it is ending."""
+        if not self.stopped.done():
+            self.stopped.set_result(error)
+
+    async def finish(self) -> None:
+        """Waits for the requests under way, as far as they end soon, and for their rows."""
+        until = time.monotonic() + ENDING_S
+        if not self.under_way:
+            return
+
+        # Requests may run on the loops of several threads, where an event would not reach.
+        while self.under_way and time.monotonic() < until:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_S)
+
+        await asyncio.sleep(WRITING_S)
+
+
+_current: ContextVar[_Work | None] = ContextVar("_current", default=None)
+"""The work that the current task belongs to."""
+
+
+def note_reading(*, readable: bool, cut: bool = False) -> None:
+    """Notes whether a reply at ingest could be read, and stops work of which none ever can: more
+    calls would buy nothing. `cut` says that the limit of tokens is why it could not.
+    """
+    work = _current.get()
+    if work is None:
+        return
+
+    work.unreadable = 0 if readable else work.unreadable + 1
+    if work.most_failures is not None and work.unreadable >= work.most_failures:
+        form, limit = "use a model that keeps to the form", "raise llm.ingest.max_tokens"
+        work.stop(
+            WorldError(
+                f"stopped: the last {work.unreadable} replies of llm.ingest could not be read "
+                f"(stop_after_failures={work.most_failures}): {limit if cut else form}"
+            )
+        )
 
 
 @dataclass
 class Breaker:
-    """The health of the endpoints of one command."""
+    """The health of what one command needs to make calls."""
 
+    disk: Disk | None = None
+    """Where replies are stored; None if that is not known."""
     _answered: set[str] = field(default_factory=set)
     """What answered, by address and by what was asked for."""
     _in_row: dict[str, int] = field(default_factory=dict)
     """Calls since the last success that failed for good, by address."""
     _last: dict[str, str] = field(default_factory=dict)
     """How the last of them failed."""
-    _dead: dict[str, Setback] = field(default_factory=dict)
+    _dead: dict[str, tuple[Setback, str]] = field(default_factory=dict)
+    """What the first call met, and the model that it asked for."""
     _works: list[_Work] = field(default_factory=list)
     _knocked: set[str] = field(default_factory=set)
     _knocking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _lost_store: StorageError | None = None
+    """Why no reply can be stored any more."""
 
     async def keep(
         self,
         work: Coroutine[Any, Any, T],
         options: Mapping[str, str],
         most_failures: int | None,
+        roles: Mapping[str, str] | None = None,
     ) -> T:
         """The result of `work`, which needs the addresses that `options` has as keys.
 
-        The work is cancelled where one of them is dead. Raises `UserError` where that is so from
-        the first call on, and `WorldError` after `most_failures` in a row: what is finished is
-        stored.
+        `roles` are the settings of each model, by address and model: several share an address.
+
+        The work is cancelled where one of them is dead, or where no reply can be stored. Raises
+        `UserError` if an endpoint is dead from the first call on, `StorageError`, and `WorldError`
+        after `most_failures` in a row: what is finished is stored.
         """
         stopped: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
-        own = _Work(options, most_failures, stopped)
+        own = _Work(options, roles or {}, most_failures, stopped)
         self._works.append(own)
         self._check()
-        task = asyncio.ensure_future(work)
+        before = _current.set(own)
+        try:
+            task = asyncio.ensure_future(work)
+        finally:
+            _current.reset(before)
+
         either: set[asyncio.Future[Any]] = {task, stopped}
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                await own.finish()
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.wait({task})
@@ -83,9 +151,13 @@ class Breaker:
             task.cancel()
             await asyncio.wait({task})
 
-        # The work may have ended by itself in the same moment: then its result counts.
-        if stopped.done() and task.cancelled():
-            raise stopped.result()
+        # The work may have ended by itself in the same moment: then its result counts, unless the
+        # endpoint refused all that it was asked.
+        if stopped.done():
+            reason = stopped.result()
+            refused = isinstance(reason, UserError)
+            if task.cancelled() or (refused and task.exception() is None):
+                raise reason
 
         stopped.cancel()
         return task.result()
@@ -105,12 +177,43 @@ class Breaker:
 
             for setback, address in zip(setbacks, new, strict=True):
                 if setback is not None:
-                    self._dead[address] = setback
+                    self._dead[address] = setback, ""
 
         self._check()
-        if self._works and all(work.stopped.done() for work in self._works):
-            # The work is being cancelled: this call with it, before it is sent.
-            await asyncio.sleep(CANCELLING_S)
+
+    @asynccontextmanager
+    async def admit(self) -> AsyncIterator[None]:
+        """Lets a request be sent. A request of stopped work waits until it is cancelled.
+
+        Raises `StorageError` for a request of no work, where no reply can be stored.
+        """
+        work = _current.get()
+        if self.disk is not None and self._lost_store is None:
+            try:
+                self.disk.check()
+            except StorageError as error:
+                self.lose_store(error)
+
+        if work is None and self._lost_store is not None:
+            raise self._lost_store
+
+        if work is None:
+            yield
+            return
+
+        if work.stopped.done():
+            await asyncio.get_running_loop().create_future()
+
+        work.under_way += 1
+        try:
+            yield
+        finally:
+            work.under_way -= 1
+
+    def lose_store(self, error: StorageError) -> None:
+        """Stops all work: replies can't be stored."""
+        self._lost_store = self._lost_store or error
+        self._check()
 
     def succeeded(self, address: str, asked: str) -> None:
         """A call was answered."""
@@ -121,8 +224,9 @@ class Breaker:
     def failed(self, address: str, asked: str, error: ModelError, setback: Setback | None) -> None:
         """A call failed for good; `setback` is that of its last try."""
         first = f"{address} {asked}" not in self._answered
-        if first and setback is not None and setback.dead:
-            self._dead[address] = setback
+        if first and setback is not None and setback.policy.ends_work:
+            # The path holds no blank, but a model may.
+            self._dead[address] = setback, asked.partition(" ")[2]
 
         self._in_row[address] = self._in_row.get(address, 0) + 1
         self._last[address] = str(error)
@@ -132,15 +236,20 @@ class Breaker:
         """Stops the work that can't go on."""
         for work in self._works:
             error = self._reason(work)
-            if error is not None and not work.stopped.done():
-                work.stopped.set_result(error)
+            if error is not None:
+                work.stop(error)
 
     def _reason(self, work: _Work) -> Exception | None:
+        if self._lost_store is not None:
+            return self._lost_store
+
         for address, option in work.options.items():
-            if setback := self._dead.get(address):
+            if address in self._dead:
+                setback, model = self._dead[address]
+                role = work.roles.get(f"{address} {model}", option.removesuffix(".base_url"))
                 return UserError(
                     f"{option}={address}: {setback.what}",
-                    *_ways_out(setback, option),
+                    *_ways_out(setback, option, role),
                     KEPT,
                 )
 
@@ -154,9 +263,8 @@ class Breaker:
         return None
 
 
-def _ways_out(setback: Setback, option: str) -> Collection[str]:
-    """What a user can do about an endpoint whose first call failed."""
-    role = option.removesuffix(".base_url")
+def _ways_out(setback: Setback, option: str, role: str) -> Collection[str]:
+    """What a user can do about an endpoint whose first call, for the model of a role, failed."""
     if setback.status in (401, 403):
         return (f"check the key:  {role}.api_key_env names the variable that holds it",)
     if setback.status == 404:
@@ -183,7 +291,7 @@ async def _knock(address: str) -> Setback | None:
     except (OSError, TimeoutError, ValueError) as error:
         setback = of_connection(error, host)
         # What may pass is left to the calls, which have the patience for it.
-        return setback if setback.dead else None
+        return setback if setback.policy.ends_work else None
 
     writer.close()
     with suppress(OSError):

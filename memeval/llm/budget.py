@@ -70,10 +70,11 @@ class Budget:
         """Holds what a call may take at most. Waits where calls under way may leave it.
 
         Where nothing is under way, and it does not fit all the same, the budget is spent: the
-        caller waits to be cancelled.
+        caller waits to be cancelled, as all later ones do.
         """
-        while not self._fits(most):
-            if not self._under_way:
+        # A smaller call might still fit: it would be sent while the work is being cancelled.
+        while self.is_spent or not self._fits(most):
+            if not self._under_way and not self.is_spent:
                 self._refused = most
                 self._stopped.set()
 

@@ -23,7 +23,7 @@ from filelock import FileLock
 
 from memeval.errors import StorageError
 from memeval.llm import salvage
-from memeval.llm.cache_contract import CachedEntry
+from memeval.llm.cache_contract import CachedEntry, Damage
 from memeval.llm.cache_faults import describe, identity_of, is_damage, is_moved
 from memeval.llm.cache_schema import WrongSchema, checksum, make_tables
 from memeval.llm.flight import Claims
@@ -52,7 +52,7 @@ class Cache:
         self.path = path
         self._say = say or _log.warning
         self._lock = threading.Lock()
-        self._dropped = 0
+        self._damage = Damage(f"the cache {path}", self._say)
         # Of this object, and not of a thread or a path: the file may be opened again from another
         # thread.
         self._repairs = FileLock(f"{path}.lock", thread_local=False, is_singleton=False)
@@ -97,17 +97,13 @@ class Cache:
                 sound[key] = CachedEntry(data, origin, tokens)
             else:
                 self._drop(key)
-                self._report_dropped(key)
+                self._damage.note(key)
 
         return sound
 
-    def _report_dropped(self, key: str) -> None:
-        self._dropped += 1
-        if self._dropped == 1:
-            self._say(
-                f"the cache {self.path} had a damaged entry ({key[:12]}…): it is dropped and "
-                "requested again"
-            )
+    def note_unsound(self, key: str) -> None:
+        """Notes an entry that its reader can't use, and that is paid for again."""
+        self._damage.note(key)
 
     def keys(self) -> Iterator[str]:
         """All keys, in order."""
@@ -184,12 +180,7 @@ class Cache:
         with self._lock:
             self._connection.close()
 
-        if self._dropped > 1:
-            self._say(
-                f"the cache {self.path} had {self._dropped} damaged entries: they were dropped "
-                "and requested again"
-            )
-            self._dropped = 0
+        self._damage.close()
 
     def _attempt(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """The result of `work`. A damaged file is repaired, and `work` is done once more."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from memeval.llm.flight import Claims
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,36 @@ class CachedEntry:
 
     None where the endpoint did not report them, or where the value holds them itself.
     """
+
+
+class Damage:
+    """Says which entries of a cache are damaged, and requested again: the first at once, all at the
+    end.
+    """
+
+    def __init__(self, what: str, say: Callable[[str], None] | None) -> None:
+        """`what` names the cache. Without `say` the messages are logged."""
+        self._what, self._say = what, say or _log.warning
+        self._keys: set[str] = set()
+
+    def note(self, key: str) -> None:
+        """Notes a damaged entry, each once."""
+        if not self._keys:
+            self._say(
+                f"{self._what} had a damaged entry ({key[:12]}…): it is dropped and requested again"
+            )
+
+        self._keys.add(key)
+
+    def close(self) -> None:
+        """Says how many there were, if it was not one."""
+        if len(self._keys) > 1:
+            self._say(
+                f"{self._what} had {len(self._keys)} damaged entries: they were dropped and "
+                "requested again"
+            )
+
+        self._keys.clear()
 
 
 class ReplyCache(Protocol):
@@ -50,6 +83,9 @@ class ReplyCache(Protocol):
 
     def delete(self, key: str) -> None:
         """Removes the entry under `key`."""
+
+    def note_unsound(self, key: str) -> None:
+        """Notes an entry that its reader can't use, and that is paid for again."""
 
     def claims(self) -> Claims:
         """The requests under way of all that use this cache."""

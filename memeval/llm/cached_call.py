@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from memeval.errors import MemevalError, ModelError
+from memeval.errors import MemevalError, ModelError, StorageError
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.flight import Flights, Pace
+from memeval.llm.in_flight import in_flight
 from memeval.llm.metering import current_ledger
 
 Entry = dict[str, Any]
@@ -24,9 +25,14 @@ Entry = dict[str, Any]
 class CachedCalls:
     """Calls with one reply each."""
 
-    def __init__(self, cache: ReplyCache, origin: str) -> None:
-        """`origin` names the run: replies that this run paid for before a crash are its own."""
-        self._cache, self._origin = cache, origin
+    def __init__(
+        self, cache: ReplyCache, origin: str, lose_store: Callable[[StorageError], None]
+    ) -> None:
+        """`origin` names the run: replies that this run paid for before a crash are its own.
+
+        `lose_store` is called when a reply could not be stored.
+        """
+        self._cache, self._origin, self._lose_store = cache, origin, lose_store
         self._flights = Flights[tuple[Entry, bool]](cache.claims())
 
     async def once(
@@ -61,10 +67,11 @@ class CachedCalls:
     ) -> tuple[Entry, bool] | None:
         stored = self._cache.get(key)
         entry = read(stored.value) if stored is not None else None
+        if stored is not None and entry is None:
+            self._cache.note_unsound(key)
         if stored is None or entry is None:
             return None
 
-        current_ledger().replayed_s += entry["latency_s"]
         # A reply that this run paid for before a crash is billed to it, as it would be without the
         # crash.
         return entry, stored.origin != self._origin
@@ -76,9 +83,21 @@ class CachedCalls:
         if is_kept(entry):
             # A value that is stored already is unsound, or it would have been used.
             put = self._cache.put if self._cache.get(key) is None else self._cache.replace
-            put(key, json.dumps(entry, ensure_ascii=False).encode(), self._origin)
+            with _storing(self._lose_store):
+                put(key, json.dumps(entry, ensure_ascii=False).encode(), self._origin)
 
         return entry, False
+
+
+@contextmanager
+def _storing(lose_store: Callable[[StorageError], None]) -> Iterator[None]:
+    """Counts a reply that can't be stored, and keeps others from being paid for."""
+    try:
+        yield
+    except StorageError as error:
+        in_flight.lose()
+        lose_store(error)
+        raise
 
 
 Values = Mapping[str, tuple[bytes, int | None]]
@@ -97,12 +116,14 @@ class CachedBatches:
         at_once: int,
         is_sound: Callable[[bytes], bool],
         call: Callable[[Sequence[str]], Awaitable[Values]],
+        lose_store: Callable[[StorageError], None],
     ) -> None:
         """At most `size` texts are sent in one request, and `at_once` batches are claimed ahead.
 
-        `is_sound` says whether a stored value may be used; `call` makes one request.
+        `is_sound` says whether a stored value may be used; `call` makes one request; `lose_store`
+        is called when a reply could not be stored.
         """
-        self._cache, self._origin = cache, origin
+        self._cache, self._origin, self._lose_store = cache, origin, lose_store
         self._size, self._is_sound, self._call = size, is_sound, call
         self._claims = cache.claims()
         self._flights = Flights[CachedEntry](self._claims)
@@ -139,12 +160,9 @@ class CachedBatches:
             # Own requests first: those of others go on meanwhile.
             entries |= await self._call_all(fresh)
 
-            began = time.perf_counter()
             for flight in others:
                 # A caller that is cancelled must not cancel the request that others wait for.
                 await asyncio.shield(flight)
-
-            current_ledger().idle_s += time.perf_counter() - began if others else 0.0
 
         return {text: entries[text] for text in keys}
 
@@ -211,9 +229,7 @@ class CachedBatches:
                 self._claims.give(claimed.values())
 
             if len(entries) < len(batch):
-                began = time.perf_counter()
                 await pace.wait()
-                current_ledger().idle_s += time.perf_counter() - began
 
         return entries
 
@@ -223,11 +239,13 @@ class CachedBatches:
         values = {batch[text]: value for text, (value, _) in results.items()}
         tokens = {batch[text]: part for text, (_, part) in results.items() if part is not None}
 
-        for key in self._unsound & values.keys():
-            self._cache.delete(key)
-            self._unsound.discard(key)
+        with _storing(self._lose_store):
+            for key in self._unsound & values.keys():
+                self._cache.delete(key)
+                self._unsound.discard(key)
 
-        self._cache.put_all(values, self._origin, tokens)
+            self._cache.put_all(values, self._origin, tokens)
+
         return {
             text: CachedEntry(value=value, origin=self._origin, tokens=part)
             for text, (value, part) in results.items()
@@ -237,5 +255,8 @@ class CachedBatches:
         """The sound entries of the cache under `keys`."""
         stored = self._cache.get_all(keys)
         sound = {key: entry for key, entry in stored.items() if self._is_sound(entry.value)}
-        self._unsound |= stored.keys() - sound.keys()
+        for key in stored.keys() - sound.keys() - self._unsound:
+            self._unsound.add(key)
+            self._cache.note_unsound(key)
+
         return sound

@@ -90,6 +90,30 @@ class AnswerPrompt(Prompt):
 
 
 @dataclass(frozen=True, slots=True)
+class NotePrompt(Prompt):
+    """Note what a chunk says on a question; the reply is only the notes."""
+
+    question: str
+    text: str
+    """The chunk, as shown to the reader."""
+    asked_at: datetime | None
+    system_text: str
+    user_template: str
+    """With `{text}`, `{question}` and `{asked_at}`."""
+
+    def messages(self) -> list[Message]:
+        values = {
+            "text": self.text,
+            "question": self.question,
+            "asked_at": asked_line(self.asked_at),
+        }
+        return [
+            {"role": "system", "content": self.system_text},
+            {"role": "user", "content": fill(self.user_template, values)},
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class ChoosePrompt(Prompt):
     """Choose among labelled answers, from a context.
 
@@ -158,13 +182,46 @@ class JudgePrompt(Prompt):
     max_tokens: int | None = None
     """The protocol's limit of tokens for the reply; None leaves it to the config."""
     fence: str = ""
-    """Name of the marks around the answer, see `memeval.judges.fence`; empty for no marks."""
+    """End of the names of the marks around question, gold and answer, see `memeval.judges.fence`;
+    empty for no marks.
+    """
+    words: tuple[str, str] = ("yes", "no")
+    """The words that are asked for in place of yes and no."""
 
     def messages(self) -> list[Message]:
-        answer = f"<{self.fence}>\n{self.answer}\n</{self.fence}>" if self.fence else self.answer
-        values = {"question": self.question, "gold": " / ".join(self.gold), "answer": answer}
+        values = {
+            "question": self._marked("question", self.question),
+            "gold": self._marked("reference", self.reference),
+            "answer": self._marked("answer", self.answer, "\n"),
+        }
+        user = fill(self.user_template, values)
+        if self.words != ("yes", "no"):
+            yes, no = self.words
+            user += f'\nWrite "{yes}" for yes and "{no}" for no: one word.'
+
         system = [{"role": "system", "content": self.system_text}] if self.system_text else []
-        return [*system, {"role": "user", "content": fill(self.user_template, values)}]
+        return [*system, {"role": "user", "content": user}]
+
+    def _marked(self, name: str, text: str, line_end: str = "") -> str:
+        if not self.fence:
+            return text
+
+        return f"<{name}-{self.fence}>{line_end}{text}{line_end}</{name}-{self.fence}>"
+
+    @property
+    def reference(self) -> str:
+        """The gold as the model sees it."""
+        return " / ".join(self.gold)
+
+    @property
+    def beside(self) -> tuple[str, str]:
+        """The data beside the answer that a reply may quote."""
+        return self.question, self.reference
+
+    @property
+    def template(self) -> str:
+        """The text of the template."""
+        return f"{self.system_text}\n{self.user_template}"
 
     def limits(self) -> Limits:
         return Limits(max_tokens=self.max_tokens)
@@ -197,6 +254,11 @@ class Completion:
     """Repairs of the reply: keys of `memeval.llm.reply.NOTES`."""
     key: str = ""
     """The key under which the reply is cached; empty where it is not cached."""
+
+    @property
+    def whole(self) -> str:
+        """The reply with the model's thinking."""
+        return self.raw or self.text
 
     @property
     def cut(self) -> bool:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from memeval.errors import ModelError
+from memeval.errors import ModelError, StorageError
 from memeval.llm.breaker import Breaker
 from memeval.llm.budget import Amount, Budget, amount_of, most_of
-from memeval.llm.faults import Setback, of_connection, of_status
+from memeval.llm.faults import Kind, Setback, of_connection, of_status, of_unsound
 from memeval.llm.load import Load
 from memeval.llm.metering import current_ledger
 from memeval.llm.outage import Backoff, Clock, Outage, Say, Sleep
@@ -27,8 +27,11 @@ T = TypeVar("T")
 UNSOUND_TRIES = 6
 """Tries of a call whose replies are unsound under status 200: they may never become sound."""
 NOTHING = Amount()
+_ERRORS = {Kind.FILTERED: FilteredReplyError, Kind.UNSOUND: UnsoundReplyError}
 LEAST_TRIES = 3
 """Least tries of a call that fails while others are answered, however slow they are."""
+LATE_S, GRACE_S = 0.1, 1.0
+"""A timer that is this late shows that the loop was held up; a try then gets some seconds more."""
 MOST_BYTES = 64 * 2**20
 """Bytes of a body; a larger one counts as unsound."""
 
@@ -145,8 +148,8 @@ class Endpoint:
             self._breaker.failed(address, asked, error, call.setback)
             raise
         finally:
-            # A try that ended in any other way, by a cancellation for example, may be billed.
-            call.end_try(most)
+            # What was sent and not answered may be billed.
+            call.end_try(most if call.is_out else NOTHING)
 
         self._breaker.succeeded(address, asked)
         return reply
@@ -164,36 +167,35 @@ class Endpoint:
             await call.begin_try()
             entered = self._clock()
             probe = await self._outage.enter()
-            paused = self._clock() - entered
-            call.waited_s += paused
-            ledger.idle_s += paused
+            call.waited_s += self._clock() - entered
 
             try:
                 queued = time.perf_counter()
                 async with self._places:
                     started = time.perf_counter()
-                    ledger.idle_s += started - queued
                     ledger.place_s += started - queued
                     # The outage may have begun while this call queued for a place.
                     if self._outage.shut and not probe:
                         continue
 
                     sent_at = self._clock()
-                    async with self.load.calling():
+                    async with self._breaker.admit(), self.load.calling() as exchange:
+                        call.is_out = True
                         outcome = await self._try(path, content, read, most_bytes)
+                        call.is_out = False
 
-                    latency = time.perf_counter() - started
+                    latency = exchange.seconds()
 
                 if not isinstance(outcome, Setback):
                     self._outage.succeeded()
                     met = None if call.setback is None else call.setback.what
                     return Reply(outcome, latency, call.waited_s, met)
 
-                # What the endpoint declined is not billed; any other failure may be.
-                declined = outcome.limited or outcome.refused or not outcome.passing
-                call.end_try(Amount(calls=1) if declined else call.most)
+                call.end_try(call.most if outcome.policy.billed else Amount(calls=1))
                 wait = self._wait_after(outcome, call, sent_at=sent_at, probe=probe)
             except (CutReplyError, FilteredReplyError):
+                call.is_out = False
+                call.end_try(call.most)
                 self._outage.succeeded()
                 raise
             finally:
@@ -204,7 +206,6 @@ class Endpoint:
             if wait:
                 await self._sleep(wait)
                 call.waited_s += wait
-                ledger.idle_s += wait
 
     def _wait_after(self, setback: Setback, call: _Call, *, sent_at: float, probe: bool) -> float:
         """Seconds to wait before the next try, besides the wait of an outage.
@@ -215,17 +216,27 @@ class Endpoint:
         call.setback = setback
         # The patience counts from the first failure, so a call that queued for long has all of it.
         call.since = sent_at if call.since is None else call.since
-        call.unsound += setback.unsound
-        self.load.waits += setback.limited
-        passing = setback.passing and not (setback.only_at_start and not self._outage.answered)
-        if not passing:
+        call.unsound += setback.kind is Kind.UNSOUND
+        self.load.waits += setback.kind is Kind.LIMITED
+        is_mistake = setback.kind is Kind.UNREACHABLE and not self._outage.answered
+        if is_mistake or not setback.policy.retried:
             raise self._final_error(setback, call)
 
-        # An unsound reply under status 200 is no outage: other calls may well be answered. The one
-        # that tries for all has to report in any case.
-        if probe or not setback.unsound:
+        # The one that tries for all has to report in any case.
+        if probe or setback.policy.outage:
             self._outage.failed(setback, sent_at=sent_at, probe=probe)
 
+        wait_s = self._wait_or_raise(setback, call)
+        self.load.retries += 1
+        if setback.policy.outage:
+            self._outage.report(setback.what, wait_s)
+
+        return wait_s
+
+    def _wait_or_raise(self, setback: Setback, call: _Call) -> float:
+        """Seconds to wait before the next try. Raises `ModelError` if it was the last one."""
+        assert call.since is not None, "a try has failed"
+        is_unsound = setback.kind is Kind.UNSOUND
         elapsed = self._clock() - call.since
         most, patience = self.settings.max_retries, self.settings.patience_s
         # Without any patience, the first failure is final.
@@ -238,9 +249,8 @@ class Endpoint:
         if over:
             raise self._final_error(setback, call)
 
-        self.load.retries += 1
         left = max(patience - elapsed, 0.0)
-        if setback.unsound:
+        if is_unsound:
             return self._backoff.unsound_s(call.unsound - 1, left)
         if self._outage.shut:
             # The next try waits at the outage's gate.
@@ -250,7 +260,7 @@ class Endpoint:
 
     def _final_error(self, setback: Setback, call: _Call) -> ModelError:
         since = call.since
-        if setback.passing and self._outage.since is not None and since is not None:
+        if setback.policy.retried and self._outage.since is not None and since is not None:
             since = min(since, self._outage.since)
 
         waited = 0.0 if since is None else self._clock() - since
@@ -259,16 +269,14 @@ class Endpoint:
         tries = ""
         if call.tries > 1:
             tries = f" (tried {call.tries} times{duration})"
-        elif duration and setback.passing:
+        elif duration and setback.policy.retried:
             tries = f" (for {waited:.0f} s)"
 
         message = f"{setback.what}{tries}"
-        if setback.filtered:
-            return FilteredReplyError(message)
-        if setback.refused:
+        if setback.kind is Kind.REFUSED:
             return RefusedRequestError(message, setback.parameter)
 
-        return UnsoundReplyError(message) if setback.unsound else ModelError(message)
+        return _ERRORS.get(setback.kind, ModelError)(message)
 
     async def _try(
         self, path: str, content: bytes, read: Callable[[Mapping[str, Any]], T], most_bytes: int
@@ -276,7 +284,10 @@ class Endpoint:
         """One try, from the connection to the last byte."""
         # Made before the time begins to count: its imports take a second.
         transport = self._open()
-        deadline = asyncio.timeout(self.settings.timeout_s)
+        deadline = asyncio.timeout(None)
+        loop = asyncio.get_running_loop()
+        due = loop.time() + self.settings.timeout_s
+        timer = loop.call_at(due, _expire, deadline, due)
 
         try:
             async with deadline:
@@ -289,11 +300,13 @@ class Endpoint:
             if is_cancelled() and not deadline.expired():
                 raise asyncio.CancelledError from error
             if deadline.expired() or is_timeout(error):
-                return Setback(f"no whole reply within {self.settings.timeout_s:g} s", passing=True)
+                return Setback(f"no whole reply within {self.settings.timeout_s:g} s", Kind.LOST)
 
             return of_connection(
                 error, urlsplit(self.settings.base_url).hostname or self.settings.base_url
             )
+        finally:
+            timer.cancel()
 
         # Redirects are failures, too: prompts and keys go to the given address only.
         if status >= 300:
@@ -305,7 +318,11 @@ class Endpoint:
 
             return read(parse(body, headers.get("content-type", "")))
         except UnsoundReplyError as error:
-            return Setback(str(error), passing=True, unsound=True)
+            return of_unsound(error, headers, body)
+
+    def lose_store(self, error: StorageError) -> None:
+        """Stops what calls endpoints: a reply could not be stored."""
+        self._breaker.lose_store(error)
 
     def _address(self, path: str) -> str:
         return self.settings.base_url.rstrip("/") + path
@@ -325,7 +342,6 @@ class Endpoint:
                 api_key=self.settings.api_key,
                 headers=self.settings.headers,
                 connections=self.settings.max_concurrency,
-                timeout_s=self.settings.timeout_s,
             )
 
         return self._transport
@@ -337,6 +353,15 @@ class Endpoint:
         if self._transport is not None:
             await self._transport.aclose()
             self._transport = None
+
+
+def _expire(deadline: asyncio.Timeout, due: float) -> None:
+    """Ends a try whose time is over."""
+    now = asyncio.get_running_loop().time()
+    # A loop that was held up, by a database for example, could not read: a reply that has arrived
+    # meanwhile is paid for, and is read first.
+    grace_s = GRACE_S if now - due > LATE_S else 0.0
+    deadline.reschedule(now + grace_s)
 
 
 @dataclass(slots=True)
@@ -355,14 +380,14 @@ class _Call:
     """What a try may take at most."""
     holds: bool = False
     """Whether the budget holds that for a try."""
+    is_out: bool = False
+    """Whether a try was sent that has not ended."""
 
     async def begin_try(self) -> None:
         """Waits until the budget holds what a try may take."""
         if self.budget is not None and not self.holds:
-            began = time.perf_counter()
             await self.budget.enter(self.most)
             self.holds = True
-            current_ledger().idle_s += time.perf_counter() - began
 
     def end_try(self, spent: Amount) -> None:
         """Says what a try took, unless it is said already."""

@@ -7,11 +7,65 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
+from memeval.llm.reply.body import UnsoundReplyError, is_error_page
 from memeval.llm.retry_after import retry_after
 from memeval.redaction import place_of, redacted
 from memeval.shown import one_line
+
+
+class Kind(Enum):
+    """What a failed try says about the endpoint; `POLICIES` holds the consequences."""
+
+    LIMITED = auto()
+    """The endpoint asks for fewer calls."""
+    DOWN = auto()
+    """The endpoint, or a gateway before it, is in trouble, and made no reply."""
+    LOST = auto()
+    """No whole reply arrived, though the endpoint may have made one."""
+    UNSOUND = auto()
+    """A reply that does not hold what was asked for; other calls may well be answered."""
+    UNREACHABLE = auto()
+    """Nothing listens there, or the host is unknown: a mistake in the address unless the endpoint
+    has answered before.
+    """
+    DEAD = auto()
+    """The address, the key or the model is wrong, or the quota is used up."""
+    REFUSED = auto()
+    """The endpoint refused the request itself, such as a parameter of it."""
+    FILTERED = auto()
+    """The provider's filter refused the prompt."""
+    DECLINED = auto()
+    """Any other refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The consequences of a failed try."""
+
+    billed: bool
+    """Whether the provider may bill the try."""
+    retried: bool
+    """Whether another try may succeed."""
+    outage: bool
+    """Whether all callers wait together if such failures go on."""
+    ends_work: bool = False
+    """Whether no call will be answered, if none was so far."""
+
+
+POLICIES = {
+    Kind.LIMITED: Policy(billed=False, retried=True, outage=True),
+    Kind.DOWN: Policy(billed=False, retried=True, outage=True),
+    Kind.LOST: Policy(billed=True, retried=True, outage=True),
+    Kind.UNSOUND: Policy(billed=True, retried=True, outage=False),
+    Kind.UNREACHABLE: Policy(billed=False, retried=True, outage=True, ends_work=True),
+    Kind.DEAD: Policy(billed=False, retried=False, outage=False, ends_work=True),
+    Kind.REFUSED: Policy(billed=False, retried=False, outage=False),
+    Kind.FILTERED: Policy(billed=False, retried=False, outage=False),
+    Kind.DECLINED: Policy(billed=False, retried=False, outage=False),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,36 +73,37 @@ class Setback:
     """A try that failed."""
 
     what: str
-    passing: bool
-    """Whether another try may succeed."""
+    kind: Kind
     retry_after_s: float | None = None
-    limited: bool = False
-    """Whether the endpoint asks for fewer calls."""
-    unsound: bool = False
-    """Whether it answered, but with something that is not a reply; such a thing may last."""
-    only_at_start: bool = False
-    """Whether it is final as long as the endpoint never answered.
-
-    Then it is a mistake in the address, and not an outage.
-    """
-    filtered: bool = False
-    """Whether the provider's filter refused the prompt."""
-    refused: bool = False
-    """Whether the endpoint refused the request itself, such as a parameter of it."""
     parameter: str | None = None
     """The parameter that the endpoint names as the cause."""
-    dead: bool = False
-    """Whether no call will be answered, where none was so far: the address, the key or the model is
-    wrong, or nothing listens there.
-    """
     status: int | None = None
     """Of the reply, if there was one."""
 
+    @property
+    def policy(self) -> Policy:
+        """The consequences."""
+        return POLICIES[self.kind]
 
-_SLOW_DOWN = 429
-# OpenAI's own client tries 408, 409 and 429 again; 425 means too early.
-_PASSING = frozenset({408, 409, 425, _SLOW_DOWN})
-_REFUSED = frozenset({400, 422})
+
+_KINDS = {
+    # OpenAI's own client tries 408, 409 and 429 again; 425 means too early.
+    408: Kind.LOST,
+    409: Kind.DOWN,
+    425: Kind.DOWN,
+    429: Kind.LIMITED,
+    # A gateway gave up waiting: the endpoint behind it may have replied.
+    504: Kind.LOST,
+    524: Kind.LOST,
+    400: Kind.REFUSED,
+    422: Kind.REFUSED,
+    # Not 400: another prompt may be accepted.
+    401: Kind.DEAD,
+    402: Kind.DEAD,
+    403: Kind.DEAD,
+    404: Kind.DEAD,
+}
+"""By status; any other one from 500 on is DOWN, and any other one below it DECLINED."""
 # A quota that is used up comes as 429, too, but waiting does not fill it.
 _QUOTA = frozenset(
     {
@@ -70,44 +125,59 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
     """The setback that an HTTP status other than 2xx means."""
     if 300 <= status < 400:
         target = one_line(place_of(headers.get("location") or "") or "another path")
-        return Setback(
-            f"HTTP {status}: the endpoint redirects to {target}; prompts are not sent there",
-            passing=False,
-            dead=True,
-            status=status,
-        )
+        what = f"HTTP {status}: the endpoint redirects to {target}; prompts are not sent there"
+        return Setback(what, Kind.DEAD, status=status)
 
+    return _of_error(status, f"HTTP {status}", headers, content)
+
+
+def of_unsound(error: UnsoundReplyError, headers: Mapping[str, str], content: bytes) -> Setback:
+    """The setback of a reply under status 2xx that does not hold what was asked for.
+
+    A gateway in trouble sends an error, an HTML page or nothing under status 200, too.
+    """
+    if is_error_page(content, headers.get("content-type", "")):
+        return Setback(str(error), Kind.DOWN)
+
+    body = _object_of(content)
+    if not body.get("error") or body.get("choices"):
+        return Setback(str(error), Kind.UNSOUND)
+
+    code = _error_of(content).get("code")
+    status = code if isinstance(code, int) and 400 <= code < 600 else 503
+    return _of_error(status, "HTTP 200 with an error", headers, content)
+
+
+def _of_error(status: int, what: str, headers: Mapping[str, str], content: bytes) -> Setback:
     error = _error_of(content)
     message = _message_of(error, content)
-    code = error.get("code") or error.get("type")
-    # A gateway's code may be a list or an object, which no set can hold.
-    names = {error.get("code"), error.get("type")} if _hashable(error) else set()
-    out_of_quota = bool(names & _QUOTA)
-    passing = (status in _PASSING or status >= 500) and not out_of_quota
-    what = f"HTTP {status}"
+    kind = _kind_of(status, error, message)
 
     if status in _MEANINGS:
         what += f", {_MEANINGS[status]}"
-    elif out_of_quota:
-        what += f", {one_line(code, 40)}"
-
-    filtered = (
-        status == 400 and "content_filter" in str(code)
-    ) or "content_management_policy" in message
-    retry_after_s = retry_after(headers, content) if passing else None
+    elif kind is Kind.DEAD:
+        what += f", {one_line(error.get('code') or error.get('type'), 40)}"
 
     return Setback(
         what=f"{what}: {message}" if message else what,
-        passing=passing,
-        retry_after_s=retry_after_s,
-        limited=status == _SLOW_DOWN and passing,
-        filtered=filtered,
-        refused=status in _REFUSED,
+        kind=kind,
+        retry_after_s=retry_after(headers, content) if POLICIES[kind].retried else None,
         parameter=_parameter_of(error),
-        # Not 400: another prompt may be accepted.
-        dead=status in _MEANINGS or out_of_quota,
         status=status,
     )
+
+
+def _kind_of(status: int, error: Mapping[str, Any], message: str) -> Kind:
+    code = error.get("code") or error.get("type")
+    # A gateway's code may be a list or an object, which no set can hold.
+    names = {error.get("code"), error.get("type")} if _hashable(error) else set()
+    if names & _QUOTA:
+        return Kind.DEAD
+
+    if (status == 400 and "content_filter" in str(code)) or "content_management_policy" in message:
+        return Kind.FILTERED
+
+    return _KINDS.get(status, Kind.DOWN if status >= 500 else Kind.DECLINED)
 
 
 def _parameter_of(error: Mapping[str, Any]) -> str | None:
@@ -122,7 +192,7 @@ def _hashable(error: Mapping[str, Any]) -> bool:
     )
 
 
-def _error_of(content: bytes) -> Mapping[str, Any]:
+def _object_of(content: bytes) -> Mapping[str, Any]:
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
@@ -132,11 +202,12 @@ def _error_of(content: bytes) -> Mapping[str, Any]:
     if isinstance(body, list) and body:
         body = body[0]
 
-    if not isinstance(body, dict):
-        return {}
+    return body if isinstance(body, dict) else {}
 
+
+def _error_of(content: bytes) -> Mapping[str, Any]:
+    body = _object_of(content)
     error = body.get("error", body)
-
     return error if isinstance(error, dict) else {"message": error}
 
 
@@ -154,7 +225,7 @@ def _message_of(error: Mapping[str, Any], content: bytes) -> str:
 
 _RESET = "connection reset"
 _BY_NAME = {
-    "ServerDisconnectedError": Setback(_RESET, passing=True),
+    "ServerDisconnectedError": Setback(_RESET, Kind.LOST),
     **dict.fromkeys(
         (
             "ClientPayloadError",
@@ -163,7 +234,7 @@ _BY_NAME = {
             "IncompleteReadError",
             "ReadError",
         ),
-        Setback("the reply was cut off", passing=True),
+        Setback("the reply was cut off", Kind.LOST),
     ),
     **dict.fromkeys(
         (
@@ -175,11 +246,11 @@ _BY_NAME = {
             "InvalidHeader",
             "DecodingError",
         ),
-        Setback("the reply is not HTTP", passing=True, unsound=True),
+        Setback("the reply is not HTTP", Kind.UNSOUND),
     ),
     **dict.fromkeys(
         ("InvalidURL", "UnsupportedProtocol", "InvalidUrlClientError", "NonHttpUrlClientError"),
-        Setback("the address can't be requested", passing=False, dead=True),
+        Setback("the address can't be requested", Kind.DEAD),
     ),
 }
 """By the name of an exception's class, so that the HTTP libraries need not be imported."""
@@ -196,45 +267,40 @@ def of_connection(error: BaseException, host: str) -> Setback:
 
     for cause in causes:
         if isinstance(cause, OSError) and cause.strerror:
-            return Setback(f"connection failed: {one_line(cause.strerror)}", passing=True)
+            return Setback(f"connection failed: {one_line(cause.strerror)}", Kind.DOWN)
 
-    return Setback(
-        f"connection failed: {one_line(causes[-1]) or type(causes[-1]).__name__}", passing=True
-    )
+    reason = one_line(causes[-1]) or type(causes[-1]).__name__
+    return Setback(f"connection failed: {reason}", Kind.LOST)
 
 
 def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
     if isinstance(cause, socket.gaierror):
         # A name that was found before is still right: the look-up itself is down.
-        return Setback(f"host name not found: {host}", passing=True, only_at_start=True, dead=True)
+        return Setback(f"host name not found: {host}", Kind.UNREACHABLE)
 
     if isinstance(cause, ssl.SSLCertVerificationError):
         reason = getattr(cause, "verify_message", None) or "it can't be verified"
-        return Setback(
-            f"TLS: the certificate of {host} is refused: {one_line(reason)}",
-            passing=False,
-            dead=True,
-        )
+        what = f"TLS: the certificate of {host} is refused: {one_line(reason)}"
+        return Setback(what, Kind.DEAD)
 
     # Before `SSLError`, whose subclasses they are: a connection that breaks says nothing about the
     # certificate.
     if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-        return Setback("connection reset during the TLS handshake", passing=True)
+        return Setback("connection reset during the TLS handshake", Kind.DOWN)
 
     if isinstance(cause, ssl.SSLError):
         reason = (getattr(cause, "reason", None) or str(cause)).replace("_", " ").lower()
-        return Setback(
-            f"TLS: no secure connection to {host}: {one_line(reason)}", passing=False, dead=True
-        )
+        what = f"TLS: no secure connection to {host}: {one_line(reason)}"
+        return Setback(what, Kind.DEAD)
 
     return None
 
 
 def _of_socket(cause: BaseException, host: str) -> Setback | None:
     if isinstance(cause, ConnectionRefusedError):
-        return Setback(f"connection refused by {host}", passing=True, only_at_start=True, dead=True)
+        return Setback(f"connection refused by {host}", Kind.UNREACHABLE)
     if isinstance(cause, ConnectionResetError | BrokenPipeError | ConnectionAbortedError):
-        return Setback(_RESET, passing=True)
+        return Setback(_RESET, Kind.LOST)
 
     return None
 

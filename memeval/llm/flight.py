@@ -15,7 +15,6 @@ from typing import Generic, Self, TypeVar
 
 from memeval.errors import MemevalError
 from memeval.llm.locks import Locks, LocksByName, locks_in
-from memeval.llm.metering import current_ledger
 
 T = TypeVar("T")
 
@@ -95,25 +94,18 @@ class Flights(Generic[T]):
         """The reply that `look` reads from the cache, or that `ask` fetches and stores there.
 
         A caller that waits for another one of this process shares its failure. Where the other one
-        was cancelled, or belongs to another process, the next caller asks. The wait counts as idle
-        time of the current ledger.
+        was cancelled, or belongs to another process, the next caller asks.
         """
         reply = look()
         if reply is not None:
             return reply
 
-        began, waited = time.perf_counter(), False
         while (others := self._under_way.get(key)) is not None:
-            waited = True
             # A caller that is cancelled must not cancel the request that the others wait for.
             await asyncio.shield(others)
             reply = look()
             if reply is not None:
-                current_ledger().idle_s += time.perf_counter() - began
                 return reply
-
-        if waited:
-            current_ledger().idle_s += time.perf_counter() - began
 
         own = self.begin([key])
         try:
@@ -130,12 +122,11 @@ class Flights(Generic[T]):
         self, key: str, look: Callable[[], T | None], ask: Callable[[], Awaitable[T]]
     ) -> T:
         """Does the work of `once` for the first caller of this process."""
-        began, pace = time.perf_counter(), Pace(self._patience_s)
+        pace = Pace(self._patience_s)
         while not (claimed := self._claims.take(key)) and not pace.over:
             await pace.wait()
 
         try:
-            current_ledger().idle_s += time.perf_counter() - began
             # Another process may have stored the reply before it gave up its claim.
             reply = look()
             return reply if reply is not None else await ask()

@@ -29,6 +29,12 @@ class InFlight:
         """Whether new requests are held back."""
         self.elsewhere: list[Finish] = []
         """Called by `finish`: each does the same for requests that other processes make."""
+        self.sent = 0
+        """Requests that were sent so far."""
+        self.lost = 0
+        """Requests that were cancelled before their reply came, and replies that could not be
+        stored: each may be billed, and is paid again.
+        """
         self._lock = threading.Lock()
 
     @asynccontextmanager
@@ -39,12 +45,21 @@ class InFlight:
 
         with self._lock:
             self.under_way += 1
+            self.sent += 1
 
         try:
             yield
+        except asyncio.CancelledError:
+            self.lose()
+            raise
         finally:
             with self._lock:
                 self.under_way -= 1
+
+    def lose(self) -> None:
+        """Counts a reply that is lost."""
+        with self._lock:
+            self.lost += 1
 
     async def finish(self, most_s: float) -> None:
         """Holds back new requests, and waits up to `most_s` seconds for those in progress."""
@@ -62,6 +77,18 @@ class InFlight:
             await asyncio.wait(others, timeout=max(until - time.monotonic(), 0.0))
 
         await asyncio.sleep(WRITING_S)
+
+    def describe_lost(self, more: int = 0) -> str:
+        """How many replies are lost, `more` beside those that are counted; empty if no request was
+        sent.
+        """
+        if not self.sent:
+            return ""
+
+        lost = self.lost + more
+        what = "1 reply" if lost == 1 else f"{lost} replies"
+        why = " (sent and not stored: billed, perhaps, and asked for again)" if lost else ""
+        return f"{what} lost{why}"
 
     def reopen(self) -> None:
         """Lets requests start again, for the next run in this process."""

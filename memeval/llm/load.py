@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from memeval.llm.exchange import Exchange, exchange
 from memeval.llm.in_flight import in_flight
 
 
@@ -25,23 +26,64 @@ class Load:
     failures: int = 0
     """Calls that failed for good."""
     busy_s: float = 0.0
-    """Sum of the time that each try took."""
+    """Sum of the time that each try took, as the endpoint sees it: from its last byte sent to the
+    arrival of the reply, which may then wait for our event loop.
+    """
     began: float | None = None
     """When the first try was sent, as `time.perf_counter` counts."""
     ended: float = 0.0
     """When the last one ended."""
+    worked_s: float = 0.0
+    """What the event loop's thread computed between the two."""
+    _worked_before: float = 0.0
 
     @asynccontextmanager
-    async def calling(self) -> AsyncIterator[None]:
+    async def calling(self) -> AsyncIterator[Exchange]:
         """Counts a try. It does not start once the run is to end."""
         async with in_flight.request():
-            started = time.perf_counter()
-            self.began = started if self.began is None else self.began
+            if self.began is None:
+                self.began, self._worked_before = time.perf_counter(), time.thread_time()
+
             self.under_way += 1
-            try:
-                yield
-            finally:
-                self.under_way -= 1
-                self.calls += 1
-                self.ended = time.perf_counter()
-                self.busy_s += self.ended - started
+            with exchange() as own:
+                try:
+                    yield own
+                finally:
+                    self.under_way -= 1
+                    self.calls += 1
+                    self.ended = time.perf_counter()
+                    self.worked_s = time.thread_time() - self._worked_before
+                    self.busy_s += own.seconds()
+
+    def endpoint_share(self, places: int) -> float | None:
+        """The share of the endpoint's places that was in use from the first call to the last."""
+        return None if not self._elapsed_s else self.busy_s / self._elapsed_s / places
+
+    @property
+    def processor_share(self) -> float | None:
+        """The share of that time in which this machine's event loop computed."""
+        return None if not self._elapsed_s else self.worked_s / self._elapsed_s
+
+    @property
+    def _elapsed_s(self) -> float:
+        return 0.0 if self.began is None else max(self.ended - self.began, 0.0)
+
+
+BINDING = 0.8
+"""The share from which on something is what the others wait for."""
+
+
+def busy_line(load: Load, places: int) -> str | None:
+    """How busy the endpoint and this machine were, and which of them binds; None before a call."""
+    endpoint, processor = load.endpoint_share(places), load.processor_share
+    if endpoint is None or processor is None:
+        return None
+
+    binding = "neither binds"
+    if max(endpoint, processor) >= BINDING:
+        binding = "the endpoint binds" if endpoint >= processor else "the processor binds"
+
+    return (
+        f"{100 * endpoint:.0f} % of the {places} request slots in use, "
+        f"own processor {100 * processor:.0f} %: {binding}"
+    )

@@ -107,6 +107,23 @@ class ExtractPrompt(Prompt):
 
 
 @dataclass(frozen=True, slots=True)
+class EntitiesPrompt(Prompt):
+    """Name what a turn mentions. The reply is a JSON list of names."""
+
+    text: str
+    """One turn, `speaker: text`."""
+    system_text: str
+    user_template: str
+    """With `{text}`."""
+
+    def messages(self) -> list[Message]:
+        return [
+            {"role": "system", "content": self.system_text},
+            {"role": "user", "content": fill(self.user_template, {"text": self.text})},
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class NotesPrompt(Prompt):
     """Write notes on what was said, or condense notes. The reply is only the notes."""
 

@@ -6,15 +6,15 @@ A context variable carries the ledger, so that parts don't need an extra argumen
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 from memeval.errors import WorldError
 from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.own_work import OwnWork
 from memeval.llm.reply import NOTES, CutReplyError, FilteredReplyError
 from memeval.records import AnswerForm, Role, Usage
 
@@ -39,22 +39,24 @@ class Ledger:
     With it, two questions with the same prompt are two samples.
     """
     usages: list[Usage] = field(default_factory=list)
-    idle_s: float = 0.0
-    """Time spent in this process waiting for a place at the endpoint or between retries."""
+    own: OwnWork = field(default_factory=OwnWork)
+    """The time that the system itself worked."""
+    called_s: dict[Role, float] = field(default_factory=dict)
+    """What the calls took when they were paid for, by role, one after the other. A reply from the
+    cache counts as the call that paid for it, so the order of a sweep's cells changes nothing.
+    """
+    untimed: set[Role] = field(default_factory=set)
+    """Roles with a reply of which it is not known how long it took."""
     wait_s: float = 0.0
     """Sum of the waits between retries, also for replies that this run paid for before a crash."""
     failed: int = 0
     """Calls that failed for good. Those whose reply was cut or filtered are in `ended`."""
-    replayed_s: float = 0.0
-    """Wall time that the replies from the cache took when they were made."""
     ended: Counter[tuple[Role, str]] = field(default_factory=Counter)
     """How replies ended, by role and reason: `stop`, `length`, `content_filter` …, `unknown` where
     the endpoint does not say.
     """
     place_s: float = 0.0
-    """The part of `idle_s` that was spent waiting for a place at the endpoint."""
-    model_s: float = 0.0
-    """Wall time in calls of models and endpoints, with waits. Simultaneous calls count once."""
+    """Time spent in this process waiting for a place at the endpoint."""
     answered: Answered | None = None
     """The last request for an answer, and its reply."""
     mended: Counter[str] = field(default_factory=Counter)
@@ -66,22 +68,24 @@ class Ledger:
     noise_lines: int = 0
     """Lines that a program or an MCP server wrote beside its replies."""
 
-    _open_calls: int = 0
-    _calls_began: float = 0.0
+    def calling(self) -> AbstractContextManager[None]:
+        """A call of a model or an endpoint: what it takes is noted by `took`."""
+        return self.own.aside()
 
-    @contextmanager
-    def calling(self) -> Iterator[None]:
-        """Times a call of a model or an endpoint."""
-        if self._open_calls == 0:
-            self._calls_began = time.perf_counter()
+    def took(self, role: Role, seconds: float | None) -> None:
+        """Adds what a call took when it was paid for; None if nobody knows."""
+        if seconds is None:
+            self.untimed.add(role)
+        else:
+            self.called_s[role] = self.called_s.get(role, 0.0) + seconds
 
-        self._open_calls += 1
-        try:
-            yield
-        finally:
-            self._open_calls -= 1
-            if self._open_calls == 0:
-                self.model_s += time.perf_counter() - self._calls_began
+    def calls_s(self, *roles: Role) -> float | None:
+        """What the calls in some roles took, or in all; None if that is not known of one."""
+        counted = set(roles or Role)
+        if counted & self.untimed:
+            return None
+
+        return sum(seconds for role, seconds in self.called_s.items() if role in counted)
 
     def note_end(self, role: Role, finish_reason: str | None) -> None:
         """Counts a reply by the reason for its end."""
@@ -121,11 +125,6 @@ class Ledger:
         """What a reader should know of the calls and of their replies."""
         mended = {name: text for name, text in NOTES.items() if self.mended[name]}
         return mended | self.remarks
-
-    @property
-    def cached(self) -> bool:
-        """Whether any call was answered from a reply that another run paid for."""
-        return any(usage.cached for usage in self.usages)
 
 
 _current: ContextVar[Ledger | None] = ContextVar("memeval_ledger", default=None)
@@ -195,6 +194,7 @@ class MeteredModel(LanguageModel):
             raise
 
         ledger.usages.append(completion.usage)
+        ledger.took(role, completion.latency_s)
         if role is Role.ANSWER:
             ledger.answered = Answered(prompt, completion, sent=self.sends_messages)
 

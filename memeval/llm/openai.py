@@ -10,7 +10,7 @@ from typing import Any
 from memeval.llm.cache import content_key
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.cached_call import CachedCalls
-from memeval.llm.contract import ChatPrompt, Completion, LanguageModel, Prompt
+from memeval.llm.contract import ChatPrompt, Completion, LanguageModel, Limits, Prompt
 from memeval.llm.endpoint import Endpoint
 from memeval.llm.metering import current_ledger
 from memeval.llm.prices import provider_of
@@ -43,6 +43,27 @@ class Sampling:
     role: str = "llm"
     """Path of the settings of the model's role, for the hint after a refusal."""
 
+    def parameters(self, provider: str, limits: Limits, *, room: int = 1) -> dict[str, Any]:
+        """What is sent with every prompt, beside the model, the seed and `extra_body`."""
+        reasons = provider == "openai" and _REASONING.match(self.model) is not None
+        parameter = self.limit_parameter
+        if parameter is None:
+            parameter = "max_completion_tokens" if reasons else "max_tokens"
+
+        limit = limits.max_tokens or self.max_tokens
+        if parameter == "max_completion_tokens":
+            # Thinking counts against this limit: a protocol's ten tokens would leave no reply.
+            limit = max(limit, self.max_tokens) + THINKING_TOKENS
+
+        sent: dict[str, Any] = {parameter: limit * room}
+        if self.temperature is not None and not reasons:
+            fixed = limits.temperature
+            sent["temperature"] = self.temperature if fixed is None else fixed
+        if self.reasoning_effort is not None:
+            sent["reasoning_effort"] = self.reasoning_effort
+
+        return sent
+
 
 class OpenAIModel(LanguageModel):
     """Completes prompts at an endpoint; a prompt asked before (same model, words, sampling, seed
@@ -55,7 +76,7 @@ class OpenAIModel(LanguageModel):
         self.name = sampling.model
         self._endpoint, self._sampling = endpoint, sampling
         self._provider = provider_of(endpoint.settings.base_url)
-        self._calls = CachedCalls(cache, origin)
+        self._calls = CachedCalls(cache, origin, endpoint.lose_store)
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         ledger = current_ledger()
@@ -91,27 +112,11 @@ class OpenAIModel(LanguageModel):
 
     def _body(self, prompt: Prompt, seed: int) -> dict[str, Any]:
         sampling = self._sampling
-        limits = prompt.limits()
         body: dict[str, Any] = {
             "model": sampling.model,
             "messages": [dict(message) for message in prompt.messages()],
+            **sampling.parameters(self._provider, prompt.limits(), room=prompt.room),
         }
-        reasons = self._provider == "openai" and _REASONING.match(sampling.model) is not None
-        parameter = sampling.limit_parameter
-        if parameter is None:
-            parameter = "max_completion_tokens" if reasons else "max_tokens"
-
-        limit = limits.max_tokens or sampling.max_tokens
-        if parameter == "max_completion_tokens":
-            # Thinking counts against this limit: a protocol's ten tokens would leave no reply.
-            limit = max(limit, sampling.max_tokens) + THINKING_TOKENS
-
-        body[parameter] = limit * prompt.room
-        if sampling.temperature is not None and not reasons:
-            fixed = limits.temperature
-            body["temperature"] = sampling.temperature if fixed is None else fixed
-        if sampling.reasoning_effort is not None:
-            body["reasoning_effort"] = sampling.reasoning_effort
         if sampling.send_seed:
             body["seed"] = seed
         if isinstance(prompt, ChatPrompt):

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from memeval.llm.faults import Setback
+from memeval.llm.faults import Kind, Setback
 
 LONGEST_WAIT_S = 60.0
 """Longest wait between two tries, unless Retry-After asks for more and that fits the patience."""
@@ -184,7 +184,7 @@ class Outage:
         due = probe or (
             not self.shut
             and not stale
-            and (setback.limited or self._failures >= FAILURES_OF_AN_OUTAGE)
+            and (setback.kind is Kind.LIMITED or self._failures >= FAILURES_OF_AN_OUTAGE)
         )
 
         if due:
@@ -196,16 +196,21 @@ class Outage:
             if not self.shut:
                 self._open.clear()
 
-        self._report(setback.what)
+    def report(self, what: str, wait_s: float = 0.0) -> None:
+        """Says that callers wait: as soon as a wait outlasts `QUIET_S`, then every few seconds.
 
-    def _report(self, what: str) -> None:
-        """Says that the callers wait: after a while, and then every few seconds."""
+        `wait_s` is the wait of one caller; that of all callers is known.
+        """
         now = self._clock()
-        if (
-            self._say is None
-            or self.since is None
-            or now - self.since < min(QUIET_S, self._patience_s / 4)
-        ):
+        if self._say is None or self.since is None:
+            return
+
+        # By the end of the wait: until the next failure nothing else would be said.
+        until = now + wait_s
+        if self.shut and self._until is not None:
+            until = max(until, self._until)
+
+        if until - self.since < min(QUIET_S, self._patience_s / 4):
             return
 
         if self._reported is None or now - self._reported >= REPORT_EVERY_S:

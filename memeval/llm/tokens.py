@@ -6,20 +6,30 @@ import re
 from functools import lru_cache
 from itertools import islice
 
+from memeval.words import BY_CHARACTER
+
 # tiktoken would be exact for some models, but fetches its tables from the network.
 _PIECE = re.compile(r"\w+|[^\w\s]")
+# A run of Chinese is many words: models read about a token per character.
+_PIECE_OF_ANY = re.compile(rf"[{BY_CHARACTER}]|(?:(?![{BY_CHARACTER}])\w)+|[^\w\s]")
 
 
 @lru_cache(maxsize=65536)
 def count_tokens(text: str) -> int:
     """Number of words and punctuation marks in `text`, as an estimate of its tokens.
 
-    It is within 4 % of o200k in total, and within 7 % per turn.
+    In English it is within 4 % of o200k in total, and within 7 % per turn. Each character of
+    Chinese, Japanese and Korean counts as a word.
     """
-    return len(_PIECE.findall(text))
+    return len(_pieces_of(text).findall(text))
 
 
 def start_of_token(text: str, number: int) -> int:
     """Where the token with a number, from 0, starts; the text's length if it has fewer tokens."""
-    token = next(islice(_PIECE.finditer(text), number, None), None)
+    token = next(islice(_pieces_of(text).finditer(text), number, None), None)
     return token.start() if token else len(text)
+
+
+def _pieces_of(text: str) -> re.Pattern[str]:
+    # The shorter pattern is several times as fast.
+    return _PIECE if text.isascii() else _PIECE_OF_ANY

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,14 +18,18 @@ class Transport:
     Without a key it sends no `Authorization` of its own.
     """
 
-    def __init__(
-        self, *, api_key: str, headers: Mapping[str, str], connections: int, timeout_s: float
-    ) -> None:
-        from httpx2 import Limits
+    def __init__(self, *, api_key: str, headers: Mapping[str, str], connections: int) -> None:
+        from httpx2 import Limits, create_ssl_context
 
-        from memeval.llm.aiohttp_client import client_class
+        from memeval.llm.aiohttp_client import client_class, timed_transport
 
         authorization = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        limits = Limits(max_connections=connections, max_keepalive_connections=connections)
+        # Made once for all transports: it reads every authority that this machine trusts.
+        context = create_ssl_context()
+        timed = timed_transport(limits, context)
+        # A mount leaves the user's proxies in force, unless one of them is for all addresses.
+        is_proxied = any(name.lower() == "all_proxy" for name in os.environ)
         # One client for all requests, with its connections kept alive: the client is most of what
         # a request costs. A legacy `httpx.AsyncClient` in its place is four times slower.
         self._client = client_class()(
@@ -35,8 +40,11 @@ class Transport:
                 "User-Agent": "memeval",
                 **headers,
             },
-            timeout=timeout_s,
-            limits=Limits(max_connections=connections, max_keepalive_connections=connections),
+            # The caller bounds a whole try.
+            timeout=None,
+            limits=limits,
+            verify=context,
+            mounts={} if timed is None or is_proxied else {"all://": timed},
             follow_redirects=False,
         )
 

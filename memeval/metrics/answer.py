@@ -8,6 +8,12 @@ from memeval.metrics.keywords import keyword_overlap, keyword_pass
 from memeval.metrics.mem0 import bleu1, mem0_f1
 from memeval.metrics.tokens import contains, exact_match, token_f1
 from memeval.records import EvalQuestion
+from memeval.words import script_without_words
+
+COUNT_WORDS = ("token_f1", "mem0_f1", "bleu1", "keyword_overlap")
+"""Metrics that need the words of a text, and so say nothing of a script whose words they can't
+tell apart.
+"""
 
 Metric = Callable[[str, str], float]
 """Compares an answer with a gold."""
@@ -30,7 +36,8 @@ def answer_metrics(
 
     `official_f1` is what the data set's own protocol has for `token_f1`. A metric is None where it
     is not defined: for a question with choices, whose answer is right or wrong, and for a question
-    whose right answer is a refusal, which has no gold. A blank answer scores 0.
+    whose right answer is a refusal, which has no gold. Those that count words are None for golds
+    whose words can't be counted (`memeval.words.script_without_words`). A blank answer scores 0.
     """
     if question.choices or not question.answerable or not question.gold:
         return dict.fromkeys(METRICS)
@@ -38,7 +45,13 @@ def answer_metrics(
         return dict.fromkeys(METRICS, 0.0)
 
     metrics = METRICS | {"token_f1": official_f1}
-    return {name: _best(metric, answer, question.gold) for name, metric in metrics.items()}
+    measured: dict[str, float | None] = {
+        name: _best(metric, answer, question.gold) for name, metric in metrics.items()
+    }
+    if script_without_words(" ".join(question.gold)):
+        measured |= dict.fromkeys(COUNT_WORDS)
+
+    return measured
 
 
 def _best(metric: Metric, answer: str, golds: Sequence[str]) -> float:

@@ -20,7 +20,7 @@ it does not cover is unparsed: neither right nor wrong. In this order:
 An index is one digit by itself. `10`, `1990`, `3.5 years`, `7:30`, `4 years`, `7 May 2023`, `1st`
 and `2, 5` hold none. After the digit may only come the end of the line, punctuation without a
 digit right behind it, or `is`, `because` and their like. A digit with no choice of that number is
-not an index.
+not an index, and a digit that the reply denies is none either: `1 is wrong`, `2 (wrong)`.
 
 A choice whose own words look like an index is read as follows. A digit alone is the index, also
 where it is the text of another choice: of `red`, `5`, … the reply `5` is choice 5, if there is
@@ -47,8 +47,16 @@ _LEAD = re.compile(
 )
 """Characters that may be between `answer`, or the start, and the index."""
 _SHUT = r"[)\]}*_`\"'”’>]*"
+DENIED = (
+    r"[ \t]*[.,;:)–—-]?[ \t]*(?:which[ \t]+)?(?:"
+    r"(?:is|was|seems|looks|can|could|would[ \t]+be|must[ \t]+be)[ \t]+(?:[a-z]{3,10}ly[ \t]+)?"
+    r"(?:not|never|no|wrong|incorrect|false|out|excluded|ruled[ \t]+out|impossible|unlikely)\b"
+    r"|(?:isn|wasn|can|couldn)['’]?t\b|cannot\b"
+    r"|\(?(?:wrong|incorrect|false)\b[ \t]*(?:[.,;)!\n]|$|because\b|since\b|as\b))"
+)
+"""What says that an index is not the answer: `1 is wrong`, `1 (wrong)`; not `1, not 2`."""
 _INDEX = re.compile(
-    rf"(?P<index>[0-9])(?!\w){_SHUT}"
+    rf"(?P<index>[0-9])(?!\w){_SHUT}(?!{DENIED})"
     r"(?:[ \t]*(?=\n|$)|[.:;)!?](?!\d)|,(?!\s*\d)"
     r"|[ \t]+(?:[-–—(]|(?:is|because|since|as|which)\b))",
     re.IGNORECASE,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from memeval.words import canonical, is_latin, is_unspaced, search_terms
+
 # The list of the published code.
 _STOP_WORDS = """
 a an and are as at be but by for from had has have he how in is it its of on that the they this
@@ -16,11 +18,13 @@ PASS_MARK = 0.6
 
 
 def keywords(text: str) -> list[str]:
-    """Words of the lower-cased text with two letters or more, without stop words; repeats kept."""
+    """Words of the lower-cased text with two letters or more, without stop words; repeats kept.
+
+    Of Chinese, Japanese and Korean, each pair of neighbouring characters is a word.
+    """
+    words = re.findall(r"\b\w+\b", text.lower()) if is_latin(text) else search_terms(text)
     return [
-        word
-        for word in re.findall(r"\b\w+\b", text.lower())
-        if len(word) >= 2 and word not in STOP_WORDS
+        word for word in words if (len(word) >= 2 or is_unspaced(word)) and word not in STOP_WORDS
     ]
 
 
@@ -29,12 +33,16 @@ def keyword_overlap(answer: str, gold: str) -> float:
     gold has none.
     """
     expected, answered = keywords(gold), set(keywords(answer))
+    if not is_latin(gold):
+        # A gold of one character, such as a number, is a part of the answer's pairs.
+        answered |= set(canonical(answer).lower())
+
     return sum(word in answered for word in expected) / len(expected) if expected else 0.0
 
 
 def contains_gold(answer: str, gold: str) -> bool:
     """Whether the lower-cased, stripped gold occurs in the lower-cased answer."""
-    return gold.lower().strip() in answer.lower()
+    return canonical(gold).lower().strip() in canonical(answer).lower()
 
 
 def keyword_pass(answer: str, gold: str) -> bool:

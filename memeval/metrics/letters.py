@@ -5,7 +5,7 @@ The reading rule, in this order. A reply that none of it reads is None: neither 
 1. A list of labels after the last mark (`answer`, `答案`) that one follows, else at the start of
    reply: `C`, `(c)`, `A, C`, `A、C`, `A and C`, `ACD` (only upper case is run together). After it
    the line ends or punctuation follows, so that a letter that begins a sentence (`A router …`) is
-   not read.
+   not read. Neither is a label that the reply denies: `(B) is wrong`.
 2. Where several may be chosen and every line begins with one label, those of all lines.
 3. The exact text of a choice, with or without its label. Where several may be chosen, the texts of
    some, divided by line breaks, semicolons or commas.
@@ -28,6 +28,8 @@ import unicodedata
 from collections import deque
 from collections.abc import Collection, Hashable, Iterator, Sequence
 
+from memeval.metrics.choice import DENIED
+
 _MARK = re.compile(r"answers?\b|答案", re.IGNORECASE)
 _LEAD = re.compile(
     r"(?:[\s:*_`\"'“”‘’(\[【<=-]"
@@ -42,7 +44,10 @@ _AND = "[aA][nN][dD]"
 _BETWEEN = rf"(?:[ \t]*[,;、/&+和与及][ \t]*(?:{_AND}\b[ \t]*)?|[ \t]+{_AND}\b[ \t]*)"
 _ALONE = rf"[ \t]+{_OPEN}[A-Za-z](?![A-Za-z]){_SHUT}"
 """A label that follows another without any mark between: no run of letters, which may be a word."""
-_END = r"(?:(?<=[)\]*])|(?=[ \t]*(?:$|[\n.,;:!?、。…)\]】”’>]|是|为|正确)|[ \t]+[-–—]))"
+_END = (
+    rf"(?!{DENIED})"
+    + r"(?:(?<=[)\]*])|(?=[ \t]*(?:$|[\n.,;:!?、。…)\]】”’>]|是|为|正确)|[ \t]+[-–—]))"
+)
 _LIST = re.compile(rf"({_ITEM}(?:{_BETWEEN}{_ITEM}|{_ALONE}){{0,60}}){_END}")
 _LINE = re.compile(rf"[\s-]*{_OPEN}([A-Za-z])(?![A-Za-z]){_SHUT}[ \t]*($|[.:)])")
 _LETTERS = re.compile(rf"(?<![A-Za-z])(?!{_AND}\b)[A-Za-z]+")

@@ -8,6 +8,7 @@ from collections import Counter
 from math import exp
 
 from memeval.metrics.nltk_words import words as lower_case_words
+from memeval.words import spread
 
 MARKS = str.maketrans(".,!?", "    ")
 
@@ -18,8 +19,8 @@ def mem0_f1(prediction: str, gold: str) -> float:
     """
     # Sets and no stemming: unlike the official F1, repeats don't count, and articles do.
     predicted, expected = (
-        set(prediction.lower().translate(MARKS).split()),
-        set(gold.lower().translate(MARKS).split()),
+        set(spread(prediction).lower().translate(MARKS).split()),
+        set(spread(gold).lower().translate(MARKS).split()),
     )
     common = len(predicted & expected)
     return 2 * common / (len(predicted) + len(expected)) if common else 0.0
@@ -32,7 +33,7 @@ def bleu1(prediction: str, gold: str) -> float:
     p = matches / words of the prediction; penalty exp(1 - r/c) where the prediction (c words) is
     shorter than the gold (r). 0.0 where no word matches.
     """
-    predicted, expected = words(prediction), words(gold)
+    predicted, expected = words(spread(prediction)), words(spread(gold))
     matches = (Counter(predicted) & Counter(expected)).total()
     # NLTK returns 0 here before it smooths, so the smoothing never shows in BLEU-1.
     if matches == 0:

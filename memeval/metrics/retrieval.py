@@ -7,13 +7,16 @@ the 1-based rank of the first ranked chunk that covers it, or None where no chun
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import log2
+
+from memeval.results.record import Record
 
 Ranks = Sequence[int | None]
 
 CUTOFFS = (1, 5, 10, 20)
-DEPRECATED = {"recall_all": "all"}
-"""Names of version 0.1 by today's names; they are logged as well until the release after 0.2."""
+RANKING = "ranking_"
+"""Prefix of the metrics of the whole ranking, whatever the reader was shown of it."""
 
 
 def evidence_ranks(ranking: Sequence[Sequence[str]], evidence: Sequence[str]) -> list[int | None]:
@@ -47,11 +50,13 @@ def session_ranking(
 
 def ranks_of(
     ranking: Sequence[Sequence[str]], evidence: Sequence[str], session_of: Mapping[str, str]
-) -> tuple[list[int | None], list[int | None]]:
-    """Ranks of the evidence turns, and of the (distinct) sessions that they come from."""
+) -> EvidenceRanks:
+    """Ranks of the evidence turns, and of the sessions that they come from."""
     sessions = list(dict.fromkeys(session_of[turn_id] for turn_id in evidence))
-    turn_ranks = evidence_ranks(ranking, evidence)
-    return turn_ranks, evidence_ranks(session_ranking(ranking, session_of), sessions)
+    return EvidenceRanks(
+        turns=tuple(evidence_ranks(ranking, evidence)),
+        sessions=tuple(evidence_ranks(session_ranking(ranking, session_of), sessions)),
+    )
 
 
 def recall_at(ranks: Ranks, k: int) -> float | None:
@@ -95,21 +100,54 @@ def ndcg_at(ranks: Ranks, k: int) -> float | None:
     return min(gain / ideal, 1.0)
 
 
-def retrieval_metrics(turn_ranks: Ranks, session_ranks: Ranks) -> dict[str, float | None]:
-    """Every retrieval metric by name, those of sessions with the prefix `session_`.
+@dataclass(frozen=True, slots=True)
+class EvidenceRanks:
+    """Where the evidence of one question is in a list of chunks."""
 
-    The keys are always the same; the deprecated names are among them.
+    turns: tuple[int | None, ...]
+    sessions: tuple[int | None, ...]
+    """Of the (distinct) sessions that the evidence comes from."""
+
+
+def retrieval_metrics(
+    shown: EvidenceRanks | None, ranking: EvidenceRanks | None, top_k: int | None
+) -> dict[str, float | None]:
+    """Every retrieval metric by name; the keys are always the same.
+
+    Plain names are about the chunks that the reader was shown, of which there are at most `top_k`:
+    what would look further, such as recall@10 of three chunks, is not measured. `recall_shown` and
+    `mrr` look at all of them. Names with `ranking_` are about the whole ranking, which is longer.
     """
+    metrics = _metrics_of(shown)
+    for k in CUTOFFS:
+        if top_k is None or k > top_k:
+            too_far = [name for name in metrics if name.endswith(f"_at_{k}")]
+            metrics |= dict.fromkeys(too_far)
+
+    metrics["recall_shown"] = _share_found(shown.turns) if shown else None
+    return metrics | {f"{RANKING}{name}": value for name, value in _metrics_of(ranking).items()}
+
+
+def retrieval_of(record: Record) -> dict[str, float | None]:
+    """The retrieval metrics of one question."""
+    shown = ranking = None
+    if record.shown_evidence_ranks is not None:
+        shown = EvidenceRanks(record.shown_evidence_ranks, record.shown_session_ranks or ())
+    if record.evidence_ranks is not None:
+        ranking = EvidenceRanks(record.evidence_ranks, record.session_evidence_ranks or ())
+
+    return retrieval_metrics(shown, ranking, record.top_k)
+
+
+def _metrics_of(found: EvidenceRanks | None) -> dict[str, float | None]:
+    """The metrics of one list of chunks, those of sessions with the prefix `session_`."""
     cut_metrics = {"recall": recall_at, "hit": hit_at, "recall_all": recall_all_at}
     metrics: dict[str, float | None] = {}
+    turns, sessions = (found.turns, found.sessions) if found else ((), ())
 
-    for prefix, ranks in (("", turn_ranks), ("session_", session_ranks)):
+    for prefix, ranks in (("", turns), ("session_", sessions)):
         for name, metric in cut_metrics.items():
-            values = {k: metric(ranks, k) for k in CUTOFFS}
-            metrics |= {f"{prefix}{name}_at_{k}": value for k, value in values.items()}
-            if name in DEPRECATED:
-                old = f"{prefix}{DEPRECATED[name]}"
-                metrics |= {f"{old}_at_{k}": value for k, value in values.items()}
+            metrics |= {f"{prefix}{name}_at_{k}": metric(ranks, k) for k in CUTOFFS}
 
         metrics[f"{prefix}mrr"] = reciprocal_rank(ranks)
         metrics[f"{prefix}ndcg_at_10"] = ndcg_at(ranks, 10)
@@ -120,3 +158,8 @@ def retrieval_metrics(turn_ranks: Ranks, session_ranks: Ranks) -> dict[str, floa
 def _count_within(ranks: Ranks, k: int) -> int:
     """How many pieces of evidence are among the first k chunks."""
     return sum(rank is not None and rank <= k for rank in ranks)
+
+
+def _share_found(ranks: Ranks) -> float | None:
+    """Share of the evidence that has a rank at all."""
+    return sum(rank is not None for rank in ranks) / len(ranks) if ranks else None

@@ -10,24 +10,22 @@ import string
 from collections import Counter
 
 from memeval.metrics.porter import stem
+from memeval.words import is_unspaced, spread
 
 # With "and", as in the official scorer.
 ARTICLES = re.compile(r"\b(a|an|the|and)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
-SPACED = re.compile(r"[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
-"""A character of a word, except for Japanese, Chinese and Korean, which are written without spaces
-between words, or with endings joined to them.
-"""
 
 
 def normalise(text: str) -> str:
     """Lower case without ASCII punctuation and the words a, an, the, and.
 
-    Runs of white space become one space.
+    Runs of white space become one space. Beyond Latin letters there is more to it: see
+    `memeval.words.spread`.
     """
     # Deleted and not replaced by a space, as officially: `self-care` and `self care` share no
     # word.
-    bare = text.lower().translate(PUNCTUATION)
+    bare = spread(text).lower().translate(PUNCTUATION)
     return " ".join(ARTICLES.sub(" ", bare).split())
 
 
@@ -69,8 +67,8 @@ def exact_match(prediction: str, gold: str) -> float:
 def contains(prediction: str, gold: str) -> float:
     """1.0 where the gold occurs in the prediction, both after `normalise`, as whole words.
 
-    `art` is not in `party`. Beside characters of scripts without spaces any place counts. Where
-    nothing is left of the gold, it must occur as it is, but for case.
+    `art` is not in `party`. In scripts without spaces any place counts. Where nothing
+    is left of the gold, it must occur as it is, but for case.
     """
     predicted, expected = normalise(prediction), normalise(gold)
     if not expected:
@@ -89,7 +87,10 @@ def contains(prediction: str, gold: str) -> float:
 
 def _within_word(text: str, place: int) -> bool:
     """Whether the characters before and after a place belong to one word."""
-    return bool(SPACED.match(text[place - 1 : place]) and SPACED.match(text[place : place + 1]))
+    around = (text[place - 1 : place], text[place : place + 1])
+    return all(char.isalnum() or char == "_" for char in around) and not any(
+        map(is_unspaced, around)
+    )
 
 
 def _occurs_bare(prediction: str, gold: str) -> bool:

@@ -19,12 +19,13 @@ from memeval.page.questions import question_data
 from memeval.page.runs import PageRun
 from memeval.page.sentences import sentences
 from memeval.redaction import redacted
-from memeval.report.comparison import categories_of, judge_of
+from memeval.report.categories import columns_of, rows_of, titles_of
 from memeval.report.curves import curves_of, value_of
 from memeval.report.differences import differing, labels, shown
 from memeval.report.figures import corrected, flags
 from memeval.report.frontier import is_fair
-from memeval.results import CategoryResult, Record, RunSummary
+from memeval.results import Record, RunSummary, judge_shown
+from memeval.statistics.means import mean
 
 MOST_CONVERSATIONS = 60
 """Conversations that are drawn one by one; of more of them only the questions are listed."""
@@ -78,7 +79,7 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             label=label,
             name=summary.name,
             command=redacted(summary.command),
-            judge=judge_of(summary),
+            judge=judge_shown(summary.judge),
             accuracy=accuracy_of(summary),
             std=summary.metrics.get("accuracy_std"),
             repeats=len(summary.repeats),
@@ -90,6 +91,7 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             asked=sum(row.asked for row in headline),
             valid=summary.valid,
             stopped=summary.is_stopped,
+            found_nothing=summary.found_nothing,
             corrected=corrected(summary),
             is_fair=is_fair(summary),
         )
@@ -100,22 +102,19 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
 
 def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:
     """The categories of all runs, those of the headline first."""
+    titles = titles_of(summaries)
+    by_title = [rows_of(summary, titles) for summary in summaries]
     made = []
-    for name in categories_of(summaries):
-        rows = [category_row(summary, name) for summary in summaries]
+    for title in columns_of(titles):
+        rows = [own.get(title) for own in by_title]
         first = next(row for row in rows if row is not None)
         shares = tuple(
             None if row is None else Share(row.accuracy, row.ci95_low, row.ci95_high)
             for row in rows
         )
-        made.append(CategoryData(name=name, n=first.n, headline=first.headline, shares=shares))
+        made.append(CategoryData(name=title, n=first.n, headline=first.headline, shares=shares))
 
     return tuple(made)
-
-
-def category_row(summary: RunSummary, name: str) -> CategoryResult | None:
-    """A run's row of a category; None where it was not asked."""
-    return next((row for row in summary.categories if row.name == name), None)
 
 
 def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[ConversationData, ...]:
@@ -134,13 +133,14 @@ def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[Conversat
     made = []
     for case_id, questions in cases.items():
         scores = [run.scores(questions) for run in runs]
+        weights = {name: record.weight for name, record in questions.items()}
         made.append(
             ConversationData(
                 name=case_id,
                 n=len(questions),
-                accuracies=tuple(_mean(list(own.values())) for own in scores),
+                accuracies=tuple(mean(own.values(), list(weights.values())) for own in scores),
                 differences=tuple(
-                    None if number == baseline else _difference(own, scores[baseline])
+                    None if number == baseline else _difference(own, scores[baseline], weights)
                     for number, own in enumerate(scores)
                 ),
             )
@@ -149,20 +149,21 @@ def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[Conversat
     return tuple(made)
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
-
-
-def _difference(own: Mapping[str, float | None], other: Mapping[str, float | None]) -> float | None:
+def _difference(
+    own: Mapping[str, float | None],
+    other: Mapping[str, float | None],
+    weights: Mapping[str, float],
+) -> float | None:
     """Mean difference over the questions that both scored."""
-    differences = []
+    differences: list[float | None] = []
     for name, score in own.items():
         other_score = other[name]
-        if score is not None and other_score is not None:
+        if score is None or other_score is None:
+            differences.append(None)
+        else:
             differences.append(score - other_score)
 
-    return _mean(differences)
+    return mean(differences, [weights[name] for name in own])
 
 
 def curve_data(summaries: Sequence[RunSummary]) -> tuple[CurveData, ...]:

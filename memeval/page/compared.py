@@ -9,8 +9,12 @@ from memeval.page.data import CategoryDelta, ComparisonData, DifferenceData
 from memeval.redaction import redacted
 
 
-def comparison_data(comparison: Mapping[str, Any], sentences: Sequence[str]) -> ComparisonData:
-    """What the page shows of a comparison; `sentences` say its differences, in their order."""
+def comparison_data(
+    comparison: Mapping[str, Any], lead: Sequence[str], sentences: Sequence[str]
+) -> ComparisonData:
+    """What the page shows of a comparison: `lead` first; `sentences` say its differences, in their
+    order.
+    """
     labels = {run["key"]: run["label"] for run in comparison["runs"]}
     baseline = comparison["baseline"]
     differences = tuple(
@@ -26,7 +30,7 @@ def comparison_data(comparison: Mapping[str, Any], sentences: Sequence[str]) -> 
         metric=comparison["metric"],
         unit=comparison["unit"],
         scale=comparison["scale"],
-        sentences=_first_sentences(differences, labels.get(baseline, "")),
+        sentences=tuple(lead),
         baseline=baseline,
         differences=differences,
         letters={run["key"]: run.get("letters", "") for run in comparison["runs"]},
@@ -72,6 +76,7 @@ def _difference(
         is_shown=row["is_shown"],
         sentence=sentence,
         categories=tuple(map(_category, row.get("categories", ()))),
+        same_prompts=row.get("same_prompts", False),
     )
 
 
@@ -84,35 +89,6 @@ def _category(row: Mapping[str, Any]) -> CategoryDelta:
         high=result["high"],
         n=result["count"],
     )
-
-
-def _first_sentences(differences: Sequence[DifferenceData], baseline: str) -> tuple[str, ...]:
-    """The sentence of one difference; of several, how many are shown."""
-    if len(differences) == 1:
-        return (differences[0].sentence,)
-
-    higher = sum(row.is_shown and row.delta > 0 for row in differences)
-    lower = sum(row.is_shown and row.delta < 0 for row in differences)
-    apart = len(differences) - higher - lower
-    if not higher + lower:
-        against = f" from {baseline}" if baseline else ""
-        pairs = "cells" if baseline else "pairs of cells"
-        return (f"None of {len(differences)} {pairs} can be told apart{against}.",)
-
-    if not baseline:
-        return (
-            f"Of {len(differences)} pairs of cells, {higher + lower} differ by more than chance; "
-            f"{apart} can’t be told apart.",
-        )
-
-    return (
-        f"Of {len(differences)} cells, {higher} {_is(higher)} higher than {baseline}, "
-        f"{lower} {_is(lower)} lower, and {apart} can’t be told apart from it.",
-    )
-
-
-def _is(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def _forced(comparison: Mapping[str, Any]) -> list[str]:

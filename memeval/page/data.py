@@ -40,6 +40,8 @@ class CellData:
     valid: bool
     stopped: bool = False
     """Whether the run ended before all of its questions were done."""
+    found_nothing: bool = False
+    """Whether no question got anything from the memory."""
     corrected: str = ""
     """Corrected for the judge's error, in per cent; empty where no labels were given."""
     is_fair: bool = True
@@ -101,6 +103,8 @@ class DifferenceData:
     """Whether the data tell the two apart."""
     sentence: str
     categories: tuple[CategoryDelta, ...] = ()
+    same_prompts: bool = False
+    """Whether both sent the same prompts, so that there is nothing to compare."""
 
 
 @dataclass(frozen=True)

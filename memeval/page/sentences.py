@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from memeval.page.data import CellData
 from memeval.page.runs import PageRun
-from memeval.report.figures import count, half_width, percent
+from memeval.report.figures import count, percent, with_interval
 
 
 def sentences(cells: Sequence[CellData], runs: Sequence[PageRun]) -> tuple[str, ...]:
@@ -40,9 +40,7 @@ def _result(cell: CellData, run: PageRun) -> str:
 
 
 def _share(cell: CellData) -> str:
-    half = half_width(cell.accuracy.low, cell.accuracy.high)
-    value = percent(cell.accuracy.value)
-    return value if half is None else f"{value} ± {percent(half)}"
+    return with_interval(cell.accuracy.value, cell.accuracy.low, cell.accuracy.high)
 
 
 def _evidence(cell: CellData) -> str:
@@ -51,4 +49,4 @@ def _evidence(cell: CellData) -> str:
     if recall is None:
         return ""
 
-    return f"Of the evidence, {percent(recall)} % is within the first 10 chunks of the ranking."
+    return f"Of the evidence, {percent(recall)} % is among the first 10 chunks that it shows."

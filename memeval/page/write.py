@@ -24,12 +24,12 @@ from memeval.report.figures import (
     NONE,
     count,
     dollars,
-    half_width,
+    interval,
     milliseconds,
     percent,
     short_count,
 )
-from memeval.results import write_atomically
+from memeval.results import fresh_cost_usd, write_atomically
 from memeval.shown import printable
 
 if TYPE_CHECKING:
@@ -76,14 +76,16 @@ def write_comparison_page(
     folders: Sequence[Path],
     target: Path,
     comparison: Mapping[str, Any],
+    lead: Sequence[str],
     sentences: Sequence[str],
 ) -> None:
     """Writes the page of several run folders with what a comparison found between them.
 
-    `comparison` is its JSON (`Comparison.to_json()`), and `sentences` says each of its differences.
+    `comparison` is its JSON (`Comparison.to_json()`), `lead` is what the page says first, and
+    `sentences` says each of its differences.
     Raises `OSError` where a file can't be read or written, `ValueError` where a run is damaged.
     """
-    write_page(folders, target, comparison_data(comparison, sentences))
+    write_page(folders, target, comparison_data(comparison, lead, sentences))
 
 
 def render(data: PageData) -> str:
@@ -191,11 +193,12 @@ def _environment() -> Environment:
         "short": short_count,
         "dollars": dollars,
         "ms": milliseconds,
+        "fresh_cost": fresh_cost_usd,
         "points": points,
         "difference": difference,
         "p": p_value,
     }
-    environment.globals |= {"half_width": half_width, "shade": shade, "NONE": NONE}
+    environment.globals |= {"interval": interval, "shade": shade, "NONE": NONE}
     return environment
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memeval.config.roles import ANSWERS, INGEST, JUDGE, settings_of_role
+from memeval.config.roles import ANSWERS, INGEST, JUDGE, called_roles, settings_of_role
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.imported_source import IMPORTED
 from memeval.pipeline.retrieving import retrieves_only
@@ -15,14 +15,14 @@ def called_addresses(cell: Cell) -> dict[str, str]:
     config = cell.config
     options: dict[str, str] = {}
 
-    if config.llm.name == "openai":
-        for role in _roles(cell):
-            address = settings_of_role(config.llm, role).base_url
-            # A role without an address of its own calls that of the answers: the message must name
-            # the setting that the user wrote.
-            is_own = role == ANSWERS or getattr(config.llm, role.partition(".")[2]).base_url
-            if address is not None:
-                options.setdefault(address, f"{role if is_own else ANSWERS}.base_url")
+    called = called_roles(config.llm)
+    for role in (role for role in _roles(cell) if role in called):
+        address = settings_of_role(config.llm, role).base_url
+        # A role without an address of its own calls that of the answers: the message must name the
+        # setting that the user wrote.
+        is_own = role == ANSWERS or getattr(config.llm, role.partition(".")[2]).base_url
+        if address is not None:
+            options.setdefault(address, f"{role if is_own else ANSWERS}.base_url")
 
     if config.embedder.name == "openai" and config.embedder.base_url:
         options.setdefault(config.embedder.base_url, "embedder.base_url")
@@ -33,6 +33,17 @@ def called_addresses(cell: Cell) -> dict[str, str]:
         options.setdefault(address, "reranker.base_url")
 
     return options
+
+
+def called_models(cell: Cell) -> dict[str, str]:
+    """The settings of each model that is called, by address and model; the first of equal ones."""
+    roles: dict[str, str] = {}
+    if cell.config.llm.name == "openai":
+        for role in _roles(cell):
+            settings = settings_of_role(cell.config.llm, role)
+            roles.setdefault(f"{settings.base_url} {settings.model}", role)
+
+    return roles
 
 
 def _roles(cell: Cell) -> list[str]:

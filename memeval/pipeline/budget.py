@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memeval.config.roles import ANSWERS, INGEST, JUDGE, settings_of_role
+from memeval.config.roles import ANSWERS, INGEST, JUDGE, called_roles, settings_of_role
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.llm.budget import Budget, Limits
@@ -61,13 +61,13 @@ def _models(cell: Cell) -> list[tuple[str, str, str]]:
     """The models that the cell calls: path of the settings, name and address."""
     config = cell.config
     called: list[tuple[str, str | None, str | None]] = []
-    if config.llm.name == "openai":
-        roles = {
-            ANSWERS: True,
-            INGEST: cell.identity.uses_llm_at_ingest,
-            JUDGE: cell.identity.judge_uses_llm,
-        }
-        for role in (role for role, is_called in roles.items() if is_called):
+    has_work = {
+        ANSWERS: True,
+        INGEST: cell.identity.uses_llm_at_ingest,
+        JUDGE: cell.identity.judge_uses_llm,
+    }
+    for role in called_roles(config.llm):
+        if has_work[role]:
             settings = settings_of_role(config.llm, role)
             called.append((role, settings.model, settings.base_url))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -14,6 +14,8 @@ from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.config.settings import TIMEOUT
 from memeval.granularity import chunks
 from memeval.leftovers import sweep, sweep_temporary
+from memeval.llm.metering import current_ledger
+from memeval.pipeline.call import Steps
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.declared import Declared
 from memeval.pipeline.memory import Memory
@@ -24,7 +26,7 @@ from memeval.pipeline.reader import CellReader
 from memeval.pipeline.retrieving import SilentReader, retrieves_only
 from memeval.pipeline.watch import Watched, construct_system
 from memeval.records import EvalCase
-from memeval.systems.base import IMAGINED, Reader, SystemContext
+from memeval.systems.base import IMAGINED, LINES, Reader, SystemContext
 
 T = TypeVar("T")
 
@@ -62,6 +64,7 @@ class Builder:
             lambda: self._system(case, seed),
             seed,
             shared=self._models.memories,
+            failed=self._models.connections.failed_memories,
         )
 
     def _system(self, case: EvalCase, seed: int) -> Watched:
@@ -76,7 +79,7 @@ class Builder:
             top_k=cell.config.top_k,
             seed=seed,
             case_id=case.case_id,
-            extra={"origin": cell.run_key, IMAGINED: not self._saves},
+            extra={"origin": cell.run_key, IMAGINED: not self._saves, LINES: self._lines},
             run_sync=self._bridge.run_sync,
         )
         limit = cell.config.system.get(TIMEOUT)
@@ -92,6 +95,13 @@ class Builder:
 
         return Watched(system, case.case_id, limit, self._state, self._bridge.stop)
 
+    def _lines(self) -> Iterator[str]:
+        """What is said in all cases, where reading them again is quick."""
+        cases = self._cell.dataset.cases() if self._cell.is_read_quickly else ()
+        for case in cases:
+            for chunk in chunks(case, self._cell.granularity):
+                yield chunk.content
+
     def _reader(self, seed: int) -> Reader:
         cell = self._cell
         if retrieves_only(cell.config):
@@ -105,6 +115,8 @@ class Builder:
             choosing=cell.choice_template,
             choose_tokens=cell.config.prompt.choose_tokens,
             by_form=cell.form_templates,
+            own_style=cell.source.answer_style is not None,
+            noting=cell.note_template,
         )
 
 
@@ -154,8 +166,10 @@ def wait_from_thread(
 
     # `run_coroutine_threadsafe` takes coroutines, and no other awaitables.
     async def wait() -> T:
-        return await awaitable
+        result: T = await Steps(awaitable)
+        return result
 
-    future = asyncio.run_coroutine_threadsafe(wait(), loop)
-    entered(future)
-    return future.result()
+    with current_ledger().own.handed_over():
+        future = asyncio.run_coroutine_threadsafe(wait(), loop)
+        entered(future)
+        return future.result()

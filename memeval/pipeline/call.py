@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memeval.errors import SystemFaultError
+from memeval.llm.metering import current_ledger
 from memeval.pipeline.places import (
     fault,
     place_of,
@@ -85,35 +86,35 @@ def run_step(step: Callable[[], Any], timeout_s: float | None, call: Call) -> Ou
 
 
 class Steps:
-    """Runs a coroutine with a time limit on each step.
+    """Runs a coroutine step by step: each is timed as the system's own work, and has a time limit.
 
     Between two steps the event loop does other work; within a step it is blocked.
     """
 
-    def __init__(self, inner: Awaitable[Any], timeout_s: float | None, call: Call) -> None:
-        self._inner, self._timeout_s, self._call = inner, timeout_s, call
+    def __init__(
+        self, inner: Awaitable[Any], timeout_s: float | None = None, call: Call | None = None
+    ) -> None:
+        """`call` says whose step a message is about; without a time limit there is none."""
+        # Only a coroutine can be driven step by step: a future does its work elsewhere.
+        self._inner = inner if isinstance(inner, Coroutine) else _wait_for(inner)
+        self._timeout_s, self._call = timeout_s, call
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        # Only a coroutine can be driven step by step: a future does its work elsewhere.
-        if self._timeout_s is None or not isinstance(self._inner, Coroutine):
-            return (yield from self._inner.__await__())
-
-        return (yield from self._run_steps(self._inner, self._timeout_s))
-
-    def _run_steps(
-        self, inner: Coroutine[Any, Any, Any], timeout_s: float
-    ) -> Generator[Any, Any, Any]:
+        inner, own = self._inner, current_ledger().own
         step: Callable[[], Any] = lambda: inner.send(None)  # noqa: E731 - the first of several
         while True:
             try:
-                with _alarm(timeout_s):
+                with _alarm(self._timeout_s), own.running():
                     awaited = step()
             except StopIteration as end:
                 return end.value
             except _Overdue as error:
+                assert self._call is not None, "a time limit comes with its call"
                 place = place_of(error.__traceback__, self._call.method, self._call.source)
-                raise SystemFaultError(overdue(place, timeout_s)) from error
+                raise SystemFaultError(overdue(place, self._timeout_s)) from error
 
+            # A bare `yield` only lets others run: nothing is waited for.
+            left = None if awaited is None else own.leave()
             try:
                 sent = yield awaited
             except BaseException as error:  # noqa: BLE001
@@ -121,6 +122,12 @@ class Steps:
                 step = _thrower(inner, error)
             else:
                 step = _sender(inner, sent)
+            finally:
+                own.come_back(left)
+
+
+async def _wait_for(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
 
 
 def _thrower(inner: Coroutine[Any, Any, Any], error: BaseException) -> Callable[[], Any]:

@@ -5,13 +5,15 @@ stored as soon as it is made.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from memeval.config.schema import ANSWER, JUDGE, STAGES
-from memeval.errors import ModelError
+from memeval.errors import ModelError, StorageError
 from memeval.judges.contract import Judge
 from memeval.judges.registry import build_judge
+from memeval.llm.disk import is_about_disk
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.connections import Connections
 from memeval.pipeline.judging import failed_verdict, judge_answer
@@ -30,10 +32,9 @@ from memeval.records import EvalCase, EvalQuestion, Status
 from memeval.results import AnswerRow, IngestRow, VerdictRow
 from memeval.shown import one_line
 
-UNREAD_IN_A_ROW = 20
-"""Verdicts in a row for which the judge's model gave no reply that could be read, after which the
-run stops.
-"""
+
+def _has_ended_well(row: AnswerRow | VerdictRow) -> bool:
+    return row.status in (Status.OK, Status.RETRIEVED)
 
 
 class CaseWork:
@@ -106,7 +107,9 @@ class CaseWork:
             self.progress.expect(stage, count)
 
         # A memory may take minutes to load: it is not, where every answer is stored.
-        answers = await self._open_case(repeat, case) if is_open else None
+        with self._stopping_all():
+            answers = await self._open_case(repeat, case) if is_open else None
+
         self.progress.done("prepare", reused=answers is None or answers.reused)
         try:
             async with asyncio.TaskGroup() as group:
@@ -170,17 +173,30 @@ class CaseWork:
         turns: CaseTurns,
     ) -> None:
         answer = kept
-        if answer is None:
-            assert answers is not None, "a case with open questions is opened"
-            row = await answers.answer(question, turns, repeat.texts)
-            answer = self._keep_answer(repeat, row)
+        with self._stopping_all():
+            if answer is None:
+                assert answers is not None, "a case with open questions is opened"
+                row = await answers.answer(question, turns, repeat.texts)
+                answer = self._keep_answer(repeat, row)
 
-        self.progress.done("answer", reused=kept is not None)
+            done_well = _has_ended_well(answer)
+            self.progress.done("answer", reused=kept is not None, failed=not done_well)
 
-        # Also for stored answers: rows hold no metrics, so that a formula can change.
-        measured = measure_answer(answer, question, turns, self.cell.dataset)
-        repeat.measured[question.question_id] = measured
-        await self._judge(repeat, question, answer, measured)
+            # Also for stored answers: rows hold no metrics, so that a formula can change.
+            measured = measure_answer(answer, question, turns, self.cell.dataset)
+            repeat.measured[question.question_id] = measured
+            await self._judge(repeat, question, answer, measured)
+
+    @contextmanager
+    def _stopping_all(self) -> Iterator[None]:
+        """Keeps other cells from paying for replies that can't be stored on a full disk."""
+        try:
+            yield
+        except StorageError as error:
+            if is_about_disk(error):
+                self._connections.breaker.lose_store(error)
+
+            raise
 
     def _keep_answer(self, repeat: Repeat, row: AnswerRow) -> AnswerRow:
         """Stores an answer, and returns it as it is stored; one that can't be stored failed."""
@@ -206,7 +222,7 @@ class CaseWork:
 
         if answer.status is not Status.OK or (kept and before and is_about(before, answer)):
             self._score(question, before)
-            self.progress.done("judge", reused=kept)
+            self.progress.done("judge", reused=kept, failed=answer.status is not Status.OK)
             return
 
         text = answer.hypothesis or ""
@@ -215,7 +231,7 @@ class CaseWork:
         stored = self._keep_verdict(repeat, row, text)
         self.watch(stored)
         self._score(question, stored)
-        self.progress.done("judge", reused=False)
+        self.progress.done("judge", failed=not _has_ended_well(stored))
 
     def _score(self, question: EvalQuestion, row: VerdictRow | None) -> None:
         """Reports a score that enters the accuracy."""
@@ -251,9 +267,10 @@ class CaseWork:
             return
 
         self._unread += 1
-        if self._unread >= UNREAD_IN_A_ROW:
+        most = self.cell.config.stop_after_failures
+        if most is not None and self._unread >= most:
             raise ModelError(
                 f"the last {self._unread} replies of judge={self.cell.config.judge.name} could not "
-                f"be read ({one_line(row.verdict.reason)}): "
+                f"be read ({one_line(row.verdict.reason)}; stop_after_failures={most}): "
                 "use a model that keeps to the form, or a prompt template that asks for it"
             )

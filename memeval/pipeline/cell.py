@@ -22,12 +22,16 @@ from memeval.datasets.contract import Dataset, LoadedDataset
 from memeval.granularity import Granularity
 from memeval.judges.contract import JudgeSettings
 from memeval.names import file_name
+from memeval.pipeline.code import is_built_in
 from memeval.pipeline.declared import Declared, Source
 from memeval.pipeline.imported_source import IMPORTED
 from memeval.pipeline.retrieving import RETRIEVE, retrieves_only
 from memeval.prompts import PromptTemplate
 from memeval.records import AnswerForm
 from memeval.results.files import memory_folders
+
+QUICKLY_READ = 50 * 2**20
+"""Bytes of a data file that may be read once more than the run itself needs."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,8 @@ class Cell:
     """Under `prompt=auto`, the template for each kind of answer; empty where one serves all."""
     choice_template: PromptTemplate
     """Words of questions with choices, which every system answers under, whatever its style."""
+    note_template: PromptTemplate | None
+    """Under `prompt=con`, the words of the notes on each chunk."""
     judge_template: PromptTemplate | None
     identity: IdentityInputs
     figures_code: str
@@ -55,6 +61,13 @@ class Cell:
     @cached_property
     def run_key(self) -> str:
         return run_key(self.config, self.identity)
+
+    @property
+    def is_read_quickly(self) -> bool:
+        """Whether the data can be read once more. A user's own adapter may do so only once."""
+        path = self.loaded.path
+        is_small = path.is_file() and path.stat().st_size <= QUICKLY_READ
+        return is_small and is_built_in(type(self.dataset))
 
     @property
     def seeds(self) -> range:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from memeval.config.roles import JUDGE, OFFLINE_READER, settings_of_role
 from memeval.config.schema import (
     JudgeConfig,
     RunConfig,
 )
-from memeval.datasets.contract import Dataset
+from memeval.datasets.contract import GRANULARITIES, SUMMARY, Dataset
 from memeval.errors import UserError
+from memeval.granularity import has_chunks
 from memeval.judges.accuracy import AccuracyJudge
 from memeval.judges.contract import Judge
 from memeval.judges.model import ModelJudge
@@ -19,13 +21,15 @@ from memeval.pipeline.code import is_built_in
 from memeval.pipeline.declared import Source
 from memeval.pipeline.imported_source import IMPORTED
 
-OFFLINE_READER = "extractive"
-"""The option of the group `llm` that is not a language model."""
-
 
 def has_language_model(config: RunConfig) -> bool:
     """Whether the cell has a language model; the mock counts as the model that it replaces."""
     return config.llm.name != OFFLINE_READER
+
+
+def has_judging_model(config: RunConfig) -> bool:
+    """Whether there is a language model in the judge's role."""
+    return settings_of_role(config.llm, JUDGE).name != OFFLINE_READER
 
 
 def resolve_judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
@@ -37,7 +41,7 @@ def resolve_judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
     if name == "auto" and own_class:
         name = judge_type(name, own_class).name
     elif name == "auto":
-        name = dataset.default_judge(has_language_model=has_language_model(config))
+        name = dataset.default_judge(has_language_model=has_judging_model(config))
 
     judge_class = judge_type(name, own_class)
     _check_judging(config.judge, name, judge_class)
@@ -109,6 +113,20 @@ def check_granularity(config: RunConfig, dataset: Dataset) -> None:
         )
 
 
+def check_chunks(config: RunConfig, dataset: Dataset) -> None:
+    """Raises `UserError` where the file has no summaries, or observations, to be remembered."""
+    name = config.granularity.name
+    if name in GRANULARITIES:
+        return
+
+    if not any(has_chunks(case, name) for case in dataset.cases()):
+        what = {SUMMARY: "summaries of sessions"}.get(name, "observations")
+        raise UserError(
+            f"granularity={name}: the file of dataset={config.dataset['name']} has no {what}",
+            "use:  granularity=turn or granularity=session",
+        )
+
+
 def check_source(config: RunConfig, source: Source) -> None:
     """Raises `UserError` for a system that needs a language model in a cell without one."""
     if source.needs_language_model and not has_language_model(config):
@@ -121,19 +139,25 @@ def check_source(config: RunConfig, source: Source) -> None:
 
 def check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> None:
     """Raises `UserError` for a judge or a prompt that needs a language model without one."""
-    if not has_language_model(config):
-        judged = dataset.judged_by_model(config.judge.name)
-        if judge.needs_model or judged:
-            what = f" for {', '.join(judged)}" if judged else ""
-            raise UserError(
-                f"judge={config.judge.name} needs a language model{what}, but llm=extractive is "
-                "not one",
-                "with a key:  llm=openai llm.model=gpt-4o-mini",
-                "offline:     judge=keyword, judge=token_f1, judge=exact_match or judge=contains",
-            )
+    judged = dataset.judged_by_model(config.judge.name)
+    if not has_judging_model(config) and (judge.needs_model or judged):
+        what = f" for {', '.join(judged)}" if judged else ""
+        raise UserError(
+            f"judge={config.judge.name} needs a language model{what}, but llm=extractive is not "
+            "one",
+            "with a key:  llm=openai llm.model=gpt-4o-mini",
+            "its alone:   llm.judge.model=gpt-4o-mini",
+            "offline:     judge=keyword, judge=token_f1, judge=exact_match or judge=contains",
+        )
 
-        if config.prompt.file:
-            raise UserError(
-                "prompt.file needs a language model: the offline reader reads no template",
-                "with a key:  llm=openai",
-            )
+    if config.prompt.name == "con" and not has_language_model(config):
+        raise UserError(
+            "prompt=con needs a language model, which takes the notes, but llm=extractive is not "
+            "one",
+            "with a key:  llm=openai llm.model=gpt-4o-mini",
+        )
+    if config.prompt.file and not has_language_model(config):
+        raise UserError(
+            "prompt.file needs a language model: the offline reader reads no template",
+            "with a key:  llm=openai",
+        )

@@ -21,7 +21,7 @@ from memeval.pipeline.imported_source import IMPORTED
 from memeval.prompts import PromptTemplate, from_file, load_builtin
 from memeval.records import AnswerForm
 
-AUTO, SHORT = "auto", "short"
+AUTO, SHORT, CHAIN_OF_NOTES = "auto", "short", "con"
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Templates:
     """Under `prompt=auto`, the template for each kind of answer; empty where one serves all."""
     choice: PromptTemplate
     """Of questions with choices."""
+    note: PromptTemplate | None
+    """Of the notes on each chunk, under `prompt=con`."""
 
 
 def templates_of(config: RunConfig, own_style: str | None, chooses: bool) -> Templates:
@@ -41,6 +43,7 @@ def templates_of(config: RunConfig, own_style: str | None, chooses: bool) -> Tem
         answer=answer_template(config, own_style, chooses),
         by_form=_form_templates(config, own_style),
         choice=_choice_template(config),
+        note=_note_template(config, own_style),
     )
 
 
@@ -50,6 +53,8 @@ def answer_digests(templates: Templates, *, chooses: bool) -> Digests:
     digests += [templates.by_form[form].sha256 for form in sorted(templates.by_form)]
     if chooses:
         digests.append(templates.choice.sha256)
+    if templates.note is not None:
+        digests.append(templates.note.sha256)
 
     return {ANSWER: {"prompt": " ".join(digests)}}
 
@@ -84,6 +89,15 @@ def _form_templates(
         return {}
 
     return {form: load_builtin(f"answer_{form.value}") for form in AnswerForm}
+
+
+def _note_template(config: RunConfig, own_style: str | None) -> PromptTemplate | None:
+    """The template of the notes on each chunk; None where the reader is shown the chunks."""
+    # A system with a style of its own answers without the cell's prompt, and without its notes.
+    if config.prompt.name != CHAIN_OF_NOTES or own_style is not None:
+        return None
+
+    return load_builtin("con_note")
 
 
 def resolve_prompt(config: RunConfig) -> PromptConfig:

@@ -30,6 +30,7 @@ _MEMORY_PACKAGES = (
     "memeval.llm.form",
     "memeval.llm.memory_prompts",
     "memeval.llm.tokens",
+    "memeval.words",
 )
 """What a system is made of. How calls reach an endpoint is left out: replies are kept by their
 content.
@@ -80,13 +81,13 @@ def stage_code(
         outside=no_memory,
     )
     answer = code_identity(
-        [*asks, *rerankers], within=("memeval.llm.extractive", "memeval.retrieval")
+        [*asks, *rerankers], within=("memeval.llm.extractive", "memeval.retrieval", "memeval.words")
     )
     # A judge may inherit how it reads a reply: the code of its bases is part of the verdict.
     judges = [base.__module__ for base in judge.__mro__]
     judging = code_identity(
         [*judges, scores, "memeval.pipeline.judging"],
-        within=("memeval.judges", "memeval.metrics", "memeval.datasets"),
+        within=("memeval.judges", "memeval.metrics", "memeval.datasets", "memeval.words"),
         outside=_LOOK_UPS,
     )
     return {PREPARE: {"code": prepare}, ANSWER: {"code": answer}, JUDGE: {"code": judging}}
@@ -95,6 +96,7 @@ def stage_code(
 def figures_code(dataset: type) -> str:
     """The identity of the code that makes the figures of the rows. No key holds it."""
     measures = (
+        "memeval.pipeline.judge_identity",
         "memeval.pipeline.measure",
         "memeval.pipeline.metrics",
         "memeval.pipeline.provenance",
@@ -106,7 +108,7 @@ def figures_code(dataset: type) -> str:
     )
     return code_identity(
         [*measures, dataset.__module__],
-        within=("memeval.metrics", "memeval.datasets"),
+        within=("memeval.metrics", "memeval.datasets", "memeval.words"),
         outside=_LOOK_UPS,
     )
 

@@ -6,11 +6,13 @@ The cells of one invocation share them, so that one limit holds over all of them
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from pathlib import Path
 
-from memeval.config.paths import cache_dir
+from memeval.config.paths import cache_dir, outputs_dir
 from memeval.llm.breaker import Breaker
 from memeval.llm.budget import Budget
 from memeval.llm.cache_contract import ReplyCache
+from memeval.llm.disk import Disk
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.places import Places
 from memeval.store.contract import FileStore, Store
@@ -30,8 +32,11 @@ class Connections:
         `budget` bounds what all calls together take.
         """
         self._say, self.budget = say, budget
-        self.breaker = Breaker()
+        self.breaker = Breaker(Disk((cache_dir(), outputs_dir())))
         self.store = store or FileStore(cache_dir())
+        self.failed_memories: dict[Path, str] = {}
+        """Why memories could not be built, by folder: cells that share one don't pay for it again.
+        """
         self._endpoints: dict[tuple[object, ...], Endpoint] = {}
         self._caches: dict[str, ReplyCache] = {}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import replace
 
 from memeval.errors import StorageError, UserError
@@ -23,7 +22,7 @@ async def judge_answer(
     before: VerdictRow | None = None,
 ) -> VerdictRow:
     """The verdict row of an answer that there is; `before` is the row that an earlier pass left."""
-    ledger, started = Ledger(scope=question.question_id), time.perf_counter()
+    ledger = Ledger(scope=question.question_id)
     try:
         with metered(ledger):
             verdict = await _verdict(judge, question, answer, metrics, before)
@@ -36,11 +35,8 @@ async def judge_answer(
         # The question boundary: whatever a judge raises leaves this answer unscored.
         row = failed_verdict(question.question_id, error)
 
-    # Waits for places and retries are not the judge's work; a cached reply took its time before.
-    seconds = time.perf_counter() - started - ledger.idle_s + ledger.replayed_s
-    called_model = bool(ledger.usages) and not ledger.cached
     times = StepTimes(
-        judge_ms=milliseconds(seconds) if called_model else None,
+        judge_ms=milliseconds(ledger.calls_s()) if ledger.usages else None,
         judge_wait_s=round(ledger.wait_s, 3),
     )
     return replace(row, usage=tuple(ledger.usages), times=times, notes=ledger.notes)

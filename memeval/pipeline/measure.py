@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from memeval.metrics.answer import METRICS
-from memeval.metrics.retrieval import DEPRECATED, retrieval_metrics
+from memeval.metrics.retrieval import retrieval_of
 from memeval.pipeline.records import Ingest
 from memeval.pipeline.spending import Metrics, measure_spending, measure_times, sum_or_none
 from memeval.records import CategoryId, Label, Status
 from memeval.results import CategoryResult, Record
-from memeval.statistics.means import bounds, clustered_interval, design_effect, mean, sample_std
+from memeval.statistics.means import bounds, design_effect, mean, sample_std, scored_mean
 
 Headline = frozenset[CategoryId] | None
 """Categories that enter `accuracy`; None if all do."""
-DEPRECATED_PREFIXES = tuple(f"{old}_at_" for old in DEPRECATED.values())
 _PLAIN_METRICS = tuple(name for name in METRICS if name != "token_f1")
 
 
@@ -31,6 +30,30 @@ def measure_repeat(
     Categories outside of the headline never enter `accuracy` and its like.
     """
     main = [record for record in records if _in(headline, record)]
+    metrics = _means(records, headline)
+    for name, rows in _by_category_name(records).items():
+        metrics[f"n_questions/{name}"] = float(len(rows))
+    for (facet, value), rows in _by_facet(records).items():
+        metrics[f"n_questions/{facet}/{value}"] = float(len(rows))
+
+    # A question that was only to be retrieved is complete without a score.
+    scored = [record.score is not None or is_retrieved(record) for record in records]
+    metrics["coverage"] = sum(scored) / len(scored) if scored else None
+    metrics |= _judging(records)
+    # The bounds give every unscored answer 0 or 1; where no answer was asked for, there is none.
+    answered = [record for record in main if not is_retrieved(record)]
+    worst_best = bounds(
+        [record.score for record in answered], [record.weight for record in answered]
+    )
+    metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst_best or (None, None)
+    metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
+    metrics["ingest_lost"] = _lost(ingests)
+    return metrics | measure_spending(records, ingests) | measure_times(records, ingests)
+
+
+def _means(records: Sequence[Record], headline: Headline) -> Metrics:
+    """The means over questions, each of which is averaged over its repeats first."""
+    main = [record for record in records if _in(headline, record)]
     metrics: Metrics = {"accuracy": _mean_score(main), "token_f1": _mean_metric(main, "token_f1")}
     metrics |= {name: _mean_metric(main, name) for name in _PLAIN_METRICS}
     for name, rows in _by_category_name(records).items():
@@ -41,30 +64,12 @@ def measure_repeat(
     for (facet, value), rows in _by_facet(records).items():
         metrics |= _group(f"{facet}/{value}", rows)
 
-    # A question that was only to be retrieved is complete without a score.
-    scored = [record.score is not None or is_retrieved(record) for record in records]
-    metrics["coverage"] = sum(scored) / len(scored) if scored else None
-    metrics |= _judging(records)
     metrics["abstention_rate"] = _refusals([record for record in main if record.answerable])
     if unanswerable := [record for record in records if not record.answerable]:
         metrics["abstention_rate/unanswerable"] = _refusals(unanswerable)
 
-    # The bounds give every unscored answer 0 or 1; where no answer was asked for, there is none.
-    answered = [record for record in main if not is_retrieved(record)]
-    worst_best = bounds(
-        [record.score for record in answered], [record.weight for record in answered]
-    )
-    metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst_best or (None, None)
-    metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
-    metrics["ingest_lost"] = _lost(ingests)
     metrics["context_tokens"] = _mean_of(records, lambda record: record.context_tokens)
-    return (
-        metrics
-        | _retrieval(records)
-        | _retrieval_by_category(records)
-        | measure_spending(records, ingests)
-        | measure_times(records, ingests)
-    )
+    return metrics | _retrieval(records) | _retrieval_by_category(records)
 
 
 def measure_cell(
@@ -78,6 +83,10 @@ def measure_cell(
     for name in dict.fromkeys(name for repeat in repeats for name in repeat):
         column = [repeat.get(name) for repeat in repeats]
         metrics[name] = sum_or_none(column) if _is_sum(name) else mean(column)
+
+    # A question that has no score in one repeat would weigh less there than in a comparison.
+    if len(repeats) > 1:
+        metrics |= _means(records, headline)
 
     deviating = [
         "accuracy",
@@ -107,13 +116,11 @@ def interval_of(records: Sequence[Record]) -> tuple[float | None, float | None, 
     values = [mean(column) for column in by_question.values()]
     clusters = [record.case_id for record in first.values()]
     weights = [record.weight for record in first.values()]
-    interval = clustered_interval(values, clusters, weights)
-    if interval is None:
+    result = scored_mean(values, clusters, weights)
+    if result is None:
         return None, None, None
 
-    effect = design_effect(values, clusters, weights)
-    # An error of 0 is what a few conversations with equal shares give. It is not certainty.
-    return (interval.low, interval.high, effect) if interval.se > 0 else (None, None, effect)
+    return result.low, result.high, design_effect(values, clusters, weights)
 
 
 def measure_categories(
@@ -162,11 +169,11 @@ def _result(
         scored=sum(row.score is not None for row in rows),
         asked=len(rows),
         headline=in_headline,
-        accuracy=mean(repeat.get(f"accuracy/{name}") for repeat in repeats),
+        accuracy=_mean_score(rows),
         accuracy_std=sample_std(repeat.get(f"accuracy/{name}") for repeat in repeats),
         ci95_low=low,
         ci95_high=high,
-        token_f1=mean(repeat.get(f"token_f1/{name}") for repeat in repeats),
+        token_f1=_mean_metric(rows, "token_f1"),
     )
 
 
@@ -199,20 +206,31 @@ def _group(name: str, rows: Sequence[Record]) -> Metrics:
     return {
         f"accuracy/{name}": _mean_score(rows),
         f"token_f1/{name}": _mean_metric(rows, "token_f1"),
-        f"n_questions/{name}": float(len(rows)),
     }
 
 
 def category_names(records: Iterable[Record]) -> list[str]:
     """Names of the categories among the records, in the order of their ids."""
     names = dict(sorted((str(record.category), record.category_name) for record in records))
-    return list(names.values())
+    # Several categories may share a name: their questions are one group.
+    return list(dict.fromkeys(names.values()))
 
 
 def _mean_of(records: Iterable[Record], value: Callable[[Record], float | None]) -> float | None:
-    """Mean of a figure of the records; each counts for as many questions as it represents."""
+    """Mean of a figure over the questions; each counts for as many as it represents."""
     rows = list(records)
-    return mean(map(value, rows), [row.weight for row in rows])
+    return _mean_by_question(rows, map(value, rows))
+
+
+def _mean_by_question(records: Sequence[Record], values: Iterable[float | None]) -> float | None:
+    """Mean over questions of their means over repeats, as a comparison has it."""
+    columns: dict[str, list[float | None]] = {}
+    weights: dict[str, float] = {}
+    for record, value in zip(records, values, strict=True):
+        columns.setdefault(record.question_id, []).append(value)
+        weights[record.question_id] = record.weight
+
+    return mean(map(mean, columns.values()), list(weights.values()))
 
 
 def _mean_score(records: Iterable[Record]) -> float | None:
@@ -254,14 +272,10 @@ def _retrieval(records: Sequence[Record]) -> Metrics:
     expose no ranking.
     """
     ranked = [record for record in records if record.evidence_ranks]
-    rows = [
-        retrieval_metrics(record.evidence_ranks or (), record.session_evidence_ranks or ())
-        for record in ranked
-    ]
-    weights = [record.weight for record in ranked]
+    rows = [retrieval_of(record) for record in ranked]
     metrics: Metrics = {}
     for name in rows[0] if rows else ():
-        metrics[name] = mean((row[name] for row in rows), weights)
+        metrics[name] = _mean_by_question(ranked, [row[name] for row in rows])
 
     return metrics
 
@@ -274,7 +288,7 @@ def is_retrieved(record: Record) -> bool:
 def _retrieval_by_category(records: Sequence[Record]) -> Metrics:
     """Retrieval metrics of each category where nothing else was measured: `recall_at_5/temporal`.
 
-    Those of sessions and the names of 0.1 are left out.
+    Those of sessions are left out.
     """
     if not any(map(is_retrieved, records)):
         return {}
@@ -282,7 +296,7 @@ def _retrieval_by_category(records: Sequence[Record]) -> Metrics:
     metrics: Metrics = {}
     for category, rows in _by_category_name(records).items():
         for name, value in _retrieval(rows).items():
-            if not name.startswith(("session_", *DEPRECATED_PREFIXES)):
+            if "session_" not in name:
                 metrics[f"{name}/{category}"] = value
 
     return metrics
@@ -304,6 +318,20 @@ def _is_sum(name: str) -> bool:
 def _std_name(name: str) -> str:
     head, slash, tail = name.partition("/")
     return f"{head}_std{slash}{tail}"
+
+
+def found_nothing(records: Sequence[Record], ingests: Sequence[Ingest]) -> bool:
+    """Whether a memory that shows what it finds found nothing for any question, although it was
+    given something: then the figures say nothing of it. Controls without a memory don't show what
+    they find, and so are left out.
+    """
+    if not any(ingest.row.chunks for ingest in ingests):
+        return False
+
+    asked = [record for record in records if record.status in (Status.OK, Status.RETRIEVED)]
+    return bool(asked) and all(
+        record.retrieved == () and not record.context_tokens for record in asked
+    )
 
 
 def statuses(records: Iterable[Record]) -> dict[str, int]:

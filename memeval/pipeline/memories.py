@@ -10,8 +10,9 @@ from memeval.pipeline.builder import Builder
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.memory import Memory
 from memeval.pipeline.models import Models
-from memeval.pipeline.question import ask, failed_answer
+from memeval.pipeline.question import ask, failed_answer, milliseconds
 from memeval.pipeline.retrieving import retrieves_only
+from memeval.pipeline.service_watch import ServiceWatch
 from memeval.pipeline.source import AnswerSource, CaseAnswers
 from memeval.pipeline.turns import CaseTurns
 from memeval.records import EvalCase, EvalQuestion, Status
@@ -26,6 +27,7 @@ class MemorySource(AnswerSource):
         self._cell = cell
         self._builder = Builder(cell, models, saves=saves)
         self._noted: list[str] = []
+        self._service = ServiceWatch(cell.config.stop_after_failures)
 
     def cases(self) -> Iterator[EvalCase]:
         return self._cell.dataset.cases()
@@ -37,6 +39,7 @@ class MemorySource(AnswerSource):
             raise  # these concern the whole run, and not this case
         except Exception as error:  # noqa: BLE001
             # The boundary of a case: a system's failure to ingest is the status of its questions.
+            self._service.failed(error)
             return FailedIngest(error)
 
         if memory.unsaved:
@@ -45,7 +48,8 @@ class MemorySource(AnswerSource):
                 f"{memory.unsaved}"
             )
 
-        return MemoryAnswers(memory, self._noted, retrieves_only=retrieves_only(self._cell.config))
+        only = retrieves_only(self._cell.config)
+        return MemoryAnswers(memory, self._noted, self._service, retrieves_only=only)
 
     def notes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self._noted))
@@ -64,15 +68,28 @@ class FailedIngest(CaseAnswers):
 class MemoryAnswers(CaseAnswers):
     """The answers of one memory."""
 
-    def __init__(self, memory: Memory, noted: list[str], *, retrieves_only: bool = False) -> None:
-        self._memory, self._noted = memory, noted
+    def __init__(
+        self,
+        memory: Memory,
+        noted: list[str],
+        service: ServiceWatch | None = None,
+        *,
+        retrieves_only: bool = False,
+    ) -> None:
+        """`service` counts failures of the memory that are those of a service."""
+        self._memory, self._noted, self._service = memory, noted, service
         self._retrieves_only = retrieves_only
         self.reused = memory.found
         self.ingest = ingest_row(memory)
 
     async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
         return await ask(
-            self._memory.watched, question, turns, texts, retrieves_only=self._retrieves_only
+            self._memory.watched,
+            question,
+            turns,
+            texts,
+            retrieves_only=self._retrieves_only,
+            service=self._service,
         )
 
     async def close(self) -> None:
@@ -82,7 +99,6 @@ class MemoryAnswers(CaseAnswers):
 
 def ingest_row(memory: Memory) -> IngestRow:
     """What the ingest of a memory took."""
-    ready_ms = None if memory.ready_seconds is None else round(memory.ready_seconds * 1e3, 3)
     return IngestRow(
         id="",
         chunks=memory.chunks,
@@ -90,6 +106,8 @@ def ingest_row(memory: Memory) -> IngestRow:
         origin=memory.origin,
         health=memory.health,
         usage=memory.usage,
-        times=StepTimes(ingest_ms=round(memory.seconds * 1e3, 3), ready_ms=ready_ms),
+        times=StepTimes(
+            ingest_ms=milliseconds(memory.seconds), ready_ms=milliseconds(memory.ready_seconds)
+        ),
         notes=memory.notes,
     )

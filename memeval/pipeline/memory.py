@@ -45,9 +45,9 @@ class Memory:
     """How often the window was cut."""
     usage: tuple[Usage, ...]
     """Added up by role, model and kind."""
-    seconds: float
-    """Wall time of the ingest, waits at endpoints included; that of the first build where it was
-    loaded.
+    seconds: float | None
+    """What the ingest took: the system's own work and its calls, one after the other; that of the
+    first build where it was loaded. None if it was not measured.
     """
     origin: str
     """Key of the run that built it."""
@@ -108,7 +108,7 @@ async def load_memory(
             chunks=manifest.count("chunks"),
             compressions=manifest.count("compressions"),
             usage=manifest.usages("usage"),
-            seconds=manifest.number_or_none("seconds") or 0.0,
+            seconds=manifest.number_or_none("seconds"),
             ready_seconds=manifest.number_or_none("ready_seconds"),
             origin=manifest.string("origin"),
             health=health,

@@ -14,7 +14,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from memeval.config.schema import PREPARE
-from memeval.errors import MemevalError, StorageError
+from memeval.errors import FailedMemoryError, MemevalError, StorageError, UserError
 from memeval.llm.metering import Ledger, metered, totals
 from memeval.names import digest_name
 from memeval.pipeline.cell import Cell
@@ -27,6 +27,7 @@ from memeval.pipeline.ingest import (
     notes_of_ingest,
 )
 from memeval.pipeline.memory import MANIFEST, Memory, describe_memory, load_memory, save_memory
+from memeval.pipeline.question import failure_message, plus
 from memeval.pipeline.returned import plain_notes
 from memeval.pipeline.watch import Watched
 from memeval.private import FILE_MODE, make_folder
@@ -49,6 +50,7 @@ async def build_memory(
     seed: int,
     *,
     shared: SharedMemories | None = None,
+    failed: dict[Path, str],
 ) -> Memory:
     """The memory of a case: loaded where one with the same key was saved whole, else built and
     saved where the system can be.
@@ -57,7 +59,7 @@ async def build_memory(
     that is built is put there.
 
     Raises `IngestLossError` if more was lost than the config allows: such a memory is not saved,
-    and not asked.
+    and not asked; `FailedMemoryError` for one that is in `failed`.
     """
     # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder; the
     # manifest and `meta.json` hold the id.
@@ -73,7 +75,17 @@ async def build_memory(
         if loaded is not None:
             return loaded
 
-        memory = await _build(cell, case, chunks, fresh(), folder=folder, identity=identity)
+        if folder in failed:
+            raise FailedMemoryError(failed[folder])
+
+        try:
+            memory = await _build(cell, case, chunks, fresh(), folder=folder, identity=identity)
+        except (StorageError, UserError):
+            raise  # these concern the whole run
+        except Exception as error:
+            failed[folder] = failure_message(error)
+            raise
+
         if shared is not None and memory.saved:
             try:
                 await shared.put(folder, identity["key"], MANIFEST)
@@ -150,7 +162,7 @@ async def _ingest(
     allow_losses: bool = False,
 ) -> Memory:
     """Ingests a case."""
-    ledger, started = Ledger(), time.perf_counter()
+    ledger = Ledger()
     config = cell.config
     compressions = plan_compressions(
         turn=config.compression_turn,
@@ -162,6 +174,8 @@ async def _ingest(
     try:
         with metered(ledger):
             await fill(watched, chunks, compressions)
+            # What it takes until it can be searched is a figure of its own.
+            seconds = plus(ledger.own.measured_s, ledger.calls_s())
             filled = time.perf_counter()
             waits = await await_ready(watched)
             ready = time.perf_counter()
@@ -179,8 +193,7 @@ async def _ingest(
         chunks=len(chunks),
         compressions=len(compressions),
         usage=totals(ledger.usages),
-        # The wait until it can be searched is a figure of its own.
-        seconds=time.perf_counter() - started - (ready - filled),
+        seconds=seconds,
         ready_seconds=ready - filled if waits else None,
         origin=cell.run_key,
         health=health,

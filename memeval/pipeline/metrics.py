@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 
 from memeval.datasets.contract import Dataset
 from memeval.errors import MemevalError, UserError
-from memeval.metrics.retrieval import ranks_of
+from memeval.metrics.retrieval import EvidenceRanks, ranks_of
 from memeval.pipeline.turns import CaseTurns
 from memeval.records import EvalQuestion, Status
 from memeval.results.rows import AnswerRow
-
-Ranks = tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
@@ -24,8 +22,10 @@ class Measured:
 
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     """Answer and ranking metrics by name; empty without an answer."""
-    evidence_ranks: Ranks | None = None
-    session_evidence_ranks: Ranks | None = None
+    ranking: EvidenceRanks | None = None
+    """Where the evidence is in the whole ranking; None without one."""
+    shown: EvidenceRanks | None = None
+    """The same among the chunks that the reader was shown, if the system says which."""
 
 
 def measure_answer(
@@ -45,9 +45,17 @@ def measure_answer(
         return Measured(metrics)
 
     ranking = turns.ranking(row.ranking)
-    turn_ranks, session_ranks = ranks_of(ranking, question.evidence, turns.session_of)
+    shown = None
+    if row.retrieved is not None:
+        chunks = [chunk.turn_ids for chunk in row.retrieved]
+        shown = ranks_of(chunks, question.evidence, turns.session_of)
+
     metrics |= _own_metrics(question, ranking, turns, dataset)
-    return Measured(metrics, tuple(turn_ranks), tuple(session_ranks))
+    return Measured(
+        metrics=metrics,
+        ranking=ranks_of(ranking, question.evidence, turns.session_of),
+        shown=shown,
+    )
 
 
 def _own_metrics(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from memeval.config.paths import cache_dir
 from memeval.config.roles import ANSWERS, INGEST, JUDGE, settings_of_role
@@ -21,6 +22,9 @@ from memeval.llm.metering import MeteredModel
 from memeval.pipeline.connections import Connections
 from memeval.retrieval.rerank import DEFAULT, Reranker, build_reranker, named
 from memeval.store.opening import open_memories, open_store
+
+if TYPE_CHECKING:
+    from memeval.llm.openai import Sampling
 
 
 def endpoint_settings(settings: LlmConfig, role: str) -> EndpointSettings:
@@ -38,6 +42,25 @@ def endpoint_settings(settings: LlmConfig, role: str) -> EndpointSettings:
         patience_s=settings.patience_s,
         max_retries=settings.max_retries,
         headers=headers_of(settings.headers, f"{role}.headers"),
+    )
+
+
+def sampling_of(settings: LlmConfig, role: str) -> Sampling:
+    """What the model of a role gets with every prompt. Raises `UserError` without a model."""
+    from memeval.llm.openai import Sampling
+
+    if not settings.model or not settings.base_url:
+        raise UserError("llm=openai needs llm.model", "for example:  llm.model=gpt-4o-mini")
+
+    return Sampling(
+        model=settings.model,
+        temperature=settings.temperature,
+        max_tokens=settings.max_tokens,
+        send_seed=settings.send_seed,
+        limit_parameter=settings.limit_parameter,
+        reasoning_effort=settings.reasoning_effort,
+        extra_body=settings.extra_body or {},
+        role=role,
     )
 
 
@@ -124,21 +147,9 @@ class Models:
         if settings.name != "openai":
             raise unknown("llm", settings.name, ("extractive", "openai", "mock"))
 
-        from memeval.llm.openai import OpenAIModel, Sampling
+        from memeval.llm.openai import OpenAIModel
 
-        if not settings.model or not settings.base_url:
-            raise UserError("llm=openai needs llm.model", "for example:  llm.model=gpt-4o-mini")
-
-        sampling = Sampling(
-            model=settings.model,
-            temperature=settings.temperature,
-            max_tokens=settings.max_tokens,
-            send_seed=settings.send_seed,
-            limit_parameter=settings.limit_parameter,
-            reasoning_effort=settings.reasoning_effort,
-            extra_body=settings.extra_body or {},
-            role=role,
-        )
+        sampling = sampling_of(settings, role)
         endpoint = self.endpoint(endpoint_settings(settings, role))
         return MeteredModel(OpenAIModel(endpoint, sampling, self.cache("responses"), self.origin))
 

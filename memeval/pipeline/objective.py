@@ -12,7 +12,8 @@ from memeval.pipeline.cell import Cell
 from memeval.pipeline.measure import measure_cell, measure_repeat
 
 _RANKING = re.compile(
-    r"(?:session_)?(?:mrr|(?:recall|recall_all|all|hit)_at_(?:1|5|10|20)|ndcg_at_10)"
+    r"recall_shown"
+    r"|(?:ranking_)?(?:session_)?(?:mrr|(?:recall|recall_all|hit)_at_(?:1|5|10|20)|ndcg_at_10)"
 )
 _GROUPED = ("accuracy_std", "latency_ms", "tokens", "calls", "cost_usd", "cost_usd_uncached")
 """First parts of further names with a slash, such as `tokens/answer/prompt`."""

@@ -32,6 +32,7 @@ from memeval.judges.registry import judge_type
 from memeval.llm.own_prices import name_prices, own_prices
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.cell_checks import (
+    check_chunks,
     check_granularity,
     check_models,
     check_source,
@@ -98,6 +99,7 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
 
     # Last: a data set may take minutes to hash, and what is wrong above is said before.
     dataset, loaded = (opened or OpenedData()).open(dataset, config)
+    check_chunks(config, dataset)
     identity = IdentityInputs(
         digests=join_digests(
             _code_digests(config, source, type(dataset), judge_class),
@@ -119,6 +121,7 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
         template=templates.answer,
         form_templates=templates.by_form,
         choice_template=templates.choice,
+        note_template=templates.note,
         judge_template=judge_template,
         identity=identity,
         # With other prices the figures are made again from the rows; no key changes, no call is

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memeval.errors import StorageError, UserError
 from memeval.llm.metering import totals
-from memeval.pipeline.addresses import called_addresses
+from memeval.pipeline.addresses import called_addresses, called_models
 from memeval.pipeline.builder import Builder
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import Models
@@ -59,6 +59,7 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
         _prepare(cell, models, progress),
         called_addresses(cell),
         cell.config.stop_after_failures,
+        called_models(cell),
     )
 
 

@@ -17,8 +17,8 @@ class Progress(Protocol):
     def expect(self, stage: str, count: int) -> None:
         """`count` more items of a stage are to be done."""
 
-    def done(self, stage: str, *, reused: bool = False) -> None:
-        """One item is done; `reused` where an earlier run had done it."""
+    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
+        """One item has ended: `reused` if an earlier run had done it, `failed` without a result."""
 
     def spent(self, usages: Sequence[Usage]) -> None:
         """Calls that an item took."""
@@ -38,7 +38,7 @@ class Silent:
 
     def expect(self, stage: str, count: int) -> None: ...
 
-    def done(self, stage: str, *, reused: bool = False) -> None: ...
+    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None: ...
 
     def spent(self, usages: Sequence[Usage]) -> None: ...
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from memeval.config.identity import digest
 from memeval.config.leaves import as_yaml, fields_of, flatten
-from memeval.config.roles import INGEST, JUDGE, settings_of_role
-from memeval.config.schema import ANSWER, JudgeConfig
+from memeval.config.roles import INGEST, JUDGE, with_roles_filled
+from memeval.config.schema import ANSWER
 from memeval.config.settings import TIMEOUT
 from memeval.datasets.contract import DatasetSettings
 from memeval.judges.recorded import RECORDED
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.imported_source import IMPORTED
+from memeval.pipeline.judge_identity import judge_identity
 from memeval.pipeline.opening import system_settings
 from memeval.pipeline.retrieving import RETRIEVE, retrieves_only
 from memeval.pipeline.surroundings import git_state, versions
@@ -67,15 +68,15 @@ def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
     """The resolved config, flattened; the name of a group's option is filed under the group itself.
 
     Fields that the chosen options do not have, such as the temperature of the offline reader, are
-    left out.
+    left out, and so are those of a model in a role that nothing calls. The settings of a role are
+    complete: one that is left open is that of the answers' model.
     """
-    leaves = {path.removesuffix(".name"): value for path, value in flatten(cell.config).items()}
-    leaves = {path: value for path, value in leaves.items() if _applies(cell, path)}
-    # What a role leaves open is as the answers' model has it.
+    config = replace(cell.config, llm=with_roles_filled(cell.config.llm))
+    leaves = {path.removesuffix(".name"): value for path, value in flatten(config).items()}
     leaves = {
         path: value
         for path, value in leaves.items()
-        if value is not None or not path.startswith((f"{INGEST}.", f"{JUDGE}.", "llm.judge_model"))
+        if _applies(cell, path) and not path.startswith(_uncalled_roles(cell))
     }
     if cell.config.system["name"] == IMPORTED:
         leaves = {
@@ -85,9 +86,15 @@ def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
     # The settings as the class resolved them: those of the YAML were left out above.
     leaves |= flatten(system_settings(cell.source), "system.")
     return {
-        path: ",".join(map(str, value)) if isinstance(value, list) else value
+        path: ",".join(map(str, value)) if isinstance(value, list | tuple) else value
         for path, value in leaves.items()
     }
+
+
+def _uncalled_roles(cell: Cell) -> tuple[str, ...]:
+    """First parts of the settings of models that the cell does not call."""
+    is_called = {INGEST: cell.identity.uses_llm_at_ingest, JUDGE: cell.identity.judge_uses_llm}
+    return tuple(f"{role}." for role, called in is_called.items() if not called)
 
 
 def _applies(cell: Cell, path: str) -> bool:
@@ -127,8 +134,11 @@ def tags(cell: Cell) -> dict[str, str]:
         **git_state(),
         **{f"version.{package}": number for package, number in versions().items()},
     }
-    if cell.judge_template:
-        labels["judge_prompt_sha256"] = cell.judge_template.sha256
+    judge = judge_identity(cell)
+    if judge is not None:
+        labels["judge_key"] = judge.digest
+    if judge is not None and judge.prompt_sha256:
+        labels["judge_prompt_sha256"] = judge.prompt_sha256
     if cell.config.judge.name == RECORDED:
         labels["recorded"] = "true"
     if cell.config.system.get("only_listed"):
@@ -191,23 +201,6 @@ def protocol(cell: Cell) -> str:
     """The choices that make two figures comparable, in one line."""
     config = cell.config
     dataset = config.dataset
-    judge = config.judge.name
-    if config.judge.class_:
-        judge += f"@{config.judge.class_}"
-
-    if cell.judge_template:
-        judged_by = [
-            str(settings_of_role(config.llm, JUDGE).model),
-            cell.judge_template.sha256[:8],
-        ]
-        defaults = JudgeConfig()
-        for name in ("repeats", "reading", "scoring", "fence"):
-            value = getattr(config.judge, name)
-            if value != getattr(defaults, name):
-                judged_by.append(f"{name}={value}".lower())
-
-        judge += f"({', '.join(judged_by)})"
-
     limits = [
         f"{name}={dataset[name]}" for name in ("limit_cases", "limit_questions") if dataset[name]
     ]
@@ -234,7 +227,9 @@ def protocol(cell: Cell) -> str:
     if retrieves_only(config):
         return " ".join([*parts, f"stages={RETRIEVE}", *limits])
 
-    return " ".join([*parts, f"prompt={config.prompt.name}", f"judge={judge}", *limits])
+    judge = judge_identity(cell)
+    assert judge is not None, "a cell that answers is judged"
+    return " ".join([*parts, f"prompt={config.prompt.name}", f"judge={judge.shown}", *limits])
 
 
 def _short_digest(dataset: Mapping[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from memeval.llm.reply import CutReplyError, FilteredReplyError
 from memeval.pipeline.places import place_of_method
 from memeval.pipeline.retrieving import retrieved_row
 from memeval.pipeline.returned import NotAnAnswerError, answer_of
+from memeval.pipeline.service_watch import ServiceWatch
 from memeval.pipeline.turns import CaseTurns
 from memeval.pipeline.watch import Watched
 from memeval.records import Answer, EvalQuestion, OracleQuery, Query, Role, Status
@@ -35,16 +35,17 @@ async def ask(
     texts: TextStore,
     *,
     retrieves_only: bool = False,
+    service: ServiceWatch | None = None,
 ) -> AnswerRow:
-    """The answer row of a question; its status says whether it holds an answer."""
+    """The answer row of a question; its status says whether it holds an answer.
+
+    `service` hears how it ended. Raises `WorldError` where it has heard enough.
+    """
     ledger = Ledger(scope=question.question_id, answer_form=question.answer_form)
-    started = time.perf_counter()
     try:
         with metered(ledger):
             returned = await watched.call("answer", _query(watched.system, question))
 
-        # Before the checks: what we do with an answer is not the system's time.
-        elapsed = time.perf_counter() - started
         answer = _check_answer(returned, watched, turns)
         if not answer.text.strip() and not retrieves_only:
             raise ValueError("the answer is empty")
@@ -55,36 +56,50 @@ async def ask(
         raise  # these concern the whole run, and not this question
     except Exception as error:  # noqa: BLE001
         # The question boundary: whatever a system raises is this question's failure.
-        elapsed = time.perf_counter() - started
         row = failed_answer(question.question_id, _status_of(error, ledger), error)
+        if service is not None:
+            service.failed(error)
+    else:
+        if service is not None:
+            service.succeeded()
+
+    times = _answer_times(ledger)
+    if row.status is not Status.OK:
+        times = replace(times, answer_ms=None, model_ms=None)
 
     row = replace(
         row,
         usage=tuple(ledger.usages),
-        times=_answer_times(ledger, elapsed),
+        times=times,
         notes={**ledger.notes, **row.notes},
     )
     return _with_request(row, ledger, texts)
 
 
-def _answer_times(ledger: Ledger, elapsed: float) -> StepTimes:
-    """How long the steps of an answer took. A reply from another run's cache took no time here."""
-    retrieval_s = max(elapsed - ledger.model_s, 0.0)
-    if ledger.cached:
-        return StepTimes(retrieval_ms=milliseconds(retrieval_s), wait_s=round(ledger.wait_s, 3))
+def _answer_times(ledger: Ledger) -> StepTimes:
+    """How long the steps of an answer took.
 
+    A reply from the cache counts with the time that it took when it was paid for.
+    """
+    retrieval_s = plus(ledger.own.measured_s, ledger.calls_s(Role.EMBED))
+    model_s = ledger.calls_s(*set(Role) - {Role.EMBED})
     return StepTimes(
-        answer_ms=milliseconds(elapsed - ledger.idle_s + ledger.replayed_s),
+        answer_ms=milliseconds(plus(retrieval_s, model_s)),
         retrieval_ms=milliseconds(retrieval_s),
-        model_ms=milliseconds(max(ledger.model_s - ledger.idle_s, 0.0) + ledger.replayed_s),
+        model_ms=milliseconds(model_s),
         place_ms=milliseconds(ledger.place_s),
         wait_s=round(ledger.wait_s, 3),
     )
 
 
-def milliseconds(seconds: float) -> float:
-    """Seconds as milliseconds, to the microsecond."""
-    return round(seconds * 1e3, 3)
+def plus(a: float | None, b: float | None) -> float | None:
+    """The sum; None if one part was not measured."""
+    return None if a is None or b is None else a + b
+
+
+def milliseconds(seconds: float | None) -> float | None:
+    """Seconds as milliseconds, to the microsecond; None if they were not measured."""
+    return None if seconds is None else round(seconds * 1e3, 3)
 
 
 def _with_request(row: AnswerRow, ledger: Ledger, texts: TextStore) -> AnswerRow:

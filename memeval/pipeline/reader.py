@@ -6,13 +6,15 @@ import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from memeval.llm.contract import AnswerPrompt, ChoosePrompt, LanguageModel
+from memeval.llm.contract import AnswerPrompt, ChoosePrompt, LanguageModel, NotePrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.tokens import count_tokens
 from memeval.prompts import PromptTemplate, load_builtin
 from memeval.records import AnswerForm, Query, Role
 from memeval.systems.base import ReaderReply
 
+NOTHING = ("(nothing)", "(nothing).", "nothing")
+"""Notes on a chunk that says nothing on the question."""
 _MARK = re.compile(r"(?:final )?answer[^\w\n:]*+:", re.IGNORECASE)
 _MARKED_LINE = re.compile(rf"^[^\w\n]*+{_MARK.pattern}", re.IGNORECASE | re.MULTILINE)
 """The beginning of the line of an answer. No part of it is tried twice, nor goes past its line."""
@@ -32,23 +34,34 @@ class CellReader:
         choosing: PromptTemplate | None = None,
         choose_tokens: int = 16,
         by_form: Mapping[AnswerForm, PromptTemplate] | None = None,
+        own_style: bool = False,
+        noting: PromptTemplate | None = None,
     ) -> None:
         """`choosing` is the template of questions with choices, by default ours.
 
         `by_form` are templates that go before `template`, each for what a question asks for.
+        `noting` is that of the notes that each chunk is replaced by; None shows the chunks.
+        `own_style` says that the system chose the style, and not the cell's prompt.
         """
         self._model, self._template, self._style, self._seed = model, template, style, seed
         self._choosing, self._choose_tokens = choosing or load_builtin("choose"), choose_tokens
-        self._by_form = by_form or {}
+        self._by_form, self._own_style = by_form or {}, own_style
+        self._noting = noting
 
     async def answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
-        if query.choices:
-            return await self._choose(query, context)
+        # Making the prompt is our work, and not that of the system that asks.
+        with current_ledger().own.aside():
+            if query.choices:
+                return await self._choose(query, context)
 
+            return await self._answer(query, context)
+
+    async def _answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
         style, template = self._chosen()
+        shown = tuple(context) if self._noting is None else await self._notes(query, context)
         prompt = AnswerPrompt(
             question=query.text,
-            context=tuple(context),
+            context=shown,
             asked_at=query.asked_at,
             style=style,
             system_text=template.system,
@@ -73,13 +86,40 @@ class CellReader:
 
         # The offline reader reads no template, and a user's own template may ask for anything.
         is_read = self._model.sends_messages and not self._template.own
-        if form is AnswerForm.WHOLE and is_read:
+        if form is AnswerForm.WHOLE and is_read and self._noting is None:
+            whose, way_out = f"prompt={self._style}", "use prompt=auto"
+            if self._own_style:
+                whose = f"the system's own style ({self._style})"
+                way_out = "no prompt=... changes that style"
+
             ledger.remarks["prompt_mismatch"] = (
-                f"prompt={self._style} asks for as few words as possible, but some questions ask "
-                "for a recommendation or a summary; use prompt=auto"
+                f"{whose} asks for as few words as possible, but some questions ask for a "
+                f"recommendation or a summary; {way_out}"
             )
 
         return self._style, self._template
+
+    async def _notes(self, query: Query, context: Sequence[str]) -> tuple[str, ...]:
+        """What the model notes of each chunk on the question; chunks without a note are left out.
+
+        Source: LongMemEval (Wu et al., ICLR 2025), after Chain-of-Note (Yu et al., 2023).
+        """
+        template = self._noting
+        assert template is not None, "only a reader with a template takes notes"
+
+        async def note(text: str) -> str:
+            prompt = NotePrompt(
+                question=query.text,
+                text=text,
+                asked_at=query.asked_at,
+                system_text=template.system,
+                user_template=template.user,
+            )
+            reply = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
+            return reply.text.strip()
+
+        notes = [await note(text) for text in context]
+        return tuple(text for text in notes if text and text.casefold() not in NOTHING)
 
     async def _choose(self, query: Query, context: Sequence[str]) -> ReaderReply:
         """Returns the reply as it is: the judge reads which choice it names."""

@@ -58,6 +58,7 @@ def _record(
         notes |= verdict.notes
 
     names = cell.dataset.category_names
+    ranking, shown = measured.ranking, measured.shown
     return Record(
         question_id=question.question_id,
         case_id=case.case_id,
@@ -76,8 +77,11 @@ def _record(
         verdict=verdict.verdict if verdict else None,
         metrics=measured.metrics,
         retrieved=answer.retrieved,
-        evidence_ranks=measured.evidence_ranks,
-        session_evidence_ranks=measured.session_evidence_ranks,
+        evidence_ranks=ranking.turns if ranking else None,
+        session_evidence_ranks=ranking.sessions if ranking else None,
+        shown_evidence_ranks=shown.turns if shown else None,
+        shown_session_ranks=shown.sessions if shown else None,
+        top_k=cell.config.top_k if shown else None,
         context=answer.context,
         prompt=answer.prompt,
         context_tokens=answer.context_tokens,

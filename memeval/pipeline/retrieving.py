@@ -12,6 +12,7 @@ from dataclasses import replace
 from memeval.config.schema import JudgeConfig, JudgeModelConfig, LlmConfig, PromptConfig, RunConfig
 from memeval.datasets.contract import Dataset
 from memeval.errors import UserError
+from memeval.llm.metering import current_ledger
 from memeval.llm.tokens import count_tokens
 from memeval.pipeline.declared import Source
 from memeval.records import Query, Status
@@ -59,7 +60,9 @@ class SilentReader:
 
     async def answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
         """No text, and the size of the context."""
-        return ReaderReply(text="", raw=None, context_tokens=sum(map(count_tokens, context)))
+        # The context is counted for the table: that is not the system's work.
+        with current_ledger().own.aside():
+            return ReaderReply(text="", raw=None, context_tokens=sum(map(count_tokens, context)))
 
 
 def retrieved_row(row: AnswerRow) -> AnswerRow:

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from memeval.config.paths import cache_dir
-from memeval.config.roles import ROLES, settings_of_role
+from memeval.config.roles import called_roles, settings_of_role
 from memeval.errors import BudgetError, UserError
 from memeval.judges.contract import Judge
-from memeval.pipeline.addresses import called_addresses
+from memeval.pipeline.addresses import called_addresses, called_models
 from memeval.pipeline.budget import budget_of, check_budget
 from memeval.pipeline.case_work import CaseWork
 from memeval.pipeline.cell import Cell
-from memeval.pipeline.code import is_built_in
 from memeval.pipeline.connections import Connections
 from memeval.pipeline.lane import Computing, Lane, Turn
 from memeval.pipeline.memories import MemorySource
@@ -68,15 +67,9 @@ def text_size(case: EvalCase) -> int:
 def window_limit(cell: Cell) -> int:
     """Places in the window of a cell's questions; one where no endpoint is waited for."""
     llm = cell.config.llm
-    if llm.name != "openai":
-        return 1
+    limits = [settings_of_role(llm, role).max_concurrency for role in called_roles(llm)]
+    return QUESTIONS_AHEAD * max(limits) if limits else 1
 
-    limits = [settings_of_role(llm, role).max_concurrency for role in ROLES]
-    return QUESTIONS_AHEAD * max(limits)
-
-
-QUICKLY_READ = 50 * 2**20
-"""Bytes of a data file that is read once more, to count what there is to do."""
 
 _searched: set[Path] = set()
 """Folders in which this process looked for rows of version 0.1."""
@@ -135,6 +128,7 @@ class CellRun(CaseWork):
             self._run(finish),
             called_addresses(self.cell),
             self.cell.config.stop_after_failures,
+            called_models(self.cell),
         )
 
     async def _run(self, finish: Callable[[Finished], T]) -> T:
@@ -268,11 +262,8 @@ class CellRun(CaseWork):
 
         A file of gigabytes takes minutes to read: its totals grow while it is read.
         """
-        loaded = self.cell.loaded
-        is_small = loaded.path.is_file() and loaded.path.stat().st_size <= QUICKLY_READ
-        # Other sources count what they read, and a user's own adapter may be readable only once.
-        is_ours = isinstance(self._source, MemorySource) and is_built_in(type(self.cell.dataset))
-        if not is_small or not is_ours:
+        # Other sources count what they read.
+        if not self.cell.is_read_quickly or not isinstance(self._source, MemorySource):
             return
 
         questions = [len(case.questions) for case in self._source.cases()]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from memeval.metrics.answer import COUNT_WORDS
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.chosen import notes_on_questions
-from memeval.pipeline.measure import (
-    statuses,
-)
+from memeval.pipeline.measure import Headline, found_nothing, statuses
 from memeval.pipeline.provenance import reads_offline
 from memeval.pipeline.records import (
     Ingest,
@@ -21,9 +20,13 @@ from memeval.results import (
     Record,
 )
 from memeval.shown import one_line
+from memeval.statistics.clusters import dominating
+from memeval.words import script_without_words
 
 CUT_CONTEXT = ("cut_chunks", "cut_tokens")
 """What the chat systems note of a context that was too long: one sentence says it for all."""
+COUNTED = (*CUT_CONTEXT, "edges")
+"""Notes that are not listed one by one; `compare` sums up the edges."""
 MOST_EXAMPLES = 3
 """Texts of each kind of note that a run shows; the records hold all of them."""
 
@@ -37,8 +40,16 @@ def notes(
             f"{finished.stopped}. The figures are those of the questions that were answered so far."
         )
 
+    if found_nothing(rows, ingest_rows):
+        yield (
+            "No question got anything from the memory: its search found nothing at all. "
+            "python -m memeval check says what it finds."
+        )
+
     yield from notes_on_questions(cell, rows)
     yield from _settings(cell)
+    yield from _uncounted(rows)
+    yield from dominated(rows, cell.dataset.headline)
     yield from _failures(rows)
     yield from _losses(ingest_rows)
     yield from _compressions(cell, ingest_rows)
@@ -47,6 +58,21 @@ def notes(
     yield from finished.notes
     yield from cell.loaded.notes
     yield from cell.dataset.notes()
+
+
+def dominated(rows: Sequence[Record], headline: Headline) -> Iterator[str]:
+    """Which conversation decides the accuracy nearly alone."""
+    cases: dict[str, set[str]] = {}
+    for row in rows:
+        if headline is None or row.category in headline:
+            cases.setdefault(row.case_id, set()).add(row.question_id)
+
+    name = dominating({case: len(questions) for case, questions in cases.items()})
+    if name is not None:
+        yield (
+            f"{one_line(name, 80)} holds half of the questions or more: the accuracy is nearly "
+            "that of one conversation."
+        )
 
 
 def _settings(cell: Cell) -> Iterator[str]:
@@ -62,19 +88,33 @@ def _settings(cell: Cell) -> Iterator[str]:
     if retrieves_only(cell.config):
         yield "Retrieval only (stages=retrieve): nothing was answered or judged."
     elif reads_offline(cell):
+        # What random_k shows is drawn by the repeat's seed.
+        by_chance = cell.config.system["name"] == "random_k"
+        agree = "" if by_chance else " Repeats agree by construction."
         yield (
             "Answers come from the offline extractive reader: it is deterministic, and not a "
-            "language model. Repeats agree by construction."
+            f"language model.{agree}"
         )
 
     if cell.judge_template and not cell.judge_settings.fences(cell.judge_template):
         yield (
-            "The judge gets each answer without marks around it, as its prompt template is "
+            "The judge gets its data without marks around it, as its prompt template is "
             "written: judge.fence=true sets them."
         )
 
     if cell.config.llm.name == "mock":
         yield "The mock model replaces a language model: its figures mean nothing."
+
+
+def _uncounted(rows: Sequence[Record]) -> Iterator[str]:
+    """Golds whose words can't be counted."""
+    scripts = Counter(filter(None, (script_without_words(" ".join(row.gold)) for row in rows)))
+    for script, count in scripts.items():
+        yield (
+            f"{count} of {len(rows)} records have a gold in {script}, which has no spaces between "
+            f"words: {', '.join(COUNT_WORDS)} are not measured for them. exact_match, contains and "
+            "judges that are models are."
+        )
 
 
 def _said(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
@@ -93,7 +133,7 @@ def noted(notes: Sequence[Mapping[str, object]], of: str) -> Iterator[str]:
     counts: dict[str, Counter[str]] = {}
     for own in notes:
         for name, value in own.items():
-            if name not in CUT_CONTEXT:
+            if name not in COUNTED:
                 counts.setdefault(name, Counter())[in_words(value)] += 1
 
     for name, texts in sorted(counts.items()):
@@ -133,8 +173,8 @@ def _lines(finished: Finished) -> Iterator[str]:
     )
     if unsealed:
         yield (
-            f"{unsealed} rows were written by an earlier version without a seal: an edit of them "
-            "would not be seen."
+            f"{unsealed} rows had no seal, so that an edit of them would not be seen: they were "
+            "left out and made again."
         )
 
 

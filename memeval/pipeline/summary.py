@@ -12,7 +12,9 @@ from memeval.errors import StorageError
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.chosen import has_score, row_without_score, without_score
 from memeval.pipeline.ingest import CUT_REPLIES
+from memeval.pipeline.judge_identity import judge_identity
 from memeval.pipeline.measure import (
+    found_nothing,
     measure_categories,
     measure_cell,
     measure_facets,
@@ -36,6 +38,7 @@ from memeval.records import Status
 from memeval.results import (
     CONFIG_FILE,
     FINISHED,
+    FOUND_NOTHING,
     RECORDS_FILE,
     RUN_FILE,
     STOPPED,
@@ -180,7 +183,7 @@ def summarise(
         sweep=cell.config.sweep_name,
         command=cell.command,
         params=params(cell),
-        tags=tags(cell) | _tags_of_ingests(ingest_rows),
+        tags=tags(cell) | _tags_of_ingests(ingest_rows) | _tags_of_answers(rows, ingest_rows),
         metrics=metrics,
         categories=categories,
         protocol_metrics=tuple(protocol),
@@ -192,16 +195,22 @@ def summarise(
         ),
         valid=not finished.stopped
         and coverage is not None
-        and coverage >= cell.config.min_coverage,
+        and coverage >= cell.config.min_coverage
+        and not found_nothing(rows, ingest_rows),
         status=STOPPED if finished.stopped else FINISHED,
         started_at=finished.started_at.isoformat(timespec="milliseconds"),
         finished_at=_end(finished).isoformat(timespec="milliseconds"),
         statuses=statuses(rows),
+        judge=judge_identity(cell),
     )
 
 
 def _end(finished: Finished) -> datetime:
     return finished.started_at + timedelta(seconds=finished.seconds)
+
+
+def _tags_of_answers(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> dict[str, str]:
+    return {FOUND_NOTHING: "true"} if found_nothing(rows, ingest_rows) else {}
 
 
 def _tags_of_ingests(ingest_rows: Sequence[Ingest]) -> dict[str, str]:

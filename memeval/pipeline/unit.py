@@ -101,13 +101,13 @@ class Keeper:
         elif kind == SCORED and not self._again:
             self._progress.scored(*content)
 
-    def _done(self, stage: str, reused: bool) -> None:
+    def _done(self, stage: str, reused: bool, failed: bool) -> None:
         if self._to_skip[stage]:
             self._to_skip[stage] -= 1
             return
 
         self._reported[stage] += 1
-        self._progress.done(stage, reused=reused)
+        self._progress.done(stage, reused=reused, failed=failed)
 
 
 class SentRows(RowStore[R]):
@@ -150,8 +150,8 @@ class SentProgress:
     def expect(self, stage: str, count: int) -> None:
         self._send((EXPECT, (stage, count)))
 
-    def done(self, stage: str, *, reused: bool = False) -> None:
-        self._send((DONE, (stage, reused)))
+    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
+        self._send((DONE, (stage, reused, failed)))
 
     def say(self, message: str) -> None:
         self._send((SAY, (message,)))

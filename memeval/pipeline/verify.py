@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,9 @@ from memeval.config.identity import IdentityInputs, keys, run_key
 from memeval.config.resolve import read_config
 from memeval.names import digest_name
 from memeval.pipeline.memory import MANIFEST, read_manifest
-from memeval.pipeline.records import rows_digest
+from memeval.pipeline.records import Ingest, rows_digest
+from memeval.pipeline.rows import usages_of
+from memeval.pipeline.verify_figures import figure_problems
 from memeval.records import Status
 from memeval.results import (
     CONFIG_FILE,
@@ -54,9 +57,12 @@ class Verified:
     """What could not be compared, and why."""
 
 
-def verify_run(folder: Path) -> Verified:
-    """Compares a run folder, its rows and its memories with `run.json`. Only reads."""
-    look = Look(folder)
+def verify_run(folder: Path, *, accept_unsealed: bool = False) -> Verified:
+    """Compares a run folder, its rows and its memories with `run.json`. Only reads.
+
+    Rows without a seal are a problem unless they are accepted.
+    """
+    look = Look(folder, accept_unsealed=accept_unsealed)
     look.run()
     return Verified(look.name, tuple(look.problems), tuple(look.unchecked))
 
@@ -64,7 +70,9 @@ def verify_run(folder: Path) -> Verified:
 class Look:
     """One look at one run folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, accept_unsealed: bool = False) -> None:
+        self.accept_unsealed = accept_unsealed
+        self.ingests: list[Ingest] | None = []
         self.folder = folder.resolve()
         self.outputs = self.folder.parent.parent
         self.name = ""
@@ -92,11 +100,25 @@ class Look:
         records = self._records(summary)
         repeats = self._keys(summary)
         self._rows(summary, repeats, records)
+        self._figures(summary, records)
         # The seed enters the key only where a model works at ingest: else the repeats share a
         # memory, which is read once.
         for key in dict.fromkeys(repeat["prepare"] for repeat in repeats):
             for folder in memory_folders(self.outputs.parent / "data" / "prepared", key):
                 self.problems += memory_problems(folder, key)
+
+    def _figures(self, summary: RunSummary, records: list[Record]) -> None:
+        """The figures, made again; with those of the ingests if the rows are here."""
+        ingests = self.ingests if self.ingests and summary.repeats else None
+        try:
+            self.problems += figure_problems(summary, records, ingests)
+        except Exception as error:  # noqa: BLE001
+            # Records that were edited may hold what no measure is made for.
+            self.problems.append(f"{RECORDS_FILE}: no figures can be made: {one_line(error)}")
+
+        if summary.protocol_metrics:
+            names = ", ".join(one_line(name, 40) for name in summary.protocol_metrics[:NAMED])
+            self.unchecked.append(f"the data set's own metrics ({names} …): they need its file")
 
     def _records(self, summary: RunSummary) -> list[Record]:
         records = []
@@ -181,6 +203,7 @@ class Look:
                 ids=ids,
                 summary=summary,
             )
+            self._keep_ingests(answers, repeat["seed"], summary.run_key)
             if answers and verdicts:
                 unlike = [
                     record.question_id
@@ -194,6 +217,20 @@ class Look:
                     )
 
             self._texts(self.outputs / f"answers/{repeat['answer']}.jsonl")
+
+    def _keep_ingests(
+        self, answers: Rows[AnswerRow | IngestRow] | None, seed: int, run_key: str
+    ) -> None:
+        if answers is None:
+            self.ingests = None
+        if answers is None or self.ingests is None:
+            return
+
+        self.ingests += [
+            Ingest(row.id, seed, row, usages_of(row, run_key))
+            for row in answers.rows.values()
+            if isinstance(row, IngestRow)
+        ]
 
     def _texts(self, answers: Path) -> None:
         """Texts that can't be read spoil no answer, but what was shown can't be looked at."""
@@ -216,7 +253,7 @@ class Look:
     ) -> Rows[R] | None:
         path = self.outputs / name
         try:
-            rows = read_rows(path.read_bytes(), header, parse)
+            rows = read_rows(path.read_bytes(), header, parse, accept_unsealed=self.accept_unsealed)
         except FileNotFoundError:
             # A run folder that was copied out of its home comes without rows: no damage.
             if (self.outputs / "answers").is_dir():
@@ -234,8 +271,14 @@ class Look:
                 f"{name}: {rows.dropped} lines are torn, damaged, edited or of another key"
             )
 
-        if rows.unsealed:
-            self.unchecked.append(f"{name}: {rows.unsealed} rows of version 0.1 have no seal")
+        if rows.unsealed and self.accept_unsealed:
+            self.unchecked.append(f"{name}: {rows.unsealed} rows have no seal")
+        elif rows.unsealed:
+            self.problems.append(
+                f"{name}: {rows.unsealed} rows have no seal, so an edit of them would not be seen; "
+                "--accept-unsealed takes them as they are"
+            )
+
         if not rows.headed:
             self.problems.append(f"{name}: the header of its key is missing")
         if rows_digest(ids, rows.seals) != summary.rows.get(name):
@@ -245,8 +288,16 @@ class Look:
 
 
 def _recorded_keys(repeat: Mapping[str, Any]) -> dict[str, Any]:
-    """The seed and the keys of one repeat, as a run's identity has them."""
-    return {name: repeat[name] for name in ("seed", "prepare", "answer", "judge")}
+    """The seed and the keys of one repeat, as a run's identity has them.
+
+    Raises `TypeError` for a key of another form, which could lead to a file elsewhere.
+    """
+    recorded = {name: repeat[name] for name in ("seed", "prepare", "answer", "judge")}
+    for name, value in recorded.items():
+        if name != "seed" and not re.fullmatch(r"[0-9A-Za-z_-]{1,64}", str(value)):
+            raise TypeError(f"{name} is no key: {one_line(value, 40)}")
+
+    return recorded
 
 
 def agrees(

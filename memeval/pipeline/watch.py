@@ -21,6 +21,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from memeval.errors import MemevalError, SystemFaultError
+from memeval.llm.metering import current_ledger
 from memeval.pipeline.call import Call, Outcome, Steps, overdue, run_step
 from memeval.pipeline.places import (
     fault,
@@ -161,7 +162,10 @@ class Watched:
         elif self.attribute("in_thread", call.method):
             value = await self._in_thread(call, lambda: method(*arguments))
         else:
-            value = run_step(lambda: method(*arguments), self.timeout_s, call).result(call)
+            with current_ledger().own.running():
+                outcome = run_step(lambda: method(*arguments), self.timeout_s, call)
+
+            value = outcome.result(call)
 
         # A plain method may return an awaitable, for instance that of a wrapped client.
         if isinstance(value, Awaitable):
@@ -219,9 +223,12 @@ class Watched:
         # The ledger that counts the calls is a context variable: the thread needs it, too.
         context = contextvars.copy_context()
 
+        own = current_ledger().own
+
         def play() -> None:
             try:
-                outcome.value = context.run(work)
+                with own.running(in_thread=True):
+                    outcome.value = context.run(work)
             except BaseException as error:  # noqa: BLE001
                 # Kept as a value: see `Outcome`.
                 outcome.error = error

@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from memeval.redaction import redacted
+from memeval.report.categories import Titles, columns_of, rows_of, titles_of
 from memeval.report.differences import differing, shown
 from memeval.report.escaping import csv_cell, inline
 from memeval.report.figures import (
@@ -21,11 +22,12 @@ from memeval.report.figures import (
     flags,
     fresh_cost,
     percent,
+    retrieval_times,
     short_count,
-    with_half_width,
+    with_interval,
 )
 from memeval.report.fitting import fit
-from memeval.results import CategoryResult, RunSummary
+from memeval.results import RunSummary, judge_shown
 from memeval.shown import one_line
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ LONGEST_TITLE = 1_000
 """Characters of what is said above a table."""
 UNBOUNDED = 100_000
 """A width that any table fits."""
-ALWAYS = ("n", "acc ±95%", "std")
+ALWAYS = ("n", "acc [95%]", "std")
 """Columns that stay even where no cell has a figure for them.
 
 A reader should see that an error bar is missing.
@@ -53,7 +55,7 @@ def _short_cells(row: Sequence[str]) -> list[str]:
 
 
 def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) -> Table:
-    """A table for the terminal: a LoCoMo sweep over two settings fits into 120 columns.
+    """A table for the terminal: in 120 columns a LoCoMo sweep over two settings lacks `ctx tok`.
 
     A choice of questions that all cells share is named once, above them. Figures are never cut.
     Where there is no room in `width`, settings and flags fold, and then columns are left out and
@@ -68,7 +70,8 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
     rows = [_short_cells(row) for row in rows]
     fitted = fit(header, rows, settings=settings, width=width or UNBOUNDED, fold=fold)
     title = "; ".join(filter(None, [judged_by(summaries), *shared]))
-    left_out = f"no room for: {', '.join(fitted.dropped)}; the files have them"
+    hidden = ", ".join(fitted.dropped)
+    left_out = f"Hidden to fit {width} columns: {hidden} (all columns in comparison.csv)"
     table = Table(
         title=Text(one_line(title, LONGEST_TITLE), style="default not bold not italic")
         if title
@@ -151,25 +154,13 @@ def judged_by(summaries: Sequence[RunSummary]) -> str:
     Empty where no cell names a judge. Accuracies of different judges must not be compared in
     silence.
     """
-    judges = list(dict.fromkeys(filter(None, map(judge_of, summaries))))
+    judges = list(
+        dict.fromkeys(filter(None, (judge_shown(summary.judge) for summary in summaries)))
+    )
     if len(judges) > 1:
         return f"judges: {', '.join(judges)}; accuracies by different judges can't be compared"
 
     return f"judge: {judges[0]}" if judges else ""
-
-
-def judge_of(summary: RunSummary) -> str:
-    """The judge of a cell, with its model where it is one; empty where the cell names none."""
-    judge = str(summary.params.get("judge", ""))
-    if summary.tags.get("recorded") == "true":
-        return f"{judge} ({summary.params.get('system.judged_by')})"
-    if "judge_prompt_sha256" not in summary.tags:
-        return judge
-
-    # A model of the judge's own; runs of 0.1 have it under its old name.
-    own = summary.params.get("llm.judge.model") or summary.params.get("llm.judge_model")
-    model = own or summary.params.get("llm.model")
-    return f"{judge} ({model})" if model else judge
 
 
 def escape(row: Row) -> Row:
@@ -183,20 +174,33 @@ def comparison_csv(summaries: Sequence[RunSummary]) -> str:
     A figure that was not measured is empty.
     """
     columns = differing(summaries)
-    metrics = sorted({name for summary in summaries for name in summary.metrics})
+    titles = titles_of(summaries)
+    measured = [_metrics_by_title(summary, titles) for summary in summaries]
+    metrics = sorted({name for own in measured for name in own})
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(csv_cell, ["run_key", "name", "dataset", *columns, *metrics, "flags"]))
 
-    for summary in summaries:
-        measured = [summary.metrics.get(name) for name in metrics]
-        figures = ["" if value is None else value for value in measured]
+    for summary, own in zip(summaries, measured, strict=True):
+        found = [own.get(name) for name in metrics]
+        figures = ["" if value is None else value for value in found]
         values = [shown(summary, key) if key in summary.params else "" for key in columns]
         words = [summary.run_key, summary.name, summary.dataset, *map(redacted, values)]
         writer.writerow([*map(csv_cell, words), *figures, ", ".join(flags(summary))])
 
     return text.getvalue()
+
+
+def _metrics_by_title(summary: RunSummary, titles: Titles) -> dict[str, float | None]:
+    """The metrics of a run, those of a category under its title."""
+    title_of = {row.name: titles[summary.dataset, row.category] for row in summary.categories}
+    named = {}
+    for name, value in summary.metrics.items():
+        head, slash, tail = name.partition("/")
+        named[f"{head}{slash}{title_of.get(tail, tail)}"] = value
+
+    return named
 
 
 def cells(
@@ -208,7 +212,7 @@ def cells(
     """
     columns = differing(summaries)
     leading = list(columns.values()) or ["run"]
-    categories = categories_of(summaries)
+    categories = titles_of(summaries)
     abilities = abilities_of(summaries)
     measured = []
     for summary in summaries:
@@ -232,23 +236,23 @@ def is_measured(name: str, rows: Sequence[dict[str, str]]) -> bool:
 
 
 def figures(
-    summary: RunSummary, categories: Sequence[str], abilities: Sequence[str] = ()
+    summary: RunSummary, categories: Titles, abilities: Sequence[str] = ()
 ) -> dict[str, str]:
     """The figures of one cell by their short headers, shares in per cent."""
     get = summary.metrics.get
-    by_name = {row.name: row for row in summary.categories}
+    by_title = rows_of(summary, categories)
 
     return {
         "n": count(get("n_questions")),
-        "acc ±95%": with_half_width(
+        "acc [95%]": with_interval(
             get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high")
         ),
         # Beside the raw accuracy, never in its place.
         "acc corr.": corrected(summary) or NONE,
         "std": "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
         **{
-            short: percent(by_name[name].accuracy) if name in by_name else NONE
-            for name, short in shorten(categories).items()
+            short: percent(by_title[title].accuracy) if title in by_title else NONE
+            for title, short in shorten(columns_of(categories)).items()
         },
         **{ability: percent(value) for ability, value in by_ability(summary, abilities).items()},
         "F1": percent(get("token_f1")),
@@ -258,6 +262,7 @@ def figures(
         "all tok": short_count(get("tokens/total")),
         "cost $": dollars(fresh_cost(summary)),
         "billed $": billed(summary),
+        "retr. ms": retrieval_times(summary),
         "cov": percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
     }
 
@@ -270,12 +275,6 @@ def repeats_itself(summary: RunSummary) -> bool:
     # The repeats themselves are compared: a deviation may be 0 only by rounding.
     accuracies = {repeat.metrics.get("accuracy") for repeat in summary.repeats}
     return summary.metrics.get("accuracy_std") == 0 and len(accuracies) <= 1
-
-
-def categories_of(summaries: Sequence[RunSummary]) -> list[str]:
-    """Names of all categories, those of the headline first, each in the order of the data set."""
-    rows: list[CategoryResult] = [row for summary in summaries for row in summary.categories]
-    return list(dict.fromkeys(row.name for row in sorted(rows, key=lambda row: not row.headline)))
 
 
 def abilities_of(summaries: Sequence[RunSummary]) -> list[str]:

@@ -93,7 +93,7 @@ def forest_plot(rows: Sequence[DifferenceRow], title: str, unit: str, path: Path
         axes,
         [
             ("s", BLUE, BLUE, "told apart (adjusted p ≤ .05)"),
-            ("o", BLUE, "white", "can't be told apart"),
+            ("o", BLUE, "white", "no difference shown"),
         ],
     )
     return save(figure, path)
@@ -137,13 +137,13 @@ def row_canvas(rows: Sequence[DifferenceRow], title: str) -> tuple[Figure, Axes]
 
 
 def write_figures(axes: Axes, rows: Sequence[DifferenceRow]) -> None:
-    """Writes each difference to the right of its row: `+4.1 ± 3.2`."""
+    """Writes each difference to the right of its row: `+4.1 [0.9, 7.3]`."""
     for height, row in enumerate(rows):
-        half = ""
+        ends = ""
         if row.low is not None and row.high is not None:
-            half = f" ± {(row.high - row.low) / 2:.1f}"
+            ends = f" [{row.low:.1f}, {row.high:.1f}]"
 
-        text = f"{row.delta:+.1f}{half}".replace("-", "−")
+        text = f"{row.delta:+.1f}{ends}".replace("-", "−")
         axes.annotate(
             text,
             xy=(1.01, height),

@@ -76,22 +76,23 @@ def _category(row: CategoryResult) -> str:
 
 
 def _judge(summary: RunSummary) -> str:
-    params, prompt = summary.params, summary.tags.get("judge_prompt_sha256")
+    judge = summary.judge
     if summary.tags.get("stages") == "retrieve":
         return "none: nothing was judged"
+    if judge is None or not judge.is_named:
+        return NONE
     if summary.tags.get("recorded") == "true":
-        judge = one_line(params.get("system.judged_by", NONE))
-        return f"{judge}, whose verdicts the file of answers records; prompt not disclosed"
+        recorded = "whose verdicts the file of answers records; prompt not disclosed"
+        return f"{one_line(judge.model)}, {recorded}"
+    if judge.prompt_sha256 is None:
+        return f"{one_line(judge.shown)}, no language model"
 
-    name = one_line(params.get("judge", NONE))
-    if prompt is None:
-        return f"{name}, no language model"
-
-    names = ("llm.judge.model", "llm.judge_model", "llm.model")
-    models = [params[key] for key in names if params.get(key) is not None]
-    model = one_line(models[0]) if models else NONE
-    repeats = params.get("judge.repeats", 1)
-    return f"{name}, {model}, prompt sha256 {one_line(prompt)}, {one_line(repeats)} per answer"
+    sent = ", ".join(f"{name} {one_line(value)}" for name, value in judge.request.items())
+    return (
+        f"{one_line(judge.name)}, {one_line(judge.model)}, prompt sha256 "
+        f"{one_line(judge.prompt_sha256)}, {judge.repeats} per answer"
+        + (f"; sent: {sent}" if sent else "")
+    )
 
 
 def _reader(summary: RunSummary) -> str:

@@ -12,7 +12,9 @@ from memeval.shown import printable
 
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _MARKS = re.compile(
-    r"[\\`*\[\]|&<>~]"
+    # An interval and its header stay as they are, unless what follows makes a link of them.
+    r"\[(?:95 ?%|[−-]?[\d.,]+k?, [−-]?[\d.,]+k?)\](?![(\[:])"
+    r"|[\\`*\[\]|&<>~]"
     r"|(?<![^\W_])_|_(?![^\W_])"  # an underscore within a word is not a mark
     r"|://|(?i:www)\.|(?<=\w)@(?=[\w-]+\.)"  # what becomes a link without brackets
 )
@@ -57,6 +59,8 @@ def csv_cell(value: object) -> object:
 
 def _escape(match: re.Match[str]) -> str:
     mark = match[0]
+    if len(mark) > 1 and mark.startswith("["):
+        return mark
     if mark in _HTML:
         return _HTML[mark]
     # Most renderers make a bare address (https://…, www.…, a@b.c) a link.

@@ -5,7 +5,7 @@ What was not measured is a dash or a word, never a zero.
 
 from __future__ import annotations
 
-from memeval.results import RunSummary
+from memeval.results import RunSummary, fresh_cost_usd
 from memeval.shown import one_line
 
 NONE = "–"
@@ -17,24 +17,27 @@ def percent(value: float | None, digits: int = 1) -> str:
     return NONE if value is None else f"{100 * value:.{digits}f}"
 
 
-def interval(low: float | None, high: float | None) -> str:
-    """An interval of shares: `51.2 to 56.8`."""
+def span(low: float | None, high: float | None) -> str:
+    """A range of shares, such as that over kinds of wrong answer: `51.2 to 56.8`."""
     return NONE if low is None or high is None else f"{percent(low)} to {percent(high)}"
 
 
-def half_width(low: float | None, high: float | None) -> float | None:
-    """Half the width of an interval: the figure after the ±."""
-    return None if low is None or high is None else (high - low) / 2
+def interval(low: float | None, high: float | None) -> str:
+    """A 95 % interval of shares: `[28.1, 48.2]`."""
+    return NONE if low is None or high is None else f"[{percent(low)}, {percent(high)}]"
 
 
-def with_half_width(value: float | None, low: float | None, high: float | None) -> str:
-    """`54.0 ±2.8`, or only the value where there is no interval."""
-    half = half_width(low, high)
-    return percent(value) if value is None or half is None else f"{percent(value)} ±{percent(half)}"
+def with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """`37.6 [28.1, 48.2]`, or only the value where there is no interval.
+
+    Never half a width after a ±: the interval of a share is not symmetric.
+    """
+    ends = interval(low, high)
+    return percent(value) if value is None or ends == NONE else f"{percent(value)} {ends}"
 
 
 def corrected(summary: RunSummary) -> str:
-    """The accuracy that allows for the judge's errors, by labels: `57.4 (31.8 to 83.1)`.
+    """The accuracy that allows for the judge's errors, by labels: `57.4 [31.8, 83.1]`.
 
     A range over kinds of wrong answer is not one number: `54.5 to 64.6`. Empty where no labels
     were given, see `memeval.results.calibration`.
@@ -43,25 +46,13 @@ def corrected(summary: RunSummary) -> str:
     name = "accuracy_corrected"
     value, low, high = get(name), get(f"{name}_low"), get(f"{name}_high")
 
-    text = value_and_bounds(value, low, high)
+    text = span(low, high) if value is None else with_interval(value, low, high)
     return "" if text == NONE else text
-
-
-def value_and_bounds(value: float | None, low: float | None, high: float | None) -> str:
-    """`57.4 (31.8 to 83.1)`; what there is of the two, or a dash."""
-    bounds = interval(low, high)
-    if value is None or bounds == NONE:
-        return bounds if value is None else percent(value)
-
-    # Not `±`: the bounds are clipped to [0, 1], so they need not be as far on both sides.
-    return f"{percent(value)} ({bounds})"
 
 
 def fresh_cost(summary: RunSummary) -> float | None:
     """US dollars that the run would cost without memeval's own cache; None where unknown."""
-    get = summary.metrics.get
-    name = "cost_usd_uncached/total"
-    return get(name) if name in summary.metrics else get("cost_usd/total")
+    return fresh_cost_usd(summary.metrics)
 
 
 def billed(summary: RunSummary) -> str:
@@ -110,6 +101,20 @@ def milliseconds(value: float | None) -> str:
         return f"{value:.1f} ms"
 
     return f"{value:.0f} ms" if value < 1000 else f"{value / 1000:.1f} s"
+
+
+def retrieval_times(summary: RunSummary) -> str:
+    """Median and 95th percentile of one retrieval, in milliseconds: `0.04 / 0.11`."""
+    median, slow = (summary.metrics.get(f"latency_ms/retrieval/p{p}") for p in (50, 95))
+    if median is None or slow is None:
+        return NONE
+
+    return f"{short_ms(median)} / {short_ms(slow)}"
+
+
+def short_ms(value: float) -> str:
+    """Milliseconds with two digits, or whole ones from ten on."""
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
 
 
 def deviation(summary: RunSummary, value: float | None) -> str:

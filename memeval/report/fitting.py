@@ -13,9 +13,9 @@ GAP = 1
 """Blanks between two columns."""
 NARROWEST, NARROWEST_FIRST = 8, 14
 """How narrow a setting, and the first of them, may fold."""
-KEPT = ("system", "run", "n", "acc ±95%", "flags")
+KEPT = ("system", "run", "n", "acc [95%]", "flags")
 """Columns that are never dropped."""
-DROPPED_FIRST = ("ctx tok", "all tok", "R@5", "billed $", "F1")
+DROPPED_FIRST = ("retr. ms", "ctx tok", "all tok", "R@5", "billed $", "F1")
 DROPPED_LAST = ("R@10", "std", "acc corr.", "cov", "cost $")
 """Figures, in the order in which they are dropped; categories go between the two."""
 

@@ -9,7 +9,7 @@ from memeval.results import CategoryResult, RunSummary
 
 VALUES_SHOWN = 40
 MEASURED = ("n", "scored", "accuracy %", "95 % interval", "std", "token F1 %")
-RETRIEVAL = ("recall_at", "hit_at", "recall_all_at", "ndcg_at", "mrr")
+RETRIEVAL = ("recall_at", "recall_shown", "hit_at", "recall_all_at", "ndcg_at", "mrr")
 
 
 def by_category(summary: RunSummary) -> list[str]:
@@ -111,10 +111,13 @@ def retrieval(summary: RunSummary) -> list[str]:
 
     For systems that show what they retrieved.
     """
+    get = summary.metrics.get
     names = [
         name
         for name in summary.metrics
-        if name.startswith(RETRIEVAL) and "/" not in name and summary.metrics[name] is not None
+        if name.startswith(RETRIEVAL)
+        and "/" not in name
+        and (get(name) is not None or get(f"ranking_{name}") is not None)
     ]
     if not names:
         return [
@@ -127,13 +130,19 @@ def retrieval(summary: RunSummary) -> list[str]:
     rows = []
     for name in names:
         title = name.replace("_at_", "@").replace("mrr", "MRR").replace("ndcg", "nDCG")
-        by_turn = percent(summary.metrics[name])
-        by_session = percent(summary.metrics.get(f"session_{name}"))
+        prefixes = ("", "session_", "ranking_", "ranking_session_")
+        values = [percent(get(f"{prefix}{name}")) for prefix in prefixes]
         # The names are ours, but for a bar that would end the cell.
-        rows.append((title.replace("|", "\\|"), by_turn, by_session))
+        rows.append((title.replace("|", "\\|"), *values))
 
-    lines = ["## Retrieval", "", *table(("against the evidence", "turns %", "sessions %"), rows)]
-    return lines + _retrieval_by_category(summary)
+    header = (
+        "against the evidence",
+        "shown: turns %",
+        "sessions %",
+        "whole ranking: turns %",
+        "sessions %",
+    )
+    return ["## Retrieval", "", *table(header, rows), *_retrieval_by_category(summary)]
 
 
 def _retrieval_by_category(summary: RunSummary) -> list[str]:

@@ -22,6 +22,7 @@ from memeval.report.figures import (
     fresh_cost,
     interval,
     percent,
+    span,
 )
 from memeval.report.groups import by_category, by_facet, by_protocol, repeats, retrieval
 from memeval.report.tables import money, table, text
@@ -89,6 +90,9 @@ def banner(summary: RunSummary) -> list[str]:
         # The first note says what stopped it, see `pipeline.run_notes`.
         return [f"> **STOPPED.** {inline(summary.notes[0])} The same command continues it."]
 
+    if summary.found_nothing:
+        return ["> **INVALID.** No question got anything from the memory."]
+
     minimums = [value for key, value in summary.params.items() if key.endswith("min_coverage")]
     minimum = f" of {inline(minimums[0])}" if minimums else ""
     coverage = percent(summary.metrics.get("coverage"))
@@ -120,7 +124,7 @@ def headline(summary: RunSummary) -> list[str]:
     ]
     # With full coverage both bounds are the accuracy itself.
     if get("coverage") not in {None, 1.0}:
-        bounds = interval(get("accuracy_worst_case"), get("accuracy_best_case"))
+        bounds = span(get("accuracy_worst_case"), get("accuracy_best_case"))
         rows.append(("accuracy if the unscored were all wrong, all right", bounds))
 
     rows.append(("context", f"{count(get('context_tokens'))} tokens per question"))

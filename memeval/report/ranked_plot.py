@@ -20,8 +20,9 @@ from memeval.report.canvas import (
     wrap_name,
     wrap_title,
 )
+from memeval.report.categories import columns_of, rows_of, titles_of
 from memeval.report.differences import labels, system_of
-from memeval.results import CategoryResult, RunSummary
+from memeval.results import RunSummary
 from memeval.shown import one_line
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> Path:
         key=lambda pair: (pair[0].valid, pair[0].metrics["accuracy"] or 0.0, pair[1]),
     )
     cells = [cell for cell, _ in named]
-    categories = category_names(cells)
+    titles = titles_of(cells)
+    by_title = [rows_of(cell, titles) for cell in cells]
+    # A panel for the only category would repeat the first one.
+    categories = columns_of(titles)[:MOST_CATEGORIES] if len(columns_of(titles)) > 1 else []
     figure, axes = canvas(
         width=6.0 + PANEL * len(categories), height=1.7 + ROW * max(len(cells), 2)
     )
@@ -66,7 +70,7 @@ def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> Path:
     for number, category in enumerate(categories, start=1):
         panel = figure.add_subplot(split[number], sharey=first)
         for height, cell in enumerate(cells):
-            row = category_row(cell, category)
+            row = by_title[height].get(category)
             if row is not None:
                 draw_row(panel, height, cell, row.accuracy, (row.ci95_low, row.ci95_high))
 
@@ -84,17 +88,6 @@ def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> Path:
     return save(figure, path)
 
 
-def category_names(cells: Sequence[RunSummary]) -> list[str]:
-    """Names of the categories in the order of the tables, where there is more than one."""
-    names = list(dict.fromkeys(row.name for cell in cells for row in cell.categories))
-    return names[:MOST_CATEGORIES] if len(names) > 1 else []
-
-
-def category_row(cell: RunSummary, name: str) -> CategoryResult | None:
-    """The cell's row of a category."""
-    return next((row for row in cell.categories if row.name == name), None)
-
-
 def draw_row(
     axes: Axes,
     height: int,
@@ -110,7 +103,7 @@ def draw_row(
     if low is not None and high is not None:
         axes.plot([100 * low, 100 * high], [height, height], color=INK, linewidth=1.3, zorder=2)
 
-    is_control = system_of(cell) in ("oracle", "no_memory")
+    is_control = system_of(cell) in ("oracle", "no_memory", "random_k", "constant")
     colour = ORANGE if is_control else BLUE
     axes.plot(
         100 * value,

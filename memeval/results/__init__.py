@@ -12,6 +12,7 @@ from memeval.results.files import (
     text_digest,
     write_atomically,
 )
+from memeval.results.judge import JudgeIdentity, is_same_judge, judge_shown
 from memeval.results.record import TIMES, Record, read_records
 from memeval.results.retrieved import RetrievedChunk
 from memeval.results.rows import (
@@ -24,6 +25,7 @@ from memeval.results.rows import (
 from memeval.results.summary import (
     CONFIG_FILE,
     FINISHED,
+    FOUND_NOTHING,
     HYPOTHESES_FILE,
     RECORDS_FILE,
     RUN_FILE,
@@ -32,6 +34,7 @@ from memeval.results.summary import (
     CategoryResult,
     RepeatResult,
     RunSummary,
+    fresh_cost_usd,
     hypotheses_file,
 )
 from memeval.results.texts import Texts, TextStore, texts_file
@@ -40,6 +43,7 @@ from memeval.results.verdict_row import VerdictRow
 __all__ = [
     "CONFIG_FILE",
     "FINISHED",
+    "FOUND_NOTHING",
     "HYPOTHESES_FILE",
     "INGEST_PREFIX",
     "RECORDS_FILE",
@@ -51,6 +55,7 @@ __all__ = [
     "AnswerRow",
     "CategoryResult",
     "IngestRow",
+    "JudgeIdentity",
     "Record",
     "RepeatResult",
     "RetrievedChunk",
@@ -62,9 +67,12 @@ __all__ = [
     "VerdictRow",
     "as_json",
     "file_digest",
+    "fresh_cost_usd",
     "hypotheses_file",
+    "is_same_judge",
     "is_sealed",
     "json_line",
+    "judge_shown",
     "read_records",
     "sealed",
     "text_digest",

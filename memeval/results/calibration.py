@@ -82,6 +82,9 @@ class Calibration:
     right_labels: int | None = None
     """Under a range: right answers that the judge called right, of those that were labelled."""
     kinds: tuple[KindRange, ...] = field(default_factory=tuple)
+    flipped: int | None = None
+    attacks: int | None = None
+    """Attacks that talked the judge into calling a wrong answer right, of those that were tried."""
 
     @property
     def note(self) -> str:
@@ -91,7 +94,13 @@ class Calibration:
             count += f" ({self.unlabelled:,} rows have none)"
 
         where = "of other answers" if self.method == RANGE else "of this run's answers"
-        return f"{NOTE_BEGINS}{METHODS[self.method]}, from {count}, {where}."
+        note = f"{NOTE_BEGINS}{METHODS[self.method]}, from {count}, {where}."
+        if self.attacks:
+            note += (
+                f" Of {self.attacks:,} attacks on the judge {self.flipped:,} turned its verdict."
+            )
+
+        return note
 
     def write(self, folder: Path) -> None:
         """Writes `calibration.json` atomically."""
@@ -124,6 +133,8 @@ class Calibration:
             right_kept=members.count_or_none("right_kept"),
             right_labels=members.count_or_none("right_labels"),
             kinds=tuple(map(_kind, members.items("kinds"))),
+            flipped=members.count_or_none("flipped"),
+            attacks=members.count_or_none("attacks"),
         )
 
     def to_json(self) -> Json:

@@ -56,6 +56,13 @@ class Record:
     does; None without a ranking.
     """
     session_evidence_ranks: tuple[int | None, ...] | None = None
+    shown_evidence_ranks: tuple[int | None, ...] | None = None
+    """As `evidence_ranks`, among the chunks that the reader was shown; None if the system does not
+    say which.
+    """
+    shown_session_ranks: tuple[int | None, ...] | None = None
+    top_k: int | None = None
+    """Chunks that the reader may be shown; None without `shown_evidence_ranks`."""
     context: str | None = None
     """Reference of the context as the reader saw it."""
     prompt: tuple[SentMessage, ...] = ()
@@ -152,6 +159,9 @@ class Record:
             "retrieved": _retrieved_json(self.retrieved),
             "evidence_ranks": _list_or_none(self.evidence_ranks),
             "session_evidence_ranks": _list_or_none(self.session_evidence_ranks),
+            "shown_evidence_ranks": _list_or_none(self.shown_evidence_ranks),
+            "shown_session_ranks": _list_or_none(self.shown_session_ranks),
+            "top_k": self.top_k,
             "context_tokens": self.context_tokens,
             "usage": list(map(usage_json, self.usage)),
             TIMES: self.times.to_json(),
@@ -208,6 +218,9 @@ class Record:
             retrieved=retrieved_from(members),
             evidence_ranks=members.ranks("evidence_ranks"),
             session_evidence_ranks=members.ranks("session_evidence_ranks"),
+            shown_evidence_ranks=members.ranks("shown_evidence_ranks"),
+            shown_session_ranks=members.ranks("shown_session_ranks"),
+            top_k=members.count_or_none("top_k"),
             context=members.string_or_none("context"),
             prompt=tuple(map(SentMessage.from_json, members.items("prompt"))),
             context_tokens=members.count_or_none("context_tokens"),

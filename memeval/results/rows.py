@@ -24,19 +24,21 @@ INGEST_PREFIX = "ingest "
 class StepTimes:
     """How long each step took.
 
-    None if the step did not happen, or its reply came from another run's cache.
+    None if the step did not happen or was not measured. A reply from the cache counts with the time
+    that it took when it was paid for.
     """
 
     answer_ms: float | None = None
-    """From the question to its answer, waits for a place at the endpoint and between retries left
-    out.
+    """The retrieval and the model's calls, without waits for a place at the endpoint and between
+    retries.
     """
     retrieval_ms: float | None = None
-    """What the system needed beside the calls of models and endpoints: search, ranking, making the
-    context.
+    """The system's own work and its requests to an embedder, a reranker or its memory service.
+
+    Without queues, locks and whatever else the process does meanwhile.
     """
     model_ms: float | None = None
-    """In calls of models and endpoints, waits left out."""
+    """In calls of language models, one after the other, without waits."""
     place_ms: float | None = None
     """Waiting for a place at the endpoint."""
     wait_s: float | None = None

@@ -59,7 +59,7 @@ class Rows(Generic[R]):
     dropped: int = 0
     """Lines that are torn, damaged, edited, of another key, or hold what no row may."""
     unsealed: int = 0
-    """Rows without a seal, as version 0.1 wrote them: an edit of them would not be seen."""
+    """Rows without a seal, whose edits would not be seen; left out unless they are accepted."""
     headed: bool = False
     """Whether there is the header that belongs to the file."""
 
@@ -80,7 +80,9 @@ def _seal(header: Json, body: bytes) -> str:
     return sha256(_as_json(header) + b"\n" + body).hexdigest()[:16]
 
 
-def read_rows(content: bytes, header: Json, parse: Parse[R]) -> Rows[R]:
+def read_rows(
+    content: bytes, header: Json, parse: Parse[R], *, accept_unsealed: bool = False
+) -> Rows[R]:
     """The sound rows in the whole lines of a file's content."""
     rows: Rows[R] = Rows()
     seals_began = False
@@ -93,8 +95,7 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> Rows[R]:
         match = _SEAL.search(line)
         body = line[: match.start()] + b"}" if match else line
         seal = _seal(header, body)
-        # Version 0.1 wrote rows without seals. After the first sealed row, a missing seal is an
-        # edit.
+        # After the first sealed row, a missing seal is an edit.
         if match:
             sound = match[1].decode() == seal
         else:
@@ -110,9 +111,11 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> Rows[R]:
         row = None if content_of_line is None else _row(content_of_line, parse)
         if row is None or not (match or rows.headed):
             rows.dropped += 1
-        else:
+            continue
+
+        rows.unsealed += match is None
+        if match or accept_unsealed:
             rows.rows[row.id], rows.seals[row.id] = row, seal
-            rows.unsealed += match is None
 
     return rows
 
@@ -196,7 +199,7 @@ class RowStore(Generic[R]):
 
     @property
     def unsealed(self) -> int:
-        """Rows that an earlier version wrote without a seal."""
+        """Rows without a seal, which are left out."""
         return self._found.unsealed
 
     def __enter__(self) -> Self:

@@ -17,12 +17,17 @@ from typing import Any
 
 from memeval.redaction import redacted_in, without_known_in
 from memeval.results.files import SEAL, as_json, file_digest, is_sealed, sealed, write_atomically
+from memeval.results.judge import JudgeIdentity
 
 FINISHED, STOPPED = "finished", "stopped"
+FOUND_NOTHING = "nothing_found"
+"""Tag of a run in which no question got anything from the memory."""
 """The status of a run: a stopped one ended because its budget was spent, and can be continued."""
 HYPOTHESES_FILE = "hypotheses.jsonl"
 """The answers of the first repeat as LongMemEval's tools write and read them; `evaluate` reads it.
 """
+_OURS = ("command", "params", "tags", "notes", "judge")
+"""Members in which nothing that looks like a secret is kept."""
 _RUN_KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
 RUN_FILE, RECORDS_FILE, CONFIG_FILE, TRACKED_FILE = (
     "run.json",
@@ -122,11 +127,20 @@ class RunSummary:
     identity: Mapping[str, Any] = field(default_factory=dict)
     """What the run key is made of beside the config: `version`, `inputs`, and each repeat's `keys`.
     """
+    judge: JudgeIdentity | None = None
+    """Who judged, see `memeval.results.judge`; None if nothing was judged, and in runs from before
+    this was recorded.
+    """
 
     @property
     def is_stopped(self) -> bool:
         """Whether the run ended before all questions were done."""
         return self.status == STOPPED
+
+    @property
+    def found_nothing(self) -> bool:
+        """Whether no question got anything from the memory."""
+        return self.tags.get(FOUND_NOTHING) == "true"
 
     def write(self, folder: Path) -> None:
         """Writes `run.json` atomically."""
@@ -169,6 +183,9 @@ class RunSummary:
             facets[facet] = tuple(CategoryResult(**row) for row in rows)
 
         fields["facets"] = facets
+        if fields.get("judge") is not None:
+            fields["judge"] = JudgeIdentity.from_json(fields["judge"])
+
         for name in ("notes", "protocol_metrics"):
             fields[name] = tuple(fields.get(name, ()))
 
@@ -196,6 +213,15 @@ class RunSummary:
                     problems.append(f"{name} is damaged or was edited")
 
         return problems
+
+
+def fresh_cost_usd(figures: Mapping[str, float | None]) -> float | None:
+    """US dollars that a fresh run costs, without memeval's own cache; None where unknown.
+
+    Systems are compared by it: what was billed depends on which cell came first.
+    """
+    # Runs of `evaluate` have no cache, and only the one figure.
+    return figures.get("cost_usd_uncached/total", figures.get("cost_usd/total"))
 
 
 def _check_types(summary: RunSummary) -> None:
@@ -250,7 +276,7 @@ def _clean(summary: dict[str, Any]) -> dict[str, Any]:
     clean: dict[str, Any] = without_known_in(summary)
     return {
         **clean,
-        **{name: redacted_in(clean[name]) for name in ("command", "params", "tags", "notes")},
+        **{name: redacted_in(clean[name]) for name in _OURS},
     }
 
 

@@ -9,18 +9,20 @@ adds up a few short arrays. Most terms of a long history are never asked for.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from memeval.words import search_terms
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Tokens = Literal["alnum", "space"]
-"""How texts are cut into terms. `alnum` takes the runs of `[a-z0-9]` of the lower-cased text;
+"""How texts are cut into terms. `alnum` takes the runs of letters and digits of the lower-cased
+text, in scripts without spaces the pairs of neighbouring characters (`memeval.words`);
 `space` cuts at single spaces and keeps case and punctuation, as LongMemEval's protocol does.
 """
 Ties = Literal["position", "reversed"]
@@ -28,11 +30,6 @@ Ties = Literal["position", "reversed"]
 that numpy's default sort leaves last, as in LongMemEval's code. That sort is not stable: equal
 scores may come out in another order on another kind of processor.
 """
-
-
-def terms(text: str) -> list[str]:
-    """The terms of a text, in order, repeats kept."""
-    return re.findall(r"[a-z0-9]+", text.lower())
 
 
 def words(text: str) -> list[str]:
@@ -48,7 +45,7 @@ class Bm25Index:
     """BM25Okapi (k1=1.5, b=0.75, epsilon=0.25) over texts; positions are those of `texts`."""
 
     def __init__(self, texts: Sequence[str], tokens: Tokens = "alnum") -> None:
-        self._terms = terms if tokens == "alnum" else words
+        self._terms = search_terms if tokens == "alnum" else words
         corpus = [self._terms(text) for text in texts]
         self.size = len(corpus)
         self._columns: dict[str, Column | None] = {}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from memeval.embedding.contract import Embedder
+from memeval.llm.metering import current_ledger
 from memeval.retrieval.vectors import ChromaIndex
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ async def _fit(embedder: Embedder, texts: Sequence[str]) -> Embedder:
     if type(embedder).fitted is Embedder.fitted:
         return embedder
 
-    return await asyncio.to_thread(embedder.fitted, texts)
+    return await current_ledger().own.in_worker(embedder.fitted, texts)
 
 
 class DenseIndex:
@@ -48,7 +48,7 @@ class DenseIndex:
         """Fits the embedder on the texts, embeds them and indexes the vectors."""
         fitted = await _fit(embedder, texts)
         vectors = await fitted.embed(texts)
-        return cls(fitted, await asyncio.to_thread(ChromaIndex, vectors))
+        return cls(fitted, await current_ledger().own.in_worker(ChromaIndex, vectors))
 
     @classmethod
     async def load(cls, folder: Path, embedder: Embedder, texts: Sequence[str]) -> Self:
@@ -57,7 +57,7 @@ class DenseIndex:
         The embedder is fitted again, but embeds nothing. Raises where the folder is damaged.
         """
         fitted = await _fit(embedder, texts)
-        index = await asyncio.to_thread(ChromaIndex.load, folder / VECTORS_FILE)
+        index = await current_ledger().own.in_worker(ChromaIndex.load, folder / VECTORS_FILE)
         if index.size != len(texts):
             index.close()
             raise ValueError(

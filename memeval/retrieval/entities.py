@@ -1,11 +1,12 @@
 """What a text mentions, by rules that need no model: speakers, capitalised names, nouns after a
-determiner or a preposition.
+determiner or a preposition. The rules are those of English; scripts without capitals have no names
+that a rule could see, so each of their terms counts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from memeval.llm.extractive.words import (
@@ -18,6 +19,7 @@ from memeval.llm.extractive.words import (
     VAGUE,
     stem,
 )
+from memeval.words import search_terms
 
 _SPEAKER = re.compile(r"([^\W\d_][^:\[\]\n.!?]{0,39}):\s+")
 _OPENERS = (DETERMINERS | PREPOSITIONS) - {"to", "this", "that"}
@@ -42,8 +44,18 @@ def entities(line: str) -> dict[str, str]:
         text = line[speaker.end() :]
 
     tokens = TOKEN.findall(text)
-    for run in (*_names(tokens), *_phrases(tokens)):
+    for run in (*_names(tokens), *_phrases(tokens), *([term] for term in _caseless(text))):
         _put(mentioned, run)
+
+    return mentioned
+
+
+def named(names: Iterable[str]) -> dict[str, str]:
+    """Key and name of entities that are given by their names, whole and word by word."""
+    mentioned: dict[str, str] = {}
+    for name in names:
+        if words := TOKEN.findall(name):
+            _put(mentioned, words)
 
     return mentioned
 
@@ -52,8 +64,17 @@ def content_words(text: str) -> dict[str, str]:
     """Key and form of each word that could name an entity, and of each pair of neighbours."""
     tokens = TOKEN.findall(text)
     words = {key_of([token]): token for token in tokens if _is_content(token)}
+    words |= {key_of([term]): term for term in _caseless(text)}
     pairs = pairwise(tokens)
     return words | {key_of(pair): " ".join(pair) for pair in pairs if all(map(_is_content, pair))}
+
+
+def _caseless(text: str) -> list[str]:
+    """The terms of a text in scripts without capitals, such as Chinese, Arabic or Hindi."""
+    if text.isascii():
+        return []
+
+    return [term for term in search_terms(text) if term.upper() == term and not term.isascii()]
 
 
 def key_of(words: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from memeval.retrieval.entities import entities
@@ -27,8 +27,10 @@ class EntityGraph:
     where it is needed: kept whole, its edges grow with the square of a line's length.
     """
 
-    def __init__(self, chunks: Sequence[str]) -> None:
-        """`chunks` hold `speaker: text` lines, one per turn."""
+    def __init__(
+        self, chunks: Sequence[str], read: Callable[[str], Mapping[str, str]] = entities
+    ) -> None:
+        """`chunks` hold `speaker: text` lines, one per turn; `read` gives a line's entities."""
         # Imported where it is needed: most systems do without the library.
         import networkx as nx
 
@@ -37,12 +39,13 @@ class EntityGraph:
         self.names: dict[str, str] = {}
         """The name under which each entity was first met, by its key."""
         self._lines = 0
+        self._read = read
         for position, chunk in enumerate(chunks):
             for line in chunk.split("\n"):
                 self._add(position, line)
 
     def _add(self, position: int, line: str) -> None:
-        mentioned = entities(line)
+        mentioned = self._read(line)
         self._graph.add_edges_from((key, self._lines) for key in mentioned)
         self._lines += 1
         self._chunks[position].update(mentioned)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from memeval.records import MemoryChunk
+from memeval.words import is_unspaced
 
 Span = tuple[int, int, tuple[str, ...]]
 """Start, end and turn ids of a part of the joined content."""
@@ -53,14 +54,20 @@ def _word_end(text: str, start: int, limit: int) -> int:
         return len(text)
 
     end = limit
-    while end > start and not (text[end].isspace() or text[end - 1].isspace()):
+    while end > start and not _is_border(text, end):
         end -= 1
 
     return end if end > start else limit
 
 
+def _is_border(text: str, place: int) -> bool:
+    """Whether a text may be cut before a place: at spaces, and anywhere in scripts without."""
+    before, after = text[place - 1], text[place]
+    return before.isspace() or after.isspace() or is_unspaced(before) or is_unspaced(after)
+
+
 def _word_start(text: str, start: int, end: int) -> int:
-    while start < end and not text[start - 1].isspace():
+    while start < end and not (text[start - 1].isspace() or is_unspaced(text[start])):
         start += 1
 
     while start < len(text) and text[start].isspace():

@@ -47,7 +47,7 @@ class EndpointReranker(Reranker):
         """`origin` names the run: what it paid for before a crash still counts as billed to it."""
         self._endpoint, self._model = endpoint, model
         self._address = endpoint.settings.base_url
-        self._calls = CachedCalls(cache, origin)
+        self._calls = CachedCalls(cache, origin, endpoint.lose_store)
 
     @classmethod
     def from_settings(cls, settings: RerankerConfig, network: Network | None) -> Self:
@@ -111,6 +111,7 @@ class EndpointReranker(Reranker):
             cached=cached,
         )
         ledger.usages.append(usage)
+        ledger.took(Role.EMBED, entry["latency_s"])
 
     async def _ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
         documents = body["documents"]

@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from memeval.retrieval.bm25 import terms
 from memeval.retrieval.rerank import Candidate, Reranker
+from memeval.words import search_terms
 
 DENSE_WEIGHT = 0.5
 
@@ -26,7 +26,7 @@ class LexicalReranker(Reranker):
     """
 
     def __init__(self, corpus: Sequence[str] = ()) -> None:
-        self._terms = [frozenset(terms(text)) for text in corpus]
+        self._terms = [frozenset(search_terms(text)) for text in corpus]
         counts = Counter(term for held in self._terms for term in held)
         size = len(self._terms)
         self._idf = {
@@ -38,7 +38,7 @@ class LexicalReranker(Reranker):
         return LexicalReranker(texts)
 
     async def scores(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
-        asked = {term: self._idf[term] for term in dict.fromkeys(terms(query)) if term in self._idf}
+        asked = {term: self._idf[term] for term in search_terms(query) if term in self._idf}
         whole = sum(asked.values())
 
         scores = []

@@ -1,15 +1,18 @@
-"""Errors of means whose values hang together within clusters: the questions of one conversation."""
+"""Means of values that hang together within clusters: the questions of one conversation.
+
+The interval of a single figure is made here; that of a difference in `differences`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from memeval.statistics.student import quantile
+from memeval.statistics.proportions import wilson_ends
+from memeval.statistics.student import two_sided_quantile
 
 CONFIDENCE = 0.95
-POWER = 0.80
 
 
 def cluster_sums(
@@ -37,6 +40,11 @@ def weighted_mean(values: Sequence[float], weights: Sequence[float] | None = Non
 
     pairs = zip(values, weights, strict=True)
     return sum(weight * value for value, weight in pairs) / sum(weights)
+
+
+def effective_count(weights: Sequence[float]) -> float:
+    """How many equal weights tell as much: (Σ w)²/Σ w² (Kish, 1965)."""
+    return float(sum(weights) ** 2 / sum(weight**2 for weight in weights))
 
 
 def clustered_se(
@@ -96,19 +104,9 @@ def independent_se(values: Sequence[float], weights: Sequence[float] | None = No
     return sqrt(variance / count)
 
 
-def detectable_difference(se: float, groups: int) -> float:
-    """The smallest true difference that has an 80 % chance of being shown (MDE).
-
-    MDE = (t(.975, G-1) + t(.80, G-1)) · SE. With ten clusters it is 3.146 · SE, not 2.8 · SE.
-
-    Source: Bloom, Evaluation Review 19 (1995).
-    """
-    return (quantile(groups - 1, (1 + CONFIDENCE) / 2) + quantile(groups - 1, POWER)) * se
-
-
 @dataclass(frozen=True, slots=True)
 class ClusteredMean:
-    """A mean with its error, from values that hang together within clusters."""
+    """A figure of one cell with its 95 % interval, which need not be symmetric."""
 
     mean: float
     count: int
@@ -116,62 +114,128 @@ class ClusteredMean:
     groups: int
     """Clusters."""
     se: float | None
-    """Clustered standard error; None for fewer than two clusters."""
-    independent_se: float | None
-    """What the standard error would be if all values were independent."""
+    """Standard error: clustered, and never below that of independent values. None for fewer than
+    two clusters, and for values that are all equal, whose spread of 0 proves no certainty.
+    """
     low: float | None
     high: float | None
-    """95 % interval by Student's t with `groups` - 1 degrees of freedom; None where `se` is None,
-    or 0: a spread of 0 over a few clusters does not prove certainty.
-    """
-    mde: float | None
-    """Smallest difference that these values show with a chance of 80 %."""
-    mde_from_independent: bool
-    """Whether `mde` rests on `independent_se`, because that is larger than `se`."""
-
-    @property
-    def half_width(self) -> float | None:
-        """The figure after the ±; None where there is no interval."""
-        return None if self.high is None else self.high - self.mean
+    """None for fewer than two clusters."""
 
 
 def clustered_mean(
     values: Sequence[float],
     clusters: Sequence[Hashable],
     weights: Sequence[float] | None = None,
+    *,
+    is_share: bool,
 ) -> ClusteredMean | None:
-    """The mean of values with interval and detectable difference; None for no values.
+    """The mean of values with its interval; None for no values.
 
-    The detectable difference takes the larger of the two standard errors. With few clusters the
-    clustered one can come out far too small, even 0, by chance. `weights` are those of a sample.
+    r_g = Σ_{i in g} w_i (x_i - mean), h_g = W_g/W, V = Σ r_g²/(1 - h_g)/W² (CR2), s² the variance
+    of a value, t with Bell and McCaffrey's degrees of freedom. For shares in [0, 1]: Wilson's
+    interval with n_eff = p(1 - p)/max(V, s²/n) and t. For other figures: mean ± t·sqrt(max(V,
+    s²/n)). `weights` are those of a sample, for which n is (Σ w)²/Σ w².
+
+    Source: Bell & McCaffrey, Survey Methodology 28 (2002); Franco, Little, Louis & Slud, Journal of
+    Survey Statistics and Methodology 7 (2019).
     """
     if not values:
         return None
 
-    if weights is not None and min(weights) == max(weights):
-        weights = None  # equal weights change nothing but the rounding
+    own = equal_as_none(weights)
+    mean, count = weighted_mean(values, own), len(values)
+    residuals = cluster_sums(values, clusters, mean, own)
+    groups = len(residuals)
+    if groups < 2:
+        return ClusteredMean(mean, count, groups, se=None, low=None, high=None)
 
-    mean, count, groups = weighted_mean(values, weights), len(values), len(set(clusters))
-    se, independent = clustered_se(values, clusters, weights), independent_se(values, weights)
-    low = high = mde = None
-    from_independent = False
+    scales = own or [1.0] * count
+    total, squares = sum(scales), sum(scale**2 for scale in scales)
+    sizes = list(cluster_sums([1.0] * count, clusters, weights=own).values())
+    own_squares = list(cluster_sums(scales, clusters, weights=own).values())
+    variance = _robust_variance(list(residuals.values()), sizes)
+    independent = _value_variance(values, mean, own) * squares / total**2
+    error = max(variance, independent) if min(values) < max(values) else 0.0
+    factor = two_sided_quantile(_freedom(sizes, own_squares), CONFIDENCE)
 
-    if se:
-        reach = quantile(groups - 1, (1 + CONFIDENCE) / 2) * se
-        low, high = mean - reach, mean + reach
+    bounded = is_share and min(values) >= 0 and max(values) <= 1
+    if bounded:
+        spread = mean * (1 - mean)
+        effective = spread / error if spread > 0 and error > 0 else total**2 / squares
+        low, high = wilson_ends(min(max(mean, 0.0), 1.0), effective, factor)
+    elif error == 0:
+        return ClusteredMean(mean, count, groups, se=None, low=None, high=None)
+    else:
+        low, high = mean - factor * sqrt(error), mean + factor * sqrt(error)
 
-    if se is not None and independent is not None and max(se, independent) > 0:
-        mde = detectable_difference(max(se, independent), groups)
-        from_independent = independent > se
+    return ClusteredMean(mean, count, groups, se=sqrt(error) or None, low=low, high=high)
 
-    return ClusteredMean(
-        mean=mean,
-        count=count,
-        groups=groups,
-        se=se,
-        independent_se=independent,
-        low=low,
-        high=high,
-        mde=mde,
-        mde_from_independent=from_independent,
-    )
+
+def dominating(counts: Mapping[str, int]) -> str | None:
+    """The cluster that holds half of all values or more, and more than any other; else None."""
+    largest = max(counts, key=lambda name: counts[name], default=None)
+    if largest is None or len(counts) < 2 or 2 * counts[largest] < sum(counts.values()):
+        return None
+
+    return None if list(counts.values()).count(counts[largest]) > 1 else largest
+
+
+def equal_as_none(weights: Sequence[float] | None) -> Sequence[float] | None:
+    """Equal weights change nothing but the rounding."""
+    if weights is None or not weights or min(weights) == max(weights):
+        return None
+
+    return weights
+
+
+def _robust_variance(residuals: Sequence[float], sizes: Sequence[float]) -> float:
+    """The CR2 variance of a mean: Σ r_g²/(1 - h_g)/W², with h_g the share of a cluster."""
+    total = sum(sizes)
+    # The sum of the others and not 1 - h: it keeps its digits where one cluster holds nearly all.
+    parts = [
+        residual**2 * total / (total - size)
+        for residual, size in zip(residuals, sizes, strict=True)
+    ]
+    return sum(parts) / total**2
+
+
+def _value_variance(values: Sequence[float], mean: float, weights: Sequence[float] | None) -> float:
+    """The variance of a value: p(1 - p) of what is right or wrong, else s²."""
+    if set(values) <= {0.0, 1.0}:
+        return mean * (1 - mean)
+
+    scales = weights or [1.0] * len(values)
+    total, squares = sum(scales), sum(scale**2 for scale in scales)
+    pairs = zip(values, scales, strict=True)
+    spread = sum(scale * (value - mean) ** 2 for value, scale in pairs) / total
+
+    # n/(n - 1), with the n of the weights.
+    return spread / (1 - squares / total**2)
+
+
+def _freedom(sizes: Sequence[float], squares: Sequence[float]) -> float:
+    """Bell and McCaffrey's degrees of freedom of the CR2 variance of a mean: tr² / Σ m².
+
+    m_gh = a_g a_h Cov(r_g, r_h), a = (1 - h)^-½, the covariances those of independent values:
+    Q_g [g = h] - (W_g Q_h + W_h Q_g)/W + W_g W_h Q/W², where W and Q sum weights and their squares.
+    Without weights it is n_g [g = h] - n_g n_h/N. G - 1 for clusters of equal sizes.
+    """
+    total, all_squares = sum(sizes), sum(squares)
+    scales = [total / (total - size) for size in sizes]
+    trace = diagonal = 0.0
+    ww = wq = qq = 0.0
+    for size, square, scale in zip(sizes, squares, scales, strict=True):
+        off = -2 * size * square / total + size**2 * all_squares / total**2
+        trace += scale * (square + off)
+        diagonal += scale**2 * (2 * square * off + square**2)
+        ww, wq, qq = (
+            ww + scale * size**2,
+            wq + scale * size * square,
+            qq + scale * square**2,
+        )
+
+    # The rest of Σ m², over all pairs at once: 5,000 clusters have 25 million of them.
+    rest = 2 * (ww * qq + wq**2) / total**2
+    rest += -4 * all_squares * wq * ww / total**3 + all_squares**2 * ww**2 / total**4
+
+    return trace**2 / (diagonal + rest)

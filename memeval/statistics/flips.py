@@ -1,13 +1,14 @@
-"""Tests that flip the signs of whole clusters.
+"""Tests that flip the signs of whole clusters, and the intervals that they imply.
 
 If two cells were equally good, the difference that a conversation shows could as well have the
 other sign. The p is the share of all ways to set the signs under which the total is at least as far
-from 0 as it is.
+from 0 as it is; the interval holds the differences that the same flips do not speak against.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,25 +27,79 @@ _ROUNDING = 1e-9
 """Sums that differ by this share of the largest possible sum are equal."""
 
 
-def flip_p(sums: Sequence[float]) -> float:
-    """p of the two-sided flip test of one difference; `sums` are Σ d_i of each cluster.
+@dataclass(frozen=True, slots=True)
+class FlipTest:
+    """What the flips say of one difference."""
+
+    p: float
+    """Two-sided; 1 for a single cluster."""
+    low: float | None
+    high: float | None
+    """95 % interval of the mean; None for fewer than six clusters. 0 is in it exactly where p is
+    above .05.
+    """
+
+
+def flip_test(sums: Sequence[float], sizes: Sequence[float]) -> FlipTest:
+    """p and interval of one difference; `sums` are Σ d_i of each cluster, `sizes` its values.
 
     T = |Σ_g S_g|; p = share of the sign vectors e with |Σ_g e_g S_g| >= T. Exact up to 16 clusters;
     above, (b + 1)/(B + 1) from 9,999 seeded draws. The smallest p that G clusters can give is
     2/2^G.
 
+    With D = Σ S, N = Σ n, A = Σ e S and B = Σ e n, a vector does not speak against the differences
+    between (D - A)/(N - B) and (D + A)/(N + B); the data's own signs speak against none. Of M
+    vectors and k = ⌊.05 M⌋ the interval goes from the (k + 1)-th smallest lower end to the (k +
+    1)-th largest upper one, so that it holds what more than .05 of the vectors hold.
+
     Source: Fisher, The Design of Experiments (1935), section 21; for clusters: Canay, Romano &
     Shaikh, Econometrica 85 (2017). The form with draws: Phipson & Smyth, SAGMB 9 (2010).
     """
-    return flip_ps([sums])[0]
+    import numpy as np
+
+    own, counts = np.array(sums, dtype=float), np.array(sizes, dtype=float)
+    total, count = own.sum(), counts.sum()
+    least = abs(total) - _ROUNDING * np.abs(own).sum()
+    lows, highs, passed = [], [], 0
+
+    for signs in _sign_vectors(len(own)):
+        flipped, sized = signs @ own, signs @ counts
+        reaches = np.abs(flipped) >= least
+        # The data's own signs, or all of them turned around: nothing speaks against any difference.
+        is_own = np.abs(signs.sum(axis=1)) == len(own)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = (total - flipped) / (count - sized), (total + flipped) / (count + sized)
+
+        low, high = np.minimum(*ends), np.maximum(*ends)
+        # A tie is a tie for the interval, too, where rounding left the end beside 0.
+        low[reaches & (total >= 0)] = np.minimum(low[reaches & (total >= 0)], 0.0)
+        high[reaches & (total <= 0)] = np.maximum(high[reaches & (total <= 0)], 0.0)
+        low[is_own], high[is_own] = -np.inf, np.inf
+        lows.append(low)
+        highs.append(high)
+        passed += int(reaches.sum())
+
+    if len(own) > EXACT_CLUSTERS:  # the data as they are count as one more draw
+        lows.append(np.array([-np.inf]))
+        highs.append(np.array([np.inf]))
+        passed += 1
+
+    return _read_test(passed, np.concatenate(lows), np.concatenate(highs))
 
 
-def flip_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:
-    """`flip_p` of several comparisons, which get the same flips.
+def _read_test(passed: int, lows: Matrix, highs: Matrix) -> FlipTest:
+    """p from how many vectors reach as far as the data; the interval from their ends."""
+    import numpy as np
 
-    Each comparison has a sum for each cluster, in one order; 0 where it has no values.
-    """
-    return _count_flips(comparisons)[0]
+    vectors = len(lows)
+    p, outside = passed / vectors, vectors // 20
+    if outside == 0:
+        return FlipTest(p, None, None)
+
+    low = float(np.partition(lows, outside)[outside])
+    high = float(np.partition(highs, vectors - outside - 1)[vectors - outside - 1])
+    # -0.0 is shown with a sign.
+    return FlipTest(p, low + 0.0, high + 0.0)
 
 
 def max_t_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:
@@ -59,17 +114,8 @@ def max_t_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:
     Source: Westfall & Young, Resampling-Based Multiple Testing (1993), algorithm 2.8; Romano &
     Wolf, JASA 100 (2005).
     """
-    return _count_flips(comparisons)[1]
-
-
-def flip_and_max_t_ps(comparisons: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
-    """`flip_ps` and `max_t_ps` of the same comparisons, by one pass over the flips."""
-    return _count_flips(comparisons)
-
-
-def _count_flips(comparisons: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
     if not comparisons:
-        return [], []
+        return []
 
     import numpy as np
 
@@ -81,24 +127,21 @@ def _count_flips(comparisons: Sequence[Sequence[float]]) -> tuple[list[float], l
     # A tie is a tie also where averages of repeats leave rounding behind.
     observed = np.abs(sums.sum(axis=1)) - _ROUNDING * np.abs(sums).sum(axis=1)
 
-    own = np.zeros(len(sums))
     with_rest = np.zeros(len(sums))
     total = 0
     for signs in _sign_vectors(groups):
         flipped = np.abs(signs @ sums.T)
         largest_of_rest = np.maximum.accumulate(flipped[:, ::-1], axis=1)[:, ::-1]
-        own += (flipped >= observed).sum(axis=0)
         with_rest += (largest_of_rest >= observed).sum(axis=0)
         total += len(signs)
 
     if groups > EXACT_CLUSTERS:  # the data as they are count as one more draw
-        own, with_rest, total = own + 1, with_rest + 1, total + 1
+        with_rest, total = with_rest + 1, total + 1
 
-    adjusted = np.maximum.accumulate(with_rest / total)
-    own_ps, adjusted_ps = np.empty(len(sums)), np.empty(len(sums))
-    own_ps[order], adjusted_ps[order] = own / total, adjusted
+    adjusted = np.empty(len(sums))
+    adjusted[order] = np.maximum.accumulate(with_rest / total)
 
-    return own_ps.tolist(), adjusted_ps.tolist()
+    return [float(p) for p in adjusted]
 
 
 def _sign_vectors(groups: int) -> Iterator[Matrix]:

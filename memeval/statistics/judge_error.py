@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from memeval.statistics.clusters import clustered_se
+from memeval.statistics.clusters import cluster_sums, effective_count, weighted_mean
 from memeval.statistics.proportions import Z95
 
 
@@ -28,69 +28,86 @@ def prediction_powered_mean(
     *,
     clusters: Sequence[Hashable] | None = None,
     unlabelled_clusters: Sequence[Hashable] | None = None,
+    weights: Sequence[float] | None = None,
+    unlabelled_weights: Sequence[float] | None = None,
 ) -> CorrectedMean:
     """The share of right answers, from few labels and many verdicts (PPI++).
 
     θ = λ·mean(Ŷ_unlabelled) + mean(Y - λŶ_labelled), Var = Var(λŶ_u)/N + Var(Y - λŶ)/n, and λ =
     Cov(Y, Ŷ) / ((1 + n/N)·Var(Ŷ)), clipped to [0, 1]. Cov and the two variances divide by n, the
     pooled Var(Ŷ) by one less. λ depends on the data only, so that the worst judge costs nothing but
-    its help. The labels must be drawn from the cell itself. With clusters both variances are
-    clustered (CR1). Raises `ValueError` where there are no labels, no further verdicts, or fewer
-    than two clusters.
+    its help. The labels must be drawn from the cell itself.
+
+    With clusters the two parts are not independent, since both come from the same conversations:
+    the influence of each conversation is summed over both parts, λ(Ŷ_u - mean)/N and (Y - λŶ -
+    mean)/n, and Var = G/(G-1) Σ_g (Σ influence)², never below that of independent answers. With the
+    weights of a sample, all means are weighted, and n is (Σ w)²/Σ w². Raises `ValueError` where
+    there are no labels, no further verdicts, or fewer than two clusters.
 
     Source: Angelopoulos, Duchi & Zrnic, PPI++ (arXiv 2311.01453).
     """
     if len(labels) != len(judged) or not labels or not judged_unlabelled:
         raise ValueError("labels, their verdicts and further verdicts are needed")
 
+    own = weights or [1.0] * len(labels)
+    others = unlabelled_weights or [1.0] * len(judged_unlabelled)
     if power is None:
-        power = _best_power(labels, judged, judged_unlabelled)
+        power = _best_power(labels, (judged, own), (judged_unlabelled, others))
 
     rectifier = [label - power * guess for label, guess in zip(labels, judged, strict=True)]
     scaled = [power * guess for guess in judged_unlabelled]
-    mean = _mean(scaled) + _mean(rectifier)
+    mean = weighted_mean(scaled, others) + weighted_mean(rectifier, own)
+    influences = [*_influences(scaled, others), *_influences(rectifier, own)]
+    variance = sum(influence**2 for influence in influences)
 
-    if clusters is None or unlabelled_clusters is None:
-        variance = _variance(scaled) / len(scaled) + _variance(rectifier) / len(rectifier)
-        return CorrectedMean(mean=mean, se=sqrt(variance), power=power)
+    if clusters is not None and unlabelled_clusters is not None:
+        sums = cluster_sums(influences, [*unlabelled_clusters, *clusters]).values()
+        if len(sums) < 2:
+            raise ValueError("the answers must come from two clusters or more")
 
-    errors = [clustered_se(scaled, unlabelled_clusters), clustered_se(rectifier, clusters)]
-    known = [error for error in errors if error is not None]
-    if len(known) < len(errors):
-        raise ValueError("both labelled and further answers must come from two clusters or more")
+        clustered = len(sums) / (len(sums) - 1) * sum(total**2 for total in sums)
+        variance = max(variance, clustered)
 
-    return CorrectedMean(mean=mean, se=sqrt(sum(error**2 for error in known)), power=power)
+    return CorrectedMean(mean=mean, se=sqrt(variance), power=power)
 
 
-def _best_power(
-    labels: Sequence[float], judged: Sequence[float], judged_unlabelled: Sequence[float]
-) -> float:
+_Weighted = tuple[Sequence[float], Sequence[float]]
+"""Values and their weights."""
+
+
+def _influences(values: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """How far each value moves the weighted mean."""
+    centre, total = weighted_mean(values, weights), sum(weights)
+    pairs = zip(values, weights, strict=True)
+    return [weight * (value - centre) / total for value, weight in pairs]
+
+
+def _best_power(labels: Sequence[float], judged: _Weighted, unlabelled: _Weighted) -> float:
     """The λ with the least variance."""
-    pooled = [*judged, *judged_unlabelled]
+    pooled, weights = [*judged[0], *unlabelled[0]], [*judged[1], *unlabelled[1]]
     # With n - 1, unlike the covariance below: the reference values hold for this mix.
-    spread = _variance(pooled) * len(pooled) / (len(pooled) - 1)
+    count = effective_count(weights)
+    spread = _covariance(pooled, pooled, weights) * count / (count - 1)
     if spread == 0:  # a judge that always says the same says nothing about an answer
         return 0.0
 
-    centre, centre_judged = _mean(labels), _mean(judged)
-    products = [
-        (label - centre) * (guess - centre_judged)
-        for label, guess in zip(labels, judged, strict=True)
-    ]
-    power = _mean(products) / ((1 + len(labels) / len(judged_unlabelled)) * spread)
+    ratio = effective_count(judged[1]) / effective_count(unlabelled[1])
+    power = _covariance(labels, *judged) / ((1 + ratio) * spread)
 
     # Beyond 1 the judge would be trusted more than the labels; below 0, turned around.
     return min(max(power, 0.0), 1.0)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _variance(values: Sequence[float]) -> float:
+def _covariance(
+    values: Sequence[float], others: Sequence[float], weights: Sequence[float]
+) -> float:
     """With 1/n."""
-    centre = _mean(values)
-    return sum((value - centre) ** 2 for value in values) / len(values)
+    centre, other_centre = weighted_mean(values, weights), weighted_mean(others, weights)
+    products = [
+        (value - centre) * (other - other_centre)
+        for value, other in zip(values, others, strict=True)
+    ]
+    return weighted_mean(products, weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +133,10 @@ class CorrectedShare:
     high: float
 
 
-def rogan_gladen(called_right: float, count: int, judge: JudgeRates) -> CorrectedShare:
+def rogan_gladen(called_right: float, count: float, judge: JudgeRates) -> CorrectedShare:
     """The true share of right answers where a judge calls `called_right` of `count` right.
+
+    `count` need not be whole: under the weights of a sample it is (Σ w)²/Σ w².
 
     θ = (p + q0 - 1)/(q0 + q1 - 1), clipped to [0, 1]. The interval of Lee et al.: p̃ = (np +
     z²/2)/(n + z²) and q̃ = (mq + 1)/(m + 2), θ̃ from them, shifted by 2z²(-(1 - θ̃)q̃0(1 - q̃0)/m̃0 +

@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from math import sqrt
-from typing import NamedTuple
 
-from memeval.statistics.clusters import clustered_mean, weighted_mean
-
-
-class Interval(NamedTuple):
-    """A mean with its cluster-robust error."""
-
-    mean: float
-    se: float
-    """Standard error, in the unit of the mean."""
-    low: float
-    """Lower end of the 95 % interval, not below 0."""
-    high: float
-    """Upper end of the 95 % interval, not above 1."""
+from memeval.statistics.clusters import ClusteredMean, clustered_mean, clustered_se, weighted_mean
 
 
 def mean(values: Iterable[float | None], weights: Sequence[float] | None = None) -> float | None:
@@ -47,38 +34,30 @@ def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[fl
     return [value for value, _ in pairs], [weight for _, weight in pairs]
 
 
-def clustered_interval(
+def scored_mean(
     values: Sequence[float | None],
     clusters: Sequence[Hashable],
     weights: Sequence[float] | None = None,
-) -> Interval | None:
-    """95 % interval of a mean of scores in [0, 1] whose values are independent between clusters
-    only.
+) -> ClusteredMean | None:
+    """`clustered_mean` of the scored values, which are shares; None for none scored."""
+    return clustered_mean(*_scored(values, clusters, weights), is_share=True)
 
-    var = G/(G-1) · Σ_g (Σ_{i in g} (x_i - mean))² / N² (CR1; Liang & Zeger, 1986); Student's t with
-    G-1 degrees of freedom; clipped to [0, 1]. Unscored values are left out. None where fewer than
-    two clusters have a scored value. `weights` are those of a sample.
-    """
+
+def _scored(
+    values: Sequence[float | None],
+    clusters: Sequence[Hashable],
+    weights: Sequence[float] | None,
+) -> tuple[list[float], list[Hashable], list[float]]:
     all_weights = [1.0] * len(values) if weights is None else weights
     scored = [
         (value, cluster, weight)
         for value, cluster, weight in zip(values, clusters, all_weights, strict=True)
         if value is not None
     ]
-    own = clustered_mean(
+    return (
         [value for value, _, _ in scored],
         [cluster for _, cluster, _ in scored],
         [weight for _, _, weight in scored],
-    )
-    if own is None or own.se is None:
-        return None
-
-    reach = own.half_width or 0.0
-    return Interval(
-        mean=own.mean,
-        se=own.se,
-        low=max(own.mean - reach, 0.0),
-        high=min(own.mean + reach, 1.0),
     )
 
 
@@ -90,9 +69,9 @@ def design_effect(
     """How many times the variance of the mean exceeds that of independent values, s²/N (Kish,
     1965). None where either is undefined.
     """
-    interval, std = clustered_interval(values, clusters, weights), sample_std(values)
-    n = sum(value is not None for value in values)
-    return interval.se**2 / (std**2 / n) if interval and std else None
+    scored, own, own_weights = _scored(values, clusters, weights)
+    se, std = clustered_se(scored, own, own_weights), sample_std(scored)
+    return se**2 / (std**2 / len(scored)) if se is not None and std else None
 
 
 def bounds(

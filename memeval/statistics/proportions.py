@@ -1,4 +1,4 @@
-"""Shares and counts: Wilson's interval, and McNemar's test."""
+"""Shares: Wilson's interval, also of questions that hang together, and McNemar's test."""
 
 from __future__ import annotations
 
@@ -11,20 +11,28 @@ Z95 = 1.959963984540054
 def wilson_interval(successes: int, count: int) -> tuple[float, float]:
     """95 % interval of a share of independent trials.
 
-    (p + z²/2n ± z·sqrt(p(1 - p)/n + z²/4n²)) / (1 + z²/n). Unlike p ± z·SE it stays within [0, 1]
-    and has a width also for 0 of n. Raises `ValueError` for no trials.
-
-    Source: Wilson, JASA 22 (1927).
+    Raises `ValueError` for no trials. Source: Wilson, JASA 22 (1927).
     """
     if count < 1 or not 0 <= successes <= count:
         raise ValueError(f"{successes} of {count} is not a share")
 
-    share, square = successes / count, Z95**2
-    centre = share + square / (2 * count)
-    reach = Z95 * sqrt(share * (1 - share) / count + square / (4 * count**2))
-    scale = 1 + square / count
+    return wilson_ends(successes / count, count, Z95)
 
-    return max((centre - reach) / scale, 0.0), min((centre + reach) / scale, 1.0)
+
+def wilson_ends(share: float, count: float, factor: float) -> tuple[float, float]:
+    """Ends of Wilson's interval of a share of `count` trials, which need not be a whole number.
+
+    (p + z²/2n ± z·sqrt(p(1 - p)/n + z²/4n²)) / (1 + z²/n). `factor` is z, or a t in its place.
+    Unlike p ± z·SE it stays within [0, 1] and has a width also for 0 of n.
+    """
+    square = factor**2
+    centre = share + square / (2 * count)
+    reach = factor * sqrt(share * (1 - share) / count + square / (4 * count**2))
+    scale = 1 + square / count
+    low, high = max((centre - reach) / scale, 0.0), min((centre + reach) / scale, 1.0)
+
+    # At 0 and at 1 the end is the share itself, but for rounding.
+    return min(low, share), max(high, share)
 
 
 def mcnemar_p(first_alone: int, second_alone: int) -> float:

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from memeval.errors import WorldError
+from memeval.pipeline.addresses import called_addresses
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.lane import Lane
 from memeval.pipeline.run import CellRun
@@ -41,7 +42,12 @@ class UnitComputer:
         number = unit.cell
         self._under_way[number] = self._under_way.get(number, 0) + 1
         try:
-            return DONE, await compute_unit(self._run(number), unit, send)
+            work = compute_unit(self._run(number), unit, send)
+            cell = self._cells[number]
+            kept = self._lane.connections.breaker.keep(
+                work, called_addresses(cell), cell.config.stop_after_failures
+            )
+            return DONE, await kept
         except asyncio.CancelledError:
             # As a result, since the other side reads until the unit's end.
             return FAILED, WorldError("stopped")

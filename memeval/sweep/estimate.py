@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memeval.config.paths import outputs_dir
@@ -39,6 +40,38 @@ OWN_SERVERS = ("memeval.systems.external.letta", "memeval.systems.external.mem0_
 """Systems that keep their memory at a server of their own, and can't be imagined."""
 
 
+@dataclass(frozen=True)
+class _LookedAt:
+    """A repeat of which some questions were asked."""
+
+    repeat: OpenRepeat
+    cases: Sequence[EvalCase]
+    calls: Sequence[Call]
+    """Its requests that no repeat before it sends."""
+    repeated: Counter[Role]
+
+
+def _weights(
+    whole: Extent, part: Extent, first: _LookedAt, *, is_first: bool
+) -> Mapping[Role, float]:
+    """What a call of the first repeat, or of a later one, stands for, by role."""
+    own_whole, own_part = Extent(), Extent()
+    own_whole.add(first.repeat, first.repeat.cases)
+    own_part.add(first.repeat, first.cases)
+
+    weights = {}
+    for role in Role:
+        others = part.of(role) - own_part.of(role)
+        if not others:  # nobody but the first one shows what a repeat sends
+            weights[role] = whole.weight(part, role)
+        elif is_first:
+            weights[role] = own_whole.weight(own_part, role)
+        else:
+            weights[role] = (whole.of(role) - own_whole.of(role)) / others
+
+    return weights
+
+
 class Estimator:
     """Asks the open questions of a plan, one cell after the other."""
 
@@ -51,6 +84,8 @@ class Estimator:
         self._connections = ImaginedConnections(folder, self._tally)
         self._answers: dict[Path, ImaginedRows[AnswerRow | IngestRow]] = {}
         self._verdicts: dict[Path, ImaginedRows[VerdictRow]] = {}
+        self._repeated: dict[Role, float] = dict.fromkeys(Role, 0.0)
+        """Requests that are equal to others, and so not sent, by role."""
         self._sums: dict[tuple[Role, str, str, str], CallSums] = {}
         self._past: Past = read_past(outputs_dir() / "runs")
         self._unknown_length: set[Kind] = set()
@@ -126,17 +161,26 @@ class Estimator:
         for repeat in group:
             whole.add(repeat, repeat.cases)
 
-        calls: list[tuple[Cell, Call]] = []
+        looked_at: list[_LookedAt] = []
         asked = 0
-        for number, repeat in enumerate(spread(group, repeats)):
-            cases = part_of(repeat.cases, questions, number)
+        for repeat in spread(group, repeats):
+            cases = part_of(repeat.cases, questions)
             part.add(repeat, cases)
             asked += count_questions(cases)
             await self._imagine(repeat, cases)
-            calls += [(repeat.planned.cell, call) for call in self._tally.calls]
+            looked_at.append(
+                _LookedAt(repeat, cases, tuple(self._tally.calls), Counter(self._tally.repeated))
+            )
 
-        for cell, call in calls:
-            self._add(cell, call, whole.of(call.role) / max(1, part.of(call.role)))
+        for number, one in enumerate(looked_at):
+            # Later repeats send only what the first did not: they stand for those that were not
+            # looked at.
+            weights = _weights(whole, part, looked_at[0], is_first=number == 0)
+            for call in one.calls:
+                self._add(one.repeat.planned.cell, call, weights[call.role])
+
+            for role, count in one.repeated.items():
+                self._repeated[role] += count * weights[role]
 
         return asked
 
@@ -144,6 +188,7 @@ class Estimator:
         """Asks questions of a repeat; what is sent is in the tally."""
         cell, seed = repeat.planned.cell, repeat.seed
         self._tally.calls.clear()
+        self._tally.repeated.clear()
         work = ImaginedWork(cell, Silent(), self._connections, self._source)
         try:
             work.begin(ImaginedModels(cell.config, cell.run_key, self._connections))
@@ -207,8 +252,12 @@ class Estimator:
 
     def _lines(self) -> list[Line]:
         order = list(Role)
+        calls = dict.fromkeys(Role, 0.0)
+        for (role, *_), sums in self._sums.items():
+            calls[role] += sums.calls
+
         return [
-            line_of(key, sums)
+            line_of(key, sums, repeated=self._repeated[key[0]] * sums.calls / calls[key[0]])
             for key, sums in sorted(
                 self._sums.items(), key=lambda item: (order.index(item[0][0]), *item[0][1:])
             )
@@ -219,16 +268,15 @@ class Estimator:
         if asked < total:
             basis.insert(
                 0,
-                f"{asked:,} of {total:,} open questions were looked at, and calls that cells share "
-                "may be counted for each of them; --exact looks at all",
+                f"{asked:,} of {total:,} open questions were looked at: the estimate is "
+                "extrapolated from them; --exact looks at all",
             )
 
         made_up = [line for line in self._lines() if line.known_calls < line.calls]
         roles = ", ".join(dict.fromkeys(line.role.value for line in made_up))
         if made_up:
             basis.append(
-                f"requests for {roles} rest in part on replies that are not known yet: these are "
-                "made up, and equal ones are rarer among them than among a model's"
+                f"requests for {roles} are an estimate: they depend on answers that don't exist yet"
             )
 
         if self._unknown_length:

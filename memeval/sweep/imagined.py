@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -63,6 +64,8 @@ class Tally:
     """What was counted, and which requests rest on replies that were made up."""
 
     calls: list[Call] = field(default_factory=list)
+    repeated: Counter[Role] = field(default_factory=Counter)
+    """Requests that are equal to one that was counted: its reply is there."""
     made_up_case: bool = False
     """Whether the memory of the case in hand rests on a reply that was made up."""
     stored_answers: frozenset[str] = frozenset()
@@ -170,6 +173,7 @@ class OverlaidCache(Cache):
         # Without the constructor of `Cache`, which creates a file.
         self.path, self._tally = path, tally
         self._made_up: dict[str, CachedEntry] = {}
+        self._is_of_vectors = name == "embeddings"
         self._stored = _open_to_read(cache_dir() / f"{name}.sqlite")
 
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
@@ -177,6 +181,8 @@ class OverlaidCache(Cache):
         entries = {key: self._made_up[key] for key in wanted if key in self._made_up}
         if entries:
             self._tally.note_made_up()
+            role = Role.EMBED if self._is_of_vectors else _role.get()
+            self._tally.repeated[role] += len(entries)
 
         others = [key for key in wanted if key not in entries]
         return entries | self._read(others)

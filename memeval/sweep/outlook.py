@@ -13,7 +13,8 @@ from memeval.compare.metric import metric_named
 from memeval.compare.scores import RunScores, ScoreReader
 from memeval.errors import MemevalError
 from memeval.records import EvalCase
-from memeval.statistics.clusters import clustered_se, detectable_difference, independent_se
+from memeval.statistics.clusters import clustered_se, independent_se
+from memeval.statistics.differences import detectable_difference, more_clusters
 from memeval.sweep.plan import Plan
 from memeval.sweep.units import CasesRead
 
@@ -35,9 +36,12 @@ class Outlook:
     questions: int
     cases: int
     difference: float | None
-    """The smallest true difference in accuracy that is shown in 80 of 100 cases; None for a single
-    case.
+    """The smallest true difference in accuracy that is shown in 80 of 100 cases; None for fewer
+    than six cases, which can show none.
     """
+    cases_needed: int | None
+    """How many cases like these would show `difference_then`, where there are too few."""
+    difference_then: float | None
     design_effect: float
     basis: str
     """What the spread is taken from."""
@@ -68,16 +72,19 @@ def look_ahead(plan: Plan, cases: CasesRead, runs: Path) -> list[Outlook]:
 def _outlook(name: str, asked: Sequence[EvalCase], runs: Path) -> Outlook:
     questions, groups = sum(len(case.questions) for case in asked), len(asked)
     spread = _measured(name, runs) or _assumed(questions, groups)
-    difference = None
-    if groups >= 2:
+    difference, more = None, None
+    if questions:
         se = spread.sd * sqrt(spread.design_effect / questions)
-        difference = detectable_difference(se, groups)
+        difference = detectable_difference(se, groups, most=1.0)
+        more = None if difference is not None else more_clusters(se, groups, most=1.0)
 
     return Outlook(
         dataset=name,
         questions=questions,
         cases=groups,
         difference=difference,
+        cases_needed=more[0] if more else None,
+        difference_then=more[1] if more else None,
         design_effect=spread.design_effect,
         basis=spread.basis,
     )

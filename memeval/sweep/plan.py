@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memeval.config.roles import ROLES, settings_of_role
+from memeval.config.roles import called_roles, settings_of_role
 from memeval.config.schema import PREPARE, RunConfig
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.summary import Earlier
@@ -59,10 +59,7 @@ class Plan:
 
 def reach_of(config: RunConfig, cell: Cell) -> Reach:
     """The addresses that a cell's models, embedder and reranker are reached at."""
-    addresses: list[str | None] = []
-    if config.llm.name == "openai":
-        addresses += [settings_of_role(config.llm, role).base_url for role in ROLES]
-
+    addresses = [settings_of_role(config.llm, role).base_url for role in called_roles(config.llm)]
     if config.embedder.name == "openai":
         addresses.append(config.embedder.base_url)
 

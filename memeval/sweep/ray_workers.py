@@ -10,18 +10,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import shutil
 import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import ray as untyped_ray
 from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
-from memeval import __version__
+from memeval import __version__, started
 from memeval.errors import UserError, WorldError
 from memeval.llm.in_flight import in_flight
 from memeval.pipeline.cell import Cell
@@ -64,7 +64,7 @@ class Cluster:
 
     def __init__(self, settings: RaySettings, cores: int) -> None:
         """Raises `UserError` where the cluster can't be reached."""
-        self._folder: str | None = None
+        self._folder: Path | None = None
         # A program that is connected already keeps its connection, and its settings.
         self._owns = not ray.is_initialized()
         if self._owns:
@@ -75,13 +75,16 @@ class Cluster:
     def _init(self, settings: RaySettings, cores: int) -> None:
         how: dict[str, Any] = {"address": settings.address}
         if settings.address is None:
-            self._folder = tempfile.mkdtemp(prefix="memeval-ray-")
+            # A short name: that of a socket below it may have 107 characters.
+            self._folder = Path(tempfile.mkdtemp(prefix="memeval-ray-"))
+            # Ray's agents outlive a process that was killed. All of them name the folder.
+            started.adopt_folder(self._folder)
             how = {
                 "address": "local",
                 "num_cpus": settings.workers or cores,
                 "include_dashboard": False,
                 "object_store_memory": LOCAL_STORE,
-                "_temp_dir": self._folder,
+                "_temp_dir": str(self._folder),
             }
 
         # It announces what it does by default.
@@ -115,7 +118,7 @@ class Cluster:
             ray.shutdown()
 
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            started.remove_folder(self._folder)
 
 
 class _DiedError(Exception):

@@ -62,6 +62,10 @@ class Extent:
         self.answers.setdefault(keys.answer, questions)
         self.verdicts.setdefault(keys.judge, questions)
 
+    def weight(self, part: Extent, role: Role) -> float:
+        """What a call in a part of the work stands for in all of it."""
+        return self.of(role) / max(1, part.of(role))
+
     def of(self, role: Role) -> int:
         """The extent that counts for the calls of a role."""
         by_role = {Role.INGEST: self.text, Role.JUDGE: self.verdicts}
@@ -73,17 +77,15 @@ def count_questions(cases: Sequence[EvalCase]) -> int:
     return sum(len(case.questions) for case in cases)
 
 
-def part_of(cases: Sequence[EvalCase], most: int, number: int) -> Sequence[EvalCase]:
+def part_of(cases: Sequence[EvalCase], most: int) -> Sequence[EvalCase]:
     """The open questions that are asked: all, or about `most`.
 
-    `number` counts the samples: each takes other cases.
+    The same ones in each repeat: equal requests are then seen to be one.
     """
     if count_questions(cases) <= most:
         return cases
 
-    start = number % len(cases)
-    rotated = [*cases[start:], *cases[:start]]
-    some = spread(rotated, max(1, most // QUESTIONS_PER_CASE))
+    some = spread(cases, max(1, most // QUESTIONS_PER_CASE))
     share = max(1, most // len(some))
     return [replace(case, questions=tuple(spread(case.questions, share))) for case in some]
 

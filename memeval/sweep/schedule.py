@@ -208,6 +208,6 @@ def _store_of(plan: Plan, say: Callable[[str], None]) -> Store:
     """
     stores = [planned.cell.config.store for planned in plan.open_cells]
     if any(store != stores[0] for store in stores):
-        raise UserError("store.url and store.patience_s must be the same for all cells of a sweep")
+        raise UserError("store.url and store.patience_s must be the same for all runs of a sweep")
 
     return open_store(stores[0] if stores else StoreConfig(), cache_dir(), say)

@@ -18,14 +18,17 @@ class Line:
     model: str
     address: str
     calls: float
+    """The estimate: each request counts once, however many cells send it."""
     known_calls: float
-    """Those whose requests are exactly what a run would send."""
+    """Those that were looked at, and whose requests are exactly what a run would send."""
+    most_calls: float
+    """If no cell's request were equal to another's."""
     prompt_tokens: float
     completion_tokens: float
     usd: float | None
     """None where the model's price is unknown."""
     most_usd: float | None
-    """If every reply were as long as its limit of tokens."""
+    """If no request were equal to another, and every reply as long as its limit of tokens."""
     seconds: float
     """Wall time at the places of the address."""
 
@@ -41,6 +44,11 @@ class Estimate:
     @property
     def calls(self) -> int:
         return round(sum(line.calls for line in self.lines))
+
+    @property
+    def most_calls(self) -> int:
+        """If no cell's request were equal to another's."""
+        return round(sum(line.most_calls for line in self.lines))
 
     @property
     def tokens(self) -> int:
@@ -93,15 +101,19 @@ class CallSums:
         # Parts with different limits at one address share the lower one.
         self.places = min(self.places, call.places)
         self.calls += weight
-        self.known += weight * call.known
+        # What stands for others is extrapolated, and so not known.
+        self.known += min(weight, 1.0) * call.known
         self.prompt += weight * call.prompt_tokens
         self.completion += weight * completion
         self.most_completion += weight * call.most_completion_tokens
         self.seconds += weight * seconds
 
 
-def line_of(key: tuple[Role, str, str, str], sums: CallSums) -> Line:
-    """The line of a role, model, provider and address."""
+def line_of(key: tuple[Role, str, str, str], sums: CallSums, *, repeated: float) -> Line:
+    """The line of a role, model, provider and address.
+
+    `repeated` are requests that are equal to others.
+    """
     role, model, provider, address = key
     prompt, completion = sums.prompt / sums.calls, sums.completion / sums.calls
     # Replies of earlier runs may have been longer than the limit that is sent now.
@@ -113,10 +125,11 @@ def line_of(key: tuple[Role, str, str, str], sums: CallSums) -> Line:
         address=address,
         calls=sums.calls,
         known_calls=sums.known,
+        most_calls=sums.calls + repeated,
         prompt_tokens=sums.prompt,
         completion_tokens=sums.completion,
         usd=price.of(sums.calls, completion),
-        most_usd=price.of(sums.calls, most_completion),
+        most_usd=price.of(sums.calls + repeated, most_completion),
         seconds=sums.seconds / sums.places,
     )
 

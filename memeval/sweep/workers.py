@@ -245,13 +245,15 @@ class _Worker:
 def _become_forker(control: socket.socket, cells: Mapping[int, Cell], run_loop: RunLoop) -> None:
     """Forks a worker per socket that comes, until the other side is gone. Never returns.
 
-    The process that the user started acts on Ctrl-C.
+    The process that the user started acts on Ctrl-C and on SIGTERM.
     """
     atexit._clear()  # what is registered belongs to the process that this one is forked from
     # This descriptor is inherited: a signal that comes here would wake the parent's event loop.
     signal.set_wakeup_fd(-1)
-    # A terminal sends Ctrl-C to every process of the group.
+    # A terminal sends Ctrl-C to every process of the group, and a batch system SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A handler, since a program that a system starts would inherit that the signal is ignored.
+    signal.signal(signal.SIGTERM, lambda *_: None)
     # Nobody waits for the workers: the kernel removes those that ended.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from memeval.llm.breaker import note_reading
 from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.reply import CutReplyError
@@ -39,6 +40,9 @@ async def ask_for(
 ) -> T | None:
     """The result of `read` on the model's reply; None where every reply is useless. See `ask`."""
     asked = await ask(model, prompt, seed=seed, read=read, holds_enough=holds_enough)
+    if asked.value is None and asked.cut:
+        note_reading(readable=False, cut=True)
+
     return asked.value
 
 
@@ -56,7 +60,8 @@ async def ask(
     the reply is sufficient. The second reply is read as far as it goes.
 
     A whole reply that `read` returns None for is dropped from the cache, and the model is asked a
-    second time. Raises `ModelError` where a call failed for good.
+    second time. One that was cut is left to the caller, who may ask for less at a time. Raises
+    `ModelError` where a call failed for good.
     """
     # A deterministic model would only repeat itself.
     for _ in range(1 if model.deterministic else TRIES):
@@ -77,6 +82,7 @@ async def ask(
 
         value = read(completion)
         if value is not None:
+            note_reading(readable=True)
             return Asked(value, cut)
 
         # A useless reply must leave the cache, or the second request, and the next run, would be
@@ -85,6 +91,8 @@ async def ask(
         # The same request would be cut again.
         if cut:
             return Asked(None, cut)
+
+        note_reading(readable=False)
 
     return Asked(None, cut=False)
 

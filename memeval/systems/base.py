@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 from memeval.embedding.contract import Embedder
 from memeval.llm.contract import LanguageModel
+from memeval.llm.metering import current_ledger
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved
 from memeval.retrieval.rerank import Reranker, build_named
 
@@ -23,7 +24,7 @@ variable that holds a key.
 """
 
 RANKING_DEPTH = 20
-"""Least chunks that are ranked, so that recall@20 can be reported at any `top_k`."""
+"""Least chunks that are ranked, so that `ranking_recall_at_20` is known at any `top_k`."""
 
 RENAMED_METHODS = {
     "thinks_at_ingest": "uses_llm_at_ingest",
@@ -38,6 +39,10 @@ were made again; a program wrote lines that are not replies.
 
 IMAGINED = "imagined"
 """Key of `SystemContext.extra` that is true for an estimate."""
+LINES = "lines"
+"""Key of `SystemContext.extra`: a function that reads what is said in all cases of the data, where
+that is quick. It is there to recognise a foreign case, and not to be remembered.
+"""
 
 DumpItem = Mapping[str, Any]
 """One thing that a system extracted or wrote, as JSON holds it: at least `kind` and `text`."""
@@ -308,6 +313,11 @@ class RecallSystem(MemorySystem):
 
     async def answer_from(self, query: Query, ranked: Sequence[Retrieved]) -> Answer:
         """The reader's answer from the first `top_k` of a ranking."""
+        # The retrieval is done, and only the reader's work is left.
+        with current_ledger().own.aside():
+            return await self._answer_from(query, ranked)
+
+    async def _answer_from(self, query: Query, ranked: Sequence[Retrieved]) -> Answer:
         chosen = tuple(ranked[: self.parts.top_k])
 
         shown = [chunk.text for chunk in chosen]

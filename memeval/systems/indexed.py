@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from memeval.llm.metering import current_ledger
 from memeval.records import MemoryChunk, Query, Retrieved
 from memeval.systems.base import RecallSystem, SystemContext
 from memeval.systems.chunk_file import read_chunks, read_window, write_chunks
@@ -36,10 +37,8 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
     """
 
     in_thread = False
-    shows_window: ClassVar[bool] = False
-    """True for systems that also show the agent's window after a compression."""
-    saves_chunks: ClassVar[bool] = True
-    """False for systems that answer without the chunks themselves."""
+    keeps_window: ClassVar[bool] = False
+    """True for systems that can show the agent's window, see `window`."""
 
     chunks: list[MemoryChunk]
     """The ingested chunks, in order of time."""
@@ -91,11 +90,18 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
         return None
 
     def compress(self, retained: Sequence[MemoryChunk]) -> None:
-        if self.shows_window:
+        if self.keeps_window:
             self.retained = list(retained)
 
     def window(self) -> Sequence[MemoryChunk]:
-        return self.retained or ()
+        """The agent's window under `show_window`, by one rule for every `compression_turn`: what
+        the last compression retained and all that came later. Before the first one, that is the
+        whole conversation.
+        """
+        if not getattr(self.settings, "show_window", False):
+            return ()
+
+        return self.chunks if self.retained is None else self.retained
 
     async def consolidate(self) -> None:
         await self._open(None)
@@ -109,10 +115,9 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
         if self.index is None:
             return []
 
-        return [
-            self.entry(position, score)
-            for position, score in await self.rank(self.index, query, depth)
-        ]
+        with current_ledger().own.computing():
+            ranked = await self.rank(self.index, query, depth)
+            return [self.entry(position, score) for position, score in ranked]
 
     def entry(self, position: int, score: float | None) -> Retrieved:
         """The entry at a position, with its score."""
@@ -123,8 +128,7 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
         return Retrieved(text=entry.text, turn_ids=entry.turn_ids, score=score, time=entry.time)
 
     def save(self, folder: Path) -> None:
-        chunks = self.chunks if self.saves_chunks else ()
-        write_chunks(folder, chunks, self.retained)
+        write_chunks(folder, self.chunks, self.retained)
         if self.index is not None:
             self.index.save(folder)
 

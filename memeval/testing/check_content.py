@@ -14,8 +14,10 @@ from memeval.systems.base import MORE_THAN_ASKED, RecallSystem
 from memeval.testing.sample import QUESTIONS, sample_chunks
 from memeval.testing.under_test import (
     NotApplicableError,
+    NotShownError,
     SystemUnderTest,
     expect,
+    expect_shown,
     quoted,
     retrieved_in,
 )
@@ -69,6 +71,9 @@ async def dates_are_kept(of: SystemUnderTest) -> None:
             f"that of its turns, {', '.join(sorted(map(str, of_turns)))}",
         )
 
+    if not any(chunk.time for chunk in retrieved_in(answers)) and not _DATE.search(shown):
+        raise NotShownError("no date came out, and no time")
+
 
 def _naive(time: datetime) -> datetime:
     """A time without its zone: services add one."""
@@ -77,7 +82,11 @@ def _naive(time: datetime) -> datetime:
 
 async def turn_ids_are_true(of: SystemUnderTest) -> None:
     said = {chunk.turn_ids[0]: chunk.content.split(": ", 1)[1] for chunk in sample_chunks()}
-    for chunk in retrieved_in(await of.ask_all(await of.fill_system())):
+    found = list(retrieved_in(await of.ask_all(await of.fill_system())))
+    if not any(chunk.turn_ids for chunk in found):
+        raise NotShownError("no result came with turn ids")
+
+    for chunk in found:
         for turn in chunk.turn_ids:
             expect(turn in said, f"turn id '{one_line(turn, 60)}'", "ids of turns that went in")
             expect(
@@ -92,7 +101,9 @@ async def top_k_is_obeyed(of: SystemUnderTest) -> None:
         raise NotApplicableError("it shows all it has, whatever top_k is")
 
     for top_k in (1, 3):
-        for answer in await of.ask_all(await of.fill_system(top_k=top_k)):
+        answers = await of.ask_all(await of.fill_system(top_k=top_k))
+        expect_shown(answers)
+        for answer in answers:
             count = len(answer.retrieved or ())
             expect(count <= top_k, f"top_k={top_k} gave {count} chunks", f"at most {top_k}")
 
@@ -107,7 +118,9 @@ async def top_k_is_obeyed(of: SystemUnderTest) -> None:
 
 
 async def retrieved_heads_the_ranking(of: SystemUnderTest) -> None:
-    for answer in await of.ask_all(await of.fill_system()):
+    answers = await of.ask_all(await of.fill_system())
+    expect_shown(answers)
+    for answer in answers:
         if answer.ranking is not None:
             retrieved = [chunk.turn_ids for chunk in answer.retrieved or ()]
             expect(
@@ -139,8 +152,12 @@ async def unicode_survives(of: SystemUnderTest) -> None:
     case = _case_of("unicode", UNICODE)
     system = await of.fill_system(case=case, top_k=len(UNICODE))
     contents = {chunk.turn_ids: chunk.content for chunk in sample_chunks(case)}
+    shows, whole = False, 0
     for text in UNICODE:
-        for chunk in (await of.ask(system, text)).retrieved or ():
+        retrieved = (await of.ask(system, text)).retrieved
+        shows = shows or retrieved is not None
+        for chunk in retrieved or ():
+            whole += any(content in chunk.text for content in contents.values())
             content = contents.get(chunk.turn_ids)
             if content is None or not _is_verbatim(chunk.text, content):
                 continue  # a system that extracts writes texts of its own
@@ -150,6 +167,9 @@ async def unicode_survives(of: SystemUnderTest) -> None:
                 f"{quoted([chunk.text])} came out",
                 f"{quoted([content])}, character by character",
             )
+
+    if shows and not whole:
+        raise NotShownError("none of the texts was found")
 
 
 def _is_verbatim(text: str, content: str) -> bool:

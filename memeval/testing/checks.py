@@ -7,7 +7,7 @@ They run in two ways: as tests of pytest (`memeval.testing.contract`), and again
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memeval.errors import MemevalError, UserError
 from memeval.shown import one_line
@@ -27,6 +27,7 @@ from memeval.testing.check_content import (
     turn_ids_are_true,
     unicode_survives,
 )
+from memeval.testing.check_finding import finds_what_it_was_given, makes_nothing_up
 from memeval.testing.check_isolation import (
     cases_do_not_mix,
     questions_change_nothing,
@@ -36,8 +37,10 @@ from memeval.testing.check_isolation import (
 from memeval.testing.check_saving import damage_is_refused, dump_is_plain, save_and_load
 from memeval.testing.under_test import (
     NotApplicableError,
+    NotShownError,
     SystemUnderTest,
     ViolationError,
+    exchanges,
     expect,
     play,
 )
@@ -46,6 +49,7 @@ __all__ = [
     "CHECKS",
     "Check",
     "NotApplicableError",
+    "NotShownError",
     "Outcome",
     "SystemUnderTest",
     "ViolationError",
@@ -58,7 +62,9 @@ __all__ = [
     "empty_case",
     "expect",
     "failure_is_not_an_answer",
+    "finds_what_it_was_given",
     "long_turn",
+    "makes_nothing_up",
     "outcome_of",
     "play",
     "questions_change_nothing",
@@ -81,25 +87,31 @@ class Check:
     name: str
     """In words, as it is printed."""
     run: Callable[[SystemUnderTest], Awaitable[None]]
+    is_essential: bool = False
+    """Whether `check` fails where it was not put to the test."""
 
 
+FINDS = Check("it finds what it was given", finds_what_it_was_given, is_essential=True)
+"""The rule that all others rest on: where nothing is found, they are not put to the test."""
 CHECKS = (
+    FINDS,
+    Check("it makes nothing up", makes_nothing_up),
     Check("it answers with text", answers_with_text),
     Check("no request fails", works_without_a_fault),
-    Check("a reset forgets the case before", reset_isolates_cases),
-    Check("two cases do not mix", cases_do_not_mix),
+    Check("a reset forgets the case before", reset_isolates_cases, is_essential=True),
+    Check("two cases do not mix", cases_do_not_mix, is_essential=True),
     Check("the same input gives the same output", same_input_same_output),
     Check("questions do not change the memory", questions_change_nothing),
     Check("dates that go in come out", dates_are_kept),
     Check("turn ids are true", turn_ids_are_true),
     Check("top_k is obeyed", top_k_is_obeyed),
     Check("what is shown heads the ranking", retrieved_heads_the_ranking),
-    Check("a compression is survived", compression_keeps_the_window),
+    Check("survives a context compression", compression_keeps_the_window),
     Check("an empty case is answered", empty_case),
     Check("any character comes back as it was", unicode_survives),
     Check("a long turn is stored", long_turn),
     Check("a saved memory answers alike", save_and_load),
-    Check("its dump is plain", dump_is_plain),
+    Check("dump() returns JSON-serialisable items", dump_is_plain),
     Check("a damaged memory is refused", damage_is_refused),
     Check("usage adds up", usage_adds_up),
     Check("a failure is not an answer", failure_is_not_an_answer),
@@ -113,10 +125,18 @@ class Outcome:
 
     name: str
     state: str
-    """`ok`, `violated` or `not applicable`."""
+    """`ok`, `violated`, `not shown` or `not applicable`."""
     seen: str = ""
     """What was seen, or why the check does not apply."""
     expected: str = ""
+    is_essential: bool = False
+    exchanges: tuple[str, ...] = ()
+    """What was sent and got, a line each."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether the system does not pass."""
+        return self.state == "violated" or (self.state == "not shown" and self.is_essential)
 
     @property
     def line(self) -> str:
@@ -130,12 +150,20 @@ class Outcome:
 
 async def outcome_of(check: Check, of: SystemUnderTest) -> Outcome:
     """Runs a check. Whatever a system raises is a violation; a user's mistake is raised."""
+    exchanges.clear()
+    outcome = await _outcome(check, of)
+    return replace(outcome, is_essential=check.is_essential, exchanges=tuple(exchanges))
+
+
+async def _outcome(check: Check, of: SystemUnderTest) -> Outcome:
     try:
         await play(check.run, of)
     except ViolationError as violation:
         return Outcome(check.name, "violated", one_line(violation.seen, 400), violation.expected)
     except NotApplicableError as reason:
         return Outcome(check.name, "not applicable", str(reason))
+    except NotShownError as reason:
+        return Outcome(check.name, "not shown", str(reason))
     except UserError:
         raise
     except Exception as error:  # noqa: BLE001 - the boundary of a check

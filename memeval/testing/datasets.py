@@ -19,7 +19,7 @@ from dataclasses import fields
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from memeval.datasets.contract import GRANULARITIES
+from memeval.datasets.contract import GRANULARITIES, OBSERVATION, SUMMARY
 from memeval.datasets.fetch import counts
 from memeval.granularity import Granularity, chunks
 from memeval.records import EvalCase, EvalQuestion, Query
@@ -194,8 +194,9 @@ class DatasetContract(DamagedFiles):
         dataset.open()
         case = next(iter(dataset.cases()))
         turns = {turn.turn_id for session in case.sessions for turn in session.turns}
-        assert dataset.granularities and set(dataset.granularities) <= set(GRANULARITIES)
-        for name in dataset.granularities:
+        said = [name for name in dataset.granularities if name in GRANULARITIES]
+        assert said and set(dataset.granularities) <= {*GRANULARITIES, SUMMARY, OBSERVATION}
+        for name in said:
             granularity = Granularity("chunk", 64, 8) if name == "chunk" else Granularity(name)
             kept = {turn_id for chunk in chunks(case, granularity) for turn_id in chunk.turn_ids}
             assert kept == turns, f"granularity={name} loses turns"

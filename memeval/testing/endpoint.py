@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from memeval.testing.faults import HTML_PAGE, REFUSALS, VECTOR_FAULTS, Faults
+from memeval.testing.faults import ERROR_BODY, HTML_PAGE, REFUSALS, VECTOR_FAULTS, Faults
 from memeval.testing.http import LoopbackServer, Request, reply_head, send
 from memeval.testing.replies import scripted_reply
 
@@ -130,8 +130,8 @@ class ScriptedEndpoint(LoopbackServer):
 
         if fault == "html":
             return await send(writer, 200, HTML_PAGE, {"Content-Type": "text/html"})
-        if fault == "no_body":
-            return await send(writer, 200, b"")
+        if fault in ("no_body", "error_body"):
+            return await send(writer, 200, ERROR_BODY if fault == "error_body" else b"")
         if fault == "dripping":
             return await self._drip(writer)
 

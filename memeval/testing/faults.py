@@ -19,6 +19,7 @@ PASSING = (
     "null",
     "dripping",
     "no_body",
+    "error_body",
 )
 """Kinds of fault that may be gone when the request is tried again."""
 
@@ -58,6 +59,9 @@ REFUSALS = {
 HTML_PAGE = (
     b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
 )
+
+ERROR_BODY = b'{"error": {"message": "upstream connect error", "code": 502}}'
+"""What a gateway in trouble sends under status 200."""
 
 
 @dataclass(frozen=True)

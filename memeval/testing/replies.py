@@ -20,6 +20,7 @@ QUOTED_WORDS = 8
 
 _CHOICES = re.compile(r"Reply with the labels? of .*?, (\w) to (\w)\b")
 _NUMBERED = re.compile(r"(?m)^(\d+)\. (?:\[[^\]\n]*\] )?(?:([^:\n]{1,40}): )?(.+)$")
+_OTHER_WORDS = re.compile(r'Write "(\w+)" for yes and "(\w+)" for no: one word\.$')
 _FIELD = re.compile(r"- [^:\n]+:")
 
 Draw = random.Random
@@ -58,7 +59,18 @@ def _yes_or_no(text: str, draw: Draw) -> str | None:
     if 'the one word "yes"' not in text:
         return None
 
-    return draw.choice(["yes", "no"])
+    # For an answer that holds a yes, a judge is asked for other words.
+    asked = _OTHER_WORDS.search(text)
+    return draw.choice(asked.groups() if asked else ("yes", "no"))
+
+
+def _entities(text: str, _: Draw) -> str | None:
+    """Names in a turn: its capitalised words."""
+    if "JSON list of names" not in text:
+        return None
+
+    turn = text.rpartition("\nTurn:\n")[2]
+    return json.dumps(list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]+", turn))))
 
 
 def _counts(text: str, draw: Draw) -> str | None:
@@ -76,6 +88,14 @@ def _score(text: str, draw: Draw) -> str | None:
         return None
 
     return json.dumps({"reason": "scripted", "score": draw.choice([0, 0.5, 1])})
+
+
+def _points(text: str, draw: Draw) -> str | None:
+    """What OpsEval's judge gives for each criterion."""
+    if '"fluency": 0' not in text:
+        return None
+
+    return json.dumps({name: draw.randint(0, 3) for name in ("fluency", "accuracy", "evidence")})
 
 
 def _choice(text: str, draw: Draw) -> str | None:
@@ -136,8 +156,10 @@ FORMS: tuple[Form, ...] = (
     _artifacts,
     _form,
     _memories,
+    _entities,
     _counts,
     _score,
+    _points,
     _yes_or_no,
     _choice,
     _label,

@@ -41,7 +41,12 @@ QUESTIONS = (
     "When did Tomas sign the lease for a workshop?",
     "Who gave Ilse a blue blanket?",
     "What does Tomas build from cedar?",
+    # Many servers search for words, and find nothing for a whole question.
+    "greyhound",
+    "cedar",
 )
+MARKS = {"s1": ("greyhound", "rye"), "s2": ("Aarhus", "Bertil"), "s3": ("ribbon", "Odense")}
+"""Words that are said in one of the sessions only."""
 
 
 def sample_case(case_id: str = "sample", sessions: tuple[str, ...] = tuple(_TALKS)) -> EvalCase:

@@ -33,10 +33,20 @@ class NotApplicableError(Exception):
     """The rule does not apply to this system, and why."""
 
 
+class NotShownError(Exception):
+    """The rule was not put to the test: what it is about never came up, and why."""
+
+
 def expect(holds: bool, seen: str, expected: str) -> None:
     """Raises `ViolationError` unless `holds`."""
     if not holds:
         raise ViolationError(seen, expected)
+
+
+def expect_shown(answers: Sequence[Answer]) -> None:
+    """Raises `NotShownError` where a system that shows what it finds found nothing at all."""
+    if answers and all(answer.retrieved == () for answer in answers):
+        raise NotShownError("nothing was found for any question")
 
 
 class SystemUnderTest:
@@ -47,6 +57,8 @@ class SystemUnderTest:
 
     bound_by_top_k = True
     """False for controls that show all they have, whatever top_k is."""
+    remembers = True
+    """False for the control that has no memory."""
 
     def build(self, parts: SystemContext) -> MemorySystem:
         """A fresh system, built from `parts`."""
@@ -90,10 +102,24 @@ class SystemUnderTest:
     ) -> MemorySystem:
         """A system that has ingested a case, compressed after each number of chunks."""
         case = case or sample_case()
-        parts = self.parts(model or self.model(), top_k=top_k, case_id=case.case_id)
-        system = self.start(parts)
-        await ingest(system, sample_chunks(case), compress_after, retain)
+        model = model or self.model()
+        system = self.start(self.parts(model, top_k=top_k, case_id=case.case_id))
+        _MODELS[id(system)] = model
+        await self.ingest(system, case, compress_after, retain)
         return system
+
+    async def ingest(
+        self,
+        system: MemorySystem,
+        case: EvalCase,
+        compress_after: Sequence[int] = (),
+        retain: int = 2,
+    ) -> None:
+        """Resets a system and hands it a case."""
+        chunks = sample_chunks(case)
+        first = f", the first one: {quoted([chunks[0].text])}" if chunks else ""
+        exchanges.append(f"sent: a reset, and {len(chunks)} chunks of '{case.case_id}'{first}")
+        await ingest(system, chunks, compress_after, retain)
 
     def start(self, parts: SystemContext) -> MemorySystem:
         """A fresh system, which `play` closes."""
@@ -106,7 +132,34 @@ class SystemUnderTest:
             OracleQuery(question, evidence=("s1:1",)) if system.wants_evidence else Query(question)
         )
         answer: Answer = await call_method(system, system.answer, query)
+        exchanges.append(f"asked: {quoted([question])}")
+        if isinstance(answer, Answer):
+            exchanges.extend(f"  got: {line}" for line in _lines_of(answer))
+
         return answer
+
+    async def finds(self, system: MemorySystem, question: str, word: str) -> bool:
+        """Whether a question brings up a word: in what is retrieved, or, where the question does
+        not say it, in what the model is shown or answers.
+        """
+        model = _MODELS.get(id(system))
+        before = len(model.prompts) if model else 0
+        answer = await self.ask(system, question)
+        texts = [chunk.text for chunk in answer.retrieved or ()]
+        if word not in question:
+            texts.append(answer.text)
+            for _, prompt in model.prompts[before:] if model else ():
+                texts.extend(str(message["content"]) for message in prompt.messages())
+
+        return any(word.casefold() in text.casefold() for text in texts)
+
+    async def finds_any(self, system: MemorySystem, words: Iterable[str]) -> bool:
+        """Whether a system finds one of some words, searched for by itself or asked about."""
+        for word in words:
+            if await self.finds(system, word, word) or await self.finds(system, OPEN, word):
+                return True
+
+        return False
 
     async def ask_all(self, system: MemorySystem) -> list[Answer]:
         return [await self.ask(system, question) for question in QUESTIONS]
@@ -117,8 +170,28 @@ class SystemUnderTest:
         return [dict(item) for item in items or ()]
 
 
+OPEN = "What was talked about?"
+"""A question that holds none of the words that are looked for."""
 _OPEN: list[MemorySystem] = []
 """Systems that the running check has built."""
+_MODELS: dict[int, ScriptedModel] = {}
+"""The models of these systems."""
+exchanges: list[str] = []
+"""What the running check has sent and got, in words."""
+
+
+def _lines_of(answer: Answer) -> Iterator[str]:
+    """What came with an answer, a line for each result."""
+    if answer.retrieved is None:
+        yield f"an answer: {quoted([answer.text])}"
+        return
+
+    if not answer.retrieved:
+        yield "nothing"
+
+    for chunk in answer.retrieved:
+        ids = ", ".join(chunk.turn_ids) or "no turn ids"
+        yield f"{quoted([chunk.text])} ({one_line(ids, 60)})"
 
 
 async def play(check: Callable[[SystemUnderTest], Awaitable[None]], of: SystemUnderTest) -> None:
@@ -130,6 +203,7 @@ async def play(check: Callable[[SystemUnderTest], Awaitable[None]], of: SystemUn
     finally:
         while len(_OPEN) > before:
             system = _OPEN.pop()
+            _MODELS.pop(id(system), None)
             await call_method(system, system.close)
 
 

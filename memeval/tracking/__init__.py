@@ -16,8 +16,11 @@ ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
+    "MLFLOW_ALLOW_HTTP_REDIRECTS": "false",
 }
-"""No telemetry and no chatter. An unreachable server is given up in seconds, not in minutes."""
+"""No telemetry and no chatter. An unreachable server is given up in seconds, not in minutes. A
+redirect is not followed: with status 307 the whole body would go to another host.
+"""
 
 for name, value in ENVIRONMENT.items():
     os.environ.setdefault(name, value)

@@ -1,66 +1,120 @@
-"""The files of a comparison, as artifacts of the run of a sweep."""
+"""The end of a sweep in MLflow: its comparison, names of its runs, and the view on them."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from filelock import FileLock
 from mlflow import MlflowClient
+from mlflow.entities import Run
 
+from memeval.redaction import redacted
 from memeval.tracking.earlier import active_run
-from memeval.tracking.group import KIND, OF_SWEEP, PARENT
-from memeval.tracking.home import read_tracked
-from memeval.tracking.store import Store, faults
+from memeval.tracking.group import SWEEPS_LOCK, create_sweep, find_sweep
+from memeval.tracking.home import home_id, read_tracked
+from memeval.tracking.payload import TAG_LIMIT, cut
+from memeval.tracking.store import LOCK_WAIT_S, WORKFLOW, Store, faults
+from memeval.tracking.sweep_end import COMPARED, PAGE, SweepEnd, described_below
+from memeval.tracking.view import VIEW, VIEW_TAG, figures_of_view, view_tag
 
-COMPARED = ("comparison*", "differences*", "conversations*", "curve_*", "haystack_*")
+FILES = ("comparison*", "differences*", "conversations*", "curve_*", "haystack_*")
 """Names of the files of a comparison in a sweep's folder."""
+NOTE = "mlflow.note.content"
+"""The tag that MLflow shows as the description of a run or an experiment."""
+EXPERIMENT_LIMIT = 5000
+"""Characters of an experiment's tag."""
 
 
-def log_comparison(cells: Sequence[Path], folder: Path, store: Store) -> list[str]:
-    """Logs the comparison in `folder` to the runs of the sweeps that the cells are below.
+def log_comparison(folder: Path, store: Store, end: SweepEnd) -> list[str]:
+    """Logs the end of a sweep, whose comparison is in `folder`.
 
-    A sweep over several experiments has a run in each; all get the whole comparison. Files of an
-    earlier one that have the same names are replaced. Returns the addresses of these runs; none
-    where no cell is below a sweep. Raises `WorldError` if the store can't be read or written.
+    Its cells are named by what differs among them, and the view of their experiment shows these
+    settings. A run of the sweep's own holds the files, which replace those of an earlier end of
+    the same sweep, and the experiment's description has the sentences and a link to the page. A
+    sweep over several experiments has a run in each; all get the whole comparison.
+
+    Returns the addresses of these runs; none if no cell is logged to this store. Raises
+    `WorldError` if the store can't be read or written.
     """
     with faults(store):
         client = MlflowClient(store.uri)
-        parents = dict(_parents(client, cells, store))
-        for run_id in parents:
-            _log_files(client, run_id, folder)
+        by_experiment: dict[str, dict[Path, Run]] = {}
+        for cell in end.names:
+            run_id = read_tracked(cell).get(store.name)
+            run = active_run(client, run_id) if run_id else None
+            if run is not None:
+                by_experiment.setdefault(str(run.info.experiment_id), {})[cell] = run
 
-    return [
-        f"{store.page}/#/experiments/{experiment_id}/runs/{run_id}"
-        for run_id, experiment_id in parents.items()
-    ]
+        pages = [
+            _log_to_experiment(client, experiment_id, runs, folder=folder, end=end)
+            for experiment_id, runs in by_experiment.items()
+        ]
+
+    return [f"{store.page}/{page}" for page in pages]
 
 
-def _parents(
-    client: MlflowClient, cells: Sequence[Path], store: Store
-) -> Iterator[tuple[str, str]]:
-    """Id and experiment of the run of a sweep, for each cell that is below one."""
-    known: set[str] = set()
-    for cell in cells:
-        run_id = read_tracked(cell).get(store.name)
-        run = active_run(client, run_id) if run_id else None
-        parent_id = run.data.tags.get(PARENT) if run else None
-        # Cells of one sweep have one parent: it is looked up once.
-        if parent_id is None or parent_id in known:
-            continue
+def _log_to_experiment(
+    client: MlflowClient,
+    experiment_id: str,
+    runs: Mapping[Path, Run],
+    *,
+    folder: Path,
+    end: SweepEnd,
+) -> str:
+    """Logs the end of a sweep to one of its experiments; returns where its run is on the page."""
+    sweep = _sweep_run(client, experiment_id, runs, end.sweep_id)
+    _log_files(client, sweep, folder)
 
-        known.add(parent_id)
-        parent = active_run(client, parent_id)
-        # A user may have put the cell below a run of their own.
-        if parent is not None and parent.data.tags.get(KIND) == OF_SWEEP:
-            yield parent_id, str(parent.info.experiment_id)
+    for cell, run in runs.items():
+        if run.info.run_name != end.names[cell]:
+            client.update_run(run.info.run_id, name=end.names[cell])
+
+    page = f"#/experiments/{experiment_id}"
+    link = f"{page}/runs/{sweep}/artifacts/{PAGE}"
+    text = redacted(end.text(link if (folder / PAGE).exists() else None))
+    client.set_tag(sweep, NOTE, cut(text, TAG_LIMIT))
+    client.set_terminated(sweep, "FINISHED", max(run.info.end_time or 0 for run in runs.values()))
+
+    experiment = client.get_experiment(experiment_id)
+    view = f"\n\n[All runs]({page}/runs?{WORKFLOW}&viewStateShareKey={VIEW})"
+    figures = figures_of_view(experiment.tags.get(VIEW_TAG, ""))
+    created_ms = min(int(run.info.start_time or 0) for run in runs.values())
+    tags = {
+        NOTE: described_below(experiment.tags.get(NOTE, ""), text, view, EXPERIMENT_LIMIT),
+        VIEW_TAG: view_tag(
+            end.columns,
+            figures,
+            created_ms=created_ms,
+            longest_name=max(map(len, end.names.values())),
+        ),
+        # Last: an end that was logged by half is logged again.
+        COMPARED: end.digest,
+    }
+    for name, value in tags.items():
+        if experiment.tags.get(name) != value:
+            client.set_experiment_tag(experiment_id, name, value)
+
+    return f"{page}/runs/{sweep}"
+
+
+def _sweep_run(
+    client: MlflowClient, experiment_id: str, runs: Mapping[Path, Run], sweep_id: str
+) -> str:
+    """The id of the run of a sweep in an experiment; it is made if it is missing."""
+    cell, run = next(iter(runs.items()))
+    home = home_id(cell)
+    with FileLock(cell.resolve().parent.parent / SWEEPS_LOCK, timeout=LOCK_WAIT_S):
+        known = find_sweep(client, experiment_id, home, sweep_id)
+        return known or create_sweep(client, run, home, sweep_id)
 
 
 def _log_files(client: MlflowClient, run_id: str, folder: Path) -> None:
-    # In one batch: a request per file is slow where artifacts are on a server.
+    # In one batch: a request per file is slow if artifacts are on a server.
     with TemporaryDirectory(prefix="memeval-") as temporary:
-        for pattern in COMPARED:
+        for pattern in FILES:
             for path in sorted(folder.glob(pattern)):
                 shutil.copyfile(path, Path(temporary) / path.name)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 
 from mlflow.entities import Dataset, DatasetInput, InputTag
 
@@ -10,24 +11,36 @@ from memeval.datasets.registry import DATASETS
 from memeval.redaction import redacted
 from memeval.results import RunSummary
 
-DIGEST_LENGTH = 36
-"""Characters of a digest that MLflow keeps; the whole is in the tag `memeval.data_sha256`."""
+DATA_DIGITS, DIGEST_LENGTH = 8, 17
+"""Characters of the data's digest, and of the whole. MLflow takes 36 at most, and its page shows
+all; the data's whole digest is in the tag `memeval.data_sha256`.
+"""
 
 
 def dataset_input(summary: RunSummary) -> DatasetInput:
     """The data set that a run's questions are from."""
     source_type, source = dataset_source(summary)
-    profile = {"n_questions": summary.metrics.get("n_questions")}
-    # MLflow refuses a longer one.
-    digest = summary.tags.get("data_sha256", "")[:DIGEST_LENGTH]
+    profile = json.dumps({"n_questions": summary.metrics.get("n_questions")})
     dataset = Dataset(
         name=redacted(summary.dataset)[:500] or "unnamed",
-        digest=digest or "unknown",
+        digest=input_digest(summary, source_type, json.dumps(source), profile),
         source_type=source_type,
         source=json.dumps(source),
-        profile=json.dumps(profile),
+        profile=profile,
     )
     return DatasetInput(dataset, [InputTag("mlflow.data.context", "eval")])
+
+
+def input_digest(summary: RunSummary, *described: str) -> str:
+    """The data's own digest, cut, and one of what else describes this run's input.
+
+    MLflow keeps what it was first told of a name and a digest, and would show every later run with
+    the number of questions and the source of the first one.
+    """
+    data = summary.tags.get("data_sha256", "")[:DATA_DIGITS] or "unknown"
+    rest = sha256("\0".join(described).encode()).hexdigest()
+
+    return f"{data}-{rest}"[:DIGEST_LENGTH]
 
 
 def dataset_source(summary: RunSummary) -> tuple[str, dict[str, object]]:

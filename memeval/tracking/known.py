@@ -29,6 +29,7 @@ from memeval.tracking.payload import (
     SWEEP_ID,
 )
 from memeval.tracking.store import WORKFLOW, Store
+from memeval.tracking.sweep_end import COMPARED
 
 AT_ONCE = 500
 """Values that one query names."""
@@ -42,6 +43,14 @@ AND tags.value IN ({marks})
 """
 _TAGS = "SELECT run_uuid, key, value FROM tags WHERE run_uuid IN ({marks})"
 _METRICS = "SELECT run_uuid, key, value FROM latest_metrics WHERE run_uuid IN ({marks})"
+
+
+_SHOWN = """
+SELECT DISTINCT experiment_tags.value FROM runs
+LEFT JOIN experiment_tags
+ON experiment_tags.experiment_id = runs.experiment_id AND experiment_tags.key = ?
+WHERE runs.run_uuid IN ({marks})
+"""
 
 
 @dataclass
@@ -88,6 +97,22 @@ def logged_before(filings: Mapping[Path, Filing], store: Store) -> dict[Path, st
             )
 
     return addresses
+
+
+def shows_comparison(cells: Iterable[Path], digest: str, store: Store) -> bool:
+    """Whether the experiments of these run folders show the end of a sweep with this digest."""
+    if store.database is None or not store.database.is_file():
+        return False
+
+    run_ids = [read_tracked(cell).get(store.name) or "" for cell in cells]
+    try:
+        address = f"{store.database.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            shown = {value for (value,) in _rows(connection, _SHOWN, run_ids, COMPARED)}
+    except sqlite3.Error:
+        return False
+
+    return shown == {digest}
 
 
 def _summaries(folders: Iterable[Path]) -> Iterable[tuple[Path, RunSummary]]:

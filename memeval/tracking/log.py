@@ -28,7 +28,7 @@ from memeval.tracking.inputs import dataset_input
 from memeval.tracking.labels import collect_labels, update_labels
 from memeval.tracking.payload import COMPLETE, CONTENT, NOTE, ORIGIN, PREFIX, RUN_KEY
 from memeval.tracking.store import LOCK_WAIT_S, WORKFLOW, Store, faults
-from memeval.tracking.view import run_name
+from memeval.tracking.view import join_name, run_name
 
 BY_DATA_SET = Filing()
 """Filed under the data set's name, without labels of the user's own."""
@@ -184,7 +184,7 @@ def log_repeat(
     ended = payload.milliseconds(summary.finished_at)
     numbers = {"repeat": str(repeat.repeat), "seed": str(repeat.seed)}
     all_tags = {**tags, **{PREFIX + name: value for name, value in numbers.items()}}
-    name = f"{run_name(summary)} repeat {repeat.repeat}"
+    name = join_name([f"repeat {repeat.repeat} of", *run_name(summary).split()])
     run_id = str(client.create_run(experiment_id, started, all_tags, name).info.run_id)
 
     log_values(

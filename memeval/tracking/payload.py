@@ -19,7 +19,7 @@ from memeval.config.identity import field_stages
 from memeval.config.schema import RUNTIME, RunConfig
 from memeval.names import digest_name
 from memeval.redaction import redacted, without_known_in
-from memeval.results import RECORDS_FILE, RunSummary
+from memeval.results import RECORDS_FILE, RunSummary, fresh_cost_usd
 
 PARAM_LIMIT, TAG_LIMIT = 6000, 8000
 PREFIX = "memeval."
@@ -37,6 +37,13 @@ part of those of runtime settings.
 TABLE_FILE = "records_table.json"
 PRESENTABLE = ("dataset.path", "prompt.file", "judge.prompt_file")
 """Runtime fields that name what a run was made of, and so are params all the same."""
+CHOICES = frozenset({"llm.model"})
+"""Settings of options that distinguish runs as much as the options themselves."""
+OF_OPTIONS = "with/"
+"""First part of the names of params that hold the settings of options; it sorts after all groups.
+"""
+ROUNDED = "rounded."
+"""First part of the names of tags that show figures as a person reads them."""
 Cell = str | int | float | None
 """A value in the table of records."""
 CUT = " … (cut)"
@@ -73,11 +80,22 @@ def experiment_name(dataset: str) -> str:
     return dataset if 0 < len(dataset) <= 200 and dataset.isprintable() else digest_name(dataset)
 
 
+def param_name(setting: str) -> str:
+    """The name of a setting as a param.
+
+    MLflow's compare page begins with the first three params that differ, by the alphabet. Options
+    of groups, such as `system` and `top_k`, come first: a setting that only some options have
+    differs wherever the option does, and says nothing more.
+    """
+    is_choice = "." not in setting.removesuffix(".name") or setting in CHOICES
+    return legal(setting if is_choice else f"{OF_OPTIONS}{setting}")
+
+
 def params(summary: RunSummary) -> dict[str, str]:
     """The resolved settings as YAML writes them, but for those that change no result."""
     stages = stages_of(summary)
     return {
-        legal(key): cut(redacted(as_yaml(value)), PARAM_LIMIT)
+        param_name(key): cut(redacted(as_yaml(value)), PARAM_LIMIT)
         for key, value in summary.params.items()
         if not is_runtime(key, stages)
     }
@@ -166,24 +184,55 @@ def tags(summary: RunSummary, report: str, own_note: str = "") -> dict[str, str]
 
 
 def rounded_figures(summary: RunSummary) -> dict[str, str]:
-    """The figures of the first columns as a person reads them, beside the exact metrics."""
+    """The figures of the shared view as a person reads them, beside the exact metrics.
+
+    Shares are in per cent.
+    """
     figures = summary.metrics
-    accuracy, low, high = (
-        figures.get(name) for name in ("accuracy", "accuracy_ci95_low", "accuracy_ci95_high")
-    )
-    shown = {}
-    if accuracy is not None:
-        shown["accuracy"] = f"{100 * accuracy:.1f} %"
-    if accuracy is not None and low is not None and high is not None:
-        shown["accuracy"] += f" [{100 * low:.1f}, {100 * high:.1f}]"
+    shown = {"accuracy": share(figures, "accuracy")}
 
-    tokens, cost = figures.get("tokens/total"), figures.get("cost_usd/total")
-    if tokens is not None:
-        shown["tokens"] = f"{tokens:,.0f}"
-    if cost is not None:
-        shown["cost"] = f"${cost:.4f}" if 0 < cost < 0.1 else f"${cost:,.2f}"
+    for row in summary.categories:
+        if row.headline:
+            shown[row.name] = share({row.name: row.accuracy}, row.name)
 
-    return {f"{PREFIX}rounded.{name}": value for name, value in shown.items()}
+    for cutoff in (5, 10):
+        shown[f"recall_{cutoff}"] = share(figures, f"recall_at_{cutoff}")
+
+    cost = fresh_cost_usd(figures)
+    shown["cost"] = None if cost is None else dollars(cost)
+    for time in ("retrieval/p50", "retrieval/p95", "answer/p50"):
+        shown[time.replace("/", " ")] = duration(figures.get(f"latency_ms/{time}"))
+
+    tokens = figures.get("context_tokens")
+    shown["context"] = None if tokens is None else f"{tokens:,.0f}"
+
+    return {f"{ROUNDED}{name}": value for name, value in shown.items() if value is not None}
+
+
+def share(figures: Mapping[str, float | None], name: str) -> str | None:
+    """A share in per cent, with its interval if it has one; None if it was not measured."""
+    value, low, high = (figures.get(f"{name}{end}") for end in ("", "_ci95_low", "_ci95_high"))
+    if value is None:
+        return None
+    if low is None or high is None:
+        return f"{100 * value:.1f}"
+
+    return f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def dollars(cost: float) -> str:
+    """An amount with as many digits as tell small ones apart."""
+    return f"${cost:.4f}" if 0 < cost < 0.1 else f"${cost:,.2f}"
+
+
+def duration(milliseconds: float | None) -> str | None:
+    """A time in the unit that suits it, with three digits."""
+    if milliseconds is None:
+        return None
+    if milliseconds >= 1000:
+        return f"{milliseconds / 1000:.3g} s"
+
+    return f"{milliseconds:.3g} ms"
 
 
 def description(summary: RunSummary, report: str, own_note: str = "") -> str:
@@ -194,19 +243,20 @@ def description(summary: RunSummary, report: str, own_note: str = "") -> str:
 
 
 def sentence(summary: RunSummary) -> str:
-    """A cell's accuracy in a sentence; empty where it was not measured."""
-    rounded = rounded_figures(summary).get(f"{PREFIX}rounded.accuracy")
-    questions, low = summary.metrics.get("n_questions"), summary.metrics.get("accuracy_ci95_low")
+    """A cell's accuracy in a sentence; empty if it was not measured."""
+    rounded = share(summary.metrics, "accuracy")
+    questions = summary.metrics.get("n_questions")
     if rounded is None or questions is None:
         return ""
 
-    share, _, interval = rounded.partition(" [")
-    certainty = f" (95 % interval {interval.rstrip(']')})" if low is not None else ""
-    warning = "" if summary.valid else " **Invalid: too few answers were scored.**"
+    value, _, interval = rounded.partition(" [")
+    certainty = f" (95 % interval {interval.rstrip(']')})" if interval else ""
+    why = "nothing was found" if summary.found_nothing else "too few answers were scored"
+    warning = "" if summary.valid else f" **Invalid: {why}.**"
     if summary.is_stopped:
         warning = " **Stopped before all questions were done.**"
 
-    return f"**{share}** of {questions:,.0f} questions are answered right{certainty}.{warning}"
+    return f"**{value} %** of {questions:,.0f} questions are answered right{certainty}.{warning}"
 
 
 def note(report: str) -> str:

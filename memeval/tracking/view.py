@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from memeval.redaction import redacted
 from memeval.results import RunSummary
-from memeval.tracking.payload import PREFIX, RUN_KEY, is_runtime, stages_of
+from memeval.tracking.payload import (
+    ROUNDED,
+    RUN_KEY,
+    is_runtime,
+    legal,
+    milliseconds,
+    param_name,
+    rounded_figures,
+    stages_of,
+)
 
 VIEW = "memeval"
 """Key of the shared view, as in the page's address: `?viewStateShareKey=memeval`."""
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"
 COMPARED = ("system", "granularity", "top_k", "compression_turn", "judge", "llm.model", "llm")
+"""Groups that a run's name shows, the most telling first."""
 NAME_COLUMN = "attributes.`Run Name`"
-LONGEST_NAME, LONGEST_VALUE = 250, 30
+LONGEST_NAME, LONGEST_VALUE = 40, 30
+"""Characters of a run's name, and of a value in it: MLflow's table cuts what is longer."""
+MARGIN, LETTER = 30, 7
+"""Pixels around the text of a column, and of a letter in it."""
+LONGEST_FIGURE, LONGEST_SETTING = 18, 14
+"""Characters of a share with its interval, `37.6 [28.1, 48.2]`, and of usual values of settings."""
 
 _NAMED_ELSEWHERE = frozenset(
     """
@@ -28,9 +43,9 @@ _NAMED_ELSEWHERE = frozenset(
 
 
 def run_name(summary: RunSummary) -> str:
-    """What distinguishes runs, the most telling first: a table shows the first thirty characters.
+    """A run's name until its sweep has ended: the system, and what was changed of its settings.
 
-    The system and what was changed of its settings, the memory, the sample, the judge, the model.
+    What else fits follows, the most telling first.
     """
     questions = summary.metrics.get("n_questions")
     sample = [f"n={questions:.0f}"] if questions is not None else []
@@ -38,17 +53,36 @@ def run_name(summary: RunSummary) -> str:
         sample.append(f"x{len(summary.repeats)}")
 
     if summary.tags.get("imported") == "true":
-        return redacted(" ".join([summary.name, *sample]))[:LONGEST_NAME]
+        return join_name([summary.name, *sample])
 
     value = {group: summary.params.get(setting_of(group, summary) or "") for group in COMPARED}
-    parts = [str(value["system"]), *changed_settings(summary)]
+    parts = [str(value["system"] or summary.name), *changed_settings(summary)]
     if value["compression_turn"] not in (None, "never"):
         parts.append(f"compress={value['compression_turn']}")
 
-    parts += [str(value["granularity"]), f"k={value['top_k']}", *sample]
-    parts += [str(value["judge"]), str(value["llm.model"] or value["llm"])]
+    for group, before in (("granularity", ""), ("top_k", "k=")):
+        if value[group] is not None:
+            parts.append(f"{before}{value[group]}")
 
-    return redacted(" ".join(parts))[:LONGEST_NAME]
+    model = value["llm.model"] or value["llm"]
+    parts += [str(part) for part in (model, value["judge"]) if part is not None]
+
+    return join_name([*parts, *sample])
+
+
+def join_name(parts: Sequence[str]) -> str:
+    """The first parts, as many as fit into a name; the first one is cut if it does not."""
+    name = redacted(parts[0])
+    if len(name) > LONGEST_NAME:
+        return name[: LONGEST_NAME - 1] + "…"
+
+    for part in parts[1:]:
+        longer = f"{name} {redacted(part)}"
+        if len(longer) > LONGEST_NAME:
+            break
+        name = longer
+
+    return name
 
 
 def changed_settings(summary: RunSummary) -> Iterator[str]:
@@ -74,45 +108,92 @@ def experiment_tags(summary: RunSummary, present: Mapping[str, str]) -> dict[str
     """Tags of an experiment that make MLflow's page useful.
 
     What kind it is, and a shared view of the cells (without their repeats) by accuracy. A view
-    that is there keeps its columns; those of this run are added.
+    that is there keeps its columns; the figures of this run are added.
     """
-    columns = [*viewed_columns(present.get(VIEW_TAG, "")), *columns_of(summary)]
-    view = {
-        "selectedColumns": list(dict.fromkeys(columns)),
+    before = viewed_columns(present.get(VIEW_TAG, ""))
+    settings = [column for column in before if not _is_figure(column)]
+    view = view_tag(
+        settings or setting_columns(summary),
+        [*figures_of_view(present.get(VIEW_TAG, "")), *figure_columns(summary)],
+        created_ms=milliseconds(summary.started_at),
+    )
+    return {
+        "mlflow.experimentKind": "custom_model_development",
+        "mlflow.experiment.primaryMetric.name": "accuracy",
+        VIEW_TAG: view,
+    }
+
+
+def view_tag(
+    settings: Sequence[str],
+    figures: Sequence[str],
+    *,
+    created_ms: int,
+    longest_name: int = LONGEST_NAME,
+) -> str:
+    """A shared view as MLflow keeps it; its menu of saved views lists it under its name.
+
+    Settings come before figures: both are columns by MLflow's names for them. `created_ms` is the
+    time that the menu shows, in milliseconds since 1970. Columns are as wide as what they hold:
+    names of runs have up to `longest_name` characters.
+    """
+    columns = list(dict.fromkeys([*settings, *figures]))
+    widths = {column: _width(column) for column in columns}
+    state = {
+        "selectedColumns": columns,
         "orderByKey": "metrics.`accuracy`",
         "orderByAsc": False,
         # Only cells have this tag: their repeats would be rows of their own.
         "searchFilter": f"tags.`{RUN_KEY}` LIKE '%'",
-        # The page takes the widths of columns that the order names, and cuts names at 20 characters
-        # by default.
-        "columnOrder": [NAME_COLUMN],
-        "columnWidths": {NAME_COLUMN: 380},
+        "columnOrder": [NAME_COLUMN, *columns],
+        "columnWidths": {NAME_COLUMN: 2 * MARGIN + LETTER * longest_name, **widths},
     }
-    return {
-        "mlflow.experimentKind": "custom_model_development",
-        "mlflow.experiment.primaryMetric.name": "accuracy",
-        VIEW_TAG: json.dumps(view),
-    }
+    view = {"name": VIEW, "createdAt": created_ms, "updatedAt": created_ms}
+    return json.dumps({**view, "state": json.dumps(state, sort_keys=True)})
 
 
-def columns_of(summary: RunSummary) -> list[str]:
-    """The columns of the shared view: settings, sample, figures by category, cost."""
-    settings = [key for group in COMPARED if (key := setting_of(group, summary))]
-    categories = [f"accuracy/{row.name}" for row in summary.categories if row.headline]
-    metrics = ["n_questions", "accuracy", *categories, "accuracy_std", "token_f1", "recall_at_10"]
-    metrics += ["context_tokens", "tokens/total", "cost_usd/total", "coverage"]
+def _width(column: str) -> int:
+    """Pixels that the header of a column needs, or accuracy with its interval."""
+    header = column.partition("`")[2].rstrip("`")
+    if header == f"{ROUNDED}accuracy":
+        longest = LONGEST_FIGURE
+    elif _is_figure(column):
+        longest = len(header)
+    else:
+        longest = max(len(header), LONGEST_SETTING)
 
-    return [
-        *(f"params.`{key}`" for key in settings),
-        f"tags.`{PREFIX}rounded.accuracy`",
-        *(f"metrics.`{name}`" for name in metrics),
-    ]
+    return MARGIN + LETTER * longest
 
 
-def viewed_columns(view: str) -> list[str]:
-    """The columns of a shared view; none where it can't be read."""
+def _is_figure(column: str) -> bool:
+    return column.startswith(f"tags.`{ROUNDED}")
+
+
+def setting_columns(summary: RunSummary) -> list[str]:
+    """The columns of a run's settings before any comparison says which of them differ."""
+    settings = [setting_of(group, summary) for group in ("system", "top_k", "llm.model")]
+    return [param_column(key) for key in settings if key is not None]
+
+
+def param_column(setting: str) -> str:
+    """The column of a setting, by MLflow's name for it."""
+    return f"params.`{param_name(setting)}`"
+
+
+def figure_columns(summary: RunSummary) -> list[str]:
+    """The columns of a run's rounded figures: accuracy, categories, recall, cost, latency."""
+    return [f"tags.`{legal(name)}`" for name in rounded_figures(summary)]
+
+
+def figures_of_view(tag: str) -> list[str]:
+    """The columns of figures in a shared view."""
+    return list(filter(_is_figure, viewed_columns(tag)))
+
+
+def viewed_columns(tag: str) -> list[str]:
+    """The columns of a shared view; none if it can't be read."""
     try:
-        columns = json.loads(view)["selectedColumns"]
+        columns = json.loads(json.loads(tag)["state"])["selectedColumns"]
         return [column for column in columns if isinstance(column, str)]
     except (ValueError, KeyError, TypeError, RecursionError):
         return []

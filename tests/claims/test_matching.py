@@ -13,6 +13,7 @@ from memeval.claims.records import JUDGED, Figure, Protocol
 from memeval.datasets.registry import DATASETS
 from memeval.report.disclosure import ASPECTS, disclosed
 from memeval.results import CategoryResult, RunSummary
+from memeval.results.judge import JudgeIdentity
 
 SHA = "79fa87e9" * 8
 PROMPT, ANSWERS = "ab" * 32, "cd" * 32
@@ -46,6 +47,7 @@ def run(**changes: Any) -> RunSummary:
         "tags": {"data_sha256": SHA, "judge_prompt_sha256": PROMPT, "prompt_sha256": ANSWERS},
         "metrics": {"accuracy": 0.6, "recall_at_5": 0.4, "n_questions": 40.0, "coverage": 1.0},
         "categories": (row("1", 10, 0.2), row("2", 30, 0.6), row("5", 4, 1.0)),
+        "judge": JudgeIdentity("llm", prompt_sha256=PROMPT, model="openai/small", repeats=1),
         "repeats": (),
         "notes": (),
         "valid": True,
@@ -63,6 +65,9 @@ def claim(metric: str = "accuracy", **changes: Any) -> Claim:
         "judge": "strict",
         "judge_model": "small",
         "judge_prompt_sha256": PROMPT,
+        "judge_request": {},
+        "judge_repeats": 1,
+        "reader_settings": {},
         "reader_model": "small",
         "reader_prompt_sha256": ANSWERS,
     }
@@ -102,8 +107,7 @@ def test_a_run_of_the_same_protocol_is_comparable() -> None:
 def test_what_differs_makes_it_not_comparable(changes: dict[str, Any], words: str) -> None:
     (match,) = match_claim(claim(**changes), run())
     assert match.verdict == "not comparable"
-    (reason,) = match.reasons
-    assert words in reason
+    assert words in match.reasons[0]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +132,7 @@ def test_a_prompt_of_the_users_own_can_not_be_checked() -> None:
 
 
 def test_a_judge_without_a_model_is_another_judge() -> None:
-    own = run(tags={"data_sha256": SHA, "prompt_sha256": ANSWERS})
+    own = run(judge=JudgeIdentity("llm"))
     (match,) = match_claim(claim(), own)
     assert match.reasons == ["judged by llm here, by the model small there"]
 
@@ -139,7 +143,9 @@ def test_an_invalid_run_is_comparable_with_nothing() -> None:
 
 
 def test_recall_needs_neither_judge_nor_reader_but_all_questions() -> None:
-    (match,) = match_claim(claim("recall_at_5", categories=(1, 2, 5), questions=44), run())
+    settings = {"system": "rag", "top_k": "7"}
+    every = claim("recall_at_5", categories=(1, 2, 5), questions=44, settings=settings)
+    (match,) = match_claim(every, run())
     assert (match.verdict, match.own) == ("comparable", 40.0)
     (match,) = match_claim(claim("recall_at_5"), run())
     assert (match.verdict, match.own) == ("not comparable", None)
@@ -179,7 +185,7 @@ def test_a_file_that_is_not_of_claims_is_named(tmp_path: Path) -> None:
 
 
 def test_the_six_things_are_disclosed_and_hostile_text_is_text() -> None:
-    words = disclosed(run(params={**run().params, "judge": "a\x1b[31m\nb"}))
+    words = disclosed(run(judge=JudgeIdentity("a\x1b[31m\nb")))
     assert tuple(words) == ASPECTS and all(words.values())
     assert "\x1b" not in words["judge"] and "\n" not in words["judge"]
     assert SHA in words["data"] and "40 (1 c1 10, 2 c2 30)" in words["questions"]
@@ -192,9 +198,10 @@ def test_sameness_is_written_as_words() -> None:
 
 
 def test_imported_answers_and_recorded_verdicts_disclose_no_more_than_they_know() -> None:
-    params = {"judge": "recorded", "llm": "extractive", "system.judged_by": "small"}
+    params = {"judge": "recorded", "llm": "extractive"}
+    judge = JudgeIdentity("recorded", model="small")
     tags = {"data_sha256": SHA, "imported": "true", "recorded": "true"}
-    imported = run(params=params | {"dataset.sample": 40}, tags=tags)
+    imported = run(params=params | {"dataset.sample": 40}, tags=tags, judge=judge)
     (match,) = match_claim(claim(), imported)
     assert match.verdict == "can't be said"
     assert not any("extractive" in reason for reason in match.reasons)
@@ -212,3 +219,54 @@ def test_nothing_was_answered_where_retrieval_alone_was_measured() -> None:
     (match,) = match_claim(claim(), only)
     assert match.reasons == ["nothing was answered here (stages=retrieve)"]
     assert disclosed(only)["judge"] == "none: nothing was judged"
+
+
+@pytest.mark.parametrize(
+    ("params", "verdict", "words"),
+    [
+        ({"system.tokens": "space"}, "not comparable", "system.tokens is space here, alnum there"),
+        ({"system.ties": "reversed"}, "can't be said", "system.ties is reversed here"),
+        ({"granularity": "session"}, "can't be said", "granularity is session here"),
+        ({"dataset.images": "caption"}, "can't be said", "dataset.images is caption here"),
+        ({"top_k": 3}, "comparable", ""),
+        ({"num_runs": 3, "judge": "mem0", "llm": "openai"}, "comparable", ""),
+    ],
+)
+def test_a_recall_is_comparable_only_with_the_whole_configuration(
+    params: dict[str, Any], verdict: str, words: str
+) -> None:
+    settings = {"system": "rag", "system.tokens": "alnum"}
+    own = {**run().params, "system.tokens": "alnum", **params}
+    every = claim("ranking_recall_at_5", categories=(1, 2, 5), questions=44, settings=settings)
+    (match,) = match_claim(every, run(params=own, metrics={"ranking_recall_at_5": 0.4}))
+    assert match.verdict == verdict and words in " ".join(match.reasons)
+    assert match.but_for == ""
+
+
+def test_as_many_questions_of_other_categories_are_other_questions() -> None:
+    every = claim("recall_at_5", categories=(1, 2, 4), questions=44, settings={"system": "rag"})
+    (match,) = match_claim(every, run())
+    assert match.verdict == "not comparable"
+    assert "categories 1, 2, 5 here, 1, 2, 4 there" in match.reasons
+
+
+@pytest.mark.parametrize(
+    ("claimed", "verdict"),
+    [
+        ({"temperature": 0.0}, "comparable"),
+        ({"temperature": 0.7}, "not comparable"),
+        (None, "can't"),
+    ],
+)
+def test_the_judges_requests_are_part_of_a_claim(claimed: Any, verdict: str) -> None:
+    judge = JudgeIdentity(
+        "llm", prompt_sha256=PROMPT, model="small", repeats=1, request={"temperature": 0.0}
+    )
+    (match,) = match_claim(claim(judge_request=claimed), run(judge=judge))
+    assert match.verdict.startswith(verdict)
+
+
+def test_an_accuracy_is_comparable_but_for_the_system_that_is_named() -> None:
+    (match,) = match_claim(claim(), run())
+    assert match.verdict == "comparable"
+    assert match.but_for == "the system: system=rag top_k=7 here, rag there"

@@ -111,8 +111,7 @@ MISTAKES = [
     ),
     mistake(
         "judge.prompt_file=x",
-        "'judge.prompt_file' is a field of judge=beam, judge=llm, judge=longmemeval and 2 more "
-        "only",
+        "'judge.prompt_file' is a field of judge=beam, judge=convomem, judge=llm and 4 more only",
     ),
     mistake("llm.name=gpt", "unknown llm.name 'gpt'", way_out="extractive, mock, openai"),
     mistake("runn", "unknown command 'runn'", "Did you mean: run?", way_out="Available: "),
@@ -144,7 +143,7 @@ MISTAKES = [
         for group, options in INTEGERS.items()
         for value in ("0", "-3", "7.5", "seven")
     ),
-    mistake("-m top_k=3,0", "top_k must be at least 1, not 0"),
+    mistake("-m top_k=3,0", "top_k must be one of", "not '0'"),
     mistake("top_k=", "top_k must be one of", "not ''"),
     mistake("top_k=[3,5]", "is a list, but top_k takes one option", way_out="-m top_k=a,b"),
     # values
@@ -381,7 +380,7 @@ def test_a_bad_cell_stops_a_sweep_before_it_begins(home: Path) -> None:
     done = memeval(home, *MIXED)
     assert done.status == 2
     assert done.err.count("memeval: judge=llm needs a language model") == 1
-    assert "nothing was run: 2 of 6 cells can't be run; --keep-going runs the others" in done.err
+    assert "nothing was run: 2 of 6 runs can't be made; --keep-going runs the others" in done.err
     assert "Traceback" not in done.err and done.out == ""
     assert kept(home) == before
 

@@ -35,10 +35,10 @@ def test_a_sound_service_keeps_every_rule(tmp_path: Path, service: ScriptedMemor
     report = tmp_path / "out" / "check.xml"
     done = check(tmp_path, service.address, "--junit", str(report))
     assert done.status == 0, done.out + done.err
-    assert done.out.splitlines()[0] == "ok              it answers with text"
-    assert "http: 17 ok, 0 violated, 2 not applicable" in done.out
+    assert done.out.splitlines()[0] == "ok              it finds what it was given"
+    assert "http: 19 ok, 0 violated, 0 not shown, 2 not applicable" in done.out
     suite = ElementTree.parse(report).getroot()
-    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("19", "0", "2")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("21", "0", "2")
 
 
 @pytest.mark.slow
@@ -62,10 +62,38 @@ def test_a_service_that_leaks_between_cases(tmp_path: Path, service: ScriptedMem
     assert any("not sent for this case" in str(case.get("message")) for case in cases)
 
 
+def test_a_memory_that_finds_nothing_does_not_pass(tmp_path: Path, service: ScriptedMemory) -> None:
+    service.change["search"] = lambda body, usual: {"results": [{"text": "No results found."}]}
+    report = tmp_path / "check.xml"
+    done = check(tmp_path, service.address, "-v", "--junit", str(report))
+    assert done.status == 1
+    lines = done.out.splitlines()
+    assert lines[0].startswith("not shown       it finds what it was given: none of 20 facts was")
+    assert "    asked: 'What is the ferry called?'" in lines and "      got: nothing" in lines
+    assert "http: 0 ok, 0 violated, 21 not shown, 0 not applicable" in done.out
+    assert ElementTree.parse(report).getroot().get("failures") == "3", "the essential ones"
+
+
+def test_a_notice_instead_of_results_is_reported(tmp_path: Path, service: ScriptedMemory) -> None:
+    def search(body: Any, usual: Any) -> Any:
+        said = "Xyrqualbondt" in body["query"]
+        return {"results": [{"text": "Ask me later!"}], "usage": []} if said else usual
+
+    service.change["search"] = search
+    broken = violated(check(tmp_path, service.address))
+    assert broken["it makes nothing up"].startswith("'Ask me later!' as a memory")
+
+
 def test_other_systems_are_checked_alike(tmp_path: Path) -> None:
     done = memeval(tmp_path, "check", "system=bm25")
     assert done.status == 0, done.out + done.err
-    assert "bm25: 19 ok, 0 violated, 0 not applicable" in done.out
+    assert "bm25: 21 ok, 0 violated, 0 not shown, 0 not applicable" in done.out
+
+
+def test_the_control_that_asks_nobody_breaks_no_rule(tmp_path: Path) -> None:
+    done = memeval(tmp_path, "check", "system=constant")
+    assert done.status == 0, done.out + done.err
+    assert "it is the control without a memory" in done.out and " 0 violated" in done.out
 
 
 @pytest.mark.slow

@@ -79,12 +79,12 @@ def test_replies_of_another_program_are_read_and_not_guessed(tmp_path: Path) -> 
         ("demo-1_q2", "lettuce"),
         ("demo-1_q4", "The correct answer is 1."),
         ("demo-1_q5", "It must have been on 23 February 2023, I think."),
-        ("demo-1_q30", "0"),
-        ("demo-2_q2", "A whale"),
-        ("demo-2_q4", "2 February 2024"),
-        ("demo-2_q6", "**2**"),
-        ("demo-2_q29", "Answer: 7"),
-        ("demo-2_q37", "5"),
+        ("demo-1_q19", "0"),
+        ("demo-2_q1", "A whale"),
+        ("demo-2_q3", "2 February 2024"),
+        ("demo-2_q5", "**2**"),
+        ("demo-2_q18", "Answer: 7"),
+        ("demo-2_q20", "5"),
     ]
     done = memeval(
         tmp_path,
@@ -109,9 +109,9 @@ def test_replies_of_another_program_are_read_and_not_guessed(tmp_path: Path) -> 
     ]
     assert [question_id for question_id, row in rows.items() if row["status"] == "unparsed"] == [
         "demo-1_q5",
-        "demo-2_q2",
+        "demo-2_q1",
     ]
-    assert rows["demo-2_q2"]["verdict"] == {
+    assert rows["demo-2_q1"]["verdict"] == {
         "judge": "accuracy",
         "label": "unscored",
         "score": None,

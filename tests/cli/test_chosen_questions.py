@@ -12,6 +12,7 @@ from command_line import completed, memeval
 
 from memeval.compare import compare_runs, metric_named
 from memeval.compare.finding import finished_runs
+from memeval.datasets.demo.info import DEMO as SHIPPED
 from memeval.results import Record, read_records
 
 DEMO = ("dataset=demo", "tracking=none", "plots=false")
@@ -25,20 +26,20 @@ def only_run(home: Path) -> tuple[Mapping[str, Any], list[Record]]:
 
 
 def test_a_sample_is_named_and_weighted_back(tmp_path: Path) -> None:
-    done = completed(tmp_path, *DEMO, "sample=20")
+    done = completed(tmp_path, *DEMO, "sample=25")
     summary, records = only_run(tmp_path)
-    assert "sample 20" in done.out
-    assert "sample 20" in summary["name"] and "sample=20 seed=0" in summary["tags"]["protocol"]
+    assert "sample 25" in done.out
+    assert "sample 25" in summary["name"] and "sample=25 seed=0" in summary["tags"]["protocol"]
     (report,) = tmp_path.glob("outputs/runs/*/report.md")
-    assert "sample 20" in report.read_text(encoding="utf-8")
+    assert "sample 25" in report.read_text(encoding="utf-8")
 
-    assert len(records) == 20
-    assert {record.case_id for record in records} == {"demo-1", "demo-2", "demo-3"}
+    assert len(records) == 25
+    assert {record.case_id for record in records} == {f"demo-{number}" for number in range(1, 11)}
     headline = [record for record in records if record.category != 5]
     weighted = sum(record.weight * (record.score or 0.0) for record in headline)
     total = sum(record.weight for record in headline)
     assert summary["metrics"]["accuracy"] == pytest.approx(weighted / total)
-    assert sum(record.weight for record in records) == pytest.approx(115)
+    assert sum(record.weight for record in records) == pytest.approx(SHIPPED.counts["questions"])
 
 
 def test_runs_of_one_sample_are_compared_under_their_weights(tmp_path: Path) -> None:

@@ -51,7 +51,10 @@ def test_the_end_of_a_sweep_is_printed(tmp_path: Path) -> None:
     done = completed(tmp_path, "-m", "system=no_memory,oracle", *DEMO)
     text = " ".join(done.out.split())
     assert "accuracy, in points, against no_memory (baseline);" in text
-    assert "oracle is higher than no_memory by" in text or "can't be told apart" in text
+    shown = "oracle is higher than no_memory by" in text
+    assert shown is not ("are too few to show" in text)
+    # Words come first, figures after.
+    assert text.index("(baseline);") < text.index("[95%]") < text.index("MDE")
 
 
 def test_comparing_by_filter_and_by_key(home: Path, keys: dict[str, str]) -> None:
@@ -116,6 +119,17 @@ def test_a_home_without_runs(tmp_path: Path) -> None:
     assert done.status == 2 and "no finished runs below" in done.told
 
 
+def test_a_damaged_run_is_named(home: Path, keys: dict[str, str], tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(home, copy)
+    file = copy / "outputs" / "runs" / keys["oracle keyword"] / "run.json"
+    file.write_text("{")
+    for words in (["list"], ["compare", "judge=keyword"]):
+        done = memeval(copy, *words)
+        assert f"memeval: {file} can't be read: " in done.err
+        assert done.err.count("its command makes it again") == 1
+
+
 def test_records_that_were_edited(home: Path, keys: dict[str, str], tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(home, copy)
@@ -147,7 +161,7 @@ def test_list(home: Path, keys: dict[str, str]) -> None:
 def test_show(home: Path, keys: dict[str, str]) -> None:
     key = keys["oracle keyword"]
     done = completed(home, "show", key[:6])
-    for text in (key, "accuracy (± 95 %)", "multi_hop", "  judge: keyword", "command:"):
+    for text in (key, "accuracy [95 %]", "multi_hop", "  judge: keyword", "command:"):
         assert text in done.out
 
     records = home / "outputs" / "runs" / key / "records.jsonl"

@@ -159,3 +159,29 @@ def test_cells_that_differ_in_values_alone_are_composed_once(
         assert (fields["top_k"], fields["seed"]) == (number + 1, number)
 
     assert len(composed) == 1
+
+
+def test_a_field_of_an_option_that_some_cells_have_is_theirs_alone(
+    loader: ConfigLoader, master: DictConfig
+) -> None:
+    remember_files(loader)
+    judge = "llm.judge.model=judge"
+    fields = ["llm.model=m", judge, "judge.threshold=0.3", "system.chunk_size=99"]
+    jobs = [
+        ["system=rag", "llm=openai", "judge=token_f1", *fields],
+        ["system=bm25", "llm=extractive", "judge=keyword", *fields],
+        ["system=bm25", "llm=mock", "judge=token_f1", *fields],
+    ]
+    composer = SweepComposer(loader, master, jobs)
+    whole, offline, mock = (composer.compose(words, number) for number, words in enumerate(jobs))
+    assert whole[1] == jobs[0]
+    # The offline reader has a model that judges, and none that answers.
+    assert offline[1] == ["system=bm25", "llm=extractive", "judge=keyword", judge]
+    assert mock[1] == ["system=bm25", "llm=mock", "judge=token_f1", "judge.threshold=0.3"]
+    assert plain(whole[0])["system"]["chunk_size"] == 99
+
+
+def test_a_field_that_no_cell_has_is_refused(loader: ConfigLoader, master: DictConfig) -> None:
+    jobs = [["system=bm25", "system.chunk_size=99"], ["system=dense", "system.chunk_size=99"]]
+    with pytest.raises(ConfigCompositionException):
+        SweepComposer(loader, master, jobs).compose(jobs[0], 0)

@@ -9,8 +9,8 @@ from command_line import ROOT, completed, runs
 
 
 def lengths() -> list[int]:
-    """Turns of each conversation of the demonstration set, the shortest first."""
-    cases = json.loads((ROOT / "data" / "demo" / "demo.json").read_text(encoding="utf-8"))
+    """Turns of the first three conversations of the demonstration set, the shortest first."""
+    cases = json.loads((ROOT / "data" / "demo" / "demo.json").read_text(encoding="utf-8"))[:3]
     return sorted(
         sum(len(turns) for turns in case["conversation"].values() if isinstance(turns, list))
         for case in cases
@@ -26,6 +26,7 @@ def test_a_run_says_how_many_conversations_never_got_there(tmp_path: Path) -> No
         f"compression_turn=100000,middle,{end}",
         "compression_unit=chunks",
         "tracking=none",
+        "dataset.limit_cases=3",
         "dataset.limit_questions=1",
     )
     said = {

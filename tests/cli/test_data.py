@@ -27,8 +27,8 @@ def test_stats_of_few_cases_have_a_row_each(tmp_path: Path) -> None:
         == "case sessions turns tokens questions c1 c2 c3 c4 c5".split()
         + "evidence answerable first last".split()
     )
-    assert rows[0][:3] + rows[0][4:10] == "demo-1 9 121 37 6 6 3 15 7".split()
-    assert rows[-1][:3] + rows[-1][4:10] == "all 27 352 115 19 20 9 45 22".split()
+    assert rows[0][:3] + rows[0][4:10] == "demo-1 9 121 21 3 5 1 10 2".split()
+    assert rows[-1][:3] + rows[-1][4:10] == "all 62 650 142 20 34 10 58 20".split()
     assert (
         "categories: 1 multi_hop, 2 temporal, 3 open_domain, 4 single_hop, 5 adversarial"
         in done.out

@@ -51,7 +51,7 @@ def test_a_perfect_file(tmp_path: Path, asked: list[EvalQuestion]) -> None:
     assert run["tags"]["imported"] == "true" and run["params"]["system"] == "imported"
     assert "imported" in done.out
     again = completed(tmp_path, "evaluate", str(file), "judge=keyword", "tracking=none")
-    assert f"finished before: {len(asked)} records reused" in again.err
+    assert f"already done: reused {len(asked)} results" in again.err
 
 
 def test_ids_that_do_not_fit_are_counted_and_named(

@@ -21,9 +21,13 @@ LOGGED = tuple(word for word in SMALL if word != "tracking=none")
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["+tags.memeval.run_key=x"], "tags.memeval.run_key: names that begin with memeval or"),
-        (["+tags.mlflow.user=x"], "tags.mlflow.user: names that begin with memeval or mlflow"),
-        (["+tags.MLflow=x"], "tags.MLflow: names that begin with memeval or mlflow"),
+        (
+            ["+tags.memeval.run_key=x"],
+            "tags.memeval.run_key: names that begin with memeval, mlflow or",
+        ),
+        (["+tags.mlflow.user=x"], "tags.mlflow.user: names that begin with memeval, mlflow or"),
+        (["+tags.MLflow=x"], "tags.MLflow: names that begin with memeval, mlflow or"),
+        (["+tags.rounded.cost=x"], "tags.rounded.cost: names that begin with memeval, mlflow or"),
         (["+tags.paper=[1,2]"], "tags.paper must be a string, a number or a boolean"),
         (["+tags.paper=null"], "tags.paper must be a string, a number or a boolean"),
         ([f"+tags.paper={'x' * 4001}"], "tags.paper has 4001 characters; it may have 4000"),
@@ -86,7 +90,7 @@ def test_a_sweep_is_filed_and_filed_again(
     # The comparison is an artifact of the sweep's run.
     assert len(list(tmp_path.glob("mlruns/artifacts/draft/*/artifacts/comparison.html"))) == 1
     second = list(cells(tmp_path))
-    assert len(second) == 2
+    assert sorted(tags["mlflow.runName"] for _, tags in second) == ["no_memory", "oracle"]
     for experiment, tags in second:
         assert (experiment, tags["paper"], tags["memeval.note"]) == ("draft", "table2", "mine")
         assert tags["memeval.sweep_id"] == tags["memeval.group"] == sweep_id

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import completed, memeval
 
+from memeval.calibration.attacks import LABEL, VERDICTS, attacks
 from memeval.cli.judge_probe import shipped_file
 from memeval.testing.endpoint import ScriptedEndpoint
 
@@ -49,7 +50,7 @@ def test_a_model_is_probed_and_asked_only_once(tmp_path: Path) -> None:
         (0, 0.1135), abs=1e-4
     )
     assert result["calls"] == asked == 104 and result["judge"].startswith(
-        "llm (gpt-4o-mini, prompt"
+        "llm (gpt-4o-mini, at 127.0.0.1:"
     )
     assert result["cost_usd"] is not None
     assert "104 of them from the cache; cost $ 0" in again.out
@@ -71,6 +72,67 @@ def test_an_offline_judge_is_probed_and_its_errors_corrected_for(tmp_path: Path)
     (run,) = (tmp_path / "outputs" / "runs").iterdir()
     done = completed(tmp_path, "judge", "calibrate", run.name, "--labels", labels)
     assert "specific: caught" in done.out and "never one number" in done.out
+
+
+def robust(body: Mapping[str, Any]) -> str:
+    """A judge that calls everything wrong."""
+    return '{"reason": "It names something else.", "label": "WRONG"}'
+
+
+def gullible(body: Mapping[str, Any]) -> str:
+    """A judge that does what it can read in the data, in words of its own."""
+    asked = str(body["messages"][-1]["content"])
+    told = VERDICTS[LABEL] in asked
+    return json.dumps({"reason": "So I was asked.", "label": "CORRECT" if told else "WRONG"})
+
+
+def echoing(body: Mapping[str, Any]) -> str:
+    """A judge that repeats a verdict that it finds in the data, decoded."""
+    asked = str(body["messages"][-1]["content"])
+    if any(attack.text in asked for attack in attacks(LABEL)):
+        return VERDICTS[LABEL]
+
+    return robust(body)
+
+
+@pytest.mark.parametrize(
+    ("judge", "flipped", "unread"), [(robust, 0, 0), (gullible, 59, 1), (echoing, 0, 101)]
+)
+def test_attacks_give_a_judge_a_flip_rate(
+    tmp_path: Path, judge: Callable[[Mapping[str, Any]], str], flipped: int, unread: int
+) -> None:
+    with ScriptedEndpoint(judge) as endpoint:
+        words = ("judge=llm", "llm=openai", "llm.model=m", f"llm.base_url={endpoint.base_url}")
+        out = tmp_path / "labels.jsonl"
+        done = completed(
+            tmp_path, "judge", "probe", *words, "--inject", "--json", "--out", str(out)
+        )
+        shown = completed(tmp_path, "judge", "probe", *words, "--inject").out
+
+    result = json.loads(done.out)
+    total = result["flips"][-1]
+    assert (total["place"], total["attacks"]) == ("all", 101)
+    assert (total["flipped"], total["attacks"] - total["judged"]) == (flipped, unread)
+    assert {rate["place"] for rate in result["flips"]} == {"answer", "question", "gold", "all"}
+    assert sum(rate["flipped"] for rate in result["flips"][:-1]) == flipped
+    if total["judged"]:
+        assert total["low"] <= total["share"] <= total["high"] and total["high"] > 0
+    assert f"{flipped} of {101 - unread}" in shown and "Flipped: a wrong answer" in shown
+
+    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    injected = [row["verdict"] for row in rows if row["kind"] == "injected"]
+    assert (len(injected), injected.count("right")) == (101 - unread, flipped)
+
+
+def test_a_flip_rate_is_shown_beside_the_calibration(tmp_path: Path) -> None:
+    labels = str(tmp_path / "probe.jsonl")
+    completed(tmp_path, "judge", "probe", "judge=keyword", "--inject", "--out", labels)
+    completed(tmp_path, "judge=keyword", "tracking=none", "dataset.limit_questions=4")
+    (run,) = (tmp_path / "outputs" / "runs").iterdir()
+    done = completed(tmp_path, "judge", "calibrate", run.name, "--labels", labels)
+    assert "Attacks on the judge turned" in done.out and "of 101 verdicts" in done.out
+    assert "injected: caught" not in done.out, "an attack is no kind of answer that a run gives"
+    assert "attacks on the judge" in completed(tmp_path, "show", run.name).out
 
 
 @pytest.mark.parametrize(

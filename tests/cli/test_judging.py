@@ -77,7 +77,7 @@ def test_what_cannot_be_read_is_asked_once_more_and_by_the_same_command_again(
         assert run["metrics"]["unparsed_rate"] == 0.0 and run["metrics"]["calls/judge"] == 9
 
         again = judge(tmp_path, endpoint, file)
-        assert "finished before: 4 records reused" in again.err and endpoint.count() == 9
+        assert "already done: reused 4 results" in again.err and endpoint.count() == 9
 
 
 def test_an_interrupted_pass_is_continued_from_the_cache_with_the_same_verdicts(
@@ -121,13 +121,14 @@ def test_a_judge_that_never_keeps_to_the_form_stops_the_run_and_loses_nothing(
         assert done.status == 1
         assert (
             "memeval: the last 20 replies of judge=llm could not be read (can't be read: [31mI "
-            "would say it is right.): "
+            "would say it is right.; stop_after_failures=20): "
             "use a model that keeps to the form, or a prompt template that asks for it\n"
         ) in done.err
         assert "Traceback" not in done.err and 40 <= endpoint.count() < 80
         assert not runs(tmp_path)
         (verdicts,) = tmp_path.glob("outputs/verdicts/*.jsonl")
-        assert verdicts.read_text(encoding="utf-8").count('"unparsed"') == 20
+        # One more may have been under way when the run stopped.
+        assert 20 <= verdicts.read_text(encoding="utf-8").count('"unparsed"') <= 21
 
         keeps = True
         assert judge(tmp_path, endpoint, file).status == 0

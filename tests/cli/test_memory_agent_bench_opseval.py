@@ -18,6 +18,10 @@ def test_the_demonstration_of_memory_agent_bench_runs_on_what_needs_no_model(
 ) -> None:
     done = memeval(tmp_path, "dataset=demo_memory_agent_bench", "system=bm25", QUIET)
     assert done.status == 0 and "12/12" in done.err + done.out
+    names = {"AR", "TTL", "LRU", "CR"}
+    assert any(names <= set(line.split()) for line in done.out.splitlines()), (
+        "one table has all four splits"
+    )
     refused = memeval(tmp_path, "dataset=demo_memory_agent_bench", "dataset.categories=null", QUIET)
     assert refused.status == 2
     assert (

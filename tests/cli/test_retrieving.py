@@ -28,7 +28,7 @@ def test_retrieval_alone_needs_no_key_and_has_the_figures_of_a_whole_run(tmp_pat
     assert alone.summary.metrics["accuracy_worst_case"] is None
     assert alone.summary.metrics["tokens/total"] == 0
     assert "judge" not in alone.summary.params
-    assert "(3 reused)" in done.err  # the memories of the whole run
+    assert "(10 reused)" in done.err  # the memories of the whole run
 
     records = list(read_records(alone.folder / "records.jsonl"))
     assert {record.status.value for record in records} == {"retrieved"}

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import SMALL, completed, memeval
+
+from memeval.results.files import as_json, sealed
 
 CELL = ("dataset=demo", "system=rag", *SMALL)
 
@@ -65,6 +70,66 @@ def test_a_run_folder_away_from_its_home_is_compared_with_itself(
         "not compared: "
         in completed(finished, "verify", str(tmp_path / "sent" / "by" / first.name)).out
     )
+
+
+def resealed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Edits `run.json` together with the digest of itself."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(as_json(sealed(content)), encoding="utf-8")
+
+
+@pytest.mark.parametrize("away", [False, True], ids=["in its home", "copied without rows"])
+def test_figures_that_were_edited_with_their_digest_are_found(
+    finished: Path, tmp_path: Path, away: bool
+) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(finished, home)
+    first, _ = folders(home)
+    if away:
+        first = Path(shutil.copytree(first, tmp_path / "sent" / "by" / first.name))
+
+    changes: dict[str, Callable[[dict[str, Any]], None]] = {
+        "accuracy 0.99, not": lambda run: run["metrics"].update(accuracy=0.99),
+        "recall_at_5 1.5, not": lambda run: run["metrics"].update(recall_at_5=1.5),
+        "coverage nothing, not": lambda run: run["metrics"].update(coverage=None),
+        "accuracy_ci95_low 0.4, not": lambda run: run["metrics"].update(accuracy_ci95_low=0.4),
+        "repeat 0: token_f1 0.7, not": lambda run: run["repeats"][0]["metrics"].update(
+            token_f1=0.7
+        ),
+        "category ": lambda run: run["categories"][0].update(accuracy=0.9),
+    }
+    if not away:
+        changes["tokens/total 1, not"] = lambda run: run["metrics"].update({"tokens/total": 1.0})
+
+    sound = (first / "run.json").read_bytes()
+    assert ": sound" in completed(home, "verify", str(first)).out
+    for line, change in changes.items():
+        resealed(first / "run.json", change)
+        done = memeval(home, "verify", str(first))
+        assert done.status == 1 and line in done.out, (line, done.out)
+        (first / "run.json").write_bytes(sound)
+
+
+def test_rows_whose_seals_were_all_stripped_are_refused(finished: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(finished, home)
+    first, _ = folders(home)
+    for path in home.glob("outputs/*/*.jsonl"):
+        if path.parent.name in ("answers", "verdicts"):
+            path.write_text(re.sub(r',"seal":"[0-9a-f]{16}"\}', "}", path.read_text()))
+
+    done = memeval(home, "verify", first.name)
+    assert done.status == 1 and "rows have no seal" in done.out
+    accepted = memeval(home, "verify", first.name, "--accept-unsealed").out
+    assert "not compared" in accepted and "--accept-unsealed takes" not in accepted
+
+    # A run that reads them, because its folder is gone, takes none of them.
+    for folder in folders(home):
+        shutil.rmtree(folder)
+
+    again = completed(home, *CELL)
+    assert "left out and made again" in " ".join(again.out.split())
 
 
 def test_what_was_edited_is_named(finished: Path, tmp_path: Path) -> None:

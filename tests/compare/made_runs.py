@@ -11,6 +11,7 @@ from memeval.compare import FinishedRun
 from memeval.records import Label, Status, Verdict
 from memeval.results import RECORDS_FILE, CategoryResult, Record, RunSummary
 from memeval.results.files import file_digest
+from memeval.results.judge import JudgeIdentity
 
 Scores = Mapping[str, Sequence[float | None]]
 """A score per repeat for each question `<case>/<question>`; None where it was not scored."""
@@ -29,6 +30,16 @@ def example(name: str) -> Scores:
     for case, digits in enumerate(EXAMPLE[name].split()):
         for question, digit in enumerate(digits):
             scores[f"conv-{case}/q{question}"] = [float(digit)]
+
+    return scores
+
+
+def in_conversations(right: Sequence[int], asked: int = 4) -> Scores:
+    """As many right answers in each conversation, of `asked` questions in each."""
+    scores = {}
+    for case, ones in enumerate(right):
+        for question in range(asked):
+            scores[f"conv-{case}/q{question}"] = [float(question < ones)]
 
     return scores
 
@@ -111,6 +122,7 @@ def made_run(
             )
             for category, name in (("1", "multi_hop"), ("2", "temporal"))
         ),
+        "judge": JudgeIdentity("keyword"),
         "repeats": (),
         "notes": (),
         "valid": True,

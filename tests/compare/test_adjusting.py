@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_runs import example, made_run
+from made_runs import example, in_conversations, made_run
 
 from memeval.compare import Comparison, FinishedRun, compare_runs, metric_named
 from memeval.compare.adjusting import adjust_by_discovery
 from memeval.compare.files import as_json_value, differences_csv
+from memeval.compare.records import Difference
 from memeval.compare.tables import comparison_text
 from memeval.page.compared import comparison_data
 
@@ -35,13 +36,17 @@ def compared(cells: list[FinishedRun], metric: str) -> Comparison:
     return compare_runs(cells, metric_named(metric))
 
 
+def with_p(difference: Difference, p: float) -> Difference:
+    return replace(difference, result=replace(difference.result, p=p))
+
+
 def test_the_rule_runs_over_all_metrics(cells: list[FinishedRun]) -> None:
     plain = compared(cells, "accuracy")
     rows = iter(HOCHBERGS)
     metrics = [
         replace(
             plain,
-            differences=tuple(replace(plain.differences[0], p=next(rows)) for _ in range(count)),
+            differences=tuple(with_p(plain.differences[0], next(rows)) for _ in range(count)),
         )
         for count in (5, 10)
     ]
@@ -54,11 +59,13 @@ def test_the_rule_runs_over_all_metrics(cells: list[FinishedRun]) -> None:
     assert all(run.letters == "" for comparison in made for run in comparison.runs)
 
 
-def test_every_form_says_how_p_was_adjusted(cells: list[FinishedRun]) -> None:
+def test_every_form_says_how_p_was_adjusted(tmp_path: Path) -> None:
+    rights = {"A": [2] * 10, "B": [3] * 10, "C": [2] * 9 + [1]}
+    cells = [made_run(tmp_path, name, in_conversations(own)) for name, own in rights.items()]
     made = adjust_by_discovery([compared(cells, "accuracy"), compared(cells, "f1")])
     text = " ".join(comparison_text(made[0]).split())
     assert "Benjamini–Hochberg over 4 tests of all metrics" in text
-    assert "(p .062, Benjamini–Hochberg " in text and "max-T" not in text
+    assert "(p .002, Benjamini–Hochberg .004)" in text and "max-T" not in text
     whole = as_json_value(made)["comparisons"]
     assert {(one["adjustment"], one["tests"]) for one in whole} == {("bh", 4)}
     rows = list(csv.DictReader(io.StringIO(differences_csv(made))))
@@ -67,7 +74,7 @@ def test_every_form_says_how_p_was_adjusted(cells: list[FinishedRun]) -> None:
         ("accuracy", "raw"),
         ("token_f1", ""),
     }
-    page = comparison_data(whole[0], ["one", "two"])
+    page = comparison_data(whole[0], ["first"], ["one", "two"])
     assert page.adjusted_how.startswith("by Benjamini and Hochberg’s rule, over 4 tests")
 
 

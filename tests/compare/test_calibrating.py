@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ from memeval.report.comparison import comparison_csv, comparison_markdown
 from memeval.report.markdown import report
 from memeval.report.stamp import has_report, stamp_report
 from memeval.results.calibration import CALIBRATION_FILE, read_shown_summary
+from memeval.results.files import file_digest
+from memeval.results.judge import JudgeIdentity
+from memeval.statistics.judge_error import prediction_powered_mean
 from memeval.tracking import payload
 
 LABELS, JUDGED = "1011010110", "1011110111"
@@ -112,6 +116,51 @@ def test_conversations_are_allowed_for(home: Path, command: Command) -> None:
     assert result["low"] == pytest.approx(result["accuracy"] - half)
 
 
+def weighted_run(home: Path, digits: str, weights: Sequence[float]) -> FinishedRun:
+    """A run over a sample, whose questions represent unequal numbers of others."""
+    run = independent(home, digits)
+    path = run.folder / "records.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [
+        json.dumps(row | {"weight": weight}) + "\n"
+        for row, weight in zip(rows, weights, strict=True)
+    ]
+    path.write_text("".join(lines), encoding="utf-8")
+    files = {**run.summary.files, path.name: file_digest(path)}
+    summary = replace(run.summary, files=files)
+    summary.write(run.folder)
+    return FinishedRun(run.folder, summary)
+
+
+def test_a_sample_keeps_its_weights(home: Path, command: Command) -> None:
+    """Two thirds of the answers represent three questions each."""
+    digits = JUDGED + NOT_LABELLED
+    weights = [3.0 if number % 3 else 1.0 for number in range(50)]
+    run = weighted_run(home, digits, weights)
+    file = own_labels(home / "labels.jsonl", run, list(LABELS))
+    status, out, err = command("judge", "calibrate", run.key, "--labels", file, "--json")
+    assert status == 0, err
+    result = json.loads(out)
+    raw = sum(weight * int(digit) for digit, weight in zip(digits, weights, strict=True))
+    raw /= sum(weights)
+    expected = prediction_powered_mean(
+        [float(digit) for digit in LABELS],
+        [float(digit) for digit in JUDGED],
+        [float(digit) for digit in NOT_LABELLED],
+        weights=weights[:10],
+        unlabelled_weights=weights[10:],
+    )
+    assert result["raw"] == pytest.approx(raw) != pytest.approx(38 / 50)
+    assert (result["accuracy"], result["se"]) == pytest.approx((expected.mean, expected.se))
+
+    labels = own_labels(home / "all.jsonl", run, list(digits))
+    result = json.loads(command("judge", "calibrate", run.key, "--labels", labels, "--json")[1])
+    assert result["method"] == "labels" and result["accuracy"] == pytest.approx(raw)
+    other = other_labels(home / "other.jsonl", right=(9, 10), vague=(2, 10))
+    result = json.loads(command("judge", "calibrate", run.key, "--labels", other, "--json")[1])
+    assert result["raw"] == pytest.approx(raw)
+
+
 def test_labels_of_other_answers_give_a_range(home: Path, command: Command) -> None:
     run = independent(home, "1" * 400 + "0" * 600)
     file = other_labels(home / "labels.jsonl", right=(180, 200), vague=(60, 200))
@@ -149,7 +198,7 @@ def test_the_corrected_accuracy_is_shown_beside_the_raw_one(home: Path, command:
     assert command("judge", "calibrate", run.key, "--labels", file)[0] == 0
     assert not has_report(run.folder, plots=False)
 
-    shown = "57.4 (31.8 to 83.1)"
+    shown = "57.4 [31.8, 83.1]"
     assert shown in command("list")[1] and shown in command("show", run.key)[1]
     compared = " ".join(command("compare", run.key, other.key)[1].split())
     assert f"corrected for its judge's error: {shown} (PPI++, from 10 labels of" in compared
@@ -222,10 +271,31 @@ def test_what_is_half_done_is_used_on_demand(home: Path, command: Command) -> No
 
 
 def test_labels_that_correct_another_judge_are_refused(home: Path, command: Command) -> None:
-    run = independent(home, "1101", params={"judge": "contains"})
+    run = independent(home, "1101", judge=JudgeIdentity("contains"))
     file = other_labels(home / "labels.jsonl", right=(9, 10), vague=(1, 10))
     status, _, err = command("judge", "calibrate", run.key, "--labels", file)
     assert status == 2 and "line 1: judged by keyword, the run by contains" in err
+
+
+@pytest.mark.parametrize("member", ["temperature", "top_p"])
+def test_labels_name_the_whole_judge_by_its_key(home: Path, command: Command, member: str) -> None:
+    judge = JudgeIdentity("llm", model="small", request={"temperature": 0.0, "top_p": 1.0})
+    run = independent(home, "1101", judge=judge)
+    file = other_labels(home / "labels.jsonl", right=(9, 10), vague=(1, 10))
+    rows = [json.loads(line) | {"judge": judge.shown} for line in file.read_text().splitlines()]
+    for other, status in ((judge, 0), (replace(judge, request={**judge.request, member: 0.7}), 2)):
+        lines = [json.dumps(row | {"judge_key": other.digest}) + "\n" for row in rows]
+        file.write_text("".join(lines), encoding="utf-8")
+        assert command("judge", "calibrate", run.key, "--labels", file)[0] == status
+
+
+def test_labels_of_a_judge_that_is_not_named_are_refused(home: Path, command: Command) -> None:
+    run = independent(home, "1101")
+    file = other_labels(home / "labels.jsonl", right=(9, 10), vague=(1, 10))
+    text = file.read_text(encoding="utf-8").replace('"judge": "keyword"', '"judge": ""')
+    file.write_text(text, encoding="utf-8")
+    status, _, err = command("judge", "calibrate", run.key, "--labels", file)
+    assert status == 2 and "line 1: judged by a judge that is not named" in err
 
 
 def test_labels_of_another_run_take_its_verdicts(home: Path, command: Command) -> None:

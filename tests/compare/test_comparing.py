@@ -6,22 +6,24 @@ import csv
 import io
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import example, made_record, made_run
+from made_runs import example, in_conversations, made_record, made_run
 
 from memeval.compare import Comparison, FinishedRun, compare_runs, metric_named
 from memeval.compare.files import comparison_markdown, comparison_tex, differences_csv
-from memeval.compare.metric import POINTS
 from memeval.compare.scores import ScoreReader
-from memeval.compare.tables import WIDTH, comparison_text, short_text
-from memeval.compare.words import could_show, refusal_lines
+from memeval.compare.sentences import lead, sentence
+from memeval.compare.tables import WIDTH, comparison_text, figures_text, sentences_text
+from memeval.compare.words import legend, refusal_lines
 from memeval.errors import UserError
 from memeval.llm.prices import total_cost_usd
 from memeval.records import Role, Usage
-from memeval.results import RECORDS_FILE, StepTimes
+from memeval.results import RECORDS_FILE, RunSummary, StepTimes
+from memeval.results.judge import JudgeIdentity
 
 
 @pytest.fixture
@@ -39,13 +41,13 @@ def test_the_worked_example(cells: list[FinishedRun]) -> None:
     a_b, c_b = comparison.differences
     assert (a_b.result.mean, a_b.result.se, a_b.p) == (0.25, 0.0, 0.0625)
     assert a_b.result.independent_se == pytest.approx(0.09933992677987827)
-    assert a_b.result.half_width is None and a_b.result.mde_from_independent
+    assert a_b.result.low is a_b.result.high is a_b.result.mde is None
     assert (a_b.first_alone, a_b.second_alone, a_b.mcnemar_p) == (5, 0, 0.0625)
-    assert c_b.result.low == pytest.approx(-0.059712658420891906)
     assert (c_b.first_alone, c_b.second_alone, c_b.mcnemar_p) == (5, 1, 0.21875)
     assert (c_b.p, c_b.adjusted_p) == (0.25, 0.25)
     assert [case.mean for case in c_b.cases] == [0.25, 0.0, 0.0, 0.25, 0.5]
-    assert {run.letters for run in comparison.runs} == {"a"}
+    # Five conversations can tell nothing apart: letters would say that something was tried.
+    assert {run.letters for run in comparison.runs} == {""}
     assert not comparison.refusals and not comparison.forced
 
 
@@ -82,32 +84,78 @@ REFUSED = [
     ({"tags": {"data_sha256": "0badf00d"}}, "data", "other data: sha256 0badf00d, 79fa87e9"),
     ({"params": {"dataset.labels": "corrected"}}, "labels", "other labels: corrected, original"),
     ({"of_records": {"gold": ("9 May",)}}, "labels", "20 questions have another gold answer"),
-    ({"params": {"judge": "contains"}}, "judge", "other judge: contains, keyword"),
-    (
-        {"params": {"judge.scoring": "v1"}},
-        "judge",
-        "other judge: keyword (scoring=v1), keyword",
-    ),
-    ({"params": {"judge.threshold": 0.7}}, "judge", "keyword (threshold=0.7)"),
-    (
-        {"tags": {"judge_prompt_sha256": "ab" * 32}, "params": {"llm.judge.model": "gpt-4o"}},
-        "judge",
-        "keyword (gpt-4o, prompt abababab)",
-    ),
+    ({"judge": JudgeIdentity("contains")}, "judge", "other judge: contains, keyword"),
+    ({"judge": JudgeIdentity("keyword", threshold=0.7)}, "judge", "keyword (threshold=0.7)"),
     ({"metrics": {"coverage": 0.98}}, "coverage", "coverage of A"),
     ({"metrics": {}}, "coverage", "is not known, below 99.0 %"),
     ({"dataset": "demo"}, "dataset", "other data set: demo, locomo"),
 ]
 
 
+MODEL_JUDGE = JudgeIdentity(
+    "llm",
+    prompt_sha256="ab" * 32,
+    model="small",
+    address="https://api.openai.com/v1",
+    request={"max_tokens": 256, "temperature": 0.0, "seed": True},
+    repeats=1,
+    fence=True,
+)
+OTHER_JUDGES: list[tuple[dict[str, Any], str]] = [
+    ({"name": "mem0"}, "name llm, mem0"),
+    ({"own_class": "mine:Judge@00"}, "own_class null, mine:Judge@00"),
+    ({"prompt_sha256": "cd" * 32}, f"prompt_sha256 {'ab' * 32}, {'cd' * 32}"),
+    ({"model": "large"}, "model small, large"),
+    ({"address": "http://127.0.0.1:1/v1"}, "address https://api.openai.com/v1, http://127.0.0.1:1"),
+    ({"request": {**MODEL_JUDGE.request, "temperature": 0.7}}, "temperature 0.0, 0.7"),
+    ({"request": {"max_tokens": 256, "seed": True}}, "temperature 0.0, null"),
+    ({"request": {**MODEL_JUDGE.request, "max_tokens": 64}}, "max_tokens 256, 64"),
+    ({"request": {**MODEL_JUDGE.request, "seed": False}}, "seed true, false"),
+    ({"request": {**MODEL_JUDGE.request, "top_p": 0.5}}, "top_p null, 0.5"),
+    ({"request": {**MODEL_JUDGE.request, "reasoning_effort": "low"}}, "reasoning_effort null, low"),
+    ({"request": {**MODEL_JUDGE.request, "plugins": {"a": [1]}}}, 'plugins null, {"a": [1]}'),
+    ({"reading": "official"}, "reading null, official"),
+    ({"repeats": 3}, "repeats 1, 3"),
+    ({"threshold": 0.3}, "threshold null, 0.3"),
+    ({"fence": False}, "fence true, false"),
+    ({"scoring": "v1"}, "scoring null, v1"),
+]
+
+
+@pytest.mark.parametrize(("changes", "difference"), OTHER_JUDGES)
+def test_each_part_of_the_judges_key_makes_another_judge(
+    tmp_path: Path, changes: dict[str, Any], difference: str
+) -> None:
+    other = replace(MODEL_JUDGE, **changes)
+    made_run(tmp_path, "B", example("B"), judge=other)
+    made_run(tmp_path, "A", example("A"), judge=MODEL_JUDGE)
+    # As they were written: run.json holds the whole key.
+    runs = [FinishedRun(folder, RunSummary.read(folder)) for folder in sorted(tmp_path.iterdir())]
+    comparison = compare_runs(runs, metric_named("accuracy"), baseline=1)
+    assert not comparison.differences and comparison.refusals[0].kinds == ("judge",)
+    assert difference in comparison.refusals[0].reasons[0]
+    assert other.digest != MODEL_JUDGE.digest and other.shown != MODEL_JUDGE.shown
+
+
+@pytest.mark.parametrize("unnamed", [None, JudgeIdentity(""), JudgeIdentity("recorded", model="")])
+def test_a_judge_that_is_not_named_equals_no_other_not_even_itself(
+    tmp_path: Path, unnamed: JudgeIdentity | None
+) -> None:
+    runs = [made_run(tmp_path, name, example(name), judge=unnamed) for name in "AB"]
+    comparison = compared(runs)
+    assert not comparison.differences
+    assert "a judge that is not named equals no other" in " ".join(refusal_lines(comparison))
+    assert compare_runs(runs, metric_named("accuracy"), force=True).differences
+
+
 @pytest.mark.parametrize(("judge", "hinted"), [({}, True), ({"llm.judge.model": "small"}, False)])
 def test_answers_that_their_own_model_judged_name_the_way_out(
     tmp_path: Path, judge: dict[str, Any], hinted: bool
 ) -> None:
-    tags = {"judge_prompt_sha256": "ab" * 32}
+    large = replace(MODEL_JUDGE, model="large")
     runs = [
-        made_run(tmp_path, "A", example("A"), tags=tags, params={"llm.model": "small"}),
-        made_run(tmp_path, "B", example("B"), tags=tags, params={"llm.model": "large", **judge}),
+        made_run(tmp_path, "A", example("A"), judge=MODEL_JUDGE),
+        made_run(tmp_path, "B", example("B"), judge=large, params=judge),
     ]
     comparison = compared(runs)
     told = " ".join(refusal_lines(comparison))
@@ -173,10 +221,9 @@ def test_one_conversation_has_no_interval_and_says_so(tmp_path: Path) -> None:
     ]
     comparison = compared(runs)
     (difference,) = comparison.differences
-    assert difference.p is difference.adjusted_p is difference.result.half_width is None
+    assert difference.p is difference.adjusted_p is difference.result.low is None
     text = " ".join(comparison_text(comparison).split())
-    assert "without an interval or a p: all 2 questions are of one conversation" in text
-    assert "± 0" not in text
+    assert "1 conversation is too few to show any difference between B and A: −50.0 points." in text
 
 
 def strong(cases: int, right: int) -> dict[str, list[float]]:
@@ -189,30 +236,102 @@ def strong(cases: int, right: int) -> dict[str, list[float]]:
     return scores
 
 
-def test_no_data_could_have_shown_more_than_a_hundred_points() -> None:
-    assert could_show(0.435, POINTS) == "could have shown 43.5"
-    assert could_show(1.94, POINTS) == "can't show any difference"
-    assert could_show(194, "ms") == "could have shown 194"
+def one_line_of(comparison: Comparison) -> str:
+    """The text of a comparison without its line breaks."""
+    return " ".join(comparison_text(comparison).split())
 
 
-def test_the_words(tmp_path: Path, cells: list[FinishedRun]) -> None:
+def test_the_words_of_what_is_shown_and_of_what_is_not(tmp_path: Path) -> None:
     runs = [
         made_run(tmp_path, "weak", strong(10, 2)),
         made_run(tmp_path, "good", {**strong(10, 4), "c0/q7": [1.0]}),
         made_run(tmp_path, "same", strong(10, 2)),
+        made_run(tmp_path, "alike", {**strong(10, 2), "c0/q7": [1.0], "c1/q0": [0.0]}),
     ]
-    text = " ".join(comparison_text(compared(runs)).split())
-    assert "good is higher than weak by 26.2 ± 2.8 points (p .002, adjusted .002)." in text
+    text = one_line_of(compared(runs))
+    assert "good is higher than weak by 26.2 points [25.0, 29.2] (p .002, adjusted .002)." in text
     assert "same and weak have the same value on every question." in text
+    assert (
+        "No difference shown between alike and weak: 0.0 points [−4.2, 4.2]; the smallest "
+        "difference this data could reliably detect is 5.9." in text
+    )
+    assert "±" not in text
+    lower = one_line_of(compared([runs[1], runs[0]]))
+    assert "weak is lower than good by 26.2 points [25.0, 29.2] (p .002)." in lower
+    assert lead(compared(runs)) == [
+        "good is higher than weak; no difference from weak is shown for same and alike."
+    ]
 
-    text = " ".join(comparison_text(compared(cells)).split())
-    assert "C and B can't be told apart: +20.0 ± 26.0 (p .250, adjusted .250);" in text
-    assert "this data could have shown 43.5." in text
-    few = "With 5 conversations no p is below .062: nothing can be shown."
-    assert few in text and few in short_text(compared(cells), 1)
-    assert "A and B can't be told apart: +25.0 (p .062, adjusted .062)" in text
-    assert "± 0.0" not in text
-    assert "few conversations that agree do not prove certainty" in text
+
+def test_too_few_conversations_are_named_and_how_many_would_do(cells: list[FinishedRun]) -> None:
+    text = one_line_of(compared(cells))
+    assert (
+        "5 conversations are too few to show any difference between C and B: +20.0 points; 10 "
+        "would show about 26.0 points." in text
+    )
+    few = "5 conversations are too few for any difference to be shown; 10 would show about"
+    # Said once at the end of a sweep, and first on a page.
+    assert " ".join(sentences_text(compared(cells), 12).split()).count("too few") == 1
+    assert few in " ".join(sentences_text(compared(cells), 12).split())
+    (first,) = lead(compared(cells))
+    assert first.startswith(few)
+
+
+def test_what_is_shown_alone_but_not_among_many_says_so(tmp_path: Path) -> None:
+    """One run is better in six conversations of six; the others scatter far more widely."""
+    base = [4, 4, 4, 4, 4, 4]
+    runs = [made_run(tmp_path, "base", in_conversations(base, 12))]
+    runs.append(made_run(tmp_path, "better", in_conversations([n + 1 for n in base], 12)))
+    swings = [[8, -4, 8, 4, -4, 8], [-4, 8, 8, 8, 4, -4], [8, 8, -4, -4, 8, 4]]
+    for number, swing in enumerate(swings):
+        right = [n + change for n, change in zip(base, swing, strict=True)]
+        runs.append(made_run(tmp_path, f"wild{number}", in_conversations(right, 12)))
+
+    comparison = compared(runs)
+    better = comparison.differences[0]
+    assert better.p == 0.03125 and not better.is_shown and better.among == 4
+    assert better.adjusted_p is not None
+    adjusted = f"{better.adjusted_p:.3f}".lstrip("0")
+    assert sentence(comparison, better) == (
+        "better is higher than base by 8.3 points [8.3, 8.3] taken alone (p .031), not among 4 "
+        f"comparisons (adjusted {adjusted})."
+    )
+
+
+def test_no_sentence_says_that_less_than_what_was_not_shown_could_be_shown(tmp_path: Path) -> None:
+    """+14.3 is not shown, as one of six conversations has no difference: the MDE is below it."""
+    runs = [
+        made_run(tmp_path, "B", in_conversations([0] * 6, 100)),
+        made_run(tmp_path, "A", in_conversations([17, 17, 18, 17, 17, 0], 100)),
+    ]
+    comparison = compared(runs)
+    (difference,) = comparison.differences
+    assert difference.result.mde is not None and not difference.is_shown
+    assert difference.result.mde < difference.result.mean
+    words = sentence(comparison, difference)
+    assert "reliably" not in words and "in 80 of 100 cases, but not here" in words
+
+
+def test_a_conversation_that_holds_half_of_the_questions_is_named(tmp_path: Path) -> None:
+    scores = {**in_conversations([2] * 6), **{f"big/q{n}": [1.0] for n in range(30)}}
+    runs = [made_run(tmp_path, name, scores) for name in ("A", "B")]
+    said = "big holds half of the questions or more."
+    assert said in legend(compared(runs)) and said in sentences_text(compared(runs), 1)
+    equal = [made_run(tmp_path, name, strong(8, 2)) for name in "CD"]
+    assert "holds half" not in one_line_of(compared(equal))
+
+
+def test_sentences_come_before_figures(tmp_path: Path) -> None:
+    runs = [made_run(tmp_path, "weak", strong(10, 2)), made_run(tmp_path, "good", strong(10, 4))]
+    text = comparison_text(compared(runs))
+    assert text.index("good is higher than weak") < text.index("adj.")
+
+
+def test_intervals_do_not_pretend_to_be_symmetric(tmp_path: Path) -> None:
+    """3 right of 93, one in each conversation, is 3.2 [0.4, 21.6] and not 3.2 ± 0."""
+    runs = [made_run(tmp_path, name, in_conversations([1, 1, 1], 31)) for name in ("one", "other")]
+    for text in (comparison_text(compared(runs)), comparison_markdown(compared(runs))):
+        assert "3.2" in text and "[0.4, 21.6]" in text and "±" not in text
 
 
 def test_letters_tell_good_from_weak(tmp_path: Path) -> None:
@@ -220,16 +339,53 @@ def test_letters_tell_good_from_weak(tmp_path: Path) -> None:
     assert [run.letters for run in compared(runs).runs] == ["b", "a"]
 
 
+def test_letters_and_adjustment_stay_within_runs_that_may_be_compared(tmp_path: Path) -> None:
+    """Two judges, the same answers: neither tests nor letters of one depend on the other."""
+    makers = {"weak": strong(10, 2), "good": strong(10, 4), "mid": strong(10, 3)}
+    ours = [made_run(tmp_path, name, scores) for name, scores in makers.items()]
+    theirs = [
+        made_run(tmp_path, f"{name}2", scores, judge=JudgeIdentity("contains"))
+        for name, scores in makers.items()
+    ]
+    alone, both = compared(ours, all_pairs=True), compared([*ours, *theirs], all_pairs=True)
+    assert both.differences[:3] == alone.differences
+    assert [pair.among for pair in both.differences] == [3] * 6
+    letters = [run.letters for run in both.runs]
+    assert letters[:3] == [run.letters for run in alone.runs]
+    # A letter never joins runs that were not compared.
+    assert not set("".join(letters[:3])) & set("".join(letters[3:]))
+
+    against = compared([*ours, *theirs])
+    assert [run.letters for run in against.runs] == [*letters[:3], "", "", ""]
+
+
+def test_letters_never_contradict_a_sentence(tmp_path: Path) -> None:
+    """Against a baseline fewer pairs are adjusted together than among all."""
+    rights = [[2, 2, 2, 2, 2, 2], [3, 3, 3, 3, 3, 3], [8, 0, 7, 1, 5, 0], [0, 8, 1, 6, 0, 5]]
+    runs = [
+        made_run(tmp_path, f"cell{number}", in_conversations(right, 12))
+        for number, right in enumerate(rights)
+    ]
+    for comparison in (compared(runs), compared(runs[:2]), compared(runs, all_pairs=True)):
+        for pair in comparison.differences:
+            first, second = comparison.run(pair.first), comparison.run(pair.second)
+            assert bool(set(first.letters) & set(second.letters)) is not pair.is_shown
+
+
 def test_everything_fits_into_80_columns(tmp_path: Path) -> None:
     names = ["a_system_with_a_very_long_name_that_goes_on", "another_one", "x" * 70]
     runs = [made_run(tmp_path, name, strong(10, 2 + rank)) for rank, name in enumerate(names)]
     for comparison in (compared(runs), compared(runs, all_pairs=True)):
-        for text in (comparison_text(comparison), short_text(comparison, 1)):
+        for text in (
+            comparison_text(comparison),
+            sentences_text(comparison, 1),
+            figures_text(comparison),
+        ):
             assert max(map(len, text.split("\n"))) <= WIDTH, text
 
 
 def test_a_run_that_was_not_judged_has_no_judge(tmp_path: Path) -> None:
-    unjudged = made_run(tmp_path, "B", example("B"), params={"judge": ""})
+    unjudged = made_run(tmp_path, "B", example("B"), judge=None)
     (line,) = refusal_lines(compared([unjudged, made_run(tmp_path, "A", example("A"))]))
     assert "other judge: keyword, none" in line
 

@@ -39,6 +39,16 @@ def known(tmp_path: Path) -> list[FinishedRun]:
     return finished_runs(tmp_path)
 
 
+def test_a_damaged_run_is_named_and_one_under_way_is_not(tmp_path: Path) -> None:
+    run = made_run(tmp_path, "bm25", example("A"))
+    (tmp_path / "under way").mkdir()
+    file = run.folder / "run.json"
+    file.write_text(file.read_text(encoding="utf-8").replace("bm25", "rag"), encoding="utf-8")
+    said: list[str] = []
+    assert finished_runs(tmp_path, said.append) == []
+    assert [line.partition(";")[0] for line in said] == [f"{file} is damaged or was edited"]
+
+
 def test_runs_are_found_by_key_name_folder_and_mlflow_id(known: list[FinishedRun]) -> None:
     run = known[1]
     (run.folder / "tracked.json").write_text(json.dumps({"sqlite:///x": "f00d" * 8}))

@@ -11,6 +11,8 @@ import memeval
 from memeval.__main__ import main
 from memeval.cli.compose import compose_config
 from memeval.config import grids, renamed
+from memeval.config.grids import cells
+from memeval.config.renamed import check_given_once
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 
@@ -223,3 +225,32 @@ def test_exit_status_and_output_stay(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_config_that_names_no_old_option_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     assert isinstance(compose_config([]), RunConfig)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "form"),
+    [
+        (["-m", "system=bm25", "system=rag"], "-m system=bm25,rag"),
+        (["system=bm25", "+system=rag"], "-m system=bm25,rag"),
+        (["top_k=3", "++top_k=5"], "-m top_k=3,5"),
+        (["-m", "system=bm25,rag", "system=dense"], "-m system=bm25,rag,dense"),
+        (["sample=5", "dataset.sample=6"], "-m dataset.sample=5,6"),
+    ],
+)
+def test_a_setting_that_is_given_twice_is_refused_with_the_form_that_is_meant(
+    words: list[str], form: str
+) -> None:
+    with pytest.raises(UserError, match="is given twice") as refused:
+        check_given_once(words)
+
+    assert f"to compare both:  python -m memeval {form}" in refused.value.hints
+
+
+def test_the_same_word_twice_says_the_same() -> None:
+    words = ["system=bm25", "tracking=none", "tracking=none", "tags.a=1", "tags.b=2"]
+    check_given_once(words)
+
+
+def test_a_grid_that_drops_a_system_is_refused() -> None:
+    with pytest.raises(UserError, match="system is given twice"):
+        list(cells(["system=bm25 system=rag"]))

@@ -130,13 +130,35 @@ def test_an_embedder_without_an_address_is_where_the_answers_are(
     config = resolved(llm=answers, embedder=embedder)
     assert (config.embedder.base_url, config.embedder.api_key_env) == ("http://elsewhere", "K")
 
-    other = embedder | {"base_url": "http://third"}
-    config = resolved(llm=answers, embedder=other)
-    assert (config.embedder.base_url, config.embedder.api_key_env) == (
-        "http://third",
-        "OPENAI_API_KEY",
-    )
-    assert resolved(embedder=embedder).embedder.base_url == "https://api.openai.com/v1"
+    alone = resolved(embedder=embedder).embedder
+    assert (alone.base_url, alone.api_key_env) == ("https://api.openai.com/v1", "OPENAI_API_KEY")
+
+
+def test_no_key_is_sent_to_an_embedder_elsewhere_unless_it_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    answers = {"name": "openai", "model": "m", "base_url": "http://elsewhere/"}
+    for llm in (answers, answers | {"api_key_env": "K"}, {"name": "extractive"}):
+        with pytest.raises(UserError, match="is not the address of the answers") as error:
+            resolved(llm=llm, embedder={"name": "openai", "model": "e", "base_url": "http://third"})
+
+        assert "embedder.api_key_env=MY_KEY" in error.value.hints[0]
+
+    def key(llm: dict[str, Any], **own: Any) -> str | None:
+        return resolved(
+            llm=llm, embedder={"name": "openai", "model": "e", **own}
+        ).embedder.api_key_env
+
+    third, local = {"base_url": "http://third"}, {"base_url": "http://127.0.0.1:9/v1"}
+    openai = {"base_url": "https://api.openai.com/v1"}
+    assert key(answers, **third, api_key_env="THIRD") == "THIRD"
+    assert key(answers, **third, headers={"api-key": "THIRD"}) is None
+    assert key(answers, **local) is key({"name": "extractive"}, **local) is None
+    assert key(answers | {"api_key_env": "K"}, **openai) == "OPENAI_API_KEY"
+    with pytest.raises(UserError, match="no other address's key"):
+        # OPENAI_API_KEY is the key of the answers' gateway here.
+        key(answers, **openai)
 
 
 @given(st.integers(-3, 3), st.floats(-0.5, 1.5))

@@ -50,6 +50,7 @@ def write(folder: Path, content: Any, name: str = "Conflict_Resolution.json") ->
 
 
 def memory_agent_bench(path: Path, **settings: Any) -> MemoryAgentBench:
-    dataset = build("demo_memory_agent_bench", Path("/nowhere"), path=str(path), **settings)
+    given = {"split": "all", **settings}
+    dataset = build("demo_memory_agent_bench", Path("/nowhere"), path=str(path), **given)
     assert isinstance(dataset, MemoryAgentBench)
     return dataset

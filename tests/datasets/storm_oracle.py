@@ -152,6 +152,63 @@ def solve(  # noqa: PLR0911, PLR0912 - a template a branch
         found = [one for one in of(m[2]) if one.kind == m[1]]
         assert of(m[2]) and any(one.kind == m[1] for one in lines)
         return (found[-1].severity, {found[-1].turn}) if found else (None, set())
+    return solve_history(lines, text)
+
+
+def solve_history(lines: list[Line], text: str) -> tuple[str | None, set[str]]:
+    """As `solve`, for questions over storms: a storm is what happened on one day."""
+    storms: dict[str, list[Line]] = {}
+    for one in lines:
+        if not one.kind.startswith("link_"):
+            storms.setdefault(one.time[:10], []).append(one)
+    latest = max(storms)
+
+    def together(*wanted: tuple[str | None, str]) -> tuple[str | None, set[str]]:
+        """The last day before the latest on which each device (None: any) had its alert."""
+        for date in sorted(storms, reverse=True):
+            hits = [
+                next(
+                    (x for x in storms[date] if x.kind == kind and device in (None, x.device)), None
+                )
+                for device, kind in wanted
+            ]
+            if date != latest and all(hits):
+                return date, {hit.turn for hit in hits if hit}
+        return None, set()
+
+    def causes(date: str) -> list[Line]:
+        found = {one.device: one for one in reversed(storms[date]) if one.kind in ROOTS}
+        return sorted(found.values(), key=lambda one: one.time)
+
+    if m := re.fullmatch(
+        r"When were alerts (\w+) and (\w+) raised together before, in one storm earlier than "
+        r"the latest\?",
+        text,
+    ):
+        return together((None, m[1]), (None, m[2]))
+    if m := re.fullmatch(
+        r"When did device (\w+) have alerts (\w+) and (\w+) together before, in one storm "
+        r"earlier than the latest\?",
+        text,
+    ):
+        assert {m[2], m[3]} <= {one.kind for one in storms[latest] if one.device == m[1]}
+        return together((m[1], m[2]), (m[1], m[3]))
+    if m := re.fullmatch(
+        r"When was device (\w+) a root cause before, in a storm earlier than the latest\?", text
+    ):
+        for date in sorted(storms, reverse=True)[1:]:
+            if own := [one for one in causes(date) if one.device == m[1]]:
+                return date, {own[0].turn}
+        return None, set()
+    if m := re.fullmatch(r"Which devices were the root causes of the storm of (.{10})\?", text):
+        found = causes(m[1])
+        assert all(not one.via for one in found)
+        return ", ".join(one.device for one in found), {one.turn for one in found}
+    if m := re.fullmatch(r"In how many storms was alert (\w+) raised\?", text):
+        hits = [
+            own[0] for day in storms.values() if (own := [one for one in day if one.kind == m[1]])
+        ]
+        return number(len(hits)), {hit.turn for hit in hits}
     raise AssertionError(f"nobody knows how to answer: {text}")
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ from memeval.datasets.locate import build
 from memeval.datasets.netops.chance import seeded
 from memeval.errors import UserError
 from memeval.metrics.keywords import keyword_pass
-from memeval.records import EvalCase
+from memeval.records import EvalCase, EvalQuestion
 
 DIGEST = "import test_alert_storm; print(test_alert_storm.digest())"
 
@@ -115,6 +116,64 @@ def test_trouble_spreads_along_links_and_later_than_it_came() -> None:
     assert not storm.silent & {alert.device for alert in storm.alerts}
 
 
+HISTORY = {
+    "together",
+    "never_together",
+    "together_on_device",
+    "never_together_on_device",
+    "root_cause_before",
+    "never_root_cause_before",
+    "root_causes_of",
+    "storms_with",
+}
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    n_alerts=st.integers(20, 120),
+    n_devices=st.integers(9, 40),
+    n_root_causes=st.integers(1, 3),
+    storms_per_case=st.integers(2, 12),
+    topology=st.sampled_from(["tree", "spine_leaf", "random"]),
+    seed=st.integers(0, 50),
+)
+def test_every_gold_of_a_history_follows_from_the_shown_turns(**given: Any) -> None:
+    (case,) = storms(**given, n_cases=1, questions_per_case=300)
+    prove(case)
+    lines = read(case)
+    assert len(lines) == given["n_alerts"] * given["storms_per_case"]
+    months = {line.time[:7] for line in lines}
+    assert len(months) == given["storms_per_case"], "each storm is in a month of its own"
+
+
+def test_a_history_asks_what_was_seen_together_before() -> None:
+    found = storms(storms_per_case=5, n_cases=6, n_alerts=100, questions_per_case=1000)
+    assert set().union(*(prove(case) for case in found)) >= HISTORY
+    asked = [question for case in found for question in case.questions]
+    both = [one for one in asked if {"bgp_session_down", "ospf_adjacency_down"} <= set(words(one))]
+    assert {one.answerable for one in both if one.facets["task"].endswith("together")} == {
+        True,
+        False,
+    }
+    # All that memory sees says which storm is the latest.
+    assert all("latest storm" in case.sessions[0].turns[1].text for case in found)
+
+
+def words(question: EvalQuestion) -> list[str]:
+    return re.findall(r"\w+", question.text)
+
+
+def test_histories_of_a_seed_share_no_storm_and_have_one_network() -> None:
+    (case,) = storms(storms_per_case=3, n_alerts=100, n_cases=1)
+    linked = [turn.text for turn in case.sessions[0].turns if "is linked to" in turn.text]
+    assert len(linked) == 40
+    per_day: dict[str, set[str]] = {}
+    for line in read(case):
+        per_day.setdefault(line.time[:10], set()).add(f"{line.time[11:]} {line.device}")
+    first, second, third = per_day.values()
+    assert not first & second and not second & third
+
+
 @pytest.mark.parametrize("kind", ["tree", "spine_leaf", "random"])
 @pytest.mark.parametrize("count", [5, 40, 200])
 def test_networks_are_connected_and_their_names_unmistakable(kind: Any, count: int) -> None:
@@ -165,8 +224,9 @@ def test_the_identity_tells_storms_apart_and_nothing_else() -> None:
         {"flap_rate": 0.2},
         {"n_cases": 2},
         {"n_root_causes": 2},
+        {"storms_per_case": 2},
     ]
-    assert len({identity(), *(identity(**other) for other in others)}) == 8
+    assert len({identity(), *(identity(**other) for other in others)}) == 9
 
 
 def test_another_count_of_cases_or_questions_changes_no_storm() -> None:
@@ -217,6 +277,9 @@ def test_golds_are_judged_fairly_by_keywords() -> None:
             "leaves 7 lines besides duplicates and flapping links: too few for 8 root causes",
         ),
         ({"questions_per_case": 0}, "at least 1"),
+        ({"storms_per_case": 13}, "dataset.storms_per_case must be 1 to 12, not 13"),
+        ({"storms_per_case": 12, "n_alerts": 100_000}, "are more than 1000000 alerts in a case"),
+        ({"source": "log", "storms_per_case": 2}, "needs dataset.source=generated"),
         ({"topology": "ring"}, "unknown value of dataset.topology"),
         ({"path": "x.csv"}, "dataset.path needs dataset.source=log"),
         ({"source": "log", "n_alerts": 20}, "dataset.n_alerts needs dataset.source=generated"),

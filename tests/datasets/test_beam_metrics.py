@@ -55,6 +55,22 @@ def test_event_ordering(response: str, tau: float, final: float) -> None:
     assert tau_norm(events, 5) * order_f1(events, 5) == pytest.approx(final, abs=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("events", "precision"),
+    [
+        ((0, 0, 1), 1.0),
+        ((0, 0, 0, 3), 1 / 2),
+        ((0, 1, 0, 3, 3), 2 / 4),
+        ((3, 4), 0.0),
+    ],
+)
+def test_an_item_that_is_repeated_counts_once(events: tuple[int, ...], precision: float) -> None:
+    recall = len({event for event in events if event < 3}) / 3
+    whole = precision + recall
+    f1 = 2 * precision * recall / whole if whole else 0.0
+    assert order_f1(events, 3) == pytest.approx(f1)
+
+
 @given(st.integers(2, 12), st.lists(st.integers(0, 14), min_size=1, max_size=14))
 def test_tau_norm_is_a_share(items: int, events: list[int]) -> None:
     assert 0 <= tau_norm(events, items) <= 1

@@ -21,8 +21,11 @@ from memeval.datasets.registry import DATASETS
 from memeval.testing.datasets import DatasetContract
 
 NOWHERE = Path("/nowhere")
-SMALL: dict[str, dict[str, Any]] = {"synthetic": {"tokens": 2_000, "n_cases": 2}}
-"""Settings that keep a generated set small."""
+SMALL: dict[str, dict[str, Any]] = {
+    "synthetic": {"tokens": 2_000, "n_cases": 2},
+    "demo_memory_agent_bench": {"split": "all"},
+}
+"""Settings that keep a generated set small, or read the whole of a file."""
 SHOWN = sorted(
     name
     for name in built_in_classes("dataset")
@@ -37,10 +40,10 @@ PINS: dict[str, dict[str, Any]] = {
         "last": ("storm-3/q59", "Which alert did device access_032 have first?"),
     },
     "demo": {
-        "counts": {"cases": 3, "sessions": 27, "turns": 352, "questions": 115},
+        "counts": {"cases": 10, "sessions": 62, "turns": 650, "questions": 142},
         "first": ("demo-1/q0", "When did Gustav move in with Rafi?"),
-        "tenth": ("demo-1/q9", "When did Hanneke look at the workshop space in Cardiff?"),
-        "last": ("demo-3/q38", "What is the name of Livia's cat in Leopoldstadt?"),
+        "tenth": ("demo-1/q9", "When did Hanneke sign for her new workshop?"),
+        "last": ("demo-10/q12", "When did Sister Agnes fail her driving test?"),
     },
     "demo_beam": {
         "counts": {"cases": 1, "sessions": 3, "turns": 32, "questions": 10},
@@ -84,11 +87,11 @@ PINS: dict[str, dict[str, Any]] = {
         "counts": {"cases": 2, "sessions": 4, "turns": 57, "questions": 10},
         "first": ("demo-1_q0", "When did Gustav move in with Rafi?"),
         "tenth": (
-            "demo-2_q37",
+            "demo-2_q20",
             "How many gigabytes of debug logs an hour did Kwame's network team write?",
         ),
         "last": (
-            "demo-2_q37",
+            "demo-2_q20",
             "How many gigabytes of debug logs an hour did Kwame's network team write?",
         ),
     },

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memeval.cli.data import data
+from memeval.datasets.json.chatgpt import conversations
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 
@@ -80,6 +83,33 @@ def test_an_export_becomes_one_case(tmp_path: Path, capsys: pytest.CaptureFixtur
     ]
 
 
+def test_a_long_conversation_is_read_in_linear_time(tmp_path: Path) -> None:
+    def seconds(count: int) -> float:
+        mapping = {"0": node(None, "user", "Hello 0")}
+        for number in range(1, count):
+            mapping[str(number)] = node(str(number - 1), "user", f"Hello {number}")
+
+        exported = [{**conversation(), "mapping": mapping, "current_node": str(count - 1)}]
+        started = time.process_time()
+        (session,), _ = conversations(exported, tmp_path)
+        assert len(session["turns"]) == count
+        return time.process_time() - started
+
+    # A tree of four times the nodes took sixteen times as long.
+    assert seconds(32_000) < 8 * max(seconds(8_000), 0.02)
+
+
+def test_what_is_made_of_a_private_export_is_for_its_owner_alone(tmp_path: Path) -> None:
+    source, target = export(tmp_path, conversation()), tmp_path / "chats.json"
+    before = os.umask(0)
+    try:
+        assert data(["make", "chatgpt", str(target), str(source)]) == 0
+    finally:
+        os.umask(before)
+
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
 def test_questions_come_from_a_table(tmp_path: Path) -> None:
     source = export(tmp_path, conversation())
     table = tmp_path / "questions.csv"
@@ -115,6 +145,32 @@ def test_a_damaged_export_is_refused(tmp_path: Path, name: str) -> None:
         data(["make", "chatgpt", str(target), str(export(tmp_path, content))])
 
     assert not target.exists()
+
+
+def test_a_part_without_its_list_is_one_text(tmp_path: Path) -> None:
+    message = node("root", "user")
+    content = {"content_type": "text", "parts": "An oak."}
+    message["message"] = {"author": {"role": "user"}, "content": content, "metadata": {}}
+    mapping = {"root": node(None), "ask": message}
+    source = export(tmp_path, conversation(mapping=mapping, current_node="ask"))
+    target = tmp_path / "chats.json"
+    data(["make", "chatgpt", str(target), str(source)])
+
+    (case,) = json.loads(target.read_text(encoding="utf-8"))["cases"]
+    assert [turn["text"] for turn in case["sessions"][0]["turns"]] == ["An oak."]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [(b"PK\x03\x04\x14", "a zip archive"), (b"\x1f\x8b\x08\xff", "a gzip file")],
+)
+def test_an_archive_is_to_be_unpacked(tmp_path: Path, content: bytes, kind: str) -> None:
+    source = tmp_path / "export.zip"
+    source.write_bytes(content)
+    with pytest.raises(UserError, match=kind) as error:
+        data(["make", "chatgpt", str(tmp_path / "chats.json"), str(source)])
+
+    assert "unpack it" in error.value.hints[0]
 
 
 def test_tables_of_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -462,6 +462,23 @@ def test_two_fetches_at_once_do_not_meet(server: tuple[Server, str], tmp_path: P
     assert [path.name for path in (tmp_path / "toy").iterdir()] == ["file.bin"]
 
 
+def test_a_file_that_another_fetch_finishes_is_not_in_the_way(
+    server: tuple[Server, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exists = Path.exists
+
+    def exists_soon_after(path: Path) -> bool:
+        answer = exists(path)
+        if path.name == "file.bin" and not answer:
+            path.parent.mkdir()
+            path.write_bytes(BODY)
+
+        return answer
+
+    monkeypatch.setattr(Path, "exists", exists_soon_after)
+    assert fetch(info_for(server[1]), tmp_path).read_bytes() == BODY
+
+
 def test_another_host_gets_nothing_but_harmless_headers(
     server: tuple[Server, str], odd: Any, tmp_path: Path
 ) -> None:

@@ -163,7 +163,7 @@ def test_evidence_is_joined_by_place(tmp_path: Path) -> None:
         for case in demo.cases()
         for question in case.questions
     }
-    assert found["demo-1_q0"] == ("D1:6",) and found["demo-2_q37"] == ("D2:10",)
+    assert found["demo-1_q0"] == ("D1:6",) and found["demo-2_q20"] == ("D2:10",)
     assert demo.notes() == ("evidence: 10 of 10 questions have theirs from demo.json, by place",)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from mc10_samples import mc10, original, write_original
 
+from memeval.datasets.demo.info import DEMO
 from memeval.datasets.locate import build
 from memeval.datasets.locomo_mc10.derive import NOT_ANSWERABLE
 from memeval.errors import UserError
@@ -37,7 +38,7 @@ def words(text: str) -> frozenset[str]:
 
 def test_every_question_has_ten_choices_and_one_that_is_right() -> None:
     asked = questions(derived())
-    assert len(asked) == 115
+    assert len(asked) == DEMO.counts["questions"]
     for question in asked:
         assert len(question.choices) == 10
         (right,) = question.right_choices
@@ -66,7 +67,7 @@ def test_wrong_choices_are_answers_of_the_same_category_first() -> None:
 
 
 def test_an_adversarial_question_offers_what_it_pretends() -> None:
-    (question,) = [one for one in questions(derived()) if one.question_id == "demo-1_q30"]
+    (question,) = [one for one in questions(derived()) if one.question_id == "demo-1_q19"]
     assert "bright orange" in question.choices and not question.answerable
     assert not any(
         NOT_ANSWERABLE in one.choices for one in questions(derived()) if one.category != 5
@@ -123,7 +124,7 @@ def test_a_written_file_is_read_as_what_was_derived_and_says_so(tmp_path: Path) 
     derived = build("demo_locomo_mc10", tmp_path, derive=True, derive_seed=4)
     path = tmp_path / "mc10.jsonl"
     with path.open("w", encoding="utf-8") as file:
-        assert derived.write(file) == (3, 115)
+        assert derived.write(file) == (DEMO.counts["cases"], DEMO.counts["questions"])
     read = build("demo_locomo_mc10", tmp_path, path=str(path))
     loaded = read.open()
     assert loaded.derived and any(

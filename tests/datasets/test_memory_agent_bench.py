@@ -13,6 +13,7 @@ from memory_agent_bench_samples import FACTS, memory_agent_bench, row, write
 from sample_records import record, verdict
 
 from memeval.datasets.locate import build
+from memeval.datasets.memory_agent_bench.adapter import MemoryAgentBench
 from memeval.errors import UserError
 from memeval.records import EvalQuestion
 from memeval.results import Record
@@ -24,6 +25,10 @@ def questions(path: Path, **settings: Any) -> list[EvalQuestion]:
         for case in memory_agent_bench(path, **settings).read()
         for question in case.questions
     ]
+
+
+def dataset_questions(dataset: MemoryAgentBench) -> list[EvalQuestion]:
+    return [question for case in dataset.cases() for question in case.questions]
 
 
 def test_a_row_is_a_case_of_one_session_without_times(tmp_path: Path) -> None:
@@ -184,6 +189,75 @@ def test_the_files_of_the_splits_lie_in_a_folder(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"Test_Time_Learning.json is missing") as caught:
         build("memory_agent_bench", tmp_path, split="test_time_learning").open()
     assert "huggingface.co/datasets/ai-hyz/MemoryAgentBench" in caught.value.hints[0]
+
+
+def test_all_splits_of_a_folder_are_one_run(tmp_path: Path) -> None:
+    folder = tmp_path / "memoryagentbench"
+    folder.mkdir()
+    write(folder, [row(), row("factconsolidation_mh_6k")], "Conflict_Resolution.json")
+    write(folder, [row("ruler_qa1", metadata__qa_pair_ids=None)], "Accurate_Retrieval.json")
+    given: dict[str, Any] = {"split": "all", "allow_unpinned": True}
+    whole = build("memory_agent_bench", tmp_path, **given, category_names="competences")
+    opened = whole.open()
+
+    cases = list(whole.cases())
+    assert [case.case_id for case in cases] == ["cr-c1", "cr-c2", "ar-c1"]
+    assert [question.question_id for question in cases[2].questions] == ["ar-r0/q0", "ar-r0/q1"]
+    assert whole.category_names == {
+        "factconsolidation_sh_6k": "CR",
+        "factconsolidation_mh_6k": "CR",
+        "ruler_qa1": "AR",
+    }
+    assert opened.path == folder and opened.notes == (
+        "split=all: not in the folder, so not asked: Test_Time_Learning.json, "
+        "Long_Range_Understanding.json",
+    )
+
+    write(folder, [row("ruler_qa2")], "Accurate_Retrieval.json")
+    assert build("memory_agent_bench", tmp_path, **given).open().sha256 != opened.sha256
+
+
+def test_a_folder_without_any_split_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "memoryagentbench").mkdir()
+    with pytest.raises(UserError, match=r"Conflict_Resolution.json is missing"):
+        build("memory_agent_bench", tmp_path, split="all").open()
+
+
+@pytest.mark.parametrize(
+    ("split", "sources"),
+    [
+        ("conflict_resolution", ["factconsolidation_sh_6k"]),
+        ("accurate_retrieval", ["ruler_qa1", "eventqa_full", "longmemeval_s*"]),
+        ("test_time_learning", ["icl_trec", "recsys_redial"]),
+        ("long_range_understanding", ["detective_qa"]),
+    ],
+)
+def test_of_one_file_the_rows_of_the_split_are_read(
+    tmp_path: Path, split: str, sources: list[str]
+) -> None:
+    mixed = [
+        row("ruler_qa1"),
+        row("icl_trec"),
+        row(),
+        row("detective_qa"),
+        row("eventqa_full"),
+        row("recsys_redial"),
+        row("longmemeval_s*"),
+    ]
+    path = write(tmp_path, mixed)
+    # Categories of another split are known, and not asked.
+    categories = ("ruler_qa1", *sources)
+    dataset = memory_agent_bench(path, split=split, categories=categories)
+    dataset.open()
+    read = {question.category: question.facets["split"] for question in dataset_questions(dataset)}
+    assert read == dict.fromkeys(sources, split)
+
+
+def test_a_file_without_the_split_names_what_it_has(tmp_path: Path) -> None:
+    path = write(tmp_path, [row("ruler_qa1")])
+    with pytest.raises(UserError, match="has no row of it, but of accurate_retrieval") as caught:
+        memory_agent_bench(path, split="conflict_resolution").open()
+    assert caught.value.hints == ("use:  dataset.split=accurate_retrieval, or all",)
 
 
 def test_another_file_than_the_registered_one_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memeval.datasets.memory_agent_bench.text import chunks, sentences
@@ -17,6 +17,7 @@ def squeezed(text: str) -> str:
 
 
 @given(TEXTS, st.integers(1, 12))
+@example("1日", 1)
 def test_nothing_but_white_space_is_lost_and_no_chunk_is_too_long(text: str, tokens: int) -> None:
     cut = list(chunks(text, tokens))
     assert squeezed("".join(cut)) == squeezed(text)

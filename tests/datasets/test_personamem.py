@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
@@ -18,6 +19,7 @@ from memeval.datasets.personamem.adapter import PersonaMem
 from memeval.datasets.personamem.info import PERSONAMEM
 from memeval.datasets.personamem.metrics import official_accuracy
 from memeval.errors import UserError
+from memeval.judges.accuracy import AccuracyJudge
 from memeval.records import ChoiceLabels, Label, Status
 
 OPTIONS = ["(a) Tea, as ever.", "(b) Coffee: you gave up tea.", "(c) Water.", "(d) I can't tell."]
@@ -127,6 +129,20 @@ def test_a_place_beyond_the_end_is_counted(tmp_path: Path) -> None:
     assert len(list(dataset.read())) == 2
     (note,) = dataset.notes()
     assert note.startswith("context: 1 of 2 questions are asked beyond the end")
+
+
+def test_a_choice_that_is_listed_twice_is_one_choice(tmp_path: Path) -> None:
+    options = "['(a) tea', '(b) milk', '(c) tea', '(d) rum']"
+    rows = [row(1), row(2, all_options=options, correct_answer="(c)")]
+    dataset = personamem(tmp_path, rows)
+    questions = [question for case in dataset.read() for question in case.questions]
+    assert questions[1].right_choices == (2,)
+    (note,) = dataset.notes()
+    assert note.startswith("choices: 1 of 2 questions list a choice twice")
+
+    for reply, right in (("(a)", True), ("(c)", True), ("(b)", False)):
+        verdict = asyncio.run(AccuracyJudge().judge(questions[1], reply, {}))
+        assert (verdict.label is Label.CORRECT) is right, reply
 
 
 def test_options_as_json_a_backslash_and_an_apostrophe_are_read(tmp_path: Path) -> None:

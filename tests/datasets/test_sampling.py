@@ -35,16 +35,18 @@ def is_right(question: Asked) -> float:
     return float((number * 7919) % 1000 / 1000 < RIGHT[str(question.category)] - shift)
 
 
-def estimate(sample: Sample, by_id: dict[str, Asked]) -> tuple[float, float]:
-    """The weighted mean of a sample and its standard error."""
+def estimate(sample: Sample, by_id: dict[str, Asked]) -> tuple[float, float, tuple[float, float]]:
+    """The weighted mean of a sample, its standard error and its interval."""
     drawn = [by_id[name] for name in sample.weights]
     result = clustered_mean(
         [is_right(question) for question in drawn],
         [question.case_id for question in drawn],
         list(sample.weights.values()),
+        is_share=True,
     )
     assert result is not None and result.se is not None
-    return result.mean, result.se
+    assert result.low is not None and result.high is not None
+    return result.mean, result.se, (result.low, result.high)
 
 
 def test_a_sample_thins_all_conversations_and_keeps_the_shares() -> None:
@@ -78,12 +80,12 @@ def test_estimates_are_unbiased_and_their_interval_is_honest() -> None:
     truth = fmean(map(is_right, questions))
     estimates = [estimate(draw(questions, 100, seed), by_id) for seed in range(200)]
 
-    means = [mean for mean, _ in estimates]
+    means = [mean for mean, _, _ in estimates]
     spread = pstdev(means)
     assert abs(fmean(means) - truth) < 3 * spread / 200**0.5
     # The error that is reported holds the spread of drawing, and that of the conversations too.
-    assert fmean(se for _, se in estimates) >= 0.95 * spread
-    within = sum(abs(mean - truth) <= 2.262 * se for mean, se in estimates)
+    assert fmean(se for _, se, _ in estimates) >= 0.95 * spread
+    within = sum(low <= truth <= high for _, _, (low, high) in estimates)
     assert within >= 185
 
 

@@ -5,16 +5,19 @@ way.
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from memeval.embedding.openai import OpenAIEmbedder
+from memeval.embedding.openai import OpenAIEmbedder, read_timed_value, timed_value
 from memeval.errors import ModelError
 from memeval.llm.cache import Cache
 from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.metering import Ledger, metered
+from memeval.records import Role
 from memeval.testing.endpoint import Faults, ScriptedEndpoint
 
 FIRST = [f"session {number}: the harbour at low tide" for number in range(300)]
@@ -94,3 +97,61 @@ def test_a_first_reply_of_another_width_does_not_stay(tmp_path: Path) -> None:
     with ScriptedEndpoint() as server:
         assert [vectors.shape for vectors in asyncio.run(patient(server))] == [(1, 64), (1, 64)]
         assert sent(server) == {"the first": 2, "the second": 5}
+
+
+def test_a_vector_of_the_cache_takes_what_it_took_when_it_was_paid_for(tmp_path: Path) -> None:
+    ledgers = [Ledger(scope="first"), Ledger(scope="second")]
+    with ScriptedEndpoint(latency_s=0.05) as server:
+        for ledger in ledgers:
+            with metered(ledger):
+                asyncio.run(embed(server, tmp_path, FIRST[:1], at_once=False))
+
+        assert server.count() == 1
+    first, second = (ledger.calls_s(Role.EMBED) for ledger in ledgers)
+    assert first == second
+    assert first is not None and first >= 0.05
+
+
+def test_a_vector_that_was_stored_without_its_time_has_none(tmp_path: Path) -> None:
+    vector = np.array([1.0, 0.0], dtype=np.float32).tobytes()
+    assert read_timed_value(vector) == (vector, None)
+    assert read_timed_value(timed_value(vector, 0.25)) == (vector, 0.25)
+    # A plain vector may begin with the same byte.
+    odd = b"s" + vector[1:]
+    assert read_timed_value(odd) == (odd, None)
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_damaged_vector_that_is_paid_for_again_is_said(tmp_path: Path, checked: bool) -> None:
+    said: list[str] = []
+
+    async def again(server: ScriptedEndpoint, damage: bool) -> None:
+        endpoint = Endpoint(EndpointSettings(server.base_url, "of the test", 4, 5.0, 5.0))
+        cache = Cache(tmp_path / "embeddings.sqlite", said.append)
+        try:
+            if damage:
+                for key in list(cache.keys()):
+                    # A vector of two bytes, under its own checksum or under that of the first one.
+                    if checked:
+                        cache.replace(key, b"xx", "run")
+
+            await OpenAIEmbedder(endpoint, "model", None, cache, "run").embed(FIRST[:3])
+        finally:
+            await endpoint.aclose()
+            cache.close()
+
+    with ScriptedEndpoint() as server:
+        asyncio.run(again(server, damage=False))
+        assert said == []
+        if not checked:
+            with sqlite3.connect(tmp_path / "embeddings.sqlite") as connection:
+                connection.execute("UPDATE entries SET value = x'7878'")
+
+            connection.close()
+
+        asyncio.run(again(server, damage=True))
+        assert set(sent(server).values()) == {2}
+
+    assert len(said) == 2
+    assert "had a damaged entry" in said[0] and "requested again" in said[0]
+    assert "had 3 damaged entries" in said[1]

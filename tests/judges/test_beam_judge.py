@@ -84,7 +84,7 @@ def test_the_model_sees_the_item_and_the_fenced_answer_alone() -> None:
     judged(question("state: tea"), "My answer {gold}", model)
     (prompt,) = model.asked
     shown = "\n".join(message["content"] for message in prompt.messages())
-    assert "state: tea" in shown and f"<{prompt.fence}>\nMy answer {{gold}}\n" in shown
+    assert "state: tea" in shown and f"<answer-{prompt.fence}>\nMy answer {{gold}}\n" in shown
     assert "What?" not in shown and "the reference" not in shown
 
 

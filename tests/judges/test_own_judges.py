@@ -114,7 +114,8 @@ def test_the_commands_that_are_printed_run(command: str, tmp_path: Path) -> None
     )
     judge = "patient" if "patient" in command else "contains"
     assert summary["params"]["judge"] == judge
-    assert f"judge={judge}@my_judges:{judge.capitalize()}" in summary["tags"]["protocol"]
+    assert f"judge={judge} (" in summary["tags"]["protocol"]
+    assert f"class=my_judges:{judge.capitalize()}@" in summary["tags"]["protocol"]
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ import asyncio, sys
 from memeval.llm.transport import Transport
 from memeval.testing.endpoint import ScriptedEndpoint
 async def call(address):
-    transport = Transport(api_key="", headers={}, connections=1, timeout_s=9)
+    transport = Transport(api_key="", headers={}, connections=1)
     status, _, _ = await transport.send(f"{address}/chat/completions", b"{}", 9999)
     await transport.aclose()
     return status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -35,7 +36,12 @@ def free_address() -> str:
 
 
 def kept(
-    address: str, *, calls: int, most: int | None = 20, options: dict[str, str] | None = None
+    address: str,
+    *,
+    calls: int,
+    most: int | None = 20,
+    options: dict[str, str] | None = None,
+    roles: dict[str, str] | None = None,
 ) -> tuple[int, Endpoint]:
     """How many of the calls failed, under a breaker that watches the address."""
 
@@ -58,7 +64,7 @@ def kept(
 
         try:
             watched = options or {address: "llm.base_url"}
-            return await breaker.keep(work(), watched, most), endpoint
+            return await breaker.keep(work(), watched, most, roles), endpoint
         finally:
             await endpoint.aclose()
 
@@ -102,6 +108,42 @@ def test_a_refused_first_call_ends_the_work(fault: str, told: str, hint: str) ->
         # One more may be on its way.
         assert endpoint.count() <= 2
     assert any(hint in line for line in error.value.hints)
+
+
+def test_a_refused_key_is_said_although_the_work_ended_first() -> None:
+    with ScriptedEndpoint(faults=Faults({"unauthorised": 1.0})) as endpoint:
+
+        async def run() -> None:
+            breaker = Breaker()
+            client = Endpoint(settings(endpoint.base_url), sleep=no_sleep, breaker=breaker)
+
+            async def work() -> str:
+                with suppress(ModelError):
+                    await client.post("/chat/completions", BODY, as_object)
+
+                return "ended without another call"
+
+            try:
+                await breaker.keep(work(), {endpoint.base_url: "llm.base_url"}, 20)
+            finally:
+                await client.aclose()
+
+        with pytest.raises(UserError, match="the key was refused"):
+            run_loop(run())
+
+
+def test_the_way_out_names_the_settings_of_the_model_that_was_called() -> None:
+    """The judge's model may share the address of the answers'."""
+    with ScriptedEndpoint(faults=Faults({"not_found": 1.0})) as endpoint:
+        roles = {
+            f"{endpoint.base_url} another": "llm",
+            f"{endpoint.base_url} {BODY['model']}": "llm.judge",
+        }
+        with pytest.raises(UserError) as error:
+            kept(endpoint.base_url, calls=3, roles=roles)
+
+    assert "llm.judge.model=…" in error.value.hints[0]
+    assert "llm.base_url=…" in error.value.hints[0]
 
 
 def test_failures_in_a_row_stop_the_work_and_a_success_between_them_does_not() -> None:

@@ -9,17 +9,20 @@ import asyncio
 import re
 import socket
 import ssl
+import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from memeval.errors import ModelError
+from memeval.llm.budget import Budget, Limits
 from memeval.llm.endpoint import UNSOUND_TRIES, Endpoint, EndpointSettings, Reply, as_object
-from memeval.llm.faults import of_connection
+from memeval.llm.faults import Kind, of_connection, of_unsound
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.outage import FIRST_WAIT_S, LONGEST_WAIT_S
-from memeval.llm.reply import read_chat
+from memeval.llm.reply import UnsoundReplyError, read_chat
 from memeval.llm.retry_after import retry_after
 from memeval.testing.endpoint import Faults, ScriptedEndpoint
 from memeval.testing.http import LoopbackServer, Request, reply_head
@@ -57,13 +60,18 @@ def post(
     said: list[str] | None = None,
     bodies: list[Mapping[str, Any]] | None = None,
     read: Callable[[Mapping[str, Any]], Any] = as_object,
+    budget: Budget | None = None,
 ) -> list[Reply[Any]]:
     """The replies to bodies that are sent at once, or the first error."""
 
     async def all_of_them() -> list[Reply[Any]]:
         settings = EndpointSettings(address, "key", 16, timeout_s, patience_s, max_retries)
         endpoint = Endpoint(
-            settings, sleep=time.sleep, clock=time, say=None if said is None else said.append
+            settings,
+            sleep=time.sleep,
+            clock=time,
+            say=None if said is None else said.append,
+            budget=budget,
         )
         try:
             with metered(ledger or Ledger()):
@@ -71,7 +79,13 @@ def post(
                     endpoint.post("/chat/completions", body, read, most_bytes=most_bytes)
                     for body in bodies or [BODY]
                 ]
-                return list(await asyncio.gather(*calls))
+                outcomes = await asyncio.gather(*calls, return_exceptions=True)
+
+            errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+            if errors:
+                raise errors[0]
+
+            return [outcome for outcome in outcomes if isinstance(outcome, Reply)]
         finally:
             await endpoint.aclose()
 
@@ -89,11 +103,14 @@ def serve() -> Serve:
     return lambda **faults: ScriptedEndpoint(lambda body: "hi", faults=Faults(**faults))
 
 
-@pytest.mark.parametrize("kind", ["rate_limit", "server_error", "drop", "truncate"])
+@pytest.mark.parametrize(
+    "kind",
+    ["rate_limit", "server_error", "drop", "truncate", "html", "no_body", "error_body"],
+)
 def test_what_may_pass_is_tried_for_as_long_as_the_patience_lasts(serve: Serve, kind: str) -> None:
     time = Time()
     with serve(shares={kind: 1.0}) as server:
-        told = refused(server, time)
+        told = refused(server, time, read=lambda sent: read_chat(sent, []))
         tries = server.count()
     assert re.search(r"\(tried \d+ times over 300 s\)$", told)
     assert time.now == pytest.approx(PATIENCE_S)
@@ -101,14 +118,14 @@ def test_what_may_pass_is_tried_for_as_long_as_the_patience_lasts(serve: Serve, 
     assert all(0 <= wait <= LONGEST_WAIT_S for wait in time.waits)
 
 
-@pytest.mark.parametrize("kind", ["malformed", "html", "no_choices", "empty", "null", "no_body"])
+@pytest.mark.parametrize("kind", ["malformed", "no_choices", "empty", "null"])
 def test_an_unsound_reply_is_tried_a_bounded_number_of_times(serve: Serve, kind: str) -> None:
     time = Time()
     with serve(shares={kind: 1.0}) as server:
         told = refused(server, time, read=lambda sent: read_chat(sent, []))
         assert server.count() == UNSOUND_TRIES
     assert "tried 6 times" in told
-    assert 20 < time.now < 60, "a maintenance page of 20 s costs nothing"
+    assert 20 < time.now < 60, "a model that is odd for 20 s costs nothing"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +199,39 @@ def test_waits_are_recorded(serve: Serve) -> None:
             for number in range(20)
         ]
     assert sum(reply.wait_s for reply in replies) == pytest.approx(sum(time.waits))
-    assert ledger.idle_s >= sum(time.waits) > 0
+    assert sum(time.waits) > 0
+
+
+class Announcing(ScriptedEndpoint):
+    """Says when a request has come."""
+
+    def __init__(self, latency_s: float) -> None:
+        super().__init__(lambda body: "hi", latency_s=latency_s)
+        self.arrived = threading.Event()
+
+    async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
+        self.arrived.set()
+        return await super().respond(request, writer)
+
+
+def test_a_reply_that_came_while_the_loop_was_held_up_is_read(serve: Serve) -> None:
+    async def ask(address: str) -> Reply[Any]:
+        endpoint = Endpoint(EndpointSettings(address, "key", 1, timeout_s=0.5, patience_s=5.0))
+        asking = asyncio.create_task(endpoint.post("/chat/completions", BODY, as_object))
+        await asyncio.to_thread(server.arrived.wait)
+        # As a database that does not answer holds it up.
+        hold_up()
+        try:
+            return await asking
+        finally:
+            await endpoint.aclose()
+
+    def hold_up() -> None:
+        time.sleep(1.0)
+
+    with Announcing(latency_s=0.2) as server:
+        assert asyncio.run(ask(server.base_url)).setback is None
+        assert server.count() == 1
 
 
 # Outages
@@ -223,6 +272,54 @@ def test_an_outage_that_outlasts_the_patience_ends_for_all_at_once(serve: Serve)
     assert PATIENCE_S <= time.now < PATIENCE_S + 1
 
 
+@pytest.mark.parametrize("kind", ["html", "no_body", "error_body"])
+def test_a_gateway_in_trouble_is_an_outage_that_costs_nothing_of_the_budget(
+    serve: Serve, kind: str
+) -> None:
+    time, said = Time(), list[str]()
+    bodies = [{**BODY, "n": number} for number in range(60)]
+    budget = Budget(Limits(tokens=100_000))
+    with serve(shares={kind: 1.0}) as server:
+        with pytest.raises(ModelError):
+            post(
+                server.base_url,
+                time,
+                bodies=bodies,
+                said=said,
+                budget=budget,
+                read=lambda sent: read_chat(sent, []),
+            )
+
+        # Those under way, one at a time that tries, and those that then find out for themselves.
+        assert server.count() < 60 + 16 + 40
+
+    assert budget.spent.tokens == 0
+    assert time.now == pytest.approx(PATIENCE_S)
+    assert said and said[0].startswith(f"waiting for {server.base_url}: ")
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b'{"error": "overloaded"}', Kind.DOWN),
+        (b'{"error": {"message": "slow down", "code": 429}}', Kind.LIMITED),
+        (b'{"error": {"message": "no such model", "code": 404}}', Kind.DEAD),
+        (b'{"error": {"message": "x", "code": "insufficient_quota"}}', Kind.DEAD),
+        (b'[{"error": {"message": "x", "code": 503}}]', Kind.DOWN),
+        (b'{"choices": [], "error": {"message": "x"}}', Kind.DOWN),
+        (b'{"choices": [{"finish_reason": "error"}], "error": {"message": "x"}}', Kind.UNSOUND),
+        (b'{"error": null}', Kind.UNSOUND),
+        (b'{"never clo', Kind.UNSOUND),
+        (b"  ", Kind.DOWN),
+        (b"<html>", Kind.DOWN),
+    ],
+)
+def test_an_error_under_status_200_is_of_the_kind_that_its_code_names(
+    body: bytes, kind: Kind
+) -> None:
+    assert of_unsound(UnsoundReplyError("no choices"), {}, body).kind is kind
+
+
 def test_a_wait_is_shown_with_its_reason_and_its_end(serve: Serve) -> None:
     time, said = Time(), list[str]()
     with serve(outage=(0, 12)) as server:
@@ -233,6 +330,18 @@ def test_a_wait_is_shown_with_its_reason_and_its_end(serve: Serve) -> None:
     )
     assert re.fullmatch(rf"{address} answers again after \d+ s", said[-1])
     assert len(said) <= 2 + time.now / 10
+
+
+@pytest.mark.parametrize("kind", ["rate_limit", "server_error"])
+def test_a_long_wait_is_shown_as_it_begins(serve: Serve, kind: str) -> None:
+    time, said = Time(), list[str]()
+    with serve(shares={kind: 1.0}, retry_after_s=60.0) as server:
+        refused(server, time, said=said, max_retries=1)
+
+    if kind == "rate_limit":
+        assert time.now > 59 and said[0].endswith("slow down for 0 s of 300 s")
+    else:
+        assert time.now < 2 and not said
 
 
 def test_a_mix_of_all_passing_faults_costs_no_call(serve: Serve) -> None:
@@ -247,6 +356,7 @@ def test_a_mix_of_all_passing_faults_costs_no_call(serve: Serve) -> None:
         "empty",
         "null",
         "no_body",
+        "error_body",
     )
     time = Time()
     bodies = [{**BODY, "n": number} for number in range(100)]
@@ -424,7 +534,7 @@ def test_the_cause_of_a_broken_connection_is_told(
 ) -> None:
     setback = of_connection(chained(error), "h")
     assert setback.what.startswith(told)
-    assert setback.passing is passing
+    assert setback.policy.retried is passing
 
 
 # Retry-After

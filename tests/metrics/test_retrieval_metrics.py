@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from memeval.datasets.locomo.metrics import official_evidence_recall
 from memeval.metrics.retrieval import (
+    EvidenceRanks,
     evidence_ranks,
     hit_at,
     ndcg_at,
@@ -54,21 +55,44 @@ def test_the_ideal_has_no_more_than_k_ranks() -> None:
 
 
 def test_no_evidence_is_none_everywhere_and_never_0() -> None:
-    assert set(retrieval_metrics([], []).values()) == {None}
+    none = EvidenceRanks((), ())
+    for shown, ranking in ((none, none), (None, None)):
+        assert set(retrieval_metrics(shown, ranking, 20).values()) == {None}
 
 
 def test_the_names() -> None:
-    one = [
-        f"{name}_at_{k}" for name in ("recall", "hit", "recall_all", "all") for k in (1, 5, 10, 20)
-    ] + [
+    one = [f"{name}_at_{k}" for name in ("recall", "hit", "recall_all") for k in (1, 5, 10, 20)] + [
         "mrr",
         "ndcg_at_10",
     ]
-    assert list(retrieval_metrics([1], [1])) == one + [f"session_{name}" for name in one]
+    one += [f"session_{name}" for name in one]
+    names = list(retrieval_metrics(None, None, None))
+    assert names == [*one, "recall_shown", *(f"ranking_{name}" for name in one)]
+
+
+def test_what_the_reader_was_not_shown_is_no_recall() -> None:
+    ranking = EvidenceRanks((1, 4, 12, None), (1, 3))
+    shown = EvidenceRanks((1, None, None, None), (1, None))
+    metrics = retrieval_metrics(shown, ranking, 3)
+    assert (metrics["recall_at_1"], metrics["recall_shown"], metrics["mrr"]) == (0.25, 0.25, 1.0)
+    assert metrics["session_recall_at_1"] == 0.5
+    for name, value in metrics.items():
+        if name.endswith(("_at_5", "_at_10", "_at_20")) and not name.startswith("ranking_"):
+            assert value is None, name
+
+    assert [metrics[f"ranking_recall_at_{k}"] for k in (1, 5, 10, 20)] == [0.25, 0.5, 0.5, 0.75]
+    assert metrics["ranking_session_recall_at_5"] == 1.0
+
+
+def test_a_system_that_shows_less_than_it_may_has_missed_the_rest() -> None:
+    ranking, shown = EvidenceRanks((2, 7), (1,)), EvidenceRanks((2, None), (1,))
+    metrics = retrieval_metrics(shown, ranking, 10)
+    assert (metrics["recall_at_10"], metrics["ranking_recall_at_10"]) == (0.5, 1.0)
+    assert metrics["recall_at_20"] is None
 
 
 def test_turn_and_session_metrics_are_not_mixed_up() -> None:
-    metrics = retrieval_metrics([None], [1])
+    metrics = retrieval_metrics(EvidenceRanks((None,), (1,)), None, 20)
     assert (
         metrics["recall_at_20"],
         metrics["session_recall_at_1"],
@@ -80,10 +104,9 @@ def test_turn_and_session_metrics_are_not_mixed_up() -> None:
 def test_sessions_rank_where_their_first_turn_stands() -> None:
     sessions = {"a1": "a", "a2": "a", "b1": "b", "c1": "c"}
     assert session_ranking([("b1",), ("a2", "c1"), ("a1",)], sessions) == [("b",), ("a",), ("c",)]
-    assert ranks_of([("b1",), ("a2", "c1"), ("a1",)], ["a1", "a2", "c1"], sessions) == (
-        [3, 2, 2],
-        [2, 3],
-    )
+    assert ranks_of(
+        [("b1",), ("a2", "c1"), ("a1",)], ["a1", "a2", "c1"], sessions
+    ) == EvidenceRanks((3, 2, 2), (2, 3))
 
 
 def test_a_turn_that_the_case_does_not_hold_is_an_error() -> None:

@@ -21,6 +21,7 @@ from memeval.results import (
     json_line,
     texts_file,
 )
+from memeval.results.judge import JudgeIdentity
 
 WORDS = (
     "harbour lantern violin orchard ticket bakery river garden letter camera winter sister bicycle "
@@ -183,11 +184,15 @@ def _summary(
             "coverage": len(scores) / len(rows),
             "context_tokens": 200.0 + 90 * cell,
             "tokens/total": 900_000.0,
-            "cost_usd/total": 0.2 + 0.13 * cell * (1.7 if cell % 3 else 0.6),
+            # The first cell paid for the replies of the second.
+            "cost_usd/total": 0.0 if cell == 1 else 0.2 + 0.13 * cell * (1.7 if cell % 3 else 0.6),
             "cost_usd_uncached/total": 0.2 + 0.13 * cell * (1.7 if cell % 3 else 0.6),
             "latency_ms/answer/p50": 500.0 + 60 * cell,
+            "latency_ms/retrieval/p50": 2.0 + cell,
+            "latency_ms/retrieval/p95": 5.5 + cell,
         },
         categories=tuple(_category(key, name, rows) for key, name in CATEGORIES),
+        judge=JudgeIdentity("llm"),
         repeats=tuple(RepeatResult(number, number, {}) for number in range(size.repeats)),
         notes=("The reader is a stand-in.",),
         valid=True,
@@ -269,9 +274,9 @@ def sentences_of(comparison: dict[str, Any]) -> list[str]:
     for row in comparison["differences"]:
         first, second, mean = labels[row["first"]], labels[row["second"]], row["result"]["mean"]
         direction = "higher" if mean > 0 else "lower"
-        points = f"{100 * abs(mean):.1f} ± 3.0 points"
+        points = f"{100 * abs(mean):.1f} points [1.1, 7.1]"
         told_apart = f"{first} is {direction} than {second} by {points} (p .002, adjusted .008)."
-        alike = f"{first} and {second} can't be told apart; this data could have shown 4.2."
+        alike = f"No difference shown between {first} and {second}."
         made.append(told_apart if row["is_shown"] else alike)
 
     return made

@@ -22,6 +22,7 @@ from sample_records import record, verdict
 
 from memeval.page import write_comparison_page, write_page
 from memeval.page.axis import Axis
+from memeval.page.build import conversation_data
 from memeval.page.charts import shade
 from memeval.page.compared import comparison_data
 from memeval.page.curves import curve
@@ -30,7 +31,7 @@ from memeval.page.frontiers import frontiers
 from memeval.page.questions import end_of, mark, question_data, shown
 from memeval.page.runs import PageRun, questions_of
 from memeval.page.write import difference, p_value
-from memeval.records import Label, Status
+from memeval.records import Label, Status, Verdict
 from memeval.results import RECORDS_FILE, Record, RetrievedChunk, read_records
 
 SIZE = Size(cells=2, cases=3, questions=110)
@@ -57,6 +58,27 @@ def index_of(page: str) -> dict[str, Any]:
 def blocks_of(page: str) -> list[dict[str, Any]]:
     texts = re.findall(r'<script type="text/plain" class="block">(.*?)</script>', page)
     return [json.loads(gzip.decompress(base64.b64decode(text))) for text in texts]
+
+
+def cells_of(page: str) -> list[dict[str, str]]:
+    """The rows of the table of the cells, by its headers."""
+    (table,) = re.findall(r'<table class="sortable cells">(.*?)</table>', page, re.DOTALL)
+    head, body = table.split("<tbody>")
+    names = [words(cell) for cell in re.findall(r"<th[^>]*>(.*?)</th>", head, re.DOTALL)]
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", body, re.DOTALL)
+    cells = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.DOTALL) for row in rows]
+    return [dict(zip(names, map(words, row), strict=True)) for row in cells]
+
+
+def words(markup: str) -> str:
+    return re.sub(r"<[^>]+>", "", markup).strip()
+
+
+def test_cells_are_compared_by_what_a_fresh_run_costs(page: str) -> None:
+    first, second = cells_of(page)
+    assert (first["cost $"], first["billed $"]) == ("0.2", "0.2")
+    assert (second["cost $"], second["billed $"]) == ("0.421", "0")
+    assert (second["retrieval p50"], second["p95"]) == ("3.0 ms", "6.5 ms")
 
 
 def test_the_index_holds_every_question_with_how_each_cell_answered(
@@ -223,16 +245,18 @@ def test_questions_of_one_conversation_stand_together(folders: list[Path]) -> No
 def test_a_comparison_in_words_and_figures(folders: list[Path], tmp_path: Path) -> None:
     comparison = comparison_json(folders)
     (sentence,) = sentences_of(comparison)
-    write_comparison_page(folders, tmp_path / "page.html", comparison, [sentence])
+    write_comparison_page(folders, tmp_path / "page.html", comparison, [sentence], [sentence])
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
 
     assert f'<p class="lead">{html.escape(sentence)}' in page
     assert "Difference from bm25" in page and "by more than chance is not tested" not in page
     mean = comparison["differences"][0]["result"]["mean"]
-    assert f'{difference(mean, 100, signed=True)} <span class="half">±3.0</span>' in page
+    ends = [difference(mean + reach, 100) for reach in (-0.03, 0.03)]
+    shown = f'{difference(mean, 100, signed=True)} <span class="ends">[{", ".join(ends)}]</span>'
+    assert shown in page
 
 
-def test_several_differences_are_counted() -> None:
+def test_several_differences_have_their_sentences() -> None:
     result = {"mean": 0.1, "low": None, "high": None, "mde": 0.1, "count": 5}
     row = {"first": "b", "second": "a", "result": result, "p": 0.01, "adjusted_p": 0.02}
     comparison = {
@@ -245,17 +269,14 @@ def test_several_differences_are_counted() -> None:
         "differences": [{**row, "is_shown": True}, {**row, "is_shown": False}],
         "refusals": [{"first": "a", "second": "b", "reasons": ["another data set"]}],
     }
-    read = comparison_data(comparison, ["one", "two"])
-    assert read.sentences == (
-        "Of 2 cells, 1 is higher than A, 0 are lower, and 1 can’t be told apart from it.",
-    )
+    read = comparison_data(comparison, ["first"], ["one", "two"])
+    assert read.sentences == ("first",)
+    assert [row.sentence for row in read.differences] == ["one", "two"]
     assert read.remarks == (
         "Forced, not comparable: another judge.",
         "Not compared: A with B: another data set.",
     )
-    none = comparison_data({**comparison, "differences": [{**row, "is_shown": False}] * 2}, "ab")
-    assert none.sentences == ("None of 2 cells can be told apart from A.",)
-    pairs = comparison_data({**comparison, "baseline": None}, ["one", "two"])
+    pairs = comparison_data({**comparison, "baseline": None}, ["first"], ["one", "two"])
     assert [row.label for row in pairs.differences] == ["B − A", "B − A"]
 
 
@@ -342,3 +363,26 @@ def test_an_axis_keeps_its_marks_inside() -> None:
 )
 def test_shades(value: float | None, expected: str) -> None:
     assert shade(value, 0.3) == expected
+
+
+def test_the_strip_of_conversations_is_weighted_under_a_sample(folders: list[Path]) -> None:
+    wrong = verdict(Label.WRONG)
+
+    def of_sample(*verdicts: Verdict) -> PageRun:
+        rows = [
+            record(
+                question_id=f"{case}{number}",
+                case_id=case,
+                category="1",
+                weight=3.0 if number else 1.0,
+                verdict=own,
+            )
+            for case in "ab"
+            for number, own in enumerate(verdicts)
+        ]
+        return made_run(folders, *rows)
+
+    first, second = of_sample(wrong, verdict()), of_sample(verdict(), wrong)
+    (strip, _) = conversation_data([first, second], 0)
+    assert strip.accuracies == (0.75, 0.25)
+    assert strip.differences == (None, -0.5)

@@ -42,7 +42,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def address(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> str:
     target = tmp_path_factory.mktemp("page") / "report.html"
     comparison = comparison_json(folders)
-    write_comparison_page(folders, target, comparison, sentences_of(comparison))
+    write_comparison_page(
+        folders, target, comparison, ["bm25 against rag"], sentences_of(comparison)
+    )
     return target.as_uri()
 
 
@@ -313,7 +315,9 @@ def test_axe_finds_nothing_serious(seen: Seen, address: str, scheme: Any, place:
 def test_ten_cells_of_1540_questions_open_quickly(seen: Seen, tmp_path: Path) -> None:
     folders = write_runs(tmp_path, Size(cells=10, cases=10, questions=154, turns=590))
     target, comparison = tmp_path / "report.html", comparison_json(folders)
-    write_comparison_page(folders, target, comparison, sentences_of(comparison))
+    write_comparison_page(
+        folders, target, comparison, ["bm25 against rag"], sentences_of(comparison)
+    )
     assert target.stat().st_size < 15e6
 
     started = time.perf_counter()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from forking import NO_PLOTS, Done, run_command_line
 
-SMALL = ("dataset=demo", "dataset.limit_questions=8", "tracking=none")
+SMALL = ("dataset=demo", "dataset.limit_cases=3", "dataset.limit_questions=8", "tracking=none")
 QUESTIONS = 24
 """Three conversations of the demo set, eight questions each."""
 HURRIED = {

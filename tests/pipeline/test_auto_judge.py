@@ -21,6 +21,7 @@ from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import finish
 from memeval.report.comparison import comparison_markdown, comparison_table
 from memeval.results import RunSummary
+from memeval.results.judge import JudgeIdentity
 from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
 
 
@@ -69,9 +70,9 @@ def printed(summaries: list[RunSummary]) -> str:
         ("demo_longmemeval", "keyword", "longmemeval"),
         ("demo_memory_agent_bench", "memory_agent_bench", "memory_agent_bench"),
         ("demo_locomo_mc10", "accuracy", "accuracy"),
-        ("demo_opseval", "token_f1", "token_f1"),
-        ("demo_incidents", "keyword", "keyword"),
-        ("demo_netops", "keyword", "keyword"),
+        ("demo_opseval", "token_f1", "opseval"),
+        ("demo_incidents", "keyword", "llm"),
+        ("demo_netops", "keyword", "llm"),
     ],
 )
 def test_the_judge_is_the_protocols(
@@ -89,7 +90,7 @@ def test_longmemeval_is_judged_by_its_own_protocol(endpoint: ScriptedEndpoint, h
     assert {verdict["judge"] for verdict in verdicts} == {"longmemeval"}
     assert summary.params["judge"] == "longmemeval"
     assert summary.metrics["coverage"] == 1.0
-    assert printed([summary]).startswith("judge: longmemeval (scripted)\n")
+    assert printed([summary]).startswith("judge: longmemeval (scripted, at 127.0.0.1:")
 
 
 def test_a_chosen_judge_stays(endpoint: ScriptedEndpoint) -> None:
@@ -100,7 +101,7 @@ def test_a_chosen_judge_stays(endpoint: ScriptedEndpoint) -> None:
 
 def test_no_table_mixes_judges_in_silence() -> None:
     offline = run("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=2")
-    other = replace(offline, params={**offline.params, "judge": "token_f1"})
+    other = replace(offline, judge=JudgeIdentity("token_f1"))
 
     assert printed([offline]).startswith("judge: keyword; biased cut: first 2 of each")
     assert comparison_markdown([offline]).startswith("judge: keyword\n\n| run |")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,15 @@ from test_faulty_systems import Silent
 
 from memeval.cli.compose import compose_config
 from memeval.cli.interrupt import run_loop
+from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.opening import open_cell
+from memeval.pipeline.reader import CellReader
 from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import finish
 from memeval.prompts import load_builtin
+from memeval.records import AnswerForm, Query, Role, Usage
 from memeval.results import RunSummary
 from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
 
@@ -154,3 +159,28 @@ def test_a_style_of_the_systems_own_stays() -> None:
 
     assert cell.style == "cot"
     assert cell.form_templates == {}
+
+
+class Brief(LanguageModel):
+    """A model that says one word."""
+
+    name, deterministic, sends_messages = "brief", True, True
+
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+        return Completion("tea", Usage(role, self.name, "offline", 1, 1), latency_s=0.0)
+
+
+@pytest.mark.parametrize(
+    ("own_style", "way_out"),
+    [(False, "use prompt=auto"), (True, "no prompt=... changes that style")],
+)
+def test_a_style_of_the_systems_own_is_not_put_down_to_the_prompt(
+    own_style: bool, way_out: str
+) -> None:
+    """A cell may be under `prompt=auto` already."""
+    reader = CellReader(Brief(), load_builtin("answer_cot"), "cot", 0, own_style=own_style)
+    ledger = Ledger(answer_form=AnswerForm.WHOLE)
+    with metered(ledger):
+        asyncio.run(reader.answer(Query(text="What should I drink?"), ["tea"]))
+
+    assert ledger.remarks["prompt_mismatch"].endswith(way_out)

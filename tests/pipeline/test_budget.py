@@ -13,7 +13,7 @@ from conftest_pipeline import Command
 from memeval.results import RunSummary
 from memeval.testing.endpoint import ScriptedEndpoint
 
-SMALL = ("dataset=demo", "dataset.limit_questions=8", "tracking=none")
+SMALL = ("dataset=demo", "dataset.limit_cases=3", "dataset.limit_questions=8", "tracking=none")
 SWEEP = ("-m", "system=bm25,no_memory", "top_k=3,10")
 MODEL = ("llm=openai", "llm.model=gpt-4o-mini", "judge=llm", "llm.max_concurrency=64")
 
@@ -146,7 +146,8 @@ def test_a_single_run_is_stopped_as_well(memeval: Command, tmp_path: Path) -> No
 
 def test_a_price_that_is_unknown_is_refused_with_a_budget_in_dollars(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:
-        done = memeval(*asking(endpoint), "llm.model=my-own", "budget.usd=1", check=False)
+        words = [word for word in asking(endpoint) if not word.startswith("llm.model=")]
+        done = memeval(*words, "llm.model=my-own", "budget.usd=1", check=False)
         assert endpoint.count() == 0
 
     assert done.returncode == 2

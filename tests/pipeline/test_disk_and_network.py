@@ -17,6 +17,7 @@ from pathlib import Path
 from conftest_pipeline import QUESTIONS, SMALL, Command, environment, records, without_times
 
 from memeval import __file__ as package_file
+from memeval.testing.endpoint import ScriptedEndpoint
 
 FILE_LIMIT = 8_000
 """Bytes that a file may grow to in the run on the full disk."""
@@ -111,3 +112,20 @@ def test_an_offline_run_asks_for_no_outside_host(
     )
     assert probe.returncode == 0
     assert "example.invalid" in seen.read_text(), "the hook would have seen a look-up"
+
+
+def test_no_call_is_sent_where_replies_might_not_fit_on_the_disk(
+    memeval: Command, tmp_path: Path
+) -> None:
+    with ScriptedEndpoint() as endpoint:
+        words = ("-m", "system=bm25,no_memory", *SMALL, "llm=openai", "judge=llm")
+        words = (*words, f"llm.base_url={endpoint.base_url}")
+        done = memeval(*words, check=False, constants={"memeval.llm.disk.RESERVE": 2.0**60})
+        assert endpoint.count() == 0
+
+        assert done.returncode == 1
+        assert f"MiB are free at {tmp_path}" in done.stderr
+        assert done.stderr.count("no call is sent: ") == 1, "once for both cells"
+
+        memeval(*words)
+        assert endpoint.count() > 0

@@ -79,8 +79,9 @@ def test_sigkill(
     assert without_times(records(tmp_path)) == uninterrupted
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
-    memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str]
+    memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str], number: signal.Signals
 ) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.5) as endpoint:
         process = subprocess.Popen(
@@ -92,11 +93,16 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
             process_group=0,
         )
         wait_until(endpoint, 6, process)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
+        if number is signal.SIGTERM:
+            # As `timeout` and batch systems do: the process gets it twice, all others once.
+            os.killpg(process.pid, number)
+
         _, said = process.communicate(timeout=60)
-        assert process.returncode == 130
+        assert process.returncode == 128 + number
         assert "in progress; Ctrl-C again to stop now" in said
         assert "kept" in said and "same command" in said
+        assert "  0 replies lost\n" in said
         assert "Traceback" not in said
         endpoint.latency_s = 0.0
         memeval(*arguments(endpoint))

@@ -23,6 +23,7 @@ from memeval.testing.endpoint import ScriptedEndpoint
 CONCURRENCY = 3
 CELL = (
     "dataset=demo",
+    "dataset.limit_cases=3",
     "dataset.limit_questions=5",
     "tracking=none",
     "system=rag",

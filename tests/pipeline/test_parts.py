@@ -21,6 +21,7 @@ from memeval.granularity import chunks as chunks_of
 from memeval.pipeline.compression import Compression, compression_points, plan_compressions
 from memeval.pipeline.measure import measure_cell, measure_repeat
 from memeval.pipeline.reader import final_answer
+from memeval.pipeline.run_notes import dominated
 from memeval.pipeline.spending import percentile
 from memeval.pipeline.window import Window
 from memeval.records import EvalCase, Label, Session, Status, Turn
@@ -68,9 +69,12 @@ def test_the_last_row_of_an_id_counts(tmp_path: Path) -> None:
 
 def test_a_damaged_line_is_dropped_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    sound = '{"id": "ID", "status": "ok", "hypothesis": "x"}'
-    lines = ['{"header": {}}', sound.replace("ID", "a"), '{"id": ', sound.replace("ID", "b"), "[1]"]
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    with store_at(path) as store:
+        store.append(row("a"))
+        store.append(row("b"))
+
+    header, a, b = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([header, a, '{"id": ', b, "[1]", ""]), encoding="utf-8")
     with store_at(path) as store:
         assert list(store.rows) == ["a", "b"]
         assert store.dropped == 2
@@ -277,7 +281,19 @@ def test_intervals_need_two_cases() -> None:
 def test_conversations_that_agree_are_not_certainty() -> None:
     rows = [judged("correct", case=case, number=n) for case in ("c1", "c2") for n in range(3)]
     metrics = measure_cell([{}], rows, HEADLINE)
-    assert metrics["accuracy_ci95_low"] is metrics["accuracy_ci95_high"] is None
+    low = metrics["accuracy_ci95_low"]
+    assert low is not None and low < 0.1 and metrics["accuracy_ci95_high"] == 1.0
+
+
+def test_a_conversation_that_holds_half_of_the_questions_is_noted() -> None:
+    small = [judged("wrong", case=case) for case in ("c1", "c2")]
+    large = [judged("correct", case="c3", number=n) for n in range(2)]
+    (note,) = dominated([*small, *large], HEADLINE)
+    assert note.startswith("c3 holds half of the questions or more")
+    # Repeats are no further questions, and categories apart do not count.
+    assert not list(dominated([*small, *large[:1], *large[:1]], HEADLINE))
+    apart = [judged("correct", category=5, case="c1", number=n) for n in range(5, 15)]
+    assert list(dominated([*small, *large, *apart], HEADLINE)) == [note]
 
 
 def test_percentiles() -> None:

@@ -11,7 +11,7 @@ from conftest_pipeline import Command, summary
 
 from memeval.testing.endpoint import ScriptedEndpoint
 
-SMALL = ("dataset=demo", "dataset.limit_questions=4", "tracking=none")
+SMALL = ("dataset=demo", "dataset.limit_cases=3", "dataset.limit_questions=4", "tracking=none")
 MODEL = ("llm=openai", "llm.model=gpt-4o-mini")
 
 
@@ -98,7 +98,7 @@ def test_a_person_reads_a_table(memeval: Command) -> None:
     ray = ("hydra/launcher=ray", "hydra.launcher.workers=2")
     shown = memeval("plan", "system=bm25", *SMALL, *ray).stdout
     assert "no calls are left" in shown
-    assert "demo: 12 questions in 3 cases can't show any difference" in shown
+    assert "demo: 12 questions in 3 cases are too few for any difference to be shown" in shown
     assert "Nothing was run." in shown
 
 
@@ -106,3 +106,27 @@ def test_a_wrong_word_is_refused_as_by_a_run(memeval: Command) -> None:
     done = memeval("plan", "system=bm52", *SMALL, check=False)
     assert done.returncode == 2
     assert "Did you mean: bm25?" in done.stderr
+
+
+def test_cells_that_send_the_same_are_estimated_as_one(memeval: Command) -> None:
+    """bm25 shows no window, so it sends the same under each compression."""
+    constants = {
+        "memeval.sweep.estimate.MOST_QUESTIONS": 10,
+        "memeval.sweep.estimate.SAMPLED_REPEATS": 3,
+        "memeval.sweep.estimate.SAMPLED_QUESTIONS": 18,
+    }
+    with ScriptedEndpoint() as endpoint:
+        words = ("-m", "system=bm25", "compression_turn=never,10,20,30,40", "judge=contains")
+        model = (*SMALL, *MODEL, f"llm.base_url={endpoint.base_url}")
+        done = memeval("plan", *words, *model, "--json", constants=constants)
+        sampled: dict[str, Any] = json.loads(done.stdout)
+        memeval(*words, *model)
+        sent = endpoint.count()
+
+    (line,) = sampled["by_role"]
+    assert any("extrapolated" in note for note in sampled["basis"])
+    assert sent == 12
+    # Some of the 12 questions were looked at, in 3 of 5 cells.
+    assert line["calls"] == pytest.approx(sent)
+    assert 0 < line["known_calls"] < sent
+    assert line["most_calls"] == pytest.approx(5 * sent)

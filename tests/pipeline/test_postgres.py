@@ -29,6 +29,7 @@ pytestmark = pytest.mark.skipif(
 LIMIT = 4
 CELL = (
     "dataset=demo",
+    "dataset.limit_cases=3",
     "dataset.limit_questions=8",
     "tracking=none",
     "llm=openai",
@@ -248,5 +249,5 @@ def test_a_sweep_runs_on_it_and_names_one_store(
         assert endpoint.count() == calls
         refused = memeval("-m", *words(server, endpoint), several, "seed=4", check=False)
 
-    assert refused.returncode == 2 and "the same for all cells" in refused.stderr
+    assert refused.returncode == 2 and "the same for all runs" in refused.stderr
     assert "Traceback" not in refused.stderr

@@ -123,6 +123,7 @@ def test_another_key_is_another_memory(memeval: Command, tmp_path: Path) -> None
 def test_prepare_goes_on_where_it_was_killed(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(lambda body: "A short summary.", latency_s=0.1) as endpoint:
         cell = [word for word in thinking(endpoint) if "limit_cases" not in word] + [
+            "dataset.limit_cases=3",
             "compression_turn=rolling",
             "llm.max_concurrency=1",
         ]

@@ -33,6 +33,7 @@ KEY = "sk-of-a-test-0123456789"
 CELLS = (
     "-m",
     "dataset=demo",
+    "dataset.limit_cases=3",
     "dataset.limit_questions=8",
     "system=bm25,rag",
     "top_k=3,5",
@@ -131,7 +132,10 @@ def on_one_machine(
 
 
 def test_a_cluster_of_this_machine_makes_the_same_records(memeval: Command, tmp_path: Path) -> None:
-    words = (*CELLS, "system=bm25", "dataset.limit_questions=2")
+    others = [
+        word for word in CELLS if not word.startswith(("system=", "dataset.limit_questions="))
+    ]
+    words = (*others, "system=bm25", "dataset.limit_questions=2")
     one, other = tmp_path / "one", tmp_path / "other"
     with ScriptedEndpoint() as endpoint:
         address = f"llm.base_url={endpoint.base_url}"

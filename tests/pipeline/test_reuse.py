@@ -60,10 +60,10 @@ def test_a_new_top_k_does_not_ingest_again(memeval: Command) -> None:
 
 
 def test_a_thinking_system_ingests_once_for_all_top_k(memeval: Command) -> None:
-    facts = '{"memory": [], "facts": ["somebody said something"]}'
-    with ScriptedEndpoint(lambda body: facts) as endpoint:
+    with ScriptedEndpoint() as endpoint:
         limited = ("dataset.limit_cases=1", "dataset.limit_questions=2", "granularity=session")
-        mem0 = (*model(endpoint), *limited, "system=mem0", "system.infer=true")
+        embedder = ("embedder=openai", f"embedder.base_url={endpoint.base_url}")
+        mem0 = (*model(endpoint), *limited, *embedder, "system=mem0", "system.infer=true")
         memeval(*mem0, "top_k=3")
         first = endpoint.count(CHAT)
         assert first > 2

@@ -19,13 +19,10 @@ from memeval.testing.http import Request
 
 FEW = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "tracking=none")
 ROLES = ("llm.model=answers", "llm.ingest.model=ingest", "llm.judge.model=judge", "judge=llm")
-EXTRACTED = [{"type": "fact", "content": "It was said.", "quote": "Hello", "chunk": 1}]
 
 
 def reply(body: Mapping[str, Any]) -> str:
-    """An extraction, a verdict or an answer, by the model that is called."""
-    if body["model"] == "ingest":
-        return f"```json\n{json.dumps(EXTRACTED)}\n```"
+    """A verdict of the judge; else what a sound model says, an extraction or an answer."""
     if body["model"] == "judge":
         return '{"reason": "scripted", "label": "CORRECT"}'
 
@@ -80,7 +77,17 @@ def test_each_role_calls_its_model_with_its_own_limit(memeval: Command, tmp_path
     models = {usage["role"]: usage["model"] for row in records(tmp_path) for usage in row["usage"]}
     assert (models["answer"], models["judge"]) == ("answers", "judge")
     params = summary(tmp_path)["params"]
-    assert params["llm.ingest.model"] == "ingest" and "llm.ingest.base_url" not in params
+    assert params["llm.ingest.model"] == "ingest"
+    assert params["llm.ingest.base_url"] == params["llm.base_url"], "what is left open is resolved"
+
+
+def test_a_role_that_nothing_calls_has_no_settings(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint(reply) as endpoint:
+        memeval(*at(endpoint, "system=bm25", "judge=llm", "llm.model=m"))
+
+    params = summary(tmp_path)["params"]
+    assert params["llm.judge.model"] == "m"
+    assert not [name for name in params if name.startswith("llm.ingest.")]
 
 
 def test_a_choice_gets_sixteen_tokens(memeval: Command) -> None:
@@ -119,6 +126,27 @@ def test_roles_have_keys_addresses_and_limits_of_their_own(memeval: Command) -> 
 
     assert answers.keys == {("answers", "Bearer test"), ("ingest", "Bearer key-of-the-ingest")}
     assert judges.keys == {("judge", "Bearer key-of-the-judge")}
+
+
+def test_the_key_of_the_answers_goes_to_no_other_address(memeval: Command) -> None:
+    with (
+        KeyedEndpoint(reply) as answers,
+        KeyedEndpoint(reply) as judges,
+        KeyedEndpoint(reply) as ingests,
+        KeyedEndpoint(reply) as embeds,
+    ):
+        memeval(
+            *("-m", "system=cogcanvas,rag"),
+            *at(answers, *ROLES, "max_ingest_loss=1"),
+            f"llm.judge.base_url={judges.base_url}",
+            f"llm.ingest.base_url={ingests.base_url}",
+            "embedder=openai",
+            f"embedder.base_url={embeds.base_url}",
+        )
+
+    assert {key for _, key in answers.keys} == {"Bearer test"}
+    for endpoint in (judges, ingests, embeds):
+        assert {key for _, key in endpoint.keys} == {"Bearer none"}
 
 
 def test_two_limits_for_one_key_are_refused(memeval: Command) -> None:
@@ -250,25 +278,36 @@ def test_a_cut_extraction_is_asked_for_with_twice_the_room(
 
 def test_what_stays_cut_is_counted_and_flagged(memeval: Command, tmp_path: Path) -> None:
     with Cutting(10**6) as endpoint:
-        done = memeval(*at(endpoint, *ROLES, "system=cogcanvas", "max_ingest_loss=1"))
+        lossy = ("max_ingest_loss=1", "stop_after_failures=null")
+        done = memeval(*at(endpoint, *ROLES, "system=cogcanvas", *lossy), check=False)
 
     run = summary(tmp_path)
     assert any("cut at their limit of tokens" in note for note in run["notes"])
     assert run["tags"]["cut_at_ingest"] == "true"
     assert run["metrics"]["ingest_lost"] > 0
     assert "cut at ingest" in done.stdout
+    assert done.returncode == 1 and run["tags"]["nothing_found"] == "true", "all was lost"
 
 
 def test_a_memory_that_lost_much_to_cut_replies_is_not_asked(
     memeval: Command, tmp_path: Path
 ) -> None:
     with Cutting(10**6) as endpoint:
-        memeval(*at(endpoint, *ROLES, "system=cogcanvas"), check=False)
+        words = at(endpoint, *ROLES, "system=cogcanvas", "stop_after_failures=null")
+        memeval(*words, check=False)
 
     rows = records(tmp_path)
     assert {row["status"] for row in rows} == {"ingest_failed"}
     assert all("replies were cut at their limit of tokens" in row["error"] for row in rows)
     assert "llm.ingest.max_tokens" in rows[0]["error"]
+
+
+def test_replies_that_are_all_cut_stop_the_run_and_name_their_limit(memeval: Command) -> None:
+    with Cutting(10**6) as endpoint:
+        done = memeval(*at(endpoint, *ROLES, "system=cogcanvas"), check=False)
+
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "(stop_after_failures=20): raise llm.ingest.max_tokens\n" in done.stderr
 
 
 def test_vectors_of_another_width_than_before_are_said(memeval: Command, tmp_path: Path) -> None:

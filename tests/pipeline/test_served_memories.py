@@ -14,7 +14,14 @@ from served_examples import ScriptedMemory
 
 from memeval.testing.endpoint import ScriptedEndpoint
 
-FEW = ("dataset.limit_questions=4", "judge=keyword", "tracking=none", "llm=openai", "llm.model=m")
+FEW = (
+    "dataset.limit_cases=3",
+    "dataset.limit_questions=4",
+    "judge=keyword",
+    "tracking=none",
+    "llm=openai",
+    "llm.model=m",
+)
 CASES, REPEATS = 3, 2
 
 
@@ -71,6 +78,34 @@ def test_a_case_that_can_not_be_ingested_is_a_status(
     failed = [record for record in records(tmp_path) if record["status"] == "ingest_failed"]
     assert len({record["case_id"] for record in failed}) == 1
     assert "failed at /ingest: HTTP 400: scripted 400" in failed[0]["error"]
+
+
+def test_a_memory_that_always_fails_stops_the_run(
+    memeval: Command, tmp_path: Path, service: ScriptedMemory
+) -> None:
+    service.failures = [("POST", "/search", 400)] * 50
+    words = ("system=http", f"system.base_url={service.address}", "system.max_retries=0")
+    done = memeval(*words, "tracking=none", "stop_after_failures=5", check=False)
+    assert done.returncode == 1
+    assert (
+        "stopped: the memory failed 5 times in a row, the last time: the memory serv"
+        in done.stdout + done.stderr
+    )
+    assert "(stop_after_failures=5); the same command continues" in done.stdout + done.stderr
+    assert len(service.sent("search")) < 30, "not all of the 115 questions"
+
+
+def test_a_run_in_which_nothing_is_found_is_invalid(
+    memeval: Command, tmp_path: Path, service: ScriptedMemory
+) -> None:
+    service.change["search"] = lambda body, usual: {"results": [{"text": "No results found"}]}
+    words = ("system=http", f"system.base_url={service.address}", "tracking=none")
+    done = memeval(*words, "dataset.limit_questions=2", check=False)
+    assert done.returncode == 1
+    assert "no question got anything from the memory" in done.stdout + done.stderr
+    assert summary(tmp_path)["valid"] is False
+    report = next(tmp_path.glob("outputs/runs/*/report.md")).read_text(encoding="utf-8")
+    assert "**INVALID.** No question got anything from the memory." in report
 
 
 def test_a_plan_calls_no_service(memeval: Command, service: ScriptedMemory) -> None:

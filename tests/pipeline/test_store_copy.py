@@ -107,7 +107,7 @@ def test_a_home_goes_to_a_database_and_comes_back_as_it_was(
 def test_a_copy_goes_on_and_leaves_what_is_in_use(
     memeval: Command, tmp_path: Path, server: Server
 ) -> None:
-    memeval("dataset=demo", "dataset.limit_questions=3", "tracking=none")
+    memeval("dataset=demo", "dataset.limit_cases=3", "dataset.limit_questions=3", "tracking=none")
     to = ("store", "copy", "--to", server.url, "--yes")
     (verdicts,) = (tmp_path / "outputs" / "verdicts").glob("*.jsonl")
     with FileLock(f"{verdicts}.lock"):

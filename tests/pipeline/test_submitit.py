@@ -22,6 +22,7 @@ pytestmark = [
 CELLS = (
     "-m",
     "dataset=demo",
+    "dataset.limit_cases=3",
     "dataset.limit_questions=3",
     "system=bm25",
     "top_k=3,5",

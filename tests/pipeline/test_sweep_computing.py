@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ WORDS = (
     "-m",
     "system=no_memory",
     "dataset=demo",
+    "dataset.limit_cases=3",
     "dataset.limit_questions=4",
     "tracking=none",
     "hydra.launcher.processes=2",
@@ -63,15 +65,18 @@ def test_a_cell_whose_processes_are_killed_fails_and_the_others_go_on(
     assert statuses(tmp_path) == [["ok"] * 12]
 
 
-def test_ctrl_c_ends_the_processes_that_compute(memeval: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_the_processes_that_compute(
+    memeval: Command, tmp_path: Path, number: signal.Signals
+) -> None:
     mark = tmp_path / "mark"
     mark.touch()
     words = (*WORDS, "system.class=killed_worker:Slow", "top_k=1,2,3,4")
     variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark)}
     process = start_until_asked(tmp_path, words, mark, variables)
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, number)
     _, said = process.communicate(timeout=30)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert "stopped at: " in said and "same command" in said
     assert "Traceback" not in said
 

@@ -18,7 +18,7 @@ from conftest_pipeline import Command, environment, without_times
 from memeval.testing.endpoint import ScriptedEndpoint
 
 CELLS = ("-m", "system=bm25,rag", "top_k=3,10")
-SMALL = ("dataset=demo", "dataset.limit_questions=4", "tracking=none")
+SMALL = ("dataset=demo", "dataset.limit_cases=3", "dataset.limit_questions=4", "tracking=none")
 MODEL = ("llm=openai", "llm.model=gpt-4o-mini", "judge=llm", "llm.max_concurrency=4")
 
 
@@ -62,7 +62,7 @@ def test_a_wrong_name_in_a_later_cell_costs_nothing(memeval: Command, tmp_path: 
 
     assert done.returncode == 2
     assert done.stderr.startswith("memeval: unknown system 'bm52'. Did you mean: bm25?")
-    assert "nothing was run: 7 of 14 cells can't be run" in done.stderr
+    assert "nothing was run: 7 of 14 runs can't be made" in done.stderr
     assert not (tmp_path / "outputs" / "runs").exists()
 
 
@@ -117,7 +117,8 @@ def test_cells_that_differ_in_their_judge_share_each_answer(
     memeval: Command, tmp_path: Path
 ) -> None:
     with ScriptedEndpoint(latency_s=0.02) as endpoint:
-        words = (*asking(endpoint), "judge=keyword,llm,token_f1")
+        own = [word for word in asking(endpoint) if word != "judge=llm"]
+        words = (*own, "judge=keyword,llm,token_f1")
         memeval("-m", *words, "system=bm25")
         asked = asked_for(endpoint)
 

@@ -20,7 +20,7 @@ from memeval.report.difference_plots import (
     write_figures,
 )
 from memeval.report.frontier import area_words, draw_frontier
-from memeval.report.ranked_plot import category_names, draw_row, ranked_plot
+from memeval.report.ranked_plot import draw_row, ranked_plot
 
 
 def rows(count: int) -> list[DifferenceRow]:
@@ -65,10 +65,10 @@ def test_the_highest_difference_is_on_top_with_its_figure() -> None:
     write_figures(axes, ranked)
     assert [label.get_text() for label in axes.get_yticklabels()][-1] == "rag k=3"
     assert [text.get_text() for text in axes.texts] == [
-        "−3.0 ± 2.0",
-        "−2.0 ± 2.0",
-        "−1.0 ± 2.0",
-        "+0.0 ± 2.0",
+        "−3.0 [−5.0, −1.0]",
+        "−2.0 [−4.0, 0.0]",
+        "−1.0 [−3.0, 1.0]",
+        "+0.0 [−2.0, 2.0]",
     ]
 
 
@@ -106,7 +106,7 @@ def test_cells_by_rank_with_their_categories(tmp_path: Path) -> None:
     ranked_plot([*cells, unmeasured], paths[0])
     ranked_plot(cells[::-1], paths[1])
     assert paths[0].read_bytes() == paths[1].read_bytes()
-    assert category_names(cells)[0] == "multi_hop" and len(category_names(cells)) == 5
+    assert paths[0].stat().st_size > 10_000
 
 
 def test_nothing_measured_is_drawn_as_such(tmp_path: Path) -> None:

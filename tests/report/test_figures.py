@@ -57,10 +57,11 @@ def test_a_deviation_of_one_repeat_is_a_dash_and_a_deterministic_zero_is_named()
     assert figures.deviation(model, 0.0123) == "1.2"
 
 
-def test_half_widths() -> None:
-    assert figures.with_half_width(0.54, 0.51, 0.57) == "54.0 ±3.0"
-    assert figures.with_half_width(0.54, None, None) == "54.0"
-    assert figures.with_half_width(None, None, None) == "–"
+def test_intervals_show_both_ends() -> None:
+    assert figures.with_interval(0.376, 0.281, 0.482) == "37.6 [28.1, 48.2]"
+    assert figures.with_interval(0.54, None, None) == "54.0"
+    assert figures.with_interval(None, None, None) == "–"
+    assert figures.span(0.545, 0.646) == "54.5 to 64.6"
 
 
 def test_flags() -> None:

@@ -7,9 +7,9 @@ import pytest
 from memeval.report.comparison import fold
 from memeval.report.fitting import GAP, KEPT, fit
 
-FIGURES = ["n", "acc ±95%", "std", "single hop", "temporal", "F1", "R@5", "R@10", "ctx tok",
+FIGURES = ["n", "acc [95%]", "std", "single hop", "temporal", "F1", "R@5", "R@10", "ctx tok",
            "all tok", "cost $", "billed $", "cov", "flags"]  # fmt: skip
-VALUES = ["115", "35.5 ±14.8", "–", "37.8", "70.0", "28.5", "64.6", "71.8", "314", "54.7k",
+VALUES = ["115", "35.5 [20.7, 50.3]", "–", "37.8", "70.0", "28.5", "64.6", "71.8", "314", "54.7k",
           "0.0123", "0.0004", "100", "own prompt, unpinned"]  # fmt: skip
 
 

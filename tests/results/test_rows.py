@@ -220,13 +220,15 @@ def test_rows_of_another_key_are_not_taken() -> None:
     assert read_rows(unsealed.encode(), HEADER, answer_or_ingest).dropped == 2
 
 
-def test_rows_of_an_earlier_version_are_taken_below_their_header_only() -> None:
+def test_rows_without_seals_are_taken_only_if_they_are_accepted() -> None:
     header = json.dumps({"header": HEADER}).encode() + b"\n"
     old = {**ANSWER, "retrieved": [["D1:1"], []], "metrics": {"token_f1": 0.5}}
     row = json.dumps(old).encode() + b"\n"
     read = read_rows(header + row, HEADER, answer_or_ingest)
+    assert (list(read.rows), read.unsealed, read.dropped) == ([], 1, 0)
+    read = read_rows(header + row, HEADER, answer_or_ingest, accept_unsealed=True)
     assert (list(read.rows), read.unsealed, read.dropped) == (["q"], 1, 0)
-    assert read_rows(row, HEADER, answer_or_ingest).dropped == 1
+    assert read_rows(row, HEADER, answer_or_ingest, accept_unsealed=True).dropped == 1
     later = sealed_line(HEADER, {"header": HEADER}) + sealed_line(HEADER, ANSWER) + row
     assert read_rows(later, HEADER, answer_or_ingest).dropped == 1
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
-from memeval.retrieval.bm25 import Bm25Index, terms
+from memeval.retrieval.bm25 import Bm25Index
+from memeval.words import search_terms as terms
 
 WORDS = st.lists(
     st.sampled_from("the cat dog Ann bob 7 well-known café run , !".split()), max_size=12
@@ -18,7 +19,7 @@ def reference(texts: list[str], query: str) -> np.ndarray:
 
 
 def test_terms_are_lower_case_letters_and_digits() -> None:
-    assert terms("Ann's WELL-known 7th café!") == ["ann", "s", "well", "known", "7th", "caf"]
+    assert terms("Ann's WELL-known 7th café!") == ["ann", "s", "well", "known", "7th", "café"]
 
 
 @given(st.lists(WORDS, min_size=1, max_size=12), WORDS)

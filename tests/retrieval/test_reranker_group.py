@@ -4,6 +4,7 @@ against a double of a reranking service.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -213,8 +214,6 @@ def test_a_sweep_of_ones_own_may_still_say_rerank(
 
 
 def records(home: Path) -> list[Any]:
-    import json
-
     [path] = (home / "outputs" / "runs").glob("*/records.jsonl")
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
@@ -227,6 +226,23 @@ def test_a_run_at_an_endpoint(home: Path, server: RerankDouble) -> None:
 
     assert main(["system=rag", *at(server), *SMALL]) == 0
     assert len(server.requests) == 3
+
+
+def test_in_a_sweep_the_endpoints_fields_are_the_endpoints_alone(
+    home: Path, server: RerankDouble
+) -> None:
+    _, *fields = at(server)
+    assert main(["-m", "system=rag", "reranker=none,endpoint", *fields, *SMALL]) == 0
+    assert len(server.requests) == 2
+    found = [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in (home / "outputs" / "runs").glob("*/run.json")
+    ]
+    by_reranker = {run["params"]["reranker"]: run for run in found}
+    assert by_reranker["endpoint"]["params"]["reranker.base_url"] == server.base_url
+    assert "reranker.base_url" not in by_reranker["none"]["params"]
+    # What repeats the cell names no field that its option does not have.
+    assert "reranker.model" not in by_reranker["none"]["command"]
 
 
 def test_a_refused_key_ends_the_run_at_once(

@@ -6,65 +6,133 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import stats
-from vectors import CLUSTERS, A, B, C, minus
+from scipy.special import stdtrit
 
 from memeval.statistics.clusters import (
-    cluster_sums,
+    ClusteredMean,
     clustered_mean,
     clustered_se,
-    detectable_difference,
+    dominating,
     independent_se,
 )
-from memeval.statistics.student import quantile
 
 ROWS = st.lists(
     st.tuples(st.sampled_from([-1.0, 0.0, 1 / 3, 1.0]), st.integers(0, 5)), min_size=2, max_size=40
 )
 
 
+def of_counts(right: list[int], asked: list[int]) -> ClusteredMean:
+    """The share of right answers in conversations with so many questions."""
+    values, clusters = [], []
+    for cluster, (ones, count) in enumerate(zip(right, asked, strict=True)):
+        values += [1.0] * ones + [0.0] * (count - ones)
+        clusters += [cluster] * count
+
+    found = clustered_mean(values, clusters, is_share=True)
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize(
-    ("differences", "mean", "sums", "se", "independent"),
+    ("right", "asked", "low", "high"),
     [
-        (minus(A, B), 0.25, [1, 1, 1, 1, 1], 0.0, 0.09933992677987827),
-        (minus(C, B), 0.20, [1, 0, 0, 1, 2], 0.09354143466934854, 0.11697953037312035),
-        (minus(A, C), 0.05, [0, 1, 1, 0, -1], 0.09354143466934853, 0.08810878443570108),
+        ([10, 3, 25, 40], [40, 20, 60, 80], 0.18391026048234907, 0.6446150992793244),
+        ([1, 1, 1], [31, 31, 31], 0.004021471321735054, 0.2157991771031901),
+        ([0, 0, 0], [31, 31, 31], 0.0, 0.1660151759025062),
+        ([300, 10, 12, 9, 15], [400, 20, 20, 20, 20], 0.27064975324021545, 0.9472763354248312),
     ],
 )
-def test_the_worked_example(
-    differences: list[float], mean: float, sums: list[float], se: float, independent: float
+def test_the_interval_of_a_share(
+    right: list[int], asked: list[int], low: float, high: float
 ) -> None:
-    found = clustered_mean(differences, CLUSTERS)
-    assert found is not None
-    assert (found.count, found.groups) == (20, 5)
-    assert found.mean == pytest.approx(mean, abs=1e-15)
-    assert list(cluster_sums(differences, CLUSTERS).values()) == sums
-    assert found.se == pytest.approx(se, rel=1e-14)
-    assert found.independent_se == pytest.approx(independent, rel=1e-14)
+    found = of_counts(right, asked)
+    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-11, abs=1e-15)
+    assert (found.count, found.groups) == (sum(asked), len(asked))
 
 
-def test_the_intervals_of_the_worked_example() -> None:
-    c_b, a_c = clustered_mean(minus(C, B), CLUSTERS), clustered_mean(minus(A, C), CLUSTERS)
-    assert c_b and a_c
-    assert (c_b.low, c_b.high) == pytest.approx((-0.059712658420891906, 0.45971265842089193))
-    assert (a_c.low, a_c.high) == pytest.approx((-0.20971265842089193, 0.3097126584208919))
+def test_the_error_of_unequal_conversations() -> None:
+    found = of_counts([10, 3, 25, 40], [40, 20, 60, 80])
+    assert found.mean == pytest.approx(0.39)
+    assert found.se == pytest.approx(0.07027158200933885, rel=1e-12)
 
 
-def test_an_error_of_0_gives_no_interval_and_the_mde_of_independent_questions() -> None:
-    found = clustered_mean(minus(A, B), CLUSTERS)
-    assert found and found.se == 0.0
-    assert found.low is found.high is found.half_width is None
-    assert found.mde_from_independent
-    factor = float(stats.t.ppf(0.975, 4) + stats.t.ppf(0.8, 4))
-    assert found.mde == pytest.approx(factor * 0.09933992677987827)
+def test_no_error_is_below_that_of_independent_questions() -> None:
+    """3 of 93, one in each conversation: the spread between them is 0, and no proof of anything."""
+    assert of_counts([1, 1, 1], [31, 31, 31]).se == pytest.approx(sqrt(3 / 93 * 90 / 93 / 93))
+    assert of_counts([0, 0, 0], [31, 31, 31]).se is None
 
 
-def test_the_mde_takes_the_larger_error() -> None:
-    c_b, a_c = clustered_mean(minus(C, B), CLUSTERS), clustered_mean(minus(A, C), CLUSTERS)
-    assert c_b and c_b.mde_from_independent
-    assert c_b.mde == pytest.approx(detectable_difference(0.11697953037312035, 5))
-    assert a_c and not a_c.mde_from_independent
-    assert a_c.mde == pytest.approx(detectable_difference(0.09354143466934853, 5))
+def test_all_right_mirrors_all_wrong() -> None:
+    wrong, right = of_counts([0, 0, 0], [31, 20, 9]), of_counts([31, 20, 9], [31, 20, 9])
+    assert (right.low, right.high) == pytest.approx((1 - wrong.high, 1.0))
+
+
+def bell_mccaffrey(asked: list[int]) -> float:
+    """Degrees of freedom from the whole matrix."""
+    sizes = np.array(asked, dtype=float)
+    total = sizes.sum()
+    scale = np.diag((1 - sizes / total) ** -0.5)
+    matrix = scale @ (np.diag(sizes) - np.outer(sizes, sizes) / total) @ scale
+    return float(np.trace(matrix) ** 2 / (matrix**2).sum())
+
+
+@given(st.lists(st.integers(1, 40), min_size=2, max_size=12), st.randoms())
+def test_the_interval_is_wilsons_with_fewer_questions(
+    asked: list[int], random: np.random.Generator
+) -> None:
+    right = [int(random.random() * (count + 1)) for count in asked]
+    found = of_counts(right, asked)
+    total, share = sum(asked), sum(right) / sum(asked)
+    residuals = [ones - count * share for ones, count in zip(right, asked, strict=True)]
+    parts = [r**2 / (1 - count / total) for r, count in zip(residuals, asked, strict=True)]
+    error = max(sum(parts) / total**2, share * (1 - share) / total)
+    effective = share * (1 - share) / error if 0 < share < 1 else total
+    t = float(stdtrit(bell_mccaffrey(asked), 0.975))
+    centre = (share + t**2 / 2 / effective) / (1 + t**2 / effective)
+    inner = share * (1 - share) / effective + t**2 / 4 / effective**2
+    reach = t * sqrt(inner) / (1 + t**2 / effective)
+    assert (found.low, found.high) == pytest.approx(
+        (max(centre - reach, 0), min(centre + reach, 1)), rel=1e-6, abs=1e-9
+    )
+    assert found.low is not None and found.high is not None
+    assert 0 <= found.low <= found.mean <= found.high <= 1
+
+
+def test_fractions_take_their_own_variance() -> None:
+    """F1 of .4 or .6 everywhere is surer than 50 % right."""
+    fractions = clustered_mean([0.4, 0.6] * 10, list(range(20)), is_share=True)
+    shares = clustered_mean([0.0, 1.0] * 10, list(range(20)), is_share=True)
+    assert fractions and shares and fractions.low and fractions.high and shares.low
+    assert 0.4 < fractions.low < 0.5 < fractions.high < 0.6
+    assert shares.low < 0.3
+    equal = clustered_mean([0.5] * 6, list("aabbcc"), is_share=True)
+    assert equal and equal.low is not None and equal.high is not None
+    assert equal.se is None and equal.low < 0.5 < equal.high
+
+
+def test_what_has_no_bounds_is_symmetric_and_may_leave_0_to_1() -> None:
+    values, clusters = [1.0, 3.0, 8.0, 2.0, 4.0, 30.0], list("aabbcc")
+    found = clustered_mean(values, clusters, is_share=False)
+    assert found and found.se and found.low is not None and found.high is not None
+    assert found.mean - found.low == pytest.approx(found.high - found.mean)
+    residuals = [4 - 2 * 8, 10 - 2 * 8, 34 - 2 * 8]
+    variance = sum(r**2 for r in residuals) / (2 / 3) / 36
+    spread = float(np.var(values, ddof=1)) / 6
+    assert found.se == pytest.approx(sqrt(max(variance, spread)))
+    assert found.high - found.mean == pytest.approx(found.se * float(stdtrit(2, 0.975)))
+    constant = clustered_mean([7.0] * 6, clusters, is_share=False)
+    assert constant and constant.se is constant.low is constant.high is None
+
+
+def test_metrics_beyond_1_are_no_shares() -> None:
+    found = clustered_mean([0.5, 2.5, 1.5, 0.1], list("aabb"), is_share=True)
+    assert found and found.high and found.high > 2.5
+
+
+def test_a_conversation_that_holds_half_is_named() -> None:
+    assert dominating({"a": 10, "b": 30, "c": 20}) == "b"
+    assert dominating({"a": 10, "b": 29, "c": 20}) is None
+    assert dominating({"a": 10, "b": 10}) is dominating({"a": 10}) is dominating({}) is None
 
 
 def test_the_error_of_a_mean_with_four_interleaved_clusters() -> None:
@@ -74,30 +142,10 @@ def test_the_error_of_a_mean_with_four_interleaved_clusters() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("groups", "factor"), [(10, 3.146), (3, 5.363), (4, 4.161), (20, 2.954), (500, 2.807)]
-)
-def test_the_factor_of_the_mde_depends_on_the_clusters(groups: int, factor: float) -> None:
-    assert detectable_difference(1.0, groups) == pytest.approx(factor, abs=5e-4)
-
-
-@pytest.mark.parametrize(
-    ("freedom", "value"),
-    [(1, 12.706204736432095), (4, 2.7764451051977987), (9, 2.2621571627409915)],
-)
-def test_t_975(freedom: int, value: float) -> None:
-    assert quantile(freedom, 0.975) == pytest.approx(value, rel=1e-9)
-
-
 def test_one_cluster_has_no_error() -> None:
-    found = clustered_mean([1.0, 0.0, 1.0], ["a", "a", "a"])
-    assert found and found.se is found.low is found.high is found.mde is None
-    assert clustered_mean([], []) is clustered_se([], []) is independent_se([1.0]) is None
-
-
-def test_equal_cells_can_show_nothing() -> None:
-    found = clustered_mean([0.0] * 6, list("aabbcc"))
-    assert found and found.se == 0.0 and found.low is found.mde is None
+    found = clustered_mean([1.0, 0.0, 1.0], ["a", "a", "a"], is_share=True)
+    assert found and found.se is found.low is found.high is None
+    assert clustered_mean([], [], is_share=True) is clustered_se([], []) is independent_se([1.0])
 
 
 def test_equal_values_have_an_error_of_exactly_0() -> None:
@@ -144,17 +192,34 @@ def test_clusters_of_one_are_independent_values(values: list[float]) -> None:
 
 def test_weights_restore_the_share_of_each_category() -> None:
     # Two clusters; weights 3 and 1. Mean (3·1 + 1·0 + 3·0 + 1·1) / 8 = 1/2. Residuals w(x - 1/2):
-    # 3/2 - 1/2 = 1 and -3/2 + 1/2 = -1, so SE = sqrt(2 · (1 + 1)) / 8 = 1/4.
-    result = clustered_mean([1.0, 0.0, 0.0, 1.0], ["a", "a", "b", "b"], [3.0, 1.0, 3.0, 1.0])
-    assert result is not None
-    assert (result.mean, result.se) == pytest.approx((0.5, 0.25))
+    # 3/2 - 1/2 = 1 and -3/2 + 1/2 = -1, so CR1 = sqrt(2 · (1 + 1)) / 8 = 1/4.
+    values, clusters, weights = [1.0, 0.0, 0.0, 1.0], ["a", "a", "b", "b"], [3.0, 1.0, 3.0, 1.0]
+    assert clustered_se(values, clusters, weights) == pytest.approx(0.25)
     # Each value a cluster of its own: sqrt(4/3 · (9 + 1 + 9 + 1) / 4) / 8.
-    assert result.independent_se == pytest.approx(sqrt(4 / 3 * 5) / 8)
+    assert independent_se(values, weights) == pytest.approx(sqrt(4 / 3 * 5) / 8)
+
+    # CR2: (1 + 1)/(1/2)/64 = 1/16. Independent: 1/4 · Σw²/(Σw)² = 1/4 · 20/64, which is larger.
+    found = clustered_mean(values, clusters, weights, is_share=True)
+    assert found is not None
+    assert (found.mean, found.se) == pytest.approx((0.5, sqrt(5 / 64)))
 
 
-@given(ROWS, st.floats(0.1, 50.0))
-def test_equal_weights_change_nothing(rows: list[tuple[float, int]], weight: float) -> None:
-    values, clusters = [value for value, _ in rows], [cluster for _, cluster in rows]
-    assert clustered_mean(values, clusters, [weight] * len(rows)) == clustered_mean(
-        values, clusters
+@given(ROWS, st.floats(0.1, 50.0), st.booleans())
+def test_equal_weights_change_nothing(
+    rows: list[tuple[float, int]], weight: float, is_share: bool
+) -> None:
+    values, clusters = [abs(value) for value, _ in rows], [cluster for _, cluster in rows]
+    weighted = clustered_mean(values, clusters, [weight] * len(rows), is_share=is_share)
+    assert weighted == clustered_mean(values, clusters, is_share=is_share)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=2, max_size=30))
+def test_almost_equal_weights_change_almost_nothing(rows: list[tuple[bool, int]]) -> None:
+    values, clusters = [float(value) for value, _ in rows], [cluster for _, cluster in rows]
+    assume(len(set(clusters)) > 1)
+    plain = clustered_mean(values, clusters, is_share=True)
+    weighted = clustered_mean(
+        values, clusters, [1.0 + 1e-9 * (index % 2) for index in range(len(rows))], is_share=True
     )
+    assert plain and weighted
+    assert (weighted.low, weighted.high) == pytest.approx((plain.low, plain.high), abs=1e-6)

@@ -1,18 +1,24 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 from vectors import CLUSTERS, A, B, C, minus
 
 from memeval.statistics.clusters import cluster_sums
-from memeval.statistics.flips import DRAWS, flip_and_max_t_ps, flip_p, flip_ps, max_t_ps
+from memeval.statistics.flips import DRAWS, FlipTest, flip_test, max_t_ps
 
 SUMS = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=7)
+
+
+def flip_p(values: Sequence[float]) -> float:
+    """p of clusters of equal sizes."""
+    return flip_test(values, [1.0] * len(values)).p
 
 
 def sums(first: list[float], second: list[float]) -> list[float]:
@@ -21,7 +27,7 @@ def sums(first: list[float], second: list[float]) -> list[float]:
 
 def test_the_worked_example() -> None:
     pairs = [sums(A, B), sums(C, B), sums(A, C)]
-    assert flip_ps(pairs) == [0.0625, 0.25, 1.0]
+    assert list(map(flip_p, pairs)) == [0.0625, 0.25, 1.0]
     assert max_t_ps(pairs) == [0.0625, 0.25, 1.0]
 
 
@@ -73,14 +79,14 @@ def test_above_sixteen_clusters_flips_are_drawn_and_the_data_count_as_one_draw()
 
 
 def test_no_difference_has_a_p_of_1() -> None:
-    assert flip_ps([[0.0, 0.0], [1.0, -1.0]]) == [1.0, 1.0]
-    assert flip_and_max_t_ps([]) == ([], [])
+    assert flip_p([0.0, 0.0]) == flip_p([1.0, -1.0]) == 1.0
+    assert max_t_ps([]) == []
     assert flip_p([1.0]) == 1.0
 
 
 @given(st.lists(st.lists(st.integers(-3, 3).map(float), min_size=5, max_size=5), max_size=6))
 def test_step_down_max_t_by_hand(comparisons: list[list[float]]) -> None:
-    own, adjusted = flip_and_max_t_ps(comparisons)
+    own, adjusted = list(map(flip_p, comparisons)), max_t_ps(comparisons)
     assert all(a >= o - 1e-12 for a, o in zip(adjusted, own, strict=True))
     order = sorted(range(len(comparisons)), key=lambda index: -abs(sum(comparisons[index])))
     flips = list(product((1, -1), repeat=5))
@@ -100,3 +106,92 @@ def test_step_down_max_t_by_hand(comparisons: list[list[float]]) -> None:
 def test_one_comparison_needs_no_adjustment(values: list[float]) -> None:
     assert max_t_ps([values]) == [flip_p(values)]
     assert flip_p([-value for value in values]) == flip_p(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "sizes", "p", "low", "high"),
+    [
+        (
+            [3, -1, 4, 1, 5, -2, 6, 0, 2, 1],
+            [20, 15, 30, 12, 25, 18, 22, 10, 16, 14],
+            0.06640625,
+            0.0,
+            0.18181818181818182,
+        ),
+        ([5, 4, 6, 3, 2, 7], [10] * 6, 0.03125, 0.2, 0.7),
+        ([5, 4, 6, 3, 2], [10] * 5, 0.0625, None, None),
+        (
+            [40, 1, -1, 2, 0, 1, 1, -2, 1, 0],
+            [900, *([100] * 9)],
+            0.296875,
+            -0.005,
+            0.03727272727272727,
+        ),
+    ],
+)
+def test_the_interval_inverts_the_flips(
+    values: list[float], sizes: list[float], p: float, low: float | None, high: float | None
+) -> None:
+    assert flip_test(values, sizes) == FlipTest(
+        p=p,
+        low=None if low is None else pytest.approx(low, rel=1e-14),
+        high=None if high is None else pytest.approx(high, rel=1e-14),
+    )
+
+
+CLUSTERED = st.lists(
+    st.tuples(st.integers(-6, 6).map(float), st.integers(1, 9).map(float)), min_size=6, max_size=9
+)
+
+
+@given(CLUSTERED, st.floats(-3, 3))
+def test_a_difference_is_in_the_interval_exactly_where_the_flips_do_not_speak_against_it(
+    rows: list[tuple[float, float]], difference: float
+) -> None:
+    values, sizes = [value for value, _ in rows], [size for _, size in rows]
+    found = flip_test(values, sizes)
+    assert found.low is not None and found.high is not None
+    # At the very end rounding decides.
+    assume(min(abs(difference - found.low), abs(difference - found.high)) > 1e-6)
+    moved = [value - difference * size for value, size in rows]
+    assert (found.low <= difference <= found.high) == (flip_p(moved) > 0.05)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-3, 3), st.integers(1, 5), st.integers(1, 3)),
+        min_size=1,
+        max_size=18,
+    )
+)
+def test_0_is_in_the_interval_exactly_where_p_is_above_5_percent(
+    rows: list[tuple[int, int, int]],
+) -> None:
+    """Sums of thirds: ties that rounding would break."""
+    values = [value / 3 + (value + repeat) / 3 - repeat / 3 for value, _, repeat in rows]
+    found = flip_test(values, [float(size) for _, size, _ in rows])
+    if found.low is None or found.high is None:
+        assert len(rows) <= 5 and found.p > 0.05
+    else:
+        assert len(rows) >= 6
+        assert (found.low <= 0 <= found.high) == (found.p > 0.05)
+        total = sum(values) / sum(size for _, size, _ in rows)
+        assert found.low - 1e-12 <= total <= found.high + 1e-12
+
+
+def test_drawn_flips_invert_to_about_the_t_interval() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.normal(0.3, 1.0, 60)
+    found = flip_test(values.tolist(), [1.0] * 60)
+    t = stats.t.interval(0.95, 59, loc=values.mean(), scale=stats.sem(values))
+    assert (found.low, found.high) == pytest.approx(t, abs=0.03)
+    assert found == flip_test(values.tolist(), [1.0] * 60)
+
+
+@given(CLUSTERED)
+def test_the_interval_turns_around_with_the_difference(rows: list[tuple[float, float]]) -> None:
+    sizes = [size for _, size in rows]
+    one = flip_test([value for value, _ in rows], sizes)
+    other = flip_test([-value for value, _ in rows], sizes)
+    assert one.low is not None and one.high is not None
+    assert (other.p, other.low, other.high) == pytest.approx((one.p, -one.high, -one.low))

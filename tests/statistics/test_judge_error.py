@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 from vectors import answers
 
 from memeval.statistics.agreement import krippendorff_alpha
@@ -29,19 +31,95 @@ def test_ppi(power: float | None, used: float, mean: float, se: float) -> None:
     assert (found.power, found.mean, found.se) == pytest.approx((used, mean, se), rel=1e-14)
 
 
-def test_ppi_with_conversations_clusters_both_variances() -> None:
-    own, others = [index // 2 for index in range(10)], [index // 8 for index in range(40)]
+OWN, OTHERS = [index // 2 for index in range(10)], [index // 8 for index in range(40)]
+
+
+def test_ppi_sums_the_influence_of_a_conversation_over_both_parts() -> None:
     found = prediction_powered_mean(
-        Y, GUESSED, UNLABELLED, clusters=own, unlabelled_clusters=others
+        Y, GUESSED, UNLABELLED, clusters=OWN, unlabelled_clusters=OTHERS
     )
     plain = prediction_powered_mean(Y, GUESSED, UNLABELLED)
     assert (found.mean, found.power) == (plain.mean, plain.power)
-    rectifier = [y - plain.power * guess for y, guess in zip(Y, GUESSED, strict=True)]
-    errors = [
-        clustered_se([plain.power * guess for guess in UNLABELLED], others),
-        clustered_se(rectifier, own),
-    ]
-    assert found.se == pytest.approx(sqrt(sum((error or 0.0) ** 2 for error in errors)))
+
+    rectifier = np.array(Y) - plain.power * np.array(GUESSED)
+    scaled = plain.power * np.array(UNLABELLED)
+    influence = np.bincount(OWN, (rectifier - rectifier.mean()) / 10)
+    influence += np.bincount(OTHERS, (scaled - scaled.mean()) / 40)
+    assert found.se == pytest.approx(sqrt(5 / 4 * np.square(influence).sum()))
+    apart = [clustered_se(scaled.tolist(), OTHERS), clustered_se(rectifier.tolist(), OWN)]
+    assert found.se != pytest.approx(sqrt(sum((error or 0) ** 2 for error in apart)))
+
+
+def test_ppi_is_never_surer_than_of_independent_answers() -> None:
+    """Both parts even out within every conversation."""
+    found = prediction_powered_mean(
+        [1.0, 0.0] * 4,
+        [1.0, 0.0] * 4,
+        [1.0, 0.0] * 4,
+        clusters=[index // 2 for index in range(8)],
+        unlabelled_clusters=[index // 2 for index in range(8)],
+    )
+    plain = prediction_powered_mean([1.0, 0.0] * 4, [1.0, 0.0] * 4, [1.0, 0.0] * 4)
+    assert found.se == plain.se > 0
+
+
+def test_the_weights_of_a_sample_enter_everywhere() -> None:
+    """Answers that each stand for two questions are as good as twice as many."""
+    heavy = [2.0 if index % 2 else 1.0 for index in range(40)]
+    weighted = prediction_powered_mean(
+        Y,
+        GUESSED,
+        UNLABELLED,
+        0.5,
+        clusters=OWN,
+        unlabelled_clusters=OTHERS,
+        weights=heavy[:10],
+        unlabelled_weights=heavy,
+    )
+    twice = [index for index in range(40) if index % 2]
+
+    def doubled(values: Sequence[float]) -> list[float]:
+        return [*values, *(values[index] for index in twice if index < len(values))]
+
+    many = prediction_powered_mean(
+        doubled(Y),
+        doubled(GUESSED),
+        doubled(UNLABELLED),
+        0.5,
+        clusters=doubled(OWN),
+        unlabelled_clusters=doubled(OTHERS),
+    )
+    assert (weighted.mean, weighted.se) == pytest.approx((many.mean, many.se))
+    # All weights alike change nothing, λ included.
+    plain = prediction_powered_mean(Y, GUESSED, UNLABELLED)
+    alike = prediction_powered_mean(
+        Y, GUESSED, UNLABELLED, weights=[3.0] * 10, unlabelled_weights=[3.0] * 40
+    )
+    assert (alike.mean, alike.se, alike.power) == pytest.approx((plain.mean, plain.se, plain.power))
+
+
+@pytest.mark.slow
+def test_ppi_with_conversations_covers_what_it_promises() -> None:
+    """300 labels of 1,540 answers in ten conversations, whose rates and judge both vary."""
+    rng = np.random.default_rng(11)
+    t, held = float(stdtrit(9, 0.975)), 0
+    clusters = np.repeat(np.arange(10), 154)
+    for _ in range(600):
+        rates = rng.beta(0.6 * 20, 0.4 * 20, 10)
+        truth = rng.random(1540) < rates[clusters]
+        judged = np.where(rng.random(1540) < 0.9, truth, ~truth)
+        labelled = np.zeros(1540, dtype=bool)
+        labelled[rng.choice(1540, 300, replace=False)] = True
+        found = prediction_powered_mean(
+            truth[labelled].astype(float).tolist(),
+            judged[labelled].astype(float).tolist(),
+            judged[~labelled].astype(float).tolist(),
+            clusters=clusters[labelled].tolist(),
+            unlabelled_clusters=clusters[~labelled].tolist(),
+        )
+        held += abs(found.mean - 0.6) <= t * found.se
+
+    assert 93 <= 100 * held / 600 <= 97.5
 
 
 def test_ppi_of_what_can_not_be_corrected() -> None:
@@ -49,7 +127,7 @@ def test_ppi_of_what_can_not_be_corrected() -> None:
         prediction_powered_mean([], [], [1.0])
     with pytest.raises(ValueError, match="two clusters"):
         prediction_powered_mean(
-            [1.0, 0.0], [1.0, 1.0], [1.0], clusters=[0, 1], unlabelled_clusters=[0]
+            [1.0, 0.0], [1.0, 1.0], [1.0], clusters=[0, 0], unlabelled_clusters=[0]
         )
 
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -32,6 +33,17 @@ for line in sys.stdin:
             reply["error"] = "no such namespace"
         if fault == "forgets the id":
             print(json.dumps({"id": None, "usage": [], "results": []}), flush=True)
+            continue
+        if fault == "leaves-a-child":
+            # It holds the pipes of this program open.
+            subprocess.Popen(["sleep", "612"])
+            os._exit(3)
+        if fault == "hangs-with-a-child":
+            subprocess.Popen(["sleep", "611"])
+            time.sleep(600)
+        if fault == "environment":
+            reply["results"] = [{"text": json.dumps(dict(os.environ)), "turn_ids": []}]
+            print(json.dumps(reply), flush=True)
             continue
         if fault == "closes":
             sys.stdout.close()

@@ -42,7 +42,10 @@ def pass_of(body: Mapping[str, Any]) -> int:
 
 
 def extract(body: Mapping[str, Any]) -> str:
-    """The artifacts of a batch as JSON; three words for other requests."""
+    """Artifacts of a batch or entities of a turn as JSON; three words for other requests."""
+    if body["messages"][0]["content"] == load_builtin("entities").system:
+        return '["the harbour"]'
+
     number = pass_of(body)
     if number == 0:
         return "in the harbour"

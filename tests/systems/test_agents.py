@@ -275,15 +275,6 @@ def test_graphrag_takes_the_most_similar_name_for_one_it_does_not_know(build: Bu
     assert driver.ask(Query("zzz")).retrieved == ()
 
 
-def test_graphrag_shows_the_window_that_a_compression_left(build: Builder) -> None:
-    units = conversation()
-    driver = build("graphrag_lite", top_k=1)
-    driver.remember(units, compress_after=4, retain=2)
-    answer = driver.ask(Query("puppy"))
-    assert driver.reader.contexts[-1] == [units[0].text, *(unit.text for unit in units[2:])]
-    assert len(answer.retrieved or ()) == 1
-
-
 def test_undated_summaries_carry_no_date(build: Builder) -> None:
     driver = build("summarization")
     driver.remember([replace(unit, time=None) for unit in conversation()], compress_after=8)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from memeval.llm.breaker import Breaker
 from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.llm.memory_prompts import ExtractPrompt, SummarisePrompt
 from memeval.llm.metering import Ledger, MeteredModel, metered
@@ -108,17 +109,34 @@ def quoting(prompt: Prompt) -> str:
     return " ".join(json.dumps(items, separators=(",", ":")).replace("},{", "}, {").split())
 
 
-def extracted(chunks: list[MemoryChunk], limit: int) -> tuple[list[Artifact], Extractor, Ledger]:
-    model = MeteredModel(Limited(quoting, limit))
+class Rambling(LanguageModel):
+    """Fills its limit with prose where it is asked for more than a line."""
+
+    name = "rambling"
+
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+        assert isinstance(prompt, ExtractPrompt)
+        await asyncio.sleep(0)
+        lines = sum(len(text.splitlines()) for text in prompt.chunks)
+        text, reason = ("Let me see", "length") if lines > 1 else (quoting(prompt), "stop")
+        return Completion(
+            text, Usage(role, self.name, "offline", 1, 1), latency_s=0.0, finish_reason=reason
+        )
+
+
+def extracted(
+    chunks: list[MemoryChunk], model: LanguageModel, most_failures: int | None = None
+) -> tuple[list[Artifact], Extractor, Ledger]:
     extractor = Extractor(
-        model=model,
+        model=MeteredModel(model),
         template=load_builtin("extract"),
         glean_template=load_builtin("glean"),
         seed=0,
         rules=ExtractionRules(gleaning=False),
     )
     with metered(Ledger()) as ledger:
-        artifacts = asyncio.run(extractor.extract([list(enumerate(chunks))]))
+        extraction = extractor.extract([list(enumerate(chunks))])
+        artifacts = asyncio.run(Breaker().keep(extraction, {}, most_failures))
 
     return artifacts, extractor, ledger
 
@@ -128,12 +146,20 @@ LINES = [f"line{number}" for number in range(8)]
 
 @pytest.mark.parametrize("limit", [16, 8, 4, 2, 1])
 def test_an_extraction_that_stays_cut_is_split_until_it_fits(limit: int) -> None:
-    artifacts, extractor, ledger = extracted([said(LINES)], limit)
+    artifacts, extractor, ledger = extracted([said(LINES)], Limited(quoting, limit))
     assert sorted(artifact.quote for artifact in artifacts) == LINES
     assert extractor.lost == set() and ledger.cut_calls == 0
 
 
+def test_what_is_split_until_it_fits_does_not_stop_the_run() -> None:
+    artifacts, extractor, _ = extracted([said(LINES)], Rambling(), most_failures=1)
+    assert sorted(artifact.quote for artifact in artifacts) == LINES
+    assert extractor.lost == set()
+
+
 def test_what_cannot_be_split_further_is_lost_and_counted() -> None:
-    artifacts, extractor, ledger = extracted([said(["one"], "a"), said(["two"], "b")], 0)
+    artifacts, extractor, ledger = extracted(
+        [said(["one"], "a"), said(["two"], "b")], Limited(quoting, 0)
+    )
     assert artifacts == [] and extractor.lost == {0, 1}
     assert ledger.cut_calls == 2

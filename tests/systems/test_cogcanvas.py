@@ -361,11 +361,9 @@ def test_window_and_artifacts_after_rolling_compressions(build: Builder) -> None
     ]
 
 
-@pytest.mark.parametrize(("show_window", "compress_after"), [(True, 99), (False, 3), (False, 9)])
-def test_without_a_compression_or_by_default_there_is_no_window(
-    build: Builder, show_window: bool, compress_after: int
-) -> None:
-    settings = {"top_k": 2, "adaptive_k": False, "show_window": show_window}
+@pytest.mark.parametrize("compress_after", [3, 9, 99])
+def test_by_default_there_is_no_window(build: Builder, compress_after: int) -> None:
+    settings = {"top_k": 2, "adaptive_k": False}
     driver = build("cogcanvas", settings, model=ExtractiveModel())
     driver.remember(conversation(), compress_after=compress_after)
     driver.ask(Query("puppy"))

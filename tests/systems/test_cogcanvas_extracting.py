@@ -15,6 +15,7 @@ import yaml
 from tables import sampled
 
 import memeval
+from memeval.config.grids import cells
 from memeval.systems.cogcanvas.artifacts import ARTIFACTS_FILE, KINDS, read_artifacts
 from memeval.systems.cogcanvas.graph import Canvas
 from memeval.systems.cogcanvas.index import read_vectors
@@ -83,7 +84,13 @@ def check(endpoint: ScriptedEndpoint, home: Path) -> tuple[Counter[str], Counter
 
 
 def test_the_demo_set(endpoint: ScriptedEndpoint, home: Path) -> None:
-    run = play(endpoint, "system=cogcanvas", "dataset=demo", "dataset.limit_questions=3")
+    run = play(
+        endpoint,
+        "system=cogcanvas",
+        "dataset=demo",
+        "dataset.limit_cases=3",
+        "dataset.limit_questions=3",
+    )
     assert run.metrics["coverage"] == 1.0
     kinds, edges = check(endpoint, home)
     assert kinds == {
@@ -114,6 +121,7 @@ def test_a_conversation_of_locomo(
         "system=cogcanvas",
         "dataset=locomo",
         "granularity=round",
+        "dataset.limit_cases=3",
         "dataset.limit_questions=3",
     )
     assert run.metrics["coverage"] == 1.0
@@ -142,8 +150,7 @@ def test_a_conversation_of_locomo(
 
 def systems_of(sweep: str) -> list[str]:
     params = yaml.safe_load((ROOT / "sweeps" / f"{sweep}.yaml").read_text(encoding="utf-8"))
-    systems: str = params["hydra"]["sweeper"]["params"]["system"]
-    return systems.split(",")
+    return [dict(word.split("=", 1) for word in cell)["system"] for cell in cells(params["grids"])]
 
 
 def test_both_sweeps_differ_in_the_compression_alone() -> None:
@@ -157,7 +164,7 @@ def test_both_sweeps_differ_in_the_compression_alone() -> None:
         {"override /top_k": "15"},
     ]
     assert {"override /compression_turn": "middle"} in middle["defaults"]
-    assert rolling["hydra"] == middle["hydra"]
+    assert (rolling["hydra"], rolling["grids"]) == (middle["hydra"], middle["grids"])
     assert rolling["retain_recent"] == 5
 
 

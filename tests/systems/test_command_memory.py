@@ -5,6 +5,8 @@ print.
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -17,8 +19,10 @@ from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.declared import Declared
+from memeval.records import Answer
 from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
-from memeval.systems.external.command import CommandMemory, Settings, describe_end
+from memeval.systems.external.command import CommandMemory, Settings
+from memeval.systems.external.program import describe_status
 from memeval.testing.checks import SystemUnderTest, play
 from memeval.testing.contract import MemorySystemContract
 
@@ -89,6 +93,67 @@ def test_a_reply_without_the_id_of_its_request_is_shown(tmp_path: Path) -> None:
     )
 
 
+def test_a_child_that_a_dead_program_left_is_not_waited_for(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="ended with status 3 during search"):
+        asked(faulty(tmp_path, "leaves-a-child", restarts=0, request_timeout_s=30))
+
+
+def environment_of(answer: Answer) -> dict[str, str]:
+    assert answer.retrieved is not None
+    variables: dict[str, str] = json.loads(answer.retrieved[0].text)
+    # Python itself sets this one, in the program.
+    variables.pop("LC_CTYPE", None)
+    return variables
+
+
+def test_a_program_gets_no_variables_but_those_that_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-programs")
+    monkeypatch.setenv("MEMORY_TOKEN", "for this one")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    settings = {"env": {"DATA": "{case_dir}/{namespace}"}, "environment": ["MEMORY_TOKEN"]}
+    variables = environment_of(asked(faulty(tmp_path, "environment", **settings))[0])
+    assert set(variables) <= {"HOME", "PATH", "LANG", "TMPDIR", "DATA", "MEMORY_TOKEN"}
+    assert (variables["MEMORY_TOKEN"], variables["LANG"]) == ("for this one", "C.UTF-8")
+    folder, _, namespace = variables["DATA"].rpartition("/")
+    assert namespace.startswith("memeval-") and not Path(folder).exists(), "it went with the case"
+    assert variables["HOME"] == os.environ["HOME"], "its data lies in the folder that it was shown"
+
+
+def test_a_program_that_is_not_shown_a_folder_has_a_home_of_the_cases_own(tmp_path: Path) -> None:
+    variables = environment_of(asked(faulty(tmp_path, "environment"))[0])
+    assert variables["HOME"] != os.environ["HOME"] and not Path(variables["HOME"]).exists()
+    assert variables["npm_config_cache"] == f"{os.environ['HOME']}/.npm", "or npx downloads again"
+
+
+def test_a_program_that_is_not_there_is_found_out_before_anything_is_asked() -> None:
+    settings = read_settings(Settings, {"command": "no-such-program --fast"})
+    with pytest.raises(UserError, match="there is no program 'no-such-program' on this machine"):
+        CommandMemory.resolve_settings(settings, has_language_model=False)
+
+
+def test_a_script_that_is_not_there_is_the_users_mistake() -> None:
+    with pytest.raises(
+        UserError, match=r"ended with status 2 during reset; its last words: .*such"
+    ):
+        asked(Program(f"{sys.executable} no_such_script.py", restarts=0))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"env": {"A": "{casedir}"}}, "unknown field in system.env.A 'casedir'. Did you mean: cas"),
+        ({"env": {"A": 5}}, "system.env.A must be a string, but is '5'"),
+        ({"environment": ["NOT_SET_AT_ALL"]}, "the environment variable NOT_SET_AT_ALL is not set"),
+    ],
+)
+def test_mistakes_in_variables_are_one_line(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError) as raised:
+        asked(Program("cat", **settings))
+    assert told in raised.value.message
+
+
 def test_noise_is_counted_for_each_answer(tmp_path: Path) -> None:
     async def ask(of: SystemUnderTest) -> None:
         system = await of.fill_system()
@@ -104,8 +169,8 @@ def test_noise_is_counted_for_each_answer(tmp_path: Path) -> None:
 
 
 def test_a_signal_has_its_name() -> None:
-    assert describe_end(-9) == "by the signal SIGKILL"
-    assert describe_end(-99) == "by the signal 99"
+    assert describe_status(-9) == "by the signal SIGKILL"
+    assert describe_status(-99) == "by the signal 99"
 
 
 def test_a_refusal_is_an_error_and_no_reason_to_start_again(tmp_path: Path) -> None:

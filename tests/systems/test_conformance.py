@@ -35,12 +35,16 @@ def settings_under_test(name: str) -> dict[str, Any]:
 
 def suite(name: str) -> type[MemorySystemContract]:
     class Suite(MemorySystemContract):
+        remembers = name not in ("no_memory", "constant")
         # cogcanvas has a top_k of its own.
         bound_by_top_k = name != "oracle" and not name.startswith("cogcanvas")
 
         def build(self, parts: SystemContext) -> MemorySystem:
             # Composed here and not above: pytest reads this file in every worker.
             return build_system(name, settings_under_test(name), parts)
+
+        def silent(self) -> bool:
+            return name == "constant"
 
     Suite.__name__ = Suite.__qualname__ = f"Test{''.join(word.title() for word in name.split('_'))}"
     return Suite

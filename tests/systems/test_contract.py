@@ -22,6 +22,7 @@ ALL = sorted(
     set(FIRST_OF_CLASS.values()) - {"letta", "http", "mcp", "command"}
 )  # the others need a server: their own tests run against one
 UNSEARCHED = [
+    "constant",
     "full_history",
     "last_k",
     "long_context",
@@ -34,6 +35,8 @@ UNSEARCHED = [
 RETRIEVES = [name for name in ALL if name not in (*UNSEARCHED, "memgpt_lite")]
 """Systems that search what was said; memgpt_lite only what a compression dropped (test_agents)."""
 RANKS = [name for name in RETRIEVES if name != "oracle"]
+SHOWS = [name for name in ALL if name != "constant"]
+"""Systems whose reader is asked; the constant says its own words, whatever was said."""
 SHOW_MORE = ["combined", "light", "semantic_recall"]
 """Systems that show more than they retrieved: neighbours, last messages, a form."""
 FORMS = ["combined", "working_memory"]
@@ -90,7 +93,7 @@ def test_answers_do_not_depend_on_what_was_asked_at_the_same_time(
     assert driver.ask_at_once(OTHERS * 3) == alone * 3
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", SHOWS)
 def test_dates_that_go_in_come_out_and_no_others(build: Builder, name: str) -> None:
     driver = build(name)
     driver.remember(conversation())
@@ -138,7 +141,8 @@ def test_top_k_is_obeyed(build: Builder, name: str, top_k: int) -> None:
     assert answer.ranking[: len(answer.retrieved)] == tuple(
         unit.turn_ids for unit in answer.retrieved
     )
-    assert "Clara" in answer.retrieved[0].text
+    # Chance may draw any chunk first.
+    assert "Clara" in answer.retrieved[0].text or name == "random_k"
 
 
 @pytest.mark.parametrize("name", RANKS)
@@ -168,7 +172,7 @@ def test_a_loaded_memory_answers_identically(build: Builder, folder: Path, name:
     assert [loaded.ask(query) for query in OTHERS] == [driver.ask(query) for query in OTHERS]
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name != "no_memory"])
+@pytest.mark.parametrize("name", sorted({*ALL} - {"no_memory", "constant"}))
 def test_a_damaged_memory_is_refused(build: Builder, folder: Path, name: str) -> None:
     driver = build(name)
     driver.remember(conversation())
@@ -181,7 +185,7 @@ def test_a_damaged_memory_is_refused(build: Builder, folder: Path, name: str) ->
         path.write_bytes(whole)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", SHOWS)
 def test_an_empty_conversation_is_answered_from_nothing(
     build: Builder, folder: Path, name: str
 ) -> None:

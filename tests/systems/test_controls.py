@@ -65,3 +65,23 @@ def test_a_unit_that_does_not_fit_is_left_out_whole(build: Builder) -> None:
     driver.remember(conversation())
     assert driver.ask(Query("Who?")).notes["cut_chunks"] == len(conversation())
     assert driver.reader.contexts[-1] == []
+
+
+def test_random_k_draws_for_each_question_and_finds_the_same_again(build: Builder) -> None:
+    driver = build("random_k", top_k=2)
+    driver.remember(conversation())
+    first, second = driver.ask(Query("Who?")), driver.ask(Query("When?"))
+    assert first.retrieved is not None and len(first.retrieved) == 2
+    assert first.ranking is not None and second.ranking is not None
+    assert sorted(first.ranking) == sorted(chunk.turn_ids for chunk in conversation())
+    assert first.ranking != second.ranking
+    assert driver.ask(Query("Who?")).ranking == first.ranking
+
+
+def test_the_constant_says_the_same_and_asks_nobody(build: Builder) -> None:
+    driver = build("constant")
+    driver.remember(conversation())
+    assert driver.ask(Query("Who?")).text == "No information available"
+    assert driver.ask(Query("Who?", choices=("Ann", "Bob"))).text == "0"
+    assert driver.reader.contexts == []
+    assert build("constant", text="blue").ask(Query("Who?")).text == "blue"

@@ -26,6 +26,8 @@ SILENT = [
     "memgpt_lite",
     "native",
     "no_memory",
+    "constant",
+    "random_k",
     "oracle",
     "rag",
     "semantic_recall",

@@ -15,17 +15,26 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from served_examples import EXAMPLES, ScriptedMemory, Under, asked, example_server, started
+from served_examples import (
+    EXAMPLES,
+    QUESTION,
+    ScriptedMemory,
+    Under,
+    asked,
+    example_server,
+    started,
+)
 
 from memeval.config.settings import read_settings
-from memeval.errors import ModelError, UserError
-from memeval.records import Query, Role
+from memeval.errors import MemoryServiceError, ModelError, UserError
+from memeval.records import Answer, Query, Role
 from memeval.systems.base import MORE_THAN_ASKED, TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external import remote
 from memeval.systems.external.http import HttpMemory, Settings
 from memeval.systems.external.served import USAGE_UNKNOWN, WITHOUT_IDS, namespace_of
 from memeval.testing.checks import SystemUnderTest, play
 from memeval.testing.contract import MemorySystemContract
+from memeval.testing.sample import sample_case
 
 SCHEMAS = EXAMPLES.parent / "http_memory.openapi.yaml"
 
@@ -119,7 +128,7 @@ def test_what_is_sent_fits_the_published_schemas(service: ScriptedMemory) -> Non
 REPLIES: list[tuple[str, Any, str | None]] = [
     ("search", {"results": []}, None),
     ("search", {"results": [], "usage": None, "more": 1}, None),
-    ("search", {"results": [{"text": "x", "turn_ids": ["s1:1"], "score": 1, "time": None}]}, None),
+    ("search", {"results": [{"text": "x", "turn_ids": [], "score": 1, "time": None}]}, None),
     ("search", {"results": [{"text": "x", "turn_ids": None}]}, None),
     ("search", {}, "results must be a list, but is missing or null"),
     ("search", {"results": {}}, "results must be a list, but is 'dict'"),
@@ -229,7 +238,79 @@ def test_chunks_are_sent_in_batches_and_in_order(service: ScriptedMemory) -> Non
     batches = [body["chunks"] for body in service.sent("ingest")]
     assert [len(batch) for batch in batches] == [5, 5, 2]
     sent = [chunk["id"] for batch in batches for chunk in batch]
-    assert sent[0] == "s1:1" and len(set(sent)) == 12
+    assert len(set(sent)) == 12
+    assert "cedar" in batches[1][1]["content"], "in the order of the conversation"
+
+
+def test_ids_are_unique_over_cases_and_come_back_as_the_data_sets_own(
+    service: ScriptedMemory,
+) -> None:
+    async def fill(of: SystemUnderTest) -> None:
+        for case_id in ("first", "second"):
+            system = await of.fill_system(case=sample_case(case_id))
+            answers.append(await of.ask(system, QUESTION))
+
+    answers: list[Answer] = []
+    asyncio.run(play(fill, Served(service.address)))
+    assert [answer.ranking[0] for answer in answers if answer.ranking] == [("s2:3",)] * 2
+    chunks = [chunk for body in service.sent("ingest") for chunk in body["chunks"]]
+    for name, count in (("id", 24), ("session_id", 6)):
+        assert len({chunk[name] for chunk in chunks}) == count, name
+    assert len({turn for chunk in chunks for turn in chunk["turn_ids"]}) == 24
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_a_result_of_another_case_fails_the_question(
+    service: ScriptedMemory, with_ids: bool
+) -> None:
+    kept: list[dict[str, Any]] = []
+
+    def store(body: Any, usual: Any) -> Any:
+        kept.extend(body["chunks"])
+        return {}
+
+    def find_first(body: Any, usual: Any) -> Any:
+        row = {"text": kept[0]["text"]}
+        return {"results": [{**row, "turn_ids": kept[0]["turn_ids"]} if with_ids else row]}
+
+    service.change |= {"ingest": store, "search": find_first}
+
+    async def fill(of: SystemUnderTest) -> None:
+        first = await of.fill_system(case=sample_case("first", ("s1",)))
+        second = await of.fill_system(case=sample_case("second", ("s2",)))
+        assert (await of.ask(first, QUESTION)).retrieved, "its own"
+        with pytest.raises(MemoryServiceError) as raised:
+            await of.ask(second, QUESTION)
+
+        told.append(str(raised.value))
+
+    told: list[str] = []
+    asyncio.run(play(fill, Served(service.address)))
+    expected = "which was not sent for this case" if with_ids else "does not keep cases apart"
+    assert expected in told[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("No results found.", {}),
+        ("There are no memories matching 'cedar'", {}),
+        ("Ask me something else", {"no_results": "^Ask me"}),
+    ],
+)
+def test_a_message_that_nothing_was_found_is_no_memory(
+    service: ScriptedMemory, text: str, settings: dict[str, Any]
+) -> None:
+    service.change["search"] = lambda body, usual: {"results": [{"text": text}], "usage": []}
+    answer, ledger = asked(Served(service.address, **settings))
+    assert answer.retrieved == () and answer.ranking == ()
+    assert ledger.remarks == {}
+
+
+def test_an_error_sent_as_a_result_fails_the_question(service: ScriptedMemory) -> None:
+    service.change["search"] = lambda body, usual: {"results": [{"text": "Error: index locked"}]}
+    with pytest.raises(MemoryServiceError, match="sent an error as a result: Error: index locked"):
+        asked(Served(service.address))
 
 
 def test_chunks_that_are_sent_again_are_stored_once(service: ScriptedMemory) -> None:
@@ -340,7 +421,7 @@ def test_a_refused_connection_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -
         address = gone.address
     with pytest.raises(UserError, match="can't be reached: connection refused") as raised:
         asked(Served(address, max_retries=9, patience_s=600))
-    assert raised.value.hints == ("is it up, and the address right?",)
+    assert raised.value.hints == ("Is the server running, and is the URL correct?",)
 
 
 def test_secrets_come_from_the_environment(

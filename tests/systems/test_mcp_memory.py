@@ -4,8 +4,11 @@ in this process for what tools may return.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,12 +22,14 @@ import pytest
 from served_examples import EXAMPLES, Under, asked
 
 from memeval.config.settings import read_settings
-from memeval.errors import ModelError, UserError
+from memeval.errors import MemoryServiceError, ModelError, UserError
 from memeval.systems.base import NOISE, MemorySystem, SystemContext
 from memeval.systems.external import mcp_session
 from memeval.systems.external.mcp_memory import McpMemory, Settings
 from memeval.systems.external.served import WITHOUT_IDS
+from memeval.testing.checks import CHECKS, SystemUnderTest, outcome_of, play
 from memeval.testing.contract import MemorySystemContract
+from memeval.testing.sample import sample_case
 
 STORE = {"text": "{text}", "user": "{namespace}", "turns": "{turn_ids}"}
 SEARCH = {"query": "{query}", "user": "{namespace}", "limit": "{top_k}"}
@@ -120,6 +125,14 @@ def test_a_server_that_is_not_there_is_the_users_mistake(
     assert told in raised.value.message and "\n" not in raised.value.message
 
 
+def test_a_line_of_a_server_has_a_limit(tmp_path: Path) -> None:
+    script = tmp_path / "endless.sh"
+    script.write_text("head -c 34000000 /dev/zero\nsleep 600\n", encoding="utf-8")
+    with pytest.raises(UserError) as raised:
+        asked(Mcp(**EXAMPLE, command=f"sh {script}"))
+    assert "its last words: wrote a line of more than 32 MiB" in raised.value.message
+
+
 CHATTY = """
 import sys
 print("Loading the model ...", flush=True)
@@ -152,15 +165,18 @@ Search = Callable[[list[str]], Any]
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[Search], None]:
-    """Makes sessions be with a server here, whose tool returns what a function makes of texts."""
+def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Makes sessions be with a server here, whose tool returns what a function makes of texts.
+
+    The texts are new for each session, unless a list keeps them.
+    """
     from mcp.server.fastmcp import FastMCP
     from mcp.shared.memory import create_connected_server_and_client_session
 
-    def begin(search: Search) -> None:
+    def begin(search: Search, kept: list[str] | None = None) -> None:
         @asynccontextmanager
         async def connect(*_: Any) -> AsyncIterator[Any]:
-            texts: list[str] = []
+            texts: list[str] = [] if kept is None else kept
             made = FastMCP("memory", log_level="ERROR")
 
             @made.tool()
@@ -170,7 +186,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[Search], None]:
 
             @made.tool(structured_output=False)
             def search_for(query: str, limit: int) -> Any:
-                assert limit == 20
+                assert limit in (10, 20)
                 return search(texts)
 
             async with create_connected_server_and_client_session(made._mcp_server) as client:
@@ -183,7 +199,8 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[Search], None]:
 
 def here(**settings: Any) -> Mcp:
     tools = {
-        "command": "served here",
+        "command": "cat",
+        "env": {"DATA": "{case_dir}"},
         "store_tool": "store",
         "search_tool": "search_for",
         "search_arguments": {"query": "Find: {query}", "limit": "{top_k}"},
@@ -192,7 +209,7 @@ def here(**settings: Any) -> Mcp:
 
 
 def test_blocks_of_text_are_results_and_their_turns_are_found_in_them(
-    serve: Callable[[Search], None],
+    serve: Callable[..., None],
 ) -> None:
     serve(lambda texts: [f"memory: {text}" for text in texts[6:8]])
     answer, ledger = asked(here())
@@ -200,7 +217,7 @@ def test_blocks_of_text_are_results_and_their_turns_are_found_in_them(
     assert WITHOUT_IDS not in ledger.remarks
 
 
-def test_a_text_that_was_not_stored_has_no_turns(serve: Callable[[Search], None]) -> None:
+def test_a_text_that_was_not_stored_has_no_turns(serve: Callable[..., None]) -> None:
     serve(lambda texts: ["Tomas builds kayaks from cedar."])
     answer, ledger = asked(here())
     assert answer.retrieved is not None and answer.retrieved[0].turn_ids == ()
@@ -215,7 +232,7 @@ def test_a_text_that_was_not_stored_has_no_turns(serve: Callable[[Search], None]
         ("a.items", {"a": {"items": [{"memory": "Kayaks, from cedar.", "rank": 0.5}]}}),
     ],
 )
-def test_json_is_read_by_paths(serve: Callable[[Search], None], results: str, value: Any) -> None:
+def test_json_is_read_by_paths(serve: Callable[..., None], results: str, value: Any) -> None:
     serve(lambda texts: json.dumps(value))
     answer, _ = asked(here(results=results, result_text="memory", result_score="rank"))
     assert answer.retrieved is not None
@@ -226,12 +243,16 @@ def test_json_is_read_by_paths(serve: Callable[[Search], None], results: str, va
     ("returned", "settings", "told"),
     [
         ("no JSON", {"results": "found"}, "text that is not JSON"),
-        ("{}", {"results": "found"}, "system.results=found leads to NoneType and not to a list"),
+        (
+            '{"a": [1]}',
+            {"results": "found"},
+            "results=found leads to NoneType and not to a list",
+        ),
         ('{"found": [{}]}', {"results": "found"}, "results[0].text must be a string"),
     ],
 )
 def test_what_does_not_fit_is_one_line(
-    serve: Callable[[Search], None], returned: str, settings: dict[str, Any], told: str
+    serve: Callable[..., None], returned: str, settings: dict[str, Any], told: str
 ) -> None:
     serve(lambda texts: returned)
     with pytest.raises(ModelError) as raised:
@@ -239,12 +260,12 @@ def test_what_does_not_fit_is_one_line(
     assert told in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_a_tool_that_fails_is_an_error(serve: Callable[[Search], None]) -> None:
+def test_a_tool_that_fails_is_an_error(serve: Callable[..., None]) -> None:
     def fail(texts: list[str]) -> Any:
         raise ValueError("index is locked")
 
     serve(fail)
-    with pytest.raises(ModelError, match="the tool 'search_for' of the MCP server 'served' failed"):
+    with pytest.raises(ModelError, match="the tool 'search_for' of the MCP server 'cat' failed"):
         asked(here())
 
 
@@ -259,7 +280,7 @@ def test_a_tool_that_fails_is_an_error(serve: Callable[[Search], None]) -> None:
     ],
 )
 def test_tools_are_compared_with_what_the_server_has(
-    serve: Callable[[Search], None], settings: dict[str, Any], told: str
+    serve: Callable[..., None], settings: dict[str, Any], told: str
 ) -> None:
     serve(lambda texts: [])
     with pytest.raises(UserError) as raised:
@@ -289,3 +310,154 @@ def test_mistakes_in_settings_are_one_line(settings: dict[str, Any], told: str) 
     with pytest.raises(UserError) as raised:
         McpMemory.resolve_settings(read_settings(Settings, settings), has_language_model=False)
     assert told in raised.value.message
+
+
+# Servers that keep what they are told
+
+
+def test_a_server_that_keeps_what_it_is_told_elsewhere_is_refused(
+    serve: Callable[..., None],
+) -> None:
+    serve(lambda texts: texts, kept=[])
+    with pytest.raises(UserError) as raised:
+        asked(here(env=None, command="cat -u"))
+    assert "keeps what it is told outside of its HOME" in raised.value.message
+    assert "system.env={MEMORY_FILE: '{case_dir}/memory.json'}" in raised.value.hints[0]
+
+
+def test_a_server_that_keeps_nothing_is_tried_once_a_command(serve: Callable[..., None]) -> None:
+    searches: list[int] = []
+
+    def search(texts: list[str]) -> list[str]:
+        searches.append(len(texts))
+        return texts[:3]
+
+    serve(search)
+    for _ in range(2):
+        assert asked(here(env=None, command="cat -v"))[0].retrieved
+    assert searches == [0, 12, 12]
+
+
+def test_a_result_that_was_stored_for_another_case_fails_the_question(
+    serve: Callable[..., None],
+) -> None:
+    # It is shown a folder, and does not use it.
+    serve(lambda texts: json.dumps({"found": texts[:2]}), kept=[])
+
+    async def fill(of: SystemUnderTest) -> None:
+        await of.fill_system(case=sample_case("first", ("s1",)))
+        second = await of.fill_system(case=sample_case("second", ("s2",)))
+        with pytest.raises(MemoryServiceError) as raised:
+            await of.ask(second, "What?")
+
+        told.append(str(raised.value))
+
+    told: list[str] = []
+    asyncio.run(play(fill, here(results="found")))
+    assert "results[0] is word for word what was said in another case: 'ilse i adopted" in told[0]
+
+
+# What servers say instead of results
+
+
+@pytest.mark.parametrize(
+    ("returned", "settings"),
+    [
+        ("No results found.", {}),
+        ("No results found.", {"results": "found"}),
+        ('{"found": [], "message": "No memories yet"}', {"results": "found"}),
+        ('{"entities": [], "relations": []}', {"results": "found"}),
+        ("Nada", {"no_results": "^Nada$"}),
+        ("Nada", {"no_results": "^Nada$", "results": "found"}),
+    ],
+)
+def test_an_empty_reply_is_no_memory(
+    serve: Callable[..., None], returned: str, settings: dict[str, Any]
+) -> None:
+    serve(lambda texts: returned)
+    assert asked(here(**settings))[0].retrieved == ()
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "Error: database is locked",
+        "MCP error -32602: Invalid params",
+        "Failed to search memories: no model",
+        '{"error": "no model"}',
+        '{"status": "error", "message": "no model"}',
+    ],
+)
+def test_an_error_sent_as_text_fails_the_question(
+    serve: Callable[..., None], returned: str
+) -> None:
+    serve(lambda texts: returned)
+    with pytest.raises(MemoryServiceError, match="the tool 'search_for' of the MCP server 'cat'"):
+        asked(here())
+
+
+def test_a_block_that_is_no_text_fails_the_question(serve: Callable[..., None]) -> None:
+    from mcp.types import EmbeddedResource, ImageContent, TextContent, TextResourceContents
+
+    text = TextContent(type="text", text="Kayaks, from cedar.")
+    image = ImageContent(type="image", data="aGk=", mimeType="image/png")
+    note = TextResourceContents(uri="memo://1", text="Bertil gets one.")  # type: ignore[arg-type]
+    serve(lambda texts: [text, EmbeddedResource(type="resource", resource=note)])
+    retrieved = asked(here())[0].retrieved or ()
+    assert [chunk.text for chunk in retrieved] == ["Kayaks, from cedar.", "Bertil gets one."]
+
+    serve(lambda texts: [text, image])
+    with pytest.raises(MemoryServiceError, match=r"a block of another kind than text \(image\)"):
+        asked(here())
+
+
+# A real server: `.ci/run` says how it is installed
+
+
+NPM = Path(os.environ.get("MEMEVAL_TEST_NPM", Path.home() / ".cache" / "memeval-npm"))
+SERVER = NPM / "node_modules" / "@modelcontextprotocol" / "server-memory" / "dist"
+needs_server = pytest.mark.skipif(
+    not (SERVER / "index.js").exists() or shutil.which("node") is None,
+    reason="needs node and @modelcontextprotocol/server-memory: .ci/run installs it",
+)
+
+
+def real(folder: Path, **settings: Any) -> Mcp:
+    """The server in a copy of its own: by default it keeps its file beside its code."""
+    code = folder / "dist"
+    shutil.copytree(SERVER, code, ignore=shutil.ignore_patterns("*.jsonl"))
+    shutil.copy(SERVER.parent / "package.json", folder)
+    (folder / "node_modules").symlink_to(NPM / "node_modules")
+    entity = {"name": "{id}", "entityType": "turn", "observations": ["{text}"]}
+    tools = {
+        "command": f"node {code / 'index.js'}",
+        "store_tool": "create_entities",
+        "store_arguments": {"entities": [entity]},
+        "search_tool": "search_nodes",
+        "results": "entities",
+        "result_text": "observations.0",
+    }
+    return Mcp(**{**tools, **settings})
+
+
+@needs_server
+def test_the_real_server_keeps_cases_apart_in_a_file_of_the_case(tmp_path: Path) -> None:
+    shown = real(tmp_path, env={"MEMORY_FILE_PATH": "{case_dir}/memory.json"})
+    essential = [rule for rule in CHECKS if rule.is_essential]
+    outcomes = [asyncio.run(outcome_of(rule, shown)) for rule in essential]
+    assert [outcome.state for outcome in outcomes] == ["ok"] * 3, outcomes
+
+
+@needs_server
+def test_the_real_server_is_refused_where_it_keeps_all_cases_in_one_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="keeps what it is told outside of its HOME"):
+        asked(real(tmp_path))
+
+
+@needs_server
+def test_the_real_server_under_a_wrong_variable_fails_the_questions(tmp_path: Path) -> None:
+    variables = {"MEMORY_PATH": "{case_dir}/memory.json"}
+    wrong = real(tmp_path, env=variables, search_tool="read_graph", search_arguments={})
+    (rule,) = [rule for rule in CHECKS if rule.name == "two cases do not mix"]
+    outcome = asyncio.run(outcome_of(rule, wrong))
+    assert outcome.state == "violated" and "does not keep cases apart" in outcome.seen

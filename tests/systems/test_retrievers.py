@@ -71,25 +71,26 @@ def test_rag_reranks_twice_top_k_by_the_words_of_the_question(build: Builder) ->
     assert before[4:] == after[4:]
 
 
-def test_rag_always_shows_the_window_that_a_compression_left(build: Builder) -> None:
+@pytest.mark.parametrize("system", ["rag", "graphrag_lite"])
+@pytest.mark.parametrize(("compress_after", "left"), [(4, 2), (7, 5), (99, 0)])
+def test_one_rule_for_the_window_whenever_it_is_cut(
+    build: Builder, system: str, compress_after: int, left: int
+) -> None:
     chunks = conversation()
-    driver = build("rag", top_k=1)
-    driver.remember(chunks, compress_after=4, retain=2)
-    answer = driver.ask(Query("puppy"))
-    assert driver.reader.contexts[-1][1:] == [chunk.text for chunk in chunks[2:]]
-    assert len(answer.retrieved or ()) == 1
-
-
-def test_rag_without_a_compression_has_no_window(build: Builder) -> None:
-    driver = build("rag", top_k=1)
-    driver.remember(conversation())
-    driver.ask(Query("puppy"))
-    assert len(driver.reader.contexts[-1]) == 1
+    for shows_window in (False, True):
+        driver = build(system, top_k=1, show_window=shows_window)
+        driver.remember(chunks, compress_after=compress_after, retain=2)
+        answer = driver.ask(Query("puppy"))
+        found = [chunk.text for chunk in answer.retrieved or ()]
+        window = [chunk.text for chunk in chunks[left:]] if shows_window else []
+        seen = driver.reader.contexts[-1]
+        assert len(found) == 1
+        assert seen == [*found, *(text for text in window if text not in found)]
 
 
 def test_a_later_compression_replaces_the_window(build: Builder) -> None:
     chunks = conversation()
-    driver = build("rag", top_k=1)
+    driver = build("rag", top_k=1, show_window=True)
     driver.call("reset")
     for number, chunk in enumerate(chunks, 1):
         driver.call("ingest", chunk)
@@ -101,10 +102,10 @@ def test_a_later_compression_replaces_the_window(build: Builder) -> None:
 
 
 def test_rag_keeps_the_window_when_saved(build: Builder, folder: Path) -> None:
-    driver = build("rag", top_k=1)
+    driver = build("rag", top_k=1, show_window=True)
     driver.remember(conversation(), compress_after=4)
     driver.call("save", folder)
-    loaded = build("rag", top_k=1)
+    loaded = build("rag", top_k=1, show_window=True)
     loaded.call("load", folder)
     loaded.ask(Query("puppy"))
     driver.ask(Query("puppy"))

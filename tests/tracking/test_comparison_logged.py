@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +15,13 @@ from memeval.results import RECORDS_FILE
 from memeval.results.calibration import PPI, Calibration
 from memeval.results.files import file_digest
 from memeval.tracking.comparison import log_comparison
+from memeval.tracking.known import shows_comparison
 from memeval.tracking.log import log_run
 from memeval.tracking.store import Store
+from memeval.tracking.sweep_end import SweepEnd, described_below
 
-GROUPED = Filing(sweep_id="curve-1", group_by_sweep=True)
+SWEEP_ID = "curve-1"
+SENTENCE = "rag is higher than bm25 by 4.1 points [0.9, 7.3] (p .008)."
 
 
 @pytest.fixture
@@ -31,42 +35,101 @@ def sweep(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_comparison_is_an_artifact_of_its_sweeps_run(
-    store: Store, tmp_path: Path, sweep: Path
-) -> None:
+def logged_cells(tmp_path: Path, store: Store, filing: Filing) -> list[Path]:
     runs = tmp_path / "outputs" / "runs"
     cells = [write_folder(runs, summary(system)) for system in ("bm25", "rag")]
     for cell in cells:
-        log_run(cell, store, GROUPED)
+        log_run(cell, store, filing)
 
-    (url,) = log_comparison(cells, sweep, store)
+    return cells
+
+
+def end_of(cells: list[Path], **changes: object) -> SweepEnd:
+    names = dict(zip(cells, ("bm25 k=3", "rag k=3"), strict=True))
+    end = SweepEnd(SWEEP_ID, names, settings=["system", "top_k"], sentences=[SENTENCE, "Second."])
+    return replace(end, **changes)
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_a_comparison_is_an_artifact_of_its_sweeps_run(
+    store: Store, tmp_path: Path, sweep: Path, grouped: bool
+) -> None:
+    filing = Filing(sweep_id=SWEEP_ID, group_by_sweep=grouped)
+    cells = logged_cells(tmp_path, store, filing)
+    end = end_of(cells)
+    (url,) = log_comparison(sweep, store, end)
     client = MlflowClient(store.uri)
-    parent = url.rpartition("/")[2]
-    assert client.get_run(parent).data.tags["memeval.kind"] == "sweep"
-    names = {file.path for file in client.list_artifacts(parent)}
+    run_id = url.rpartition("/")[2]
+    run = client.get_run(run_id)
+    assert (run.data.tags["memeval.kind"], run.info.status) == ("sweep", "FINISHED")
+    assert SENTENCE.replace("[", r"\[").replace("]", r"\]") in run.data.tags["mlflow.note.content"]
+    names = {file.path for file in client.list_artifacts(run_id)}
     assert names == {"comparison.html", "comparison.json", "differences.svg"}
 
     # The same sweep, a cell later: the run stays, and its files are those of now.
     (sweep / "comparison.html").write_text("second", encoding="utf-8")
-    assert log_comparison(cells, sweep, store) == [url]
-    page = client.download_artifacts(parent, "comparison.html", str(tmp_path))
+    assert log_comparison(sweep, store, end) == [url]
+    page = client.download_artifacts(run_id, "comparison.html", str(tmp_path))
     assert Path(page).read_text(encoding="utf-8") == "second"
 
 
-def test_cells_that_are_below_no_sweep_have_no_place_for_a_comparison(
+def test_the_runs_of_a_sweep_are_named_by_what_differs(
     store: Store, tmp_path: Path, sweep: Path
 ) -> None:
-    runs = tmp_path / "outputs" / "runs"
-    alone, unlogged = (write_folder(runs, summary(system)) for system in ("bm25", "rag"))
-    run_id = log_run(alone, store).run_id
-    client = MlflowClient(store.uri)
-    # A user may put a run below one of their own: that is not a sweep of ours.
-    experiment = client.get_run(run_id).info.experiment_id
-    own = client.create_run(experiment).info.run_id
-    client.set_tag(run_id, "mlflow.parentRunId", own)
+    cells = logged_cells(tmp_path, store, Filing(sweep_id=SWEEP_ID))
+    end = end_of(cells)
+    assert not shows_comparison(cells, end.digest, store)
+    log_comparison(sweep, store, end)
 
-    assert log_comparison([alone, unlogged], sweep, store) == []
-    assert client.list_artifacts(own) == []
+    client = MlflowClient(store.uri)
+    experiment = client.get_experiment_by_name("locomo")
+    assert experiment is not None
+    found = client.search_runs([experiment.experiment_id], "tags.`memeval.run_key` LIKE '%'")
+    assert sorted(str(run.info.run_name) for run in found) == ["bm25 k=3", "rag k=3"]
+    state = json.loads(json.loads(experiment.tags["mlflow.sharedViewState.memeval"])["state"])
+    assert state["selectedColumns"][:3] == [
+        "params.`system`",
+        "params.`top_k`",
+        "tags.`rounded.accuracy`",
+    ]
+    assert shows_comparison(cells, end.digest, store)
+    assert not shows_comparison(cells, end_of(cells, sentences=["Another."]).digest, store)
+
+
+def test_the_description_of_an_experiment_has_the_last_comparison(
+    store: Store, tmp_path: Path, sweep: Path
+) -> None:
+    cells = logged_cells(tmp_path, store, Filing(sweep_id=SWEEP_ID))
+    client = MlflowClient(store.uri)
+    experiment = client.get_experiment_by_name("locomo")
+    assert experiment is not None
+    client.set_experiment_tag(experiment.experiment_id, "mlflow.note.content", "My own text.")
+
+    for sentence in ("First words.", "Other words."):
+        log_comparison(sweep, store, end_of(cells, sentences=[sentence]))
+
+    shown = client.get_experiment(experiment.experiment_id).tags["mlflow.note.content"]
+    assert shown.startswith("My own text.\n\n**Last comparison:** Other words.")
+    assert "First words." not in shown and shown.count("Last comparison") == 1
+    assert "/artifacts/comparison.html)" in shown and "viewStateShareKey=memeval)" in shown
+
+
+def test_a_description_that_is_too_long_loses_whole_sentences() -> None:
+    sentences = [f"Sentence {number} of many." for number in range(300)]
+    end = SweepEnd("s", {Path("a"): "a"}, settings=[], sentences=sentences)
+    shown = described_below("Mine.", end.text("#/page"), "\n\n[All runs](#/runs)", 5000)
+    assert len(shown) <= 5000 and shown.endswith("[All runs](#/runs)")
+    assert "[comparison.html](#/page)" in shown
+    assert all(line.endswith(".") for line in shown.splitlines() if line.startswith("- "))
+
+
+def test_cells_that_are_not_logged_have_no_comparison_there(
+    store: Store, tmp_path: Path, sweep: Path
+) -> None:
+    unlogged = [write_folder(tmp_path / "outputs" / "runs", summary(name)) for name in ("rag",)]
+    end = SweepEnd(SWEEP_ID, {unlogged[0]: "rag"}, settings=[], sentences=[])
+    assert log_comparison(sweep, store, end) == []
+    assert not shows_comparison(unlogged, end.digest, store)
 
 
 def test_a_corrected_run_is_logged_with_its_figures(store: Store, tmp_path: Path) -> None:

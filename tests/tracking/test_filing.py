@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -118,9 +119,22 @@ def test_the_data_set_is_an_input(store: Store, folder: Path) -> None:
         (logged.dataset, logged.tags[0]) for logged in run.inputs.dataset_inputs
     ]
     sha256 = RunSummary.read(folder).tags["data_sha256"]
-    assert (dataset.name, dataset.digest) == ("locomo", sha256[:36])
+    assert (dataset.name, dataset.digest[:8]) == ("locomo", sha256[:8])
     assert dataset.source_type == "http" and "https://" in dataset.source
     assert (context.key, context.value) == ("mlflow.data.context", "eval")
+
+
+def test_the_input_of_a_run_is_described_by_this_run(store: Store, tmp_path: Path) -> None:
+    runs = tmp_path / "outputs" / "runs"
+    described = []
+    for number in (1540, 20):
+        cell = summary("rag", run_key=f"{number:016}")
+        cell = replace(cell, metrics={**cell.metrics, "n_questions": float(number)})
+        run_id = log_run(write_folder(runs, cell), store).run_id
+        (logged,) = MlflowClient(store.uri).get_run(run_id).inputs.dataset_inputs
+        described.append(json.loads(logged.dataset.profile)["n_questions"])
+
+    assert described == [1540, 20], "MLflow keeps the first profile of a name and a digest"
 
 
 def test_mlflow_finds_the_store_without_an_address(

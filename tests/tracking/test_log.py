@@ -48,7 +48,7 @@ def test_a_cell_and_its_repeats(
     )
     assert client.get_experiment(tracked.experiment_id).name == "locomo"
     assert (run.info.run_name, run.info.status) == (
-        "rag turn k=10 n=1540 x3 keyword extractive",
+        "rag turn k=10 extractive keyword n=1540",
         "FINISHED",
     )
     assert (run.info.start_time, run.info.end_time) == (1795287600000, 1795287617300)
@@ -67,7 +67,7 @@ def test_a_cell_and_its_repeats(
         and tags["mlflow.user"]
         and tags["mlflow.source.name"]
     )
-    assert all(name.startswith(("memeval.", "mlflow.")) for name in tags)
+    assert all(name.startswith(("memeval.", "mlflow.", "rounded.")) for name in tags)
 
     children = runs(store, f"tags.`mlflow.parentRunId` = '{tracked.run_id}'")
     assert sorted(child.data.params["seed"] for child in children) == ["42", "43", "44"]

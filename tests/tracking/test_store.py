@@ -11,6 +11,8 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -136,6 +138,46 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(WorldError) as caught:
         look(Store(f"http://127.0.0.1:{port}", None))
     assert str(caught.value) == f"MLflow store http://127.0.0.1:{port}: the server can't be reached"
+
+
+def test_a_redirect_takes_no_body_to_another_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    bodies: list[bytes] = []
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"experiment_id": "1"}')
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Redirects(Elsewhere):
+        def do_POST(self) -> None:
+            self.send_response(307)
+            self.send_header("Location", f"http://127.0.0.1:{elsewhere.server_port}{self.path}")
+            self.end_headers()
+
+    with (
+        HTTPServer(("127.0.0.1", 0), Elsewhere) as elsewhere,
+        HTTPServer(("127.0.0.1", 0), Redirects) as server,
+    ):
+        for each in (elsewhere, server):
+            threading.Thread(target=each.serve_forever, daemon=True).start()
+
+        client = MlflowClient(f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(MlflowException):
+            client.create_experiment("private")
+
+        for each in (elsewhere, server):
+            each.shutdown()
+
+    assert bodies == []
 
 
 def test_a_damaged_database(tmp_path: Path) -> None:

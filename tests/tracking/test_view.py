@@ -8,7 +8,8 @@ import pytest
 from sample_runs import summary
 
 from memeval.tracking import payload
-from memeval.tracking.view import VIEW_TAG, experiment_tags, run_name
+from memeval.tracking.sweep_end import short_names
+from memeval.tracking.view import LONGEST_NAME, VIEW_TAG, experiment_tags, run_name, view_tag
 
 COMMAND = "python -m memeval dataset=locomo system=rag "
 
@@ -16,18 +17,46 @@ COMMAND = "python -m memeval dataset=locomo system=rag "
 @pytest.mark.parametrize(
     ("command", "name"),
     [
-        (COMMAND, "rag turn k=10 n=1540 keyword extractive"),
+        (COMMAND, "rag turn k=10 extractive keyword n=1540"),
         (
             COMMAND + "system.rerank=none embedder.model=ada top_k=10",
-            "rag rerank=none embedder.model=ada turn k=10 n=1540 keyword extractive",
+            "rag rerank=none embedder.model=ada turn",
         ),
-        (COMMAND + "--config-dir a=b llm.timeout_s=9", "rag turn k=10 n=1540 keyword extractive"),
-        ("an 'unclosed quote a=b", "rag turn k=10 n=1540 keyword extractive"),
-        (COMMAND + f"judge.class={'x' * 300}", f"rag judge.class={'x' * 29}… turn k=10 n=1540"),
+        (COMMAND + "--config-dir a=b llm.timeout_s=9", "rag turn k=10 extractive keyword n=1540"),
+        ("an 'unclosed quote a=b", "rag turn k=10 extractive keyword n=1540"),
+        (COMMAND + f"judge.class={'x' * 300}", "rag"),
     ],
 )
-def test_a_name_begins_with_what_differs(command: str, name: str) -> None:
-    assert run_name(summary("rag", command=command)).startswith(name)
+def test_a_name_begins_with_what_differs_and_fits_the_table(command: str, name: str) -> None:
+    assert run_name(summary("rag", command=command)) == name
+
+
+def test_no_name_says_none() -> None:
+    cell = summary("rag", params={"system": "rag", "granularity": None, "top_k": None})
+    assert "None" not in run_name(cell)
+    assert run_name(summary("rag", params={}, name="x" * 50)) == "x" * 39 + "…"
+
+
+def test_names_of_a_sweep_are_distinct_and_fit_the_table() -> None:
+    prefix = "rag model=meta-llama/Meta-Llama-3.1-Instruct-Turbo-"
+    names = short_names([f"{prefix}{size}" for size in ("8B", "70B", "405B")])
+    assert len(set(names)) == 3 and max(map(len, names)) <= LONGEST_NAME
+    assert [name[:3] for name in names] == ["rag"] * 3
+    assert [name.rpartition("-")[2] for name in names] == ["8B", "70B", "405B"]
+    assert short_names(["a" * 50] * 2) == ["a" * 19 + "…" + "a" * 20, "a" * 37 + " #2"]
+
+
+def test_choices_sort_before_the_settings_that_follow_from_them() -> None:
+    # MLflow's compare page begins with the first three names that differ.
+    settings = ["system.k1", "top_k", "system", "llm.model", "llm.judge.model", "embedder.width"]
+    assert sorted(map(payload.param_name, settings)) == [
+        "llm.model",
+        "system",
+        "top_k",
+        "with/embedder.width",
+        "with/llm.judge.model",
+        "with/system.k1",
+    ]
 
 
 def test_fields_that_change_no_result_are_tags() -> None:
@@ -43,7 +72,11 @@ def test_fields_that_change_no_result_are_tags() -> None:
         },
         identity={"inputs": {"stages": stages}},
     )
-    assert set(payload.params(cell)) == {"llm.model", "system.chunk_size", "prompt.file"}
+    assert set(payload.params(cell)) == {
+        "llm.model",
+        "with/system.chunk_size",
+        "with/prompt.file",
+    }
     tags = payload.tags(cell, "")
     assert tags["memeval.runtime.llm.timeout_s"] == "60.0"
     assert tags["memeval.runtime.llm.headers.api-key"] == "MY_KEY"
@@ -51,14 +84,30 @@ def test_fields_that_change_no_result_are_tags() -> None:
 
 
 def test_rounded_figures_are_beside_the_exact_ones() -> None:
-    figures = {"accuracy": 0.34567, "accuracy_ci95_low": 0.3, "accuracy_ci95_high": 0.4}
-    cell = summary(metrics={**figures, "tokens/total": 1330666.0, "cost_usd/total": 0.0312})
+    figures = {"accuracy": 0.34567, "accuracy_ci95_low": 0.3, "accuracy_ci95_high": 0.42}
+    costs = {"cost_usd/total": 0.0, "cost_usd_uncached/total": 0.67, "context_tokens": 1330.6}
+    times = {
+        "latency_ms/retrieval/p50": 0.0412,
+        "latency_ms/retrieval/p95": 12.34,
+        "latency_ms/answer/p50": 1234.5,
+    }
+    cell = summary(metrics={**figures, **costs, **times, "recall_at_10": 0.5, "recall_at_5": None})
     tags = payload.tags(cell, "")
-    assert tags["memeval.rounded.accuracy"] == "34.6 % [30.0, 40.0]"
-    assert tags["memeval.rounded.tokens"] == "1,330,666"
-    assert tags["memeval.rounded.cost"] == "$0.0312"
+    shown = {name.removeprefix("rounded."): tags[name] for name in tags if "rounded." in name}
+    assert {name for name in shown if name not in {row.name for row in cell.categories}} == {
+        "accuracy",
+        "recall_10",
+        "cost",
+        "retrieval p50",
+        "retrieval p95",
+        "answer p50",
+        "context",
+    }
+    assert shown["accuracy"] == "34.6 [30.0, 42.0]" and shown["recall_10"] == "50.0"
+    assert shown["cost"] == "$0.67", "of a fresh run: what was billed depends on what ran before"
+    assert (shown["retrieval p50"], shown["answer p50"]) == ("0.0412 ms", "1.23 s")
     assert payload.metrics(cell.metrics)["accuracy"] == 0.34567
-    assert payload.rounded_figures(summary(metrics={"accuracy": None})) == {}
+    assert payload.rounded_figures(summary(metrics={}, categories=())) == {}
 
 
 def test_a_description_begins_with_the_cell_in_a_sentence() -> None:
@@ -76,14 +125,26 @@ def test_a_description_begins_with_the_cell_in_a_sentence() -> None:
     assert payload.description(summary(metrics={}), "# name\ntext") == "text"
 
 
-def test_the_view_has_the_sample_and_the_categories_and_keeps_columns_of_others() -> None:
-    before = json.dumps({"selectedColumns": ["metrics.`accuracy/other`"]})
-    view = json.loads(experiment_tags(summary("rag"), {VIEW_TAG: before})[VIEW_TAG])
-    columns = view["selectedColumns"]
-    assert columns[0] == "metrics.`accuracy/other`"
-    assert {"metrics.`n_questions`", "metrics.`accuracy/temporal`"} < set(columns)
-    assert "tags.`memeval.rounded.accuracy`" in columns
-    assert "metrics.`accuracy/adversarial`" not in columns
-    again = experiment_tags(summary("rag"), {VIEW_TAG: json.dumps(view)})
-    assert json.loads(again[VIEW_TAG])["selectedColumns"] == columns
-    assert VIEW_TAG in experiment_tags(summary("rag"), {VIEW_TAG: "damaged"})
+def columns_of(tags: dict[str, str]) -> list[str]:
+    view = json.loads(tags[VIEW_TAG])
+    state = json.loads(view["state"])
+    assert view["name"] == "memeval", "MLflow's menu of views lists it"
+    assert set(state["columnWidths"]) == set(state["columnOrder"])
+    columns: list[str] = state["selectedColumns"]
+    return columns
+
+
+def test_the_view_has_settings_first_and_no_figure_of_ten_digits() -> None:
+    columns = columns_of(experiment_tags(summary("rag"), {}))
+    assert columns[:3] == ["params.`system.name`", "params.`top_k`", "tags.`rounded.accuracy`"]
+    assert "tags.`rounded.temporal`" in columns and "tags.`rounded.adversarial`" not in columns
+    assert not [column for column in columns if column.startswith("metrics.")]
+
+
+def test_a_view_keeps_the_columns_of_other_runs_and_of_the_last_comparison() -> None:
+    before = view_tag(["params.`seed`"], ["tags.`rounded.other`"], created_ms=0)
+    first = experiment_tags(summary("rag"), {VIEW_TAG: before})
+    columns = columns_of(first)
+    assert columns[:3] == ["params.`seed`", "tags.`rounded.other`", "tags.`rounded.accuracy`"]
+    assert columns_of(experiment_tags(summary("rag"), first)) == columns
+    assert columns_of(experiment_tags(summary("rag"), {VIEW_TAG: "damaged"}))

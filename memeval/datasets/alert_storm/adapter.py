@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 from memeval.config.schema import ANSWER, PREPARE, at
-from memeval.datasets.alert_storm.generate import VERSION, Alert, Shape, Storm, generate
+from memeval.datasets.alert_storm.generate import (
+    VERSION,
+    Alert,
+    Shape,
+    Storm,
+    generate,
+    generate_history,
+)
+from memeval.datasets.alert_storm.history import history_drafts, join_storms
 from memeval.datasets.alert_storm.log import read_log
-from memeval.datasets.alert_storm.questions import drafts
+from memeval.datasets.alert_storm.questions import drafts, drafts_over_storms
 from memeval.datasets.alert_storm.seen import Seen
-from memeval.datasets.alert_storm.text import show
+from memeval.datasets.alert_storm.text import HISTORY, show
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.locate import digest_of, read_file
 from memeval.datasets.netops.base import NetOps, choose, questions
@@ -27,6 +36,8 @@ LOG_FILE = "aiops/BGL_2k.log_structured.csv"
 
 FEWEST_ALERTS, MOST_ALERTS = 10, 1_000_000
 FEWEST_DEVICES = 5
+MOST_STORMS = 12
+"""Of a case: a day of each is a question's answer, so no two may be easily confused."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,11 @@ class AlertStormSettings(DatasetSettings):
     topology: Literal["tree", "spine_leaf", "random"] = at(PREPARE, "tree")
     n_devices: int = at(PREPARE, 40)
     n_cases: int = at(PREPARE, 3)
-    """Number of storms."""
+    """Number of cases: storms, or histories of storms."""
+    storms_per_case: int = at(PREPARE, 1)
+    """Storms of one network in each case, 1 to 12; from two on, questions ask what happened in
+    earlier ones.
+    """
     questions_per_case: int = at(ANSWER, 60)
     """Questions about each storm at most, chosen evenly over abilities and templates."""
     seed: int = at(PREPARE, 0)
@@ -71,7 +86,8 @@ class AlertStormSettings(DatasetSettings):
     def _check_log(self) -> None:
         for field in fields(self):
             if (
-                field.name in {*(option.name for option in fields(Shape)), "n_cases"}
+                field.name
+                in {*(option.name for option in fields(Shape)), "n_cases", "storms_per_case"}
                 and getattr(self, field.name) != field.default
             ):
                 raise UserError(
@@ -88,6 +104,7 @@ class AlertStormSettings(DatasetSettings):
             "n_alerts": (FEWEST_ALERTS, MOST_ALERTS),
             "n_devices": (FEWEST_DEVICES, 9_999),
             "n_cases": (1, 10_000),
+            "storms_per_case": (1, MOST_STORMS),
         }
         bounds["n_root_causes"] = (1, self.n_devices // 3)
         for name, (least, most) in bounds.items():
@@ -95,6 +112,13 @@ class AlertStormSettings(DatasetSettings):
                 raise UserError(
                     f"dataset.{name} must be {least} to {most}, not {getattr(self, name)}"
                 )
+
+        if self.n_alerts * self.storms_per_case > MOST_ALERTS:
+            raise UserError(
+                f"dataset.n_alerts={self.n_alerts} in each of "
+                f"dataset.storms_per_case={self.storms_per_case} storms are more than "
+                f"{MOST_ALERTS} alerts in a case"
+            )
 
         if not (
             self.duplicate_rate >= 0
@@ -141,26 +165,41 @@ class AlertStorm(NetOps):
 
         for number in range(1, self.settings.n_cases + 1):
             name = f"storm-{number}"
-            yield self._case(
-                name,
-                generate(
-                    self.settings.shape, seeded("alert_storm", VERSION, self.settings.seed, name)
-                ),
-            )
+            rng = seeded("alert_storm", VERSION, self.settings.seed, name)
+            if self.settings.storms_per_case == 1:
+                yield self._case(name, generate(self.settings.shape, rng))
+            else:
+                count = self.settings.storms_per_case
+                yield self._history(name, generate_history(self.settings.shape, count, rng))
 
     def _case(self, name: str, storm: Storm) -> EvalCase:
         shown, sessions = show(storm)
-        rng = seeded("alert_storm questions", VERSION, self.settings.seed, name)
+        rng = self._rng(name)
         chosen = choose(
             rng, drafts(Seen(rng=rng, storm=storm, shown=shown)), self.settings.questions_per_case
         )
         return EvalCase(case_id=name, sessions=sessions, questions=questions(name, chosen))
 
+    def _history(self, name: str, storms: Sequence[Storm]) -> EvalCase:
+        whole = join_storms(storms)
+        shown, sessions = show(whole, HISTORY)
+        rng = self._rng(name)
+        seen = Seen(rng=rng, storm=whole, shown=shown)
+        offered = [*history_drafts(seen, storms), *drafts_over_storms(seen)]
+        chosen = choose(rng, offered, self.settings.questions_per_case)
+        return EvalCase(case_id=name, sessions=sessions, questions=questions(name, chosen))
+
+    def _rng(self, name: str) -> Random:
+        return seeded("alert_storm questions", VERSION, self.settings.seed, name)
+
     @property
     def _identity(self) -> str:
         """sha256 of the generator's version and of all that it generates from."""
+        storms = self.settings.storms_per_case
         given = {
             **asdict(self.settings.shape),
+            # Left out for one storm, whose data is the same as before there were histories.
+            **({} if storms == 1 else {"storms_per_case": storms}),
             "n_cases": self.settings.n_cases,
             "seed": self.settings.seed,
             "version": VERSION,

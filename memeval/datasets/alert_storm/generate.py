@@ -37,6 +37,17 @@ SYMPTOMS: Mapping[str, tuple[str, str]] = {
     "heartbeat_missed": ("warning", "no sign of life in time"),
     "sync_failed": ("minor", "the configuration is not in step"),
 }
+HISTORY_SYMPTOMS: Mapping[str, tuple[str, str]] = {
+    **SYMPTOMS,
+    "ospf_adjacency_down": ("major", "an adjacency of the interior routing closed"),
+}
+"""Symptoms of a history's storms, of which each storm has only some."""
+ROUTING = ("bgp_session_down", "ospf_adjacency_down")
+"""Both are in the latest storm of a history: were they down together before?"""
+KINDS_A_STORM = 4
+"""Kinds of symptoms in a storm of a history, besides the lost neighbour."""
+GAP_DAYS = (33, 60)
+"""Least and greatest time between the storms of a history, so that each is in another month."""
 LINK_KINDS: Mapping[str, str] = {"link_down": "the link went down", "link_up": "the link came up"}
 SEVERITIES = ("critical", "major", "minor", "warning")
 
@@ -131,8 +142,49 @@ def generate(shape: Shape, rng: Random) -> Storm:
     """A storm: root causes and what follows from them along the links, some of it repeated, and
     flapping links besides.
     """
-    length = int(min(max(SHORTEST_MS, shape.n_alerts / RATE * 1000), LONGEST_MS))
     net = network(shape.topology, shape.n_devices, rng)
+    trouble, silent, lines = _raise_alerts(net, shape, SYMPTOMS, rng)
+    return _storm(net, trouble, silent, lines, start=_start(rng))
+
+
+def generate_history(shape: Shape, count: int, rng: Random) -> tuple[Storm, ...]:
+    """Storms of one network, weeks apart; each has a part of the kinds of symptoms."""
+    net = network(shape.topology, shape.n_devices, rng)
+    always, *others = HISTORY_SYMPTOMS
+    storms: list[Storm] = []
+    start = _start(rng)
+    for number in range(count):
+        drawn = draw(rng, others)
+        # Those that the latest storm must have come first; sorting keeps the order of the others.
+        if number == count - 1:
+            drawn.sort(key=lambda kind: kind not in ROUTING)
+
+        symptoms = {kind: HISTORY_SYMPTOMS[kind] for kind in (always, *drawn[:KINDS_A_STORM])}
+        trouble, silent, lines = _raise_alerts(net, shape, symptoms, rng)
+        storms.append(_storm(net, trouble, silent, lines, start=start))
+
+        low, high = GAP_DAYS
+        days = low + int(rng.random() * (high - low))
+        start = _start_of_day(start + timedelta(days=days), rng)
+
+    return tuple(storms)
+
+
+def _start(rng: Random) -> datetime:
+    return _start_of_day(datetime(2024, 1, 1) + timedelta(days=int(rng.random() * 365)), rng)
+
+
+def _start_of_day(day: datetime, rng: Random) -> datetime:
+    """A second in the first half of a day."""
+    midnight = day.replace(hour=0, minute=0, second=0)
+    return midnight + timedelta(seconds=int(rng.random() * 12 * 3600))
+
+
+def _raise_alerts(
+    net: Network, shape: Shape, symptoms: Mapping[str, tuple[str, str]], rng: Random
+) -> tuple[Spread, frozenset[str], list[_Raised]]:
+    """How trouble spread, the devices that stay silent, and all alerts of a storm."""
+    length = int(min(max(SHORTEST_MS, shape.n_alerts / RATE * 1000), LONGEST_MS))
     trouble = spread(
         net=net, roots=random_roots(net, shape.n_root_causes, rng), window_ms=length, rng=rng
     )
@@ -143,6 +195,7 @@ def generate(shape: Shape, rng: Random) -> Storm:
             found=trouble,
             silent=silent,
             count=shape.firsts - shape.n_root_causes,
+            symptoms=symptoms,
             length=length,
             rng=rng,
         ),
@@ -159,9 +212,17 @@ def generate(shape: Shape, rng: Random) -> Storm:
             rng=rng,
         ),
     ]
-    start = datetime(2024, 1, 1) + timedelta(
-        days=int(rng.random() * 365), seconds=int(rng.random() * 12 * 3600)
-    )
+    return trouble, silent, lines
+
+
+def _storm(
+    net: Network,
+    trouble: Spread,
+    silent: frozenset[str],
+    lines: Sequence[_Raised],
+    *,
+    start: datetime,
+) -> Storm:
     alerts = tuple(_dated(lines, start))
     raised = {alert.device for alert in alerts if alert.kind not in LINK_KINDS}
     return Storm(
@@ -187,7 +248,13 @@ def _causes(found: Spread, rng: Random) -> Iterator[_Raised]:
 
 
 def _symptoms(
-    found: Spread, silent: frozenset[str], count: int, length: int, rng: Random
+    found: Spread,
+    *,
+    silent: frozenset[str],
+    count: int,
+    symptoms: Mapping[str, tuple[str, str]],
+    length: int,
+    rng: Random,
 ) -> Iterator[_Raised]:
     """Every device's symptoms: a lost neighbour as the trouble arrives, the others later, port
     after port as long as lines are left.
@@ -197,7 +264,7 @@ def _symptoms(
         for device, at in found.arrivals.items()
         if device in found.upstream and device not in silent
     ]
-    kinds = list(SYMPTOMS)
+    kinds = list(symptoms)
     for number in range(count):
         turn, place = divmod(number, len(reached))
         port, kind = divmod(turn, len(kinds))
@@ -205,7 +272,7 @@ def _symptoms(
         name = kinds[kind]
         # The lost neighbour is seen as the trouble arrives; the rest follows from it.
         at = arrival if turn == 0 else arrival + 1 + int(rng.random() * (length - arrival))
-        severity, message = SYMPTOMS[name]
+        severity, message = symptoms[name]
         yield _Raised(
             at=at,
             device=device,

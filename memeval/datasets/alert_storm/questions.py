@@ -32,6 +32,12 @@ def drafts(seen: Seen) -> Iterator[Draft]:
         yield from template(seen)
 
 
+def drafts_over_storms(seen: Seen) -> Iterator[Draft]:
+    """Questions of the templates that mean the same over several storms."""
+    for template in OVER_STORMS:
+        yield from template(seen)
+
+
 def device_at(seen: Seen) -> Iterator[Draft]:
     for line in lines_alone_in_time(seen):
         yield seen.ask(
@@ -263,5 +269,10 @@ TEMPLATES: Sequence[Callable[[Seen], Iterator[Draft]]] = (
     *(first_alert, first_kind, before, earlier),
     *(link_state, latest_kind, latest_device),
     severity,
+    *(silent_device, unknown_device, unknown_kind),
+)
+OVER_STORMS: Sequence[Callable[[Seen], Iterator[Draft]]] = (
+    *(device_at, kind_at, earlier),
+    *(link_state, latest_kind, latest_device),
     *(silent_device, unknown_device, unknown_kind),
 )

@@ -12,6 +12,10 @@ from memeval.datasets.alert_storm.topology import Network
 from memeval.datasets.netops.words import day
 from memeval.records import Session, Turn
 
+HISTORY = (
+    "The alerts are those of several storms, each on a day of its own. The latest storm is that "
+    "of the last day."
+)
 LEGEND = (
     "How to read the alerts: an alert that follows from trouble elsewhere names the neighbour "
     "that the trouble came from. "
@@ -30,15 +34,18 @@ class Shown:
     turn_id: str
 
 
-def show(storm: Storm) -> tuple[list[Shown], tuple[Session, ...]]:
+def show(storm: Storm, *legend: str) -> tuple[list[Shown], tuple[Session, ...]]:
     """The alerts of one minute are one session, those of a log's day; before them the legend and
-    the links, where the network is known.
+    the links, if the network is known.
     """
     sessions: list[Session] = []
     shown: list[Shown] = []
     if storm.network:
         sessions.append(
-            _briefing(storm.network, storm.alerts[0].time.replace(second=0, microsecond=0))
+            _briefing(
+                [LEGEND, *legend, *_links(storm.network)],
+                storm.alerts[0].time.replace(second=0, microsecond=0),
+            )
         )
 
     for _, group in groupby(
@@ -71,8 +78,7 @@ def clock(time: datetime) -> str:
     return time.isoformat(timespec="milliseconds")[11:]
 
 
-def _briefing(net: Network, time: datetime) -> Session:
-    lines: Sequence[str] = [LEGEND, *_links(net)]
+def _briefing(lines: Sequence[str], time: datetime) -> Session:
     return Session(
         session_id="s1",
         started_at=time,

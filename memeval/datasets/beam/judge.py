@@ -18,7 +18,7 @@ from memeval.datasets.beam.metrics import (
 from memeval.errors import UserError
 from memeval.judges.contract import Metrics
 from memeval.judges.model import CUT, TRIES, WITHHELD, ModelJudge, Reader, is_cut
-from memeval.judges.reading import read_reason, read_score, read_yes
+from memeval.judges.reading import read_reason, read_score, read_yes, words_for
 from memeval.llm.contract import Completion, JudgePrompt
 from memeval.prompts import PromptTemplate, joined, load_builtin, sections_from_file
 from memeval.records import EvalQuestion, Label, Verdict
@@ -87,13 +87,16 @@ class BeamJudge(ModelJudge):
         """What the model gives an answer for one item."""
         template = self._template.parts[ITEM]
         prompt = self._prompt(replace(question, gold=(item,)), answer, template)
-        asked_in = f"{prompt.system_text}\n{prompt.user_template}"
+        # Its prompt does not show the question.
+        beside = (prompt.reference,)
 
         def read(reply: Completion) -> Verdict | None:
             if is_cut(reply):
                 return None
 
-            score = read_score(reply.text, SCORES, answer=answer, prompt=asked_in)
+            score = read_score(
+                reply.whole, SCORES, answer=answer, prompt=prompt.template, beside=beside
+            )
             if score is None:
                 return None
 
@@ -101,7 +104,7 @@ class BeamJudge(ModelJudge):
                 judge=self.name,
                 label=Label.CORRECT if score == 1 else Label.WRONG,
                 score=score,
-                reason=read_reason(reply.text),
+                reason=read_reason(reply.whole, answer=answer, beside=beside),
             )
 
         return await self._decide(prompt, read, tried)
@@ -142,13 +145,25 @@ class BeamJudge(ModelJudge):
     ) -> Verdict:
         """Whether a line names an event: a score of 1 or 0."""
         template = self._template.parts[EVENT]
-        prompt = self._prompt(replace(question, gold=(event,)), line, template, EVENT_TOKENS)
+        prompt = self._prompt(
+            replace(question, gold=(event,)),
+            line,
+            template,
+            max_tokens=EVENT_TOKENS,
+            words=words_for(line),
+        )
 
         def read(reply: Completion) -> Verdict | None:
             if reply.finish_reason == WITHHELD:
                 return None
 
-            same = read_yes(reply.text, cut=reply.finish_reason == CUT, answer=line)
+            same = read_yes(
+                reply.whole,
+                cut=reply.finish_reason == CUT,
+                answer=line,
+                beside=(prompt.reference,),
+                words=prompt.words,
+            )
             if same is None:
                 return None
 

@@ -97,13 +97,16 @@ def _sign(difference: float) -> int:
 
 
 def order_f1(events: Sequence[int], items: int) -> float:
-    """F1 of the share of lines that are items, and of the share of items that have a line."""
-    lines_right = sum(event < items for event in events)
+    """F1 of how much of an answer is items, and of the share of items that have a line.
+
+    An item that is repeated counts once; each line that is not an item counts, equal ones too.
+    """
     items_named = len({event for event in events if event < items})
-    if not lines_right:
+    other_lines = sum(event >= items for event in events)
+    if not items_named:
         return 0.0
 
-    precision, recall = lines_right / len(events), items_named / items
+    precision, recall = items_named / (items_named + other_lines), items_named / items
     return 2 * precision * recall / (precision + recall)
 
 

@@ -9,9 +9,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import ClassVar
 
 from memeval.config.schema import PREPARE, at
-from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
+from memeval.datasets.contract import (
+    FREE_TEXT_JUDGES,
+    Dataset,
+    DatasetInfo,
+    DatasetSettings,
+    LoadedDataset,
+)
 from memeval.datasets.convomem.info import CONVOMEM
 from memeval.datasets.convomem.schema import CATEGORIES, File, find_files, read_case
 from memeval.datasets.fetch import file_digest
@@ -43,6 +50,8 @@ class ConvoMem(Dataset):
     """Reads the files of a folder one test case at a time."""
 
     settings_type = ConvoMemSettings
+    judges: ClassVar[tuple[str, ...]] = (*FREE_TEXT_JUDGES, "convomem")
+    model_judge: ClassVar[str | None] = "convomem"
     settings: ConvoMemSettings
 
     def __init__(

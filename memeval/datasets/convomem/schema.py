@@ -14,13 +14,15 @@ from memeval.records import CategoryId, EvalCase, EvalQuestion, Session, Turn
 
 ABSTENTION = "abstention_evidence"
 PREFERENCE = "preference_evidence"
+IMPLICIT = "implicit_connection_evidence"
+USER = "user_evidence"
 CATEGORIES: Mapping[CategoryId, str] = {
-    "user_evidence": "user facts",
+    USER: "user facts",
     "assistant_facts_evidence": "assistant facts",
     "changing_evidence": "changing facts",
     ABSTENTION: "abstention",
     PREFERENCE: "preferences",
-    "implicit_connection_evidence": "implicit connections",
+    IMPLICIT: "implicit connections",
 }
 """Names of the categories by the folder that holds their files."""
 

@@ -28,6 +28,7 @@ DEMO = _shipped(
     "demo",
     file="demo.json",
     title="Demonstration: invented conversations in LoCoMo's schema, made to be small",
+    counts={"cases": 10, "sessions": 62, "turns": 650, "questions": 142},
 )
 
 DEMO_BEAM = _shipped(

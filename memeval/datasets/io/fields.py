@@ -46,6 +46,7 @@ def parse_json(content: bytes, path: Path, *, unique: bool = False) -> Any:
     Raises `UserError` naming the position where it is not UTF-8 or not JSON, and under `unique`
     where an object has a field twice.
     """
+    check_not_packed(path, content)
     try:
         # Some editors begin a file with a byte-order mark.
         text = content.decode("utf-8-sig")
@@ -69,6 +70,25 @@ def parse_json(content: bytes, path: Path, *, unique: bool = False) -> Any:
 def quoted(value: object) -> str:
     """A value of a file as a message quotes it: cut, and on one line."""
     return f"'{one_line(value, SHOWN)}'"
+
+
+ARCHIVES = {
+    b"PK\x03\x04": "a zip archive",
+    b"\x1f\x8b": "a gzip file",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"BZh": "a bzip2 file",
+    b"\xfd7zXZ": "an xz file",
+}
+"""What packed files begin with."""
+
+
+def check_not_packed(path: Path, content: bytes) -> None:
+    """Raises `UserError` for an archive: it is not damaged, but to be unpacked."""
+    for mark, archive in ARCHIVES.items():
+        if content.startswith(mark):
+            raise UserError(
+                f"{path} is {archive}, and not the file itself", "unpack it, and name what is in it"
+            )
 
 
 REPLACE = "get the file again, or check how it was written"

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memeval.datasets.io.fields import REPLACE, SHOWN, Fields, quoted
+from memeval.datasets.io.fields import REPLACE, SHOWN, Fields, check_not_packed, quoted
 from memeval.errors import UserError
 from memeval.shown import one_line
 
@@ -58,6 +58,7 @@ def _row(path: Path, number: int, names: Sequence[str], cells: Sequence[str]) ->
 
 def _rows(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
     """Cells by line, the header first."""
+    check_not_packed(path, content)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -50,7 +50,7 @@ def conversations(exported: Any, path: Path) -> tuple[list[dict[str, Any]], list
 def _turns(conversation: Fields, number: int, left_out: Counter[str]) -> Iterator[dict[str, str]]:
     """The turns on the path to the current node, the oldest first."""
     mapping = conversation.get("mapping", "an object")
-    path = list(_path(conversation, mapping))
+    path = _path(conversation, mapping)
     left_out["messages of other branches"] += sum(
         name not in path and bool(node.get("message"))
         for name, node in mapping.items()
@@ -74,10 +74,11 @@ def _turns(conversation: Fields, number: int, left_out: Counter[str]) -> Iterato
         yield {"id": f"{number}/{name}", "speaker": SPEAKERS[role], "text": text}
 
 
-def _path(conversation: Fields, mapping: Mapping[str, Any]) -> list[str]:
+def _path(conversation: Fields, mapping: Mapping[str, Any]) -> dict[str, None]:
     """Names of the nodes from the root to the current one."""
     name: Any = conversation.text("current_node")
-    path: list[str] = []
+    # A tree may have tens of thousands of nodes: names are looked up, and not searched for.
+    path: dict[str, None] = {}
     while name is not None:
         node = mapping.get(name) if isinstance(name, str) else None
         if not isinstance(node, dict):
@@ -86,10 +87,10 @@ def _path(conversation: Fields, mapping: Mapping[str, Any]) -> list[str]:
         if name in path:
             raise conversation.wrong("mapping", f"leads in a circle at node '{name}'")
 
-        path.append(name)
+        path[name] = None
         name = node.get("parent")
 
-    return path[::-1]
+    return dict.fromkeys(reversed(path))
 
 
 def _text(content: Any) -> str:
@@ -100,8 +101,10 @@ def _text(content: Any) -> str:
     ):
         return ""
 
-    parts = content.get("parts")
-    texts = [part.strip() for part in parts or [] if isinstance(part, str)]
+    parts = content.get("parts") or []
+    # Some exporters write one part as it is, without a list.
+    parts = [parts] if isinstance(parts, str) else parts
+    texts = [part.strip() for part in parts if isinstance(part, str)]
     return "\n".join(text for text in texts if text)
 
 

@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from memeval.config.schema import JUDGE, PREPARE, RUN, at
-from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
+from memeval.datasets.contract import (
+    GRANULARITIES,
+    OBSERVATION,
+    SUMMARY,
+    Dataset,
+    DatasetInfo,
+    DatasetSettings,
+    LoadedDataset,
+)
 from memeval.datasets.io.fields import Fields, kind_of, parse_json, quoted
 from memeval.datasets.locate import check_pin, digest_of, read_file
 from memeval.datasets.locomo.audit import Correction, read_corrections
@@ -57,6 +65,7 @@ class Locomo(Dataset):
 
     settings_type = LocomoSettings
     model_judge: ClassVar[str | None] = "llm"
+    granularities: tuple[str, ...] = (*GRANULARITIES, SUMMARY, OBSERVATION)
     settings: LocomoSettings
 
     def __init__(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from memeval.datasets.io.fields import SHOWN, Fields, quoted
 from memeval.datasets.locomo.names import ADVERSARIAL
 from memeval.errors import UserError
-from memeval.records import EvalCase, EvalQuestion, Session, Turn
+from memeval.records import EvalCase, EvalQuestion, Observation, Session, Turn
 from memeval.shown import one_line
 
 CATEGORIES = (1, 2, 3, 4, 5)
@@ -53,7 +55,7 @@ def read_case(sample: Fields, *, captions: bool) -> EvalCase:
         raise sample.wrong("sample_id", "is empty")
 
     talk = Fields.of(sample.path, f"{shown} conversation", sample.get("conversation", "an object"))
-    sessions = tuple(_sessions(talk, case_id, captions))
+    sessions = tuple(_with_notes(sample, session) for session in _sessions(talk, case_id, captions))
     turn_ids = Counter(turn.turn_id for session in sessions for turn in session.turns)
     for turn_id, count in turn_ids.items():
         # Evidence names turns by these ids.
@@ -134,6 +136,54 @@ def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
         ]
         if turns:
             yield Session(session_id=f"s{number}", started_at=started_at, turns=tuple(turns))
+
+
+def _with_notes(sample: Fields, session: Session) -> Session:
+    """The session with the file's own summary and observations, where it has them."""
+    key = f"session_{session.session_id.removeprefix('s')}"
+    summary = _noted(sample, "session_summary").get(f"{key}_summary")
+    if summary is not None and not isinstance(summary, str):
+        raise sample.wrong("session_summary", f"holds no text under {key}_summary")
+
+    return replace(
+        session,
+        summary=(summary or "").strip(),
+        observations=_observations(sample, session, f"{key}_observation"),
+    )
+
+
+def _noted(sample: Fields, name: str) -> Mapping[str, Any]:
+    """A field of notes by session; empty where the file has none."""
+    value = sample.values.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise sample.wrong(name, "is not an object")
+
+    return value
+
+
+def _observations(sample: Fields, session: Session, key: str) -> tuple[Observation, ...]:
+    """The observations of a session, in the order of the first turn that each rests on."""
+    by_speaker = _noted(sample, "observation").get(key) or {}
+    places = {turn.turn_id: place for place, turn in enumerate(session.turns)}
+    observations = []
+    try:
+        for speaker, notes in by_speaker.items():
+            for text, cited in notes:
+                strings = [cited] if isinstance(cited, str) else list(cited)
+                turn_ids = repair_evidence(strings, places)
+                observations.append(Observation(speaker, text.strip(), turn_ids))
+    except (AttributeError, TypeError, ValueError):
+        raise sample.wrong(
+            "observation", f"holds something else under {key} than [text, turn id] by speaker"
+        ) from None
+
+    # A few rest on turns of another session, and so on none of this one: they come last.
+    def first_turn(observation: Observation) -> int:
+        return min((places[name] for name in observation.turn_ids), default=len(places))
+
+    return tuple(sorted(observations, key=first_turn))
 
 
 def _turn(turn: Fields, time: datetime, captions: bool) -> Turn:

@@ -12,7 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-from memeval.datasets.contract import DatasetInfo, DatasetSettings, LoadedDataset
+from memeval.datasets.contract import (
+    GRANULARITIES,
+    SUMMARY,
+    DatasetInfo,
+    DatasetSettings,
+    LoadedDataset,
+)
 from memeval.datasets.fetch import file_digest
 from memeval.datasets.locate import (
     check_pin,
@@ -45,6 +51,7 @@ class LocomoMc10(OriginalFile):
 
     judges: ClassVar[tuple[str, ...]] = ("accuracy",)
     chooses: ClassVar[bool] = True
+    granularities: tuple[str, ...] = (*GRANULARITIES, SUMMARY)
 
     def __init__(
         self, path: Path, info: DatasetInfo = LOCOMO_MC10, settings: DatasetSettings | None = None

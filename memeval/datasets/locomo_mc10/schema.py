@@ -31,7 +31,8 @@ namings.
 MOST_CHOICES = 10
 """A reply names a choice by one digit."""
 
-# The file's summaries of sessions are not among them: nothing here reads them.
+SUMMARIES = "haystack_session_summaries"
+# The summaries are not among them: those of a conversation's first line are read.
 HAYSTACK = ("haystack_session_ids", "haystack_session_datetimes", "haystack_sessions")
 ROLES = ("user", "assistant")
 
@@ -169,7 +170,8 @@ def _sessions(row: Fields) -> Iterator[Session]:
     if numbers != sorted(set(numbers)):
         raise row.wrong("haystack_session_ids", "must be in the order of their numbers, each once")
 
-    for number, date, turns in zip(numbers, dates, talks, strict=True):
+    summaries = _summaries(row, len(ids))
+    for number, date, turns, summary in zip(numbers, dates, talks, summaries, strict=True):
         place = f"{row.record}: haystack_sessions[{number}]"
         if not isinstance(turns, list):
             raise row.wrong("haystack_sessions", f"holds no list of turns for session_{number}")
@@ -186,7 +188,18 @@ def _sessions(row: Fields) -> Iterator[Session]:
                 _turn(turn, f"D{number}:{place}", time)
                 for place, turn in enumerate(said, start=1)
             ),
+            summary=summary.strip(),
         )
+
+
+def _summaries(row: Fields, count: int) -> list[str]:
+    """The summary of each session; empty ones where the file does not have one for each."""
+    summaries = row.values.get(SUMMARIES)
+    # Most runs need none: another number of them is no reason to refuse the file.
+    if not isinstance(summaries, list) or len(summaries) != count:
+        return [""] * count
+
+    return [summary if isinstance(summary, str) else "" for summary in summaries]
 
 
 def _number(row: Fields, session_id: str) -> int:

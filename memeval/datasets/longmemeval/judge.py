@@ -7,7 +7,7 @@ from typing import ClassVar
 from memeval.errors import UserError
 from memeval.judges.contract import Metrics
 from memeval.judges.model import CUT, WITHHELD, ModelJudge
-from memeval.judges.reading import read_yes
+from memeval.judges.reading import YES_NO, read_yes, words_for
 from memeval.llm.contract import Completion
 from memeval.prompts import PromptTemplate, joined, load_builtin, sections_from_file
 from memeval.records import EvalQuestion, Label, Verdict
@@ -42,14 +42,29 @@ class YesNoJudge(ModelJudge):
         self, kind: str, question: EvalQuestion, answer: str, tried: int
     ) -> Verdict:
         """The verdict under the prompt template of a kind of question."""
-        prompt = self._prompt(question, answer, self._template.parts[kind], REPLY_TOKENS)
+        # The published rule reads no other words, and a user's own template asks for its own.
+        official, own = self._settings.reading == "official", self._template.own
+        prompt = self._prompt(
+            question,
+            answer,
+            self._template.parts[kind],
+            max_tokens=REPLY_TOKENS,
+            words=YES_NO if official or own else words_for(answer),
+        )
 
         def read(reply: Completion) -> Verdict | None:
             if reply.finish_reason == WITHHELD:
                 return None
 
-            cut = reply.finish_reason == CUT
-            right = read_yes(reply.text, reading=self._settings.reading, cut=cut, answer=answer)
+            right = read_yes(
+                reply.text if official else reply.whole,
+                reading=self._settings.reading,
+                cut=reply.finish_reason == CUT,
+                answer=answer,
+                beside=prompt.beside,
+                words=prompt.words,
+                bare=own,
+            )
             if right is None:
                 return None
             if question.answerable:

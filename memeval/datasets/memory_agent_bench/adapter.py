@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, ClassVar, Literal
 
@@ -18,7 +19,15 @@ from memeval.datasets.fetch import file_digest
 from memeval.datasets.io.parquet import parquet_rows
 from memeval.datasets.io.parts import part_info
 from memeval.datasets.locate import check_pin, missing
-from memeval.datasets.memory_agent_bench.metrics import JUDGED, RULES, SUBSTRING, SUMMARY, metric_of
+from memeval.datasets.memory_agent_bench.metrics import (
+    COMPETENCES,
+    JUDGED,
+    RULES,
+    SUBSTRING,
+    SUMMARY,
+    metric_of,
+    split_of,
+)
 from memeval.datasets.memory_agent_bench.schema import TITLES, Row, read_case, read_titles, rows
 from memeval.errors import UserError, unknown
 from memeval.records import CategoryId, EvalCase
@@ -32,8 +41,9 @@ CONFLICTS = (
 )
 """Over all questions of conflict resolution, and over those that need one fact and several."""
 
+CONFLICT_RESOLUTION = "conflict_resolution"
 FILES = {
-    "conflict_resolution": "Conflict_Resolution.json",
+    CONFLICT_RESOLUTION: "Conflict_Resolution.json",
     "accurate_retrieval": "Accurate_Retrieval.json",
     "test_time_learning": "Test_Time_Learning.json",
     "long_range_understanding": "Long_Range_Understanding.json",
@@ -50,8 +60,11 @@ class MemoryAgentBenchSettings(DatasetSettings):
         "accurate_retrieval",
         "test_time_learning",
         "long_range_understanding",
+        "all",
     ] = at(PREPARE, "conflict_resolution")  # type: ignore[assignment]
-    """Which file of the folder is read; a `path` that is a file is read for either split."""
+    """The split that is asked. `all` reads each split's file that the folder has. Of a `path` that
+    is a file, the rows of the split are read.
+    """
     subset: str | None = at(RUN)
     """A sub-data set, or the beginning of the names of several; None asks all."""
     # The two sizes of the protocol.
@@ -59,10 +72,12 @@ class MemoryAgentBenchSettings(DatasetSettings):
     """Tokens that a piece of the context holds at most."""
     instruction: bool = at(ANSWER, True)
     """Whether a question says what its task asks for."""
+    category_names: Literal["data_sets", "competences"] = at(RUN, "data_sets")
+    """What the columns of the tables are: sub-data sets, or the four splits as AR, TTL, LRU, CR."""
 
 
 class MemoryAgentBench(Dataset):
-    """Reads a split row by row: one row is one case, and holds one sub-data set."""
+    """Reads its files row by row: one row is one case, and holds one sub-data set."""
 
     settings_type = MemoryAgentBenchSettings
     judges: ClassVar[tuple[str, ...]] = (
@@ -79,7 +94,11 @@ class MemoryAgentBench(Dataset):
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
-        return {}
+        if self.settings.category_names == "data_sets":
+            return {}
+
+        # All of the file, whatever the split: `categories` may name those of another one.
+        return {source: COMPETENCES[str(split_of(source))] for source in self._outline.of_the_file}
 
     @property
     def facet_names(self) -> Mapping[str, str]:
@@ -90,53 +109,94 @@ class MemoryAgentBench(Dataset):
             "question_type": "Question type",
         }
 
-    @property
-    def _file(self) -> Path:
-        return self.path if self.path.is_file() else self.path / FILES[self.settings.split]
+    @cached_property
+    def _files(self) -> Sequence[Path]:
+        """The files that are read, at least one; `split=all` reads those that the folder has.
+
+        Raises `UserError` if a file is missing.
+        """
+        if self.path.is_file():
+            return (self.path,)
+
+        if self.settings.split != "all":
+            files = [self.path / FILES[self.settings.split]]
+        else:
+            places = [self.path / name for name in FILES.values()]
+            files = [place for place in places if place.is_file()] or places
+
+        if not files[0].is_file():
+            raise missing(self.info, files[0])
+
+        return files
 
     def open(self) -> LoadedDataset:
         """Reads the outline of all rows: mistakes in it are reported before a run starts."""
+        checked = [self._check_file(path) for path in self._files]
+        self._check_choice()
+        digests = [digest for digest, _ in checked]
+        several = len(digests) > 1
+        return LoadedDataset(
+            info=self.info,
+            path=self.path if several else self._files[0],
+            sha256=sha256("\n".join(digests).encode()).hexdigest() if several else digests[0],
+            pinned=all(pinned for _, pinned in checked),
+            notes=tuple(self._left_out()),
+        )
+
+    def _check_file(self, path: Path) -> tuple[str, bool]:
+        """The sha256 of a file, and whether it is the registered one."""
         try:
-            digest = file_digest(self._file)
-        except FileNotFoundError:
-            raise missing(self.info, self._file) from None
+            digest = file_digest(path)
         except OSError as error:
             raise UserError(
-                f"data set '{self.info.name}': {self._file} can't be read: {error.strerror}."
+                f"data set '{self.info.name}': {path} can't be read: {error.strerror}."
             ) from error
 
         registered = next(
-            (
-                part_info(self.info, file)
-                for file in self.info.files
-                if file.name == self._file.name
-            ),
+            (part_info(self.info, file) for file in self.info.files if file.name == path.name),
             self.info,
         )
-        pinned = check_pin(
-            registered, self._file, digest, allow_unpinned=self.settings.allow_unpinned
+        return digest, check_pin(
+            registered, path, digest, allow_unpinned=self.settings.allow_unpinned
         )
-        self._check_choice()
-        return LoadedDataset(info=self.info, path=self._file, sha256=digest, pinned=pinned)
+
+    def _left_out(self) -> Iterator[str]:
+        """Splits without a file under `split=all`: the run does not cover them."""
+        if self.settings.split == "all" and not self.path.is_file():
+            read = {path.name for path in self._files}
+            absent = [name for name in FILES.values() if name not in read]
+            if absent:
+                yield f"split=all: not in the folder, so not asked: {', '.join(absent)}"
 
     def _check_choice(self) -> None:
         """Raises `UserError` for sub-data sets that the file does not have, and where no questions
         are left.
         """
         sources, categories = self._outline.sources, self.settings.categories
+        if not sources:
+            others = sorted({str(split_of(source)) for source in self._outline.of_the_file})
+            raise UserError(
+                f"dataset.split={self.settings.split}: {self._files[0]} has no row of it, but of "
+                f"{', '.join(others)}",
+                f"use:  dataset.split={others[0]}, or all",
+            )
+
         if not any(map(self._chosen, sources)):
             raise unknown("value of dataset.subset", str(self.settings.subset), sources)
 
         for category in categories or ():
-            if category not in sources:
+            # One of another split of the same file is known, and not asked.
+            if category not in self._outline.of_the_file:
                 raise unknown("value of dataset.categories", str(category), sources)
 
         if categories is not None and not any(
             self._chosen(source) and source in categories for source in sources
         ):
+            subset = self.settings.subset
+            chosen = f"split={self.settings.split}" if subset is None else f"subset={subset}"
             raise UserError(
-                f"dataset.subset={self.settings.subset} is not one of "
-                f"dataset.categories={list(categories)}: no questions are left"
+                f"dataset.{chosen} has nothing of dataset.categories={list(categories)}: no "
+                "questions are left"
             )
 
     def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
@@ -161,24 +221,30 @@ class MemoryAgentBench(Dataset):
 
     @cached_property
     def _outline(self) -> Outline:
-        if not self._file.is_file():
-            raise missing(self.info, self._file)
-
         sources, ids = dict[str, None](), Counter[str]()
-        seen = dict[str, int]()
-        for row in rows(self._file):
-            sources[row.source] = None
-            ids.update(name for name in row.ids if name)
-            if (first := seen.setdefault(row.content_sha256, row.index)) != row.index:
-                raise UserError(
-                    f"{self._file}: record {row.index} has the context and the questions of "
-                    f"record {first}."
-                )
+        of_the_file = dict[str, None]()
+        for path in self._files:
+            seen = dict[str, int]()
+            for row in rows(path):
+                of_the_file[row.source] = None
+                if (first := seen.setdefault(row.content_sha256, row.index)) != row.index:
+                    raise UserError(
+                        f"{path}: record {row.index} has the context and the questions of "
+                        f"record {first}."
+                    )
 
-        if not sources:
-            raise UserError(f"{self._file} holds no row.")
+                if self._of_split(row.source):
+                    sources[row.source] = None
+                    ids.update(name for name in row.ids if name)
 
-        return Outline(tuple(sources), frozenset(name for name, count in ids.items() if count == 1))
+            if not seen:
+                raise UserError(f"{path} holds no row.")
+
+        unique = frozenset(name for name, count in ids.items() if count == 1)
+        return Outline(sources=tuple(sources), of_the_file=tuple(of_the_file), unique_ids=unique)
+
+    def _of_split(self, source: str) -> bool:
+        return self.settings.split in ("all", split_of(source))
 
     def _chosen(self, source: str) -> bool:
         """Whether a sub-data set is asked: `subset` is its name, or its beginning up to a `_`, or
@@ -191,26 +257,29 @@ class MemoryAgentBench(Dataset):
         return source.startswith(subset[:-1] if subset.endswith("*") else f"{subset}_")
 
     def read(self) -> Iterator[EvalCase]:
-        titles = read_titles(self._file.with_name(TITLES))
-        split = next(
-            (name for name, file in FILES.items() if file == self._file.name), self._file.stem
-        )
-        for row in rows(self._file):
-            if self._chosen(row.source):
-                yield read_case(
-                    row,
-                    self._question_ids(row),
-                    split,
-                    chunk_tokens=self.settings.chunk_tokens,
-                    instruction=self.settings.instruction,
-                    titles=titles,
-                )
+        for path in self._files:
+            titles = read_titles(path.with_name(TITLES))
+            for row in rows(path):
+                if self._of_split(row.source) and self._chosen(row.source):
+                    start = self._start(row)
+                    yield read_case(
+                        row,
+                        self._question_ids(row, start),
+                        case_id=f"{start}c{row.index + 1}",
+                        chunk_tokens=self.settings.chunk_tokens,
+                        instruction=self.settings.instruction,
+                        titles=titles,
+                    )
 
-    def _question_ids(self, row: Row) -> tuple[str, ...]:
-        """The file's own ids, where nothing else in it has the same; else row and position."""
+    def _start(self, row: Row) -> str:
+        """How ids begin that count the rows of one file: with its split if several are read."""
+        return f"{COMPETENCES[row.split].lower()}-" if len(self._files) > 1 else ""
+
+    def _question_ids(self, row: Row, start: str) -> tuple[str, ...]:
+        """The file's own ids, if nothing else that is read has the same; else row and position."""
         unique = self._outline.unique_ids
         return tuple(
-            name if name in unique and name else f"r{row.index}/q{place}"
+            name if name in unique and name else f"{start}r{row.index}/q{place}"
             for place, name in enumerate(row.ids)
         )
 
@@ -228,9 +297,8 @@ class MemoryAgentBench(Dataset):
             metric: _scored(metric, by_metric[metric]) for metric in RULES if metric in by_metric
         }
 
-        # By name, because the split is the file's name, which a user's own file need not have.
         conflicts = [
-            record for record in records if str(record.category).startswith("factconsolidation")
+            record for record in records if split_of(str(record.category)) == CONFLICT_RESOLUTION
         ]
         if conflicts:
             values["conflict_resolution_accuracy"] = _scored(SUBSTRING, conflicts)
@@ -248,10 +316,12 @@ class MemoryAgentBench(Dataset):
 
 @dataclass(frozen=True)
 class Outline:
-    """What a first pass over a file finds."""
+    """What a first pass over the files finds."""
 
     sources: tuple[str, ...]
-    """Its sub-data sets, in order."""
+    """The sub-data sets of the split, in order."""
+    of_the_file: tuple[str, ...]
+    """Those of all splits in the files that are read."""
     unique_ids: frozenset[str]
     """Ids of questions that occur once."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from memeval.datasets.longmemeval.judge import ABSTENTION, KIND_OF, KINDS, YesNoJudge, templates
@@ -72,7 +73,7 @@ class MemoryAgentBenchJudge(YesNoJudge):
         prompt = self._prompt(question, answer, self._template.parts[SUMMARY])
 
         def read(reply: Completion) -> Verdict | None:
-            counts = None if is_cut(reply) else read_counts(reply.text, answer)
+            counts = None if is_cut(reply) else read_counts(reply.whole, answer, prompt.beside)
             if counts is None:
                 return None
 
@@ -92,11 +93,13 @@ def _kind_of(question: EvalQuestion) -> str:
     return KIND_OF.get(question.facets.get(TYPE_FACET, ""), "fact")
 
 
-def read_counts(reply: str, answer: str = "") -> tuple[int, int, int, int, int] | None:
+def read_counts(
+    reply: str, answer: str = "", beside: Sequence[str] = ()
+) -> tuple[int, int, int, int, int] | None:
     """The five counts of the one JSON object in a reply; None if one is missing or impossible, or
-    if the object is in the answer.
+    if the object is in the answer or in a text beside it.
     """
-    counts = read_numbers(reply, COUNTS, answer=answer)
+    counts = read_numbers(reply, COUNTS, answer=answer, beside=beside)
     if counts is None:
         return None
 

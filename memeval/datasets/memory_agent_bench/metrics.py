@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -41,12 +41,38 @@ model.
 """
 JUDGED = frozenset({CHAT, SUMMARY})
 
+COMPETENCES: Mapping[str, str] = {
+    "accurate_retrieval": "AR",
+    "test_time_learning": "TTL",
+    "long_range_understanding": "LRU",
+    "conflict_resolution": "CR",
+}
+"""The splits and the paper's short names of what they measure."""
+SPLIT_OF = {
+    "ruler": "accurate_retrieval",
+    "eventqa": "accurate_retrieval",
+    "longmemeval": "accurate_retrieval",
+    "icl": "test_time_learning",
+    "recsys": "test_time_learning",
+    "infbench": "long_range_understanding",
+    "detective": "long_range_understanding",
+    "factconsolidation": "conflict_resolution",
+}
+"""Split of each sub-data set, by how its name begins."""
+
 
 def metric_of(source: str) -> str | None:
     """The metric of a sub-data set; None for one that the protocol does not have."""
-    return next(
-        (metric for start, metric in METRIC_OF.items() if source.lower().startswith(start)), None
-    )
+    return _by_beginning(METRIC_OF, source)
+
+
+def split_of(source: str) -> str | None:
+    """The split of a sub-data set; None for one that the protocol does not have."""
+    return _by_beginning(SPLIT_OF, source)
+
+
+def _by_beginning(table: Mapping[str, str], source: str) -> str | None:
+    return next((value for start, value in table.items() if source.lower().startswith(start)), None)
 
 
 def normalise(text: str) -> str:

@@ -16,7 +16,13 @@ from urllib.parse import unquote
 from memeval.datasets.io.fields import KINDS, Fields, kind_of, parse_json, quoted
 from memeval.datasets.io.json_stream import stream_list
 from memeval.datasets.longmemeval.schema import ABSTENTION, PREFERENCE, parse_date
-from memeval.datasets.memory_agent_bench.metrics import CHAT, ITEMS, SUMMARY, metric_of
+from memeval.datasets.memory_agent_bench.metrics import (
+    CHAT,
+    ITEMS,
+    SUMMARY,
+    metric_of,
+    split_of,
+)
 from memeval.datasets.memory_agent_bench.text import chunks
 from memeval.records import EvalCase, EvalQuestion, Session, Turn
 
@@ -48,6 +54,7 @@ class Row:
     fields: Fields
     source: str
     """The sub-data set."""
+    split: str
     metric: str
     ids: tuple[str | None, ...]
     """Ids of its questions, where it names them."""
@@ -83,8 +90,8 @@ def _values(path: Path) -> Iterator[Any]:
 def _row(index: int, row: Fields) -> Row:
     metadata = Fields.of(row.path, f"{row.record} metadata", row.get("metadata", "an object"))
     source = metadata.text("source")
-    metric = metric_of(source)
-    if metric is None:
+    metric, split = metric_of(source), split_of(source)
+    if metric is None or split is None:
         raise metadata.wrong(
             "source", f"is {quoted(source)}, a sub-data set without a known metric"
         )
@@ -103,6 +110,7 @@ def _row(index: int, row: Fields) -> Row:
         index=index,
         fields=row,
         source=source,
+        split=split,
         metric=metric,
         ids=tuple(_listed(metadata, "qa_pair_ids", count)),
         content_sha256=content,
@@ -112,8 +120,8 @@ def _row(index: int, row: Fields) -> Row:
 def read_case(
     row: Row,
     question_ids: tuple[str, ...],
-    split: str,
     *,
+    case_id: str,
     chunk_tokens: int,
     instruction: bool,
     titles: Mapping[str, str],
@@ -131,12 +139,10 @@ def read_case(
         for number, part in enumerate(parts, start=1)
     )
     questions = tuple(
-        _questions(
-            row=row, question_ids=question_ids, split=split, instruction=instruction, titles=titles
-        )
+        _questions(row=row, question_ids=question_ids, instruction=instruction, titles=titles)
     )
     return EvalCase(
-        case_id=f"c{row.index + 1}",
+        case_id=case_id,
         sessions=(Session(session_id="s1", started_at=None, turns=turns),),
         questions=questions,
     )
@@ -145,7 +151,6 @@ def read_case(
 def _questions(
     row: Row,
     question_ids: tuple[str, ...],
-    split: str,
     instruction: bool,
     titles: Mapping[str, str],
 ) -> Iterator[EvalQuestion]:
@@ -193,7 +198,7 @@ def _questions(
             answerable=not abstains,
             whole_answer=row.metric in (ITEMS, SUMMARY) or types[place] == PREFERENCE,
             facets={
-                "split": split,
+                "split": row.split,
                 **groups,
                 **({"question_type": str(types[place])} if types[place] else {}),
             },

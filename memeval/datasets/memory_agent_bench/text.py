@@ -8,13 +8,15 @@ import re
 from collections.abc import Iterator
 
 from memeval.llm.tokens import count_tokens
+from memeval.words import BY_CHARACTER
 
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*[ \t]+|(?<=[。！？])[”’）」』]*")
 """Where a sentence ends within a line: behind its last mark and the quotes that close it."""
 NUMBERED = re.compile(r"\s*\d+\.\s")
 """The beginning of a line with a serial number, which is one sentence with any marks in it."""
 WORD = re.compile(r"\s*\S+")
-PIECE = re.compile(r"\s*(?:\w+|[^\w\s])")
+PIECE = re.compile(rf"\s*(?:[{BY_CHARACTER}]|(?:(?![{BY_CHARACTER}])\w)+|[^\w\s])")
+"""A token with the white space before it, as tokens are counted."""
 
 
 def chunks(text: str, tokens: int) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
+from typing import ClassVar
 
 from memeval.datasets.contract import Dataset
 from memeval.datasets.netops.chance import draw
@@ -29,6 +30,8 @@ ANSWERABLE: frozenset[CategoryId] = frozenset(ABILITIES) - {"ABS"}
 
 class NetOps(Dataset):
     """Questions by ability, and a facet that names the question's template."""
+
+    model_judge: ClassVar[str | None] = "llm"
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:

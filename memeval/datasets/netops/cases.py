@@ -21,6 +21,7 @@ from memeval.datasets.io.asked import (
 from memeval.datasets.io.entries import Entry, Mistakes
 from memeval.datasets.io.fields import REPLACE, parse_json, quoted
 from memeval.datasets.io.lines import first_value, json_lines
+from memeval.datasets.netops.flat import as_cases, as_chunk, is_record
 from memeval.errors import UserError
 from memeval.records import EvalCase, Session, Turn
 
@@ -40,7 +41,12 @@ class GenericFile:
 def read_generic(content: bytes, path: Path) -> GenericFile:
     """The cases of a file. Raises `UserError` that lists its mistakes by case, chunk, question."""
     mistakes = Mistakes(path, SCHEMA)
-    cases = [_case(place, value, mistakes) for place, value in _values(content, path, mistakes)]
+    values = list(_values(content, path, mistakes))
+    if values and is_record(values[0][1]):
+        _check_asked(values, path)
+        values = list(as_cases(values))
+
+    cases = [_case(place, value, mistakes) for place, value in values]
     whole = [case for case in cases if case is not None]
 
     _check_unique("case", [case.case_id for case in whole], mistakes)
@@ -53,8 +59,18 @@ def read_generic(content: bytes, path: Path) -> GenericFile:
     return GenericFile(cases=tuple(whole), notes=tuple(_notes(whole, mistakes)))
 
 
+def _check_asked(values: Sequence[tuple[str, Any]], path: Path) -> None:
+    """Raises `UserError` for records that nothing is asked about."""
+    if not any(isinstance(value, dict) and "question" in value for _, value in values):
+        raise UserError(
+            f"{path} holds {len(values):,} records and no question about them",
+            'add objects like:  {"question": "Which switch failed?", "answer": "sw2"}',
+            f"the schema:  {SCHEMA}",
+        )
+
+
 def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
-    """Each case with its place: of a JSON list, of one object, or of one object per line."""
+    """Each case or record with its place: of a JSON list, of one object, or of one per line."""
     if not content.removeprefix(b"\xef\xbb\xbf").strip():
         raise UserError(f"{path} is empty.", REPLACE)
 
@@ -124,7 +140,7 @@ def _chunks(place: str, case: Entry) -> list[Chunk]:
 def _chunk(place: str, number: int, value: Any, mistakes: Mistakes) -> Chunk:
     place = f"{place}, chunk {number}"
     turn_id = f"t{number}"
-    given = {"text": value} if isinstance(value, str) else value
+    given = {"text": value} if isinstance(value, str) else as_chunk(value)
     entry = Entry.of(place, given, noun="chunk", known=CHUNK_FIELDS, mistakes=mistakes)
     if entry is None:
         return Chunk(turn_id=turn_id)

@@ -17,7 +17,7 @@ from memeval.datasets.io.folder import FolderContent, read_folder
 from memeval.datasets.opseval.groups import groups
 from memeval.datasets.opseval.items import REPAIRS, Item, Rows
 from memeval.datasets.opseval.memory import parts, remembered_text, sessions, turns_by_text
-from memeval.datasets.opseval.metrics import character_f1
+from memeval.datasets.opseval.metrics import CRITERIA, character_f1
 from memeval.datasets.opseval.schema import FILES, read_file_of
 from memeval.errors import UserError, unknown
 from memeval.metrics.answer import answer_metrics
@@ -69,7 +69,9 @@ class OpsEval(Dataset):
         "contains",
         "llm",
         "mem0",
+        "opseval",
     )
+    model_judge: ClassVar[str | None] = "opseval"
     granularities: tuple[str, ...] = ("turn", "session", "chunk")
     chooses: ClassVar[bool] = True
     settings: OpsEvalSettings
@@ -245,17 +247,28 @@ class OpsEval(Dataset):
 
     @property
     def measure_names(self) -> Collection[str]:
-        return ("exact_set_accuracy", "jaccard", "jaccard/multiple", "unparsed_rate")
+        return (
+            "exact_set_accuracy",
+            "jaccard",
+            "jaccard/multiple",
+            "unparsed_rate",
+            *(f"fae_{name}" for name in CRITERIA),
+        )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """`unparsed_rate` is of the choosing replies that there are; the others are means over
-        those that could be read.
+        those that could be read. With `judge=opseval` there are the means of its criteria, too.
         """
         replies = [record for record in records if record.choices and record.verdict]
         # A reply that can't be read is not a wrong choice: it has a rate of its own.
         read = [record for record in replies if _label(record) is not Label.UNSCORED]
         several = [record for record in read if record.facets["kind"] == "multiple"]
+        graded = [record.verdict for record in records if record.verdict and record.verdict.parts]
+        own = {
+            f"fae_{name}": mean(verdict.parts[name][0] for verdict in graded) for name in CRITERIA
+        }
         return {
+            **(own if graded else {}),
             "exact_set_accuracy": mean(_compared(exact_set, record) for record in read),
             "jaccard": mean(_compared(jaccard, record) for record in read),
             "jaccard/multiple": mean(_compared(jaccard, record) for record in several),

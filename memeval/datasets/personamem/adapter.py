@@ -54,7 +54,7 @@ class PersonaMem(Dataset):
         self, path: Path, info: DatasetInfo = PERSONAMEM, settings: DatasetSettings | None = None
     ) -> None:
         super().__init__(path, info, settings)
-        self._beyond = self._questions = 0
+        self._beyond = self._repeating = self._questions = 0
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
@@ -99,7 +99,7 @@ class PersonaMem(Dataset):
         return read_contexts(self._content.files[name], self.path / name)
 
     def read(self) -> Iterator[EvalCase]:
-        self._beyond = self._questions = 0
+        self._beyond = self._repeating = self._questions = 0
         # By place as well: each place remembers another part of the conversation, as in the
         # official protocol.
         asked: dict[tuple[str, int], list[Row]] = {}
@@ -112,6 +112,9 @@ class PersonaMem(Dataset):
             self._questions += len(rows)
             # A slice that ends too late is the whole conversation, as it is officially.
             self._beyond += len(rows) * (end > len(messages))
+            self._repeating += sum(
+                len(set(row.question.choices)) < len(row.question.choices) for row in rows
+            )
             yield EvalCase(
                 case_id=f"c{number}",
                 sessions=read_sessions(messages[:end], persona=self.settings.persona),
@@ -128,13 +131,19 @@ class PersonaMem(Dataset):
             )
 
     def notes(self) -> tuple[str, ...]:
-        if not self._beyond:
-            return ()
+        lines = []
+        if self._beyond:
+            lines.append(
+                f"context: {self._beyond} of {self._questions} questions are asked beyond the end "
+                "of their conversation; all of it is remembered"
+            )
+        if self._repeating:
+            lines.append(
+                f"choices: {self._repeating} of {self._questions} questions list a choice twice; "
+                "where it is right, it is right at both places"
+            )
 
-        return (
-            f"context: {self._beyond} of {self._questions} questions are asked beyond the end of "
-            "their conversation; all of it is remembered",
-        )
+        return tuple(lines)
 
     @property
     def measure_names(self) -> Collection[str]:

@@ -61,17 +61,25 @@ def _loads(content: bytes) -> Any:
         )
 
 
-def _not_json(content: bytes, content_type: str) -> str:
+def is_error_page(content: bytes, content_type: str) -> bool:
+    """Whether a body is what a gateway in trouble sends: an HTML page, or nothing."""
+    return not content.strip() or _is_html(content, content_type)
+
+
+def _is_html(content: bytes, content_type: str) -> bool:
     start = content[:512].lstrip().lower()
-    if (
+    return (
         start.startswith((b"<!doctype", b"<html", b"<head", b"<body"))
         or "html" in content_type.lower()
-    ):
-        return "the reply is an HTML page instead of JSON: is the address that of an API?"
+    )
 
+
+def _not_json(content: bytes, content_type: str) -> str:
     if not content.strip():
         return "the reply is empty: it has no body"
-    if start.startswith((b"data:", b"event:")):
+    if _is_html(content, content_type):
+        return "the reply is an HTML page instead of JSON: is the address that of an API?"
+    if content.lstrip().startswith((b"data:", b"event:")):
         return "the reply is not JSON but a stream of events"
 
     return "the reply is not JSON"

@@ -41,9 +41,11 @@ _CLOSE = (
     rf"</(?:{_TAGS})\s?>|<\|end_of_thought\|>|<\|(?:end_|/)thinking\|>|\[/think\]|◁/think▷|"
     r"<unused95>"
 )
-_MARKS = re.compile(rf"(?P<open>{_OPEN})|(?P<close>{_CLOSE})", re.IGNORECASE)
+THINKING_MARKS = re.compile(rf"(?P<open>{_OPEN})|(?P<close>{_CLOSE})", re.IGNORECASE)
+"""Marks around a model's thinking: groups `open` and `close`."""
 _SOLUTION = re.compile(r"<\|(?:begin|end)_of_solution\|>", re.IGNORECASE)
-_HARMONY = re.compile(r"<\|channel\|>\s?final\s?<\|message\|>")
+HARMONY = re.compile(r"<\|channel\|>\s?final\s?<\|message\|>")
+"""The mark before an answer of gpt-oss."""
 _HARMONY_END = re.compile(r"<\|(?:end|return)\|>")
 
 
@@ -54,10 +56,10 @@ def without_thinking(text: str) -> tuple[str, bool]:
     one, and the text after an opening mark at the start of a line without a closing one.
     """
     # gpt-oss thinks in channels of its own; the last `final` one is the answer.
-    harmony = list(_HARMONY.finditer(text))
+    harmony = list(HARMONY.finditer(text))
     if harmony:
         return _HARMONY_END.split(text[harmony[-1].end() :], maxsplit=1)[0].strip(), True
-    if not (marks := list(_MARKS.finditer(text))):
+    if not THINKING_MARKS.search(text):
         return text.strip(), False
 
     kept: list[str] = []
@@ -65,7 +67,7 @@ def without_thinking(text: str) -> tuple[str, bool]:
     last_open: re.Match[str] | None = None
     changed = False
 
-    for mark in marks:
+    for mark in THINKING_MARKS.finditer(text):
         if mark["open"] is not None:
             if depth == 0:
                 kept.append(text[start : mark.start()])

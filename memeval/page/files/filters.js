@@ -2,7 +2,7 @@
 const several = index.cells.length > 1;
 const SHOW = {
   "": "all questions",
-  ...(several && { differ: "the cells differ", noneright: "no cell is right", allright: "all cells are right" }),
+  ...(several && { differ: "the runs differ", noneright: "no run is right", allright: "all runs are right" }),
   shown: "evidence shown, not right",
   missed: "evidence missed",
   ...(index.marks.some((marks) => marks.includes("m")) && { repeats: "the repeats differ" }),
@@ -72,7 +72,7 @@ function makeFilters(onChange) {
   );
   if (several) {
     const pair = (cell, outcome, word) =>
-      element("div", { class: "pair all" }, select(cell, `${word} cell`, cells), select(outcome, `${word} cell’s answer`, outcomes));
+      element("div", { class: "pair all" }, select(cell, `${word} run`, cells), select(outcome, `${word} run’s answer`, outcomes));
     form.append(pair("a", "is", "first"), pair("b", "and", "second"));
   } else {
     form.append(select("is", "answer", outcomes.map(([value, text]) => [value, value ? text : "any answer"])));

@@ -68,7 +68,7 @@ function goldOf(number, question, block) {
 
   const turns = question.evidence.map((id, place) => {
     const chunk = turnText(block, id);
-    const text = chunk ? chunk.text : "No cell retrieved it: its text is not in this page.";
+    const text = chunk ? chunk.text : "No run retrieved it: its text is not in this page.";
     const others = chunk && chunk.turns.length > 1 ? ` within ${plural(chunk.turns.length, "turn")}` : "";
     return element("div", { class: "turn" },
       element("div", { class: "id" }, `${id}${others} · ${ranksOf(place, question)}`),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from memeval.llm.cache_contract import CachedEntry
+from memeval.llm.cache_contract import CachedEntry, Damage
 from memeval.llm.cache_schema import checksum
 from memeval.llm.flight import Claims
 from memeval.llm.locks import LocksByName
@@ -27,8 +27,16 @@ _REPLACE = _PUT.format(
 class PostgresCache:
     """A cache that all users of the database share."""
 
-    def __init__(self, database: Database, name: str, locks: LocksByName) -> None:
+    def __init__(
+        self,
+        database: Database,
+        name: str,
+        locks: LocksByName,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        """`say` gets the messages about damage."""
         self._database, self._name, self._locks = database, name, locks
+        self._damage = Damage(f"the cache {name} in the store {database.url}", say)
 
     def get(self, key: str) -> CachedEntry | None:
         """The entry under `key`; None without a sound one."""
@@ -48,6 +56,7 @@ class PostgresCache:
             else:
                 # Dropped, and not only left out: the first writer of a key wins, also over damage.
                 self.delete(key)
+                self._damage.note(key)
 
         return sound
 
@@ -108,5 +117,9 @@ class PostgresCache:
         """The requests under way of all that use this cache."""
         return Claims(self._locks)
 
+    def note_unsound(self, key: str) -> None:
+        self._damage.note(key)
+
     def close(self) -> None:
         """Nothing is open: the process's connection stays."""
+        self._damage.close()

@@ -9,31 +9,59 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import os
+import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from memeval.errors import StorageError, UserError
 from memeval.shown import one_line
 from memeval.store.postgres.schema import TABLES, VERSION
 
-CONNECT_S = 5
+CONNECT_S = 4
 """How long the server may take to accept a connection."""
 LEASE_S = 20.0
 """A process that does not renew its lease for this long has lost it."""
 RENEW_S = 5.0
 """Between two renewals."""
+STATEMENT_S = 15.0
+"""How long the server may work on a statement before it gives it up."""
+ANSWER_S = 20.0
+"""How long a statement may go without an answer before its connection is cut: a server that was
+stopped keeps its connections open, and gives nothing up.
+"""
+SAY_S = 3.0
+"""A statement that takes longer is reported."""
+LOOK_S = 0.5
+"""Between two looks at the statements under way."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
 """Between two tries to reach a server that does not answer."""
 _SETUP_LOCK = 7_301_552_001
 """The advisory lock under which the tables are made: any number that is always the same."""
-_PASSING = ("08", "53", "57P", "40")
-"""Classes of errors that pass: connection, resources, shutdown, rollback for concurrency."""
+_PASSING = ("08", "53", "57P", "57014", "40")
+"""Errors that pass: connection, resources, shutdown, a statement that took too long, rollback for
+concurrency.
+"""
 
 Row = Sequence[Any]
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A statement that the server has not answered yet."""
+
+    file: int
+    """Descriptor of its connection."""
+    began: float
+
+    def cut(self) -> None:
+        """Ends the connection: the thread that waits for the answer gets an error."""
+        with suppress(OSError), socket.socket(fileno=os.dup(self.file)) as connection:
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 class Database:
@@ -47,6 +75,9 @@ class Database:
         self.say: Callable[[str], None] | None = None
         self._engine = _engine(url)
         self._closed = threading.Event()
+        self._under_way: dict[int, _Statement] = {}
+        self._has_said_so = False
+        threading.Thread(target=self._keep_watching, name="memeval-store", daemon=True).start()
         self._set_up()
 
         # Before the first lock is taken: a lock without a live lease is anybody's.
@@ -63,7 +94,6 @@ class Database:
         import sqlalchemy.exc
 
         began, wait_s = time.monotonic(), FIRST_WAIT_S
-        has_said_so = False
         while True:
             try:
                 rows = self._run_once(statement, values)
@@ -77,35 +107,56 @@ class Database:
                         f"(store.patience_s): {reason}"
                     ) from error
             else:
-                if has_said_so:
-                    self._report(f"the store {self.url} is back")
+                if self.say is not None and self._has_said_so:
+                    self._has_said_so = False
+                    self.say(f"the store {self.url} is back")
 
                 return rows
 
-            if not has_said_so:
-                self._report(f"waiting for the store {self.url}: {reason}")
-                has_said_so = True
-
+            self._report_wait(reason)
             time.sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
     def _run_once(self, statement: str, values: Mapping[str, Any] | None) -> list[Row]:
         import sqlalchemy
 
-        with self._engine.connect() as connection:
+        with self._engine.connect() as connection, self._watched(connection):
             result = connection.execute(sqlalchemy.text(statement), values or {})
             return [tuple(row) for row in result] if result.returns_rows else []
 
-    def _report(self, message: str) -> None:
-        if self.say is not None:
-            self.say(message)
+    @contextmanager
+    def _watched(self, connection: Any) -> Iterator[None]:
+        """Cuts the connection if the server does not answer what is asked meanwhile."""
+        statement = _Statement(connection.connection.dbapi_connection.fileno(), time.monotonic())
+        self._under_way[id(statement)] = statement
+        try:
+            yield
+        finally:
+            del self._under_way[id(statement)]
+
+    def _keep_watching(self) -> None:
+        while not self._closed.wait(LOOK_S):
+            now = time.monotonic()
+            for statement in list(self._under_way.values()):
+                waited_s = now - statement.began
+                if waited_s >= SAY_S:
+                    self._report_wait(f"no answer for {waited_s:.0f} s")
+
+                if waited_s >= ANSWER_S:
+                    statement.cut()
+
+    def _report_wait(self, reason: str) -> None:
+        """Says once that the server is waited for."""
+        if self.say is not None and not self._has_said_so:
+            self._has_said_so = True
+            self.say(f"waiting for the store {self.url}: {reason}")
 
     def _set_up(self) -> None:
         import sqlalchemy
         import sqlalchemy.exc
 
         try:
-            with self._engine.connect() as connection:
+            with self._engine.connect() as connection, self._watched(connection):
                 # Two processes that make the same table at once would fail.
                 connection.execute(sqlalchemy.text(f"SELECT pg_advisory_lock({_SETUP_LOCK})"))
                 try:
@@ -190,6 +241,7 @@ def _engine(url: str) -> Any:
         isolation_level="AUTOCOMMIT",
         connect_args={
             "connect_timeout": CONNECT_S,
+            "options": f"-c statement_timeout={STATEMENT_S:g}s",
             "application_name": "memeval",
             # A machine that is gone says nothing: without probes its end is never noticed.
             "keepalives_idle": 10,

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from memeval.store.postgres.database import LEASE_S, Database
+from memeval.store.postgres.database import LEASE_S, RENEW_S, Database
+
+TAKE_OVER_S = RENEW_S + 1.0
+"""How long a lease must be seen to have lapsed before its locks are taken over."""
 
 _LIVE = (
     "EXISTS (SELECT 1 FROM memeval_holders h WHERE h.holder = l.holder AND "
     # Nobody could renew a lease while the server was away.
-    f"greatest(h.expires, pg_postmaster_start_time() + interval '{LEASE_S:g} seconds') > now())"
+    "greatest(h.expires, pg_postmaster_start_time() + make_interval(secs => :lease)) > now())"
 )
+_OWN = "l.holder = excluded.holder"
 # A row of this very holder is taken again: the statement may have been sent before, and its
 # answer lost with the connection.
 _TAKE = (
     "INSERT INTO memeval_locks AS l (name, number, holder) VALUES (:name, :number, :holder) "
     "ON CONFLICT (name, number) DO UPDATE SET holder = excluded.holder "
-    f"WHERE l.holder = excluded.holder OR NOT {_LIVE} RETURNING number"
+    "WHERE {} RETURNING number"
 )
+_TAKE_FREE, _TAKE_OVER = _TAKE.format(_OWN), _TAKE.format(f"{_OWN} OR NOT {_LIVE}")
+_LAPSED = f"SELECT 1 FROM memeval_locks l WHERE name = :name AND number = :number AND NOT {_LIVE}"
 _HELD = (
     "SELECT number FROM memeval_locks l WHERE name = :name AND number BETWEEN :first AND :last "
     f"AND holder <> :holder AND {_LIVE}"
 )
+
+
+@dataclass
+class _Lapse:
+    """How long this process has seen that a lease has lapsed."""
+
+    first: float
+    last: float
 
 
 class LeasedLocks:
@@ -33,6 +50,7 @@ class LeasedLocks:
     def __init__(self, database: Database, name: str) -> None:
         self._database, self._name = database, name
         self._held: set[int] = set()
+        self._lapses: dict[int, _Lapse] = {}
         self._guard = threading.Lock()
 
     def take(self, offset: int) -> bool:
@@ -42,11 +60,32 @@ class LeasedLocks:
                 return False
 
             values = {"name": self._name, "number": offset, "holder": self._database.holder}
-            if not self._database.run(_TAKE, values):
+            if not self._database.run(_TAKE_FREE, values) and not self._take_over(offset, values):
                 return False
 
             self._held.add(offset)
             return True
+
+    def _take_over(self, offset: int, values: Mapping[str, Any]) -> bool:
+        """Takes a lock whose lease has lapsed for a while; returns whether it did."""
+        values = {**values, "lease": LEASE_S}
+        if not self._database.run(_LAPSED, values):
+            self._lapses.pop(offset, None)
+            return False
+
+        # After a time in which the server answered nobody, all leases have lapsed: a holder that
+        # lives gets the time to renew its own.
+        now = time.monotonic()
+        lapse = self._lapses.get(offset)
+        if lapse is None or now - lapse.last > TAKE_OVER_S:
+            lapse = self._lapses[offset] = _Lapse(now, now)
+
+        lapse.last = now
+        if now - lapse.first < TAKE_OVER_S:
+            return False
+
+        del self._lapses[offset]
+        return bool(self._database.run(_TAKE_OVER, values))
 
     def take_first(self, offsets: Iterable[int]) -> int | None:
         """Takes the first lock that nobody holds, if there is one."""
@@ -84,6 +123,7 @@ class LeasedLocks:
             "first": first,
             "last": last,
             "holder": self._database.holder,
+            "lease": LEASE_S,
         }
         return {int(row[0]) for row in self._database.run(_HELD, values)}
 

@@ -21,7 +21,7 @@ class PostgresStore:
         self._database = database
 
     def cache(self, name: str, say: Say | None) -> ReplyCache:
-        return PostgresCache(self._database, name, self.locks)
+        return PostgresCache(self._database, name, self.locks, say)
 
     def locks(self, name: str) -> LeasedLocks:
         with _making:

@@ -38,6 +38,9 @@ class MemGptLite(IndexedSystem[FusedIndex]):
         self.chunks += core.cut(retained)
         self.retained = core.chunks
 
+    def window(self) -> Sequence[MemoryChunk]:
+        return self.retained or ()
+
     async def build(self, saved: Path | None) -> FusedIndex:
         texts = self.texts()
         return await FusedIndex.open(self.parts.embedder, texts, texts, saved)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.records import format_time
-from memeval.retrieval.bm25 import terms
+from memeval.words import search_terms
 
 KINDS = (
     "decision",
@@ -61,8 +61,8 @@ class Artifact:
     @cached_property
     def gist(self) -> str:
         """The content, where it says more than the quote and the speaker; else nothing."""
-        said = set(terms(f"{self.speaker} {self.quote}"))
-        return self.content if set(terms(self.content)) - said else ""
+        said = set(search_terms(f"{self.speaker} {self.quote}"))
+        return self.content if set(search_terms(self.content)) - said else ""
 
     @property
     def text(self) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from memeval.llm.breaker import note_reading
 from memeval.llm.contract import Completion, LanguageModel
 from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.llm.metering import current_ledger
@@ -160,6 +161,9 @@ class Extractor:
             return
 
         if reply is None:
+            if asked.cut:
+                note_reading(readable=False, cut=True)
+
             self.counts["unreadable"] += 1
             self.lost |= here
             return

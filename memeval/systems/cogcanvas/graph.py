@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,13 @@ class Canvas:
     def edges_by_rule(self) -> Counter[str]:
         """How many edges each rule made."""
         return Counter(rule for _, _, rule in self.graph.edges(data="rule"))
+
+    @cached_property
+    def edge_counts(self) -> dict[str, int]:
+        """How many edges there are, and how many of them `temporal_edges` switches."""
+        by_rule = self.edges_by_rule()
+        temporal = sum(by_rule[rule] for rule in TEMPORAL_RULES)
+        return {"temporal": temporal, "all": by_rule.total()}
 
     def _direct_edges(self, temporal: bool) -> tuple[Positions, Positions, Positions]:
         """Each edge both ways, sorted by where it leads.

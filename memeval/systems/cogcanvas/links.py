@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memeval.llm.extractive.words import STOP_WORDS, stem
-from memeval.retrieval.bm25 import terms
 from memeval.systems.cogcanvas.artifacts import Artifact
 from memeval.systems.cogcanvas.dates import day_of
+from memeval.words import canonical, is_unspaced, search_terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +38,7 @@ FUNCTION_WORDS = frozenset(
 )
 """Words that do not make two artifacts overlap."""
 # Letters only, as published: a year or a number in both does not make two artifacts overlap.
-_WORD = re.compile(r"[a-z]{3,}")
+_WORD = re.compile(r"[^\W\d_]{3,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,11 @@ def _pairs(allowed: Mask) -> list[tuple[int, int]]:
 
 def content_words(text: str) -> set[str]:
     """The words that may link a text to another: three letters or more, without function words."""
-    return set(_WORD.findall(text.lower())) - FUNCTION_WORDS
+    words = set(_WORD.findall(canonical(text).lower())) - FUNCTION_WORDS
+    if text.isascii():
+        return words
+
+    return words | {term for term in search_terms(text) if is_unspaced(term)}
 
 
 def _common_words(artifacts: Sequence[Artifact]) -> Mask:
@@ -209,7 +213,7 @@ def next_events(artifacts: Sequence[Artifact]) -> list[tuple[int, int]]:
 
 def _stems_of(artifacts: Sequence[Artifact]) -> list[set[str]]:
     """The stems of each artifact's terms, without stop words."""
-    held_terms = [set(terms(artifact.full_text)) - STOP_WORDS for artifact in artifacts]
+    held_terms = [set(search_terms(artifact.full_text)) - STOP_WORDS for artifact in artifacts]
     # Artifacts share most of their terms, and stemming is slow: each term is stemmed once.
     stems = {term: stem(term) for term in set[str]().union(*held_terms)}
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from memeval.records import MemoryChunk
-from memeval.retrieval.bm25 import terms
+from memeval.words import is_unspaced, plain_words, search_terms, spread
 
 LEAST_OVERLAP = 0.5
 """Share of the terms of a quote and a sentence together that both must hold for the sentence to be
@@ -15,7 +16,12 @@ used in place of the quote.
 """
 
 _MARKS, _CLOSING = r"[.!?…]++", r"[\"'”’)]*+"
-_SENTENCE = re.compile(rf"\S(?:[^.!?…]++|{_MARKS}(?!{_CLOSING}\s))*+(?:{_MARKS}{_CLOSING})?")
+# No space follows the full stops of Chinese and Japanese. The last two are Hindi's and Arabic's.
+_WIDE_MARKS = "。！？।؟"
+_SENTENCE = re.compile(
+    rf"\S(?:[^.!?…{_WIDE_MARKS}]++|{_MARKS}(?!{_CLOSING}\s))*+"
+    rf"(?:[{_WIDE_MARKS}]++[」』）”’]*+|{_MARKS}{_CLOSING})?"
+)
 """Possessive, so no part is tried twice: a string of nothing but full stops takes linear time, too.
 """
 _LONGEST_LOOSE = 2_000
@@ -84,21 +90,18 @@ def find_nearest(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
     These are the quote under other punctuation and case, else the sentence that shares the most
     terms with it.
     """
-    wanted = terms(quote)
-    if not wanted:
+    asked = set(search_terms(quote))
+    if not asked:
         return None
 
-    # `terms` leaves only letters and digits, so nothing has to be escaped.
-    words = r"[^a-z0-9]+".join(wanted) if len(quote) <= _LONGEST_LOOSE else None
-    loose = re.compile(rf"\b{words}\b", re.IGNORECASE) if words else None
-    asked = set(wanted)
+    loose = _loose_pattern(quote) if len(quote) <= _LONGEST_LOOSE else None
     best: tuple[float, LocatedQuote | None] = (LEAST_OVERLAP, None)
     for line in lines(chunk):
         if loose and (match := loose.search(line.text)):
             return LocatedQuote(line, match.group(), line.start + match.start())
 
         for sentence in _SENTENCE.finditer(line.text.removesuffix("\n")):
-            held = set(terms(sentence.group()))
+            held = set(search_terms(sentence.group()))
             overlap = len(held & asked) / len(held | asked)
             # The least overlap itself is enough once; of equal sentences, the first one stays.
             if overlap >= best[0] and (best[1] is None or overlap > best[0]):
@@ -108,3 +111,17 @@ def find_nearest(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
                 )
 
     return best[1]
+
+
+def _loose_pattern(quote: str) -> re.Pattern[str]:
+    """Finds the quote's words, whatever is between them; between characters of scripts without
+    spaces, that may be nothing.
+    """
+    words = plain_words(spread(quote))
+    # The words hold only letters, digits and marks, so nothing has to be escaped.
+    pattern = words[0] if is_unspaced(words[0]) else rf"(?<!\w){words[0]}"
+    for before, word in pairwise(words):
+        may_touch = is_unspaced(before) or is_unspaced(word)
+        pattern += rf"[\W_]{'*' if may_touch else '+'}{word}"
+
+    return re.compile(pattern if is_unspaced(words[-1]) else rf"{pattern}(?!\w)", re.IGNORECASE)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memeval.words import is_latin, search_terms
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -47,7 +49,13 @@ def shares(scores: Scores) -> Scores:
 
 
 def plain_words(text: str) -> str:
-    """The text that BM25 indexes: lower case, without punctuation, single spaces."""
+    """The text that BM25 indexes: lower case, without punctuation, single spaces.
+
+    Beyond Latin letters, which the published code knows, these are the terms of a search.
+    """
+    if not is_latin(text):
+        return " ".join(search_terms(text))
+
     return " ".join(re.sub(r"[^\w\s]", "", text.lower()).split())
 
 

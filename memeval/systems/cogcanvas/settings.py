@@ -99,7 +99,9 @@ class Settings(RerankedSettings):
     context_budget: int = field(default=5000, metadata=ANSWER)
     """Tokens of the artifacts that are shown at most, by the published estimate."""
     show_window: bool = field(default=False, metadata=ANSWER)
-    """Whether the agent's window is shown as well, once a compression has cut it."""
+    """Whether the agent's window is shown as well. One that was never cut is the whole
+    conversation.
+    """
     cot: bool = field(default=True, metadata=ANSWER)
     """Whether it answers step by step; else briefly."""
     # The default of the last published version. The published runs give each variant a number of

@@ -15,11 +15,13 @@ import asyncio
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from memeval.llm.metering import current_ledger
 from memeval.prompts import load_builtin
 from memeval.records import Answer, IngestHealth, Query, Retrieved
 from memeval.systems.base import DumpItem, SystemContext
@@ -47,8 +49,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
     """The nearest artifacts and their neighbours, reranked."""
 
     settings_type = Settings
-    shows_window = True
-    saves_chunks = False
+    keeps_window = True
     settings: Settings
 
     def __init__(self, settings: Settings, parts: SystemContext) -> None:
@@ -78,14 +79,15 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
 
         texts = [self._search_text(artifact) for artifact in artifacts]
         # The fit is not saved: the same texts give the same fit.
-        embedder = await asyncio.to_thread(self.parts.embedder.fitted, texts)
+        own = current_ledger().own
+        embedder = await own.in_worker(self.parts.embedder.fitted, texts)
         if saved is None:
             vectors = await embedder.embed(texts)
         else:
             vectors = read_vectors(saved, len(artifacts))
 
-        await asyncio.to_thread(self.rerank_over, self._rerank_texts(artifacts))
-        return await asyncio.to_thread(
+        await own.in_worker(self.rerank_over, self._rerank_texts(artifacts))
+        index = partial(
             CanvasIndex.over,
             artifacts=artifacts,
             texts=texts,
@@ -94,6 +96,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             embedder=embedder,
             rules=self.settings.graph_rules,
         )
+        return await own.in_worker(index)
 
     def _search_text(self, artifact: Artifact) -> str:
         is_full = self.settings.index_text == "full"
@@ -221,21 +224,26 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         chosen = [self.entry(position, score) for position, score in ranked[:count]]
 
         shown = [chunk.text for chunk in chosen]
-        # The published system never shows the turns that it retains.
-        if self.settings.show_window:
-            shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
-
+        # The published system never shows the turns that it retains: by default there are none.
+        shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
         reply = await self.parts.reader.answer(query, shown)
-        lost = describe_losses(self.index.counts if self.index else {})
-
         return Answer(
             text=reply.text,
             raw=reply.raw,
             retrieved=tuple(chosen),
             ranking=tuple(self._artifacts[position].turn_ids for position, _ in ranked),
             context_tokens=reply.context_tokens,
-            notes={"extraction": lost} if lost else {},
+            notes=self._notes(),
         )
+
+    def _notes(self) -> dict[str, Any]:
+        """What the extraction lost, and how many edges the graph has."""
+        if self.index is None:
+            return {}
+
+        lost, edges = describe_losses(self.index.counts), self.index.canvas.edge_counts
+        notes: dict[str, Any] = {"extraction": lost} if lost else {}
+        return notes | ({"edges": edges} if self.settings.graph and edges["all"] else {})
 
     def _count_shown(self, ranked: Ranked) -> int:
         """How many artifacts of a ranking fit into the budget; those without a score never do."""

@@ -18,6 +18,7 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 from memeval.llm.faults import of_connection
 from memeval.llm.keys import headers_of
+from memeval.llm.metering import current_ledger
 from memeval.systems.base import INGEST, RUNTIME
 from memeval.systems.external import remote
 from memeval.systems.external.served import AnsweringSettings, Reply, ServedMemory, Service
@@ -31,7 +32,7 @@ BY_HEADER = (
     "a service's key comes from the environment:  export MY_KEY=... "
     "and system.headers={Authorization: MY_KEY}"
 )
-NO_SERVICE = "is it up, and the address right?"
+NO_SERVICE = "Is the server running, and is the URL correct?"
 EXAMPLE = "for example:  system.base_url=http://localhost:8077"
 
 
@@ -110,13 +111,17 @@ class HttpService(Service):
             self._endpoint = _Shared.enter(endpoint_settings(self._settings))
 
         path = getattr(self._settings, f"{operation}_path")
+        own, endpoint = current_ledger().own, self._endpoint.endpoint
         try:
-            reply = await self._endpoint.endpoint.post(path, body, as_object, most_bytes=MOST_BYTES)
+            # The request is what the memory takes; the queue before it is ours.
+            with own.aside():
+                reply = await endpoint.post(path, body, as_object, most_bytes=MOST_BYTES)
         except ModelError as error:
             message = f"{self.name} failed at {path}: {error}"
             # What is wrong with the first request is wrong with the address.
             raise remote.fault(self._address, message, EXAMPLE) from error
 
+        own.add(reply.latency_s)
         remote.note_answer(self._address)
         return Reply(reply.value, setback=reply.setback)
 

@@ -4,7 +4,6 @@ questions to the agent.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections import defaultdict
 from collections.abc import Sequence
@@ -154,9 +153,8 @@ class Letta(MemorySystem):
             message += CHOOSE_ALL if query.multi_select else CHOOSE
 
         # In threads of its own, as many as may call the server at once.
-        reply = await asyncio.get_running_loop().run_in_executor(
-            pool(self._address), self._agent.ask, message
-        )
+        own = current_ledger().own
+        reply = await own.in_pool(pool(self._address), self._agent.ask, message)
         self._meter(reply)
         if reply.hits is None:
             # Without the results there is no ranking: a partial one would count as one that

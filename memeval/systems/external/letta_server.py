@@ -156,7 +156,9 @@ class Agent:
                 f"no answer from the Letta server at {self._address}: {error.__cause__ or error}"
             )
             raise fault(
-                self._address, message, "is it up, and system.base_url or LETTA_BASE_URL right?"
+                self._address,
+                message,
+                "Is the server running, and is system.base_url or LETTA_BASE_URL correct?",
             ) from error
         except letta_client.APIError as error:
             hint = (

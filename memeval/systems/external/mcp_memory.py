@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-import shlex
+import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from memeval.config.checks import check_address, check_headers
 from memeval.errors import ModelError, UserError, unknown
@@ -18,13 +20,9 @@ from memeval.shown import one_line
 from memeval.systems.base import ANSWER, INGEST, RUNTIME
 from memeval.systems.external.http import BY_HEADER
 from memeval.systems.external.mcp_session import Server, Session, ToolReply
-from memeval.systems.external.served import (
-    Reply,
-    ServedMemory,
-    ServedSettings,
-    Service,
-    files_of,
-)
+from memeval.systems.external.program import CaseHome, ProgramSettings
+from memeval.systems.external.said import error_in, is_hollow, says_nothing
+from memeval.systems.external.served import Reply, ServedMemory, Service, files_of
 
 CHUNK_FIELDS = ("text", "content", "time", "turn_ids", "speakers", "session_id", "id", "namespace")
 SEARCH_FIELDS = ("query", "asked_at", "top_k", "namespace")
@@ -40,13 +38,9 @@ EXAMPLE = (
 
 
 @dataclass(frozen=True)
-class Settings(ServedSettings):
-    """Settings of `mcp`."""
+class Settings(ProgramSettings):
+    """Settings of `mcp`. `command` is a server that speaks over stdio, with a process per case."""
 
-    command: str | None = field(default=None, metadata=INGEST)
-    """The server's program with its arguments, for one that speaks over stdio; a process for each
-    case.
-    """
     url: str | None = field(default=None, metadata=INGEST)
     """The server's address, for one that speaks over HTTP (streamable HTTP)."""
     headers: dict[str, str] | None = field(default=None, metadata=RUNTIME)
@@ -83,7 +77,7 @@ class Settings(ServedSettings):
     """Path of the time within one result."""
 
     def __post_init__(self) -> None:
-        ServedSettings.__post_init__(self)
+        super().__post_init__()
         check_headers("system.headers", self.headers or {})
         for option, arguments, known in (
             ("store", self.stores_by, CHUNK_FIELDS),
@@ -106,6 +100,12 @@ class Settings(ServedSettings):
         """Arguments of the tool that searches."""
         return {"query": "{query}"} if self.search_arguments is None else self.search_arguments
 
+    @property
+    def has_namespaces(self) -> bool:
+        """Whether both tools are given the case's name."""
+        # Only in both is it of use: stored in one namespace, searched in another or in all.
+        return "namespace" in _fields_in(self.stores_by) & _fields_in(self.searches_by)
+
     def server(self) -> Server:
         """How the server is reached. Raises `UserError` where that is not said."""
         if bool(self.command) == bool(self.url):
@@ -116,7 +116,7 @@ class Settings(ServedSettings):
                 raise UserError(f"system=mcp needs system.{option}", EXAMPLE)
 
         if self.command:
-            words = _words(self.command)
+            words = self.words(EXAMPLE)
             # The script says more than its interpreter; other arguments may be secrets.
             script = next((word for word in words[1:] if Path(word).is_file()), words[0])
             name = f"the MCP server '{one_line(Path(script).name, 60)}'"
@@ -124,9 +124,7 @@ class Settings(ServedSettings):
 
         assert self.url is not None, "one of the two is set"
         check_address("system.url", self.url, BY_HEADER)
-        named = _fields_in(self.stores_by) & _fields_in(self.searches_by)
-        # Only in both is it of use: stored in one namespace, searched in another or in all.
-        if "namespace" not in named:
+        if not self.has_namespaces:
             raise UserError(
                 "all cases share the server at system.url: without {namespace} in "
                 "system.store_arguments and system.search_arguments they would share one memory"
@@ -138,13 +136,6 @@ class Settings(ServedSettings):
             headers=headers_of(self.headers, "system.headers"),
             timeout_s=self.request_timeout_s,
         )
-
-
-def _words(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        raise UserError(f"system.command can't be read: {error}", EXAMPLE) from error
 
 
 class McpMemory(ServedMemory):
@@ -159,6 +150,7 @@ class McpMemory(ServedMemory):
     @classmethod
     def resolve_settings(cls, settings: Any, *, has_language_model: bool) -> Any:
         settings.server()
+        settings.check_program(EXAMPLE)
         if find_spec("mcp") is None:
             raise UserError(
                 "system=mcp needs the mcp library, which is not installed",
@@ -169,18 +161,19 @@ class McpMemory(ServedMemory):
 
     @classmethod
     def files(cls, settings: Any) -> tuple[Path, ...]:
-        return files_of(_words(settings.command or ""))
+        return files_of(settings.words(EXAMPLE))
 
     def open_service(self) -> Service:
-        return McpService(self.settings)
+        return McpService(self.settings, self.namespace)
 
 
 class McpService(Service):
     """Turns the operations of one case into calls of tools."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, namespace: str) -> None:
         self._settings, self._server = settings, settings.server()
         self.name = self._server.name
+        self._home = CaseHome(settings, self._server.words, namespace)
         self._session: Session | None = None
         self._stored: list[Mapping[str, Any]] = []
         self._resets = 0
@@ -211,18 +204,26 @@ class McpService(Service):
     async def _reset(self, body: Mapping[str, Any]) -> None:
         self._stored.clear()
         self._resets += 1
-        # A process of its own is emptied by ending it. A server at an address gets another
+        # A process of its own is ended, and its folder emptied. A server at an address gets another
         # namespace instead (`_namespace`).
         if self._settings.command and self._settings.reset_tool is None:
             await self.close()
         if self._session is None:
+            await self._check_kept_apart()
             await self._open()
         if self._settings.reset_tool is not None:
             await self._call("reset", {"namespace": self._namespace(body)})
 
     async def _open(self) -> None:
         settings = self._settings
-        self._session = session = await Session.open(self._server)
+        server = self._server
+        if settings.command:
+            self._home.renew()
+            server = replace(
+                server, words=tuple(self._home.words()), variables=self._home.variables()
+            )
+
+        self._session = session = await Session.open(server)
         session.check_tool(str(settings.store_tool), list(settings.stores_by), "store")
         session.check_tool(str(settings.search_tool), list(settings.searches_by), "search")
         if settings.reset_tool is not None:
@@ -236,15 +237,63 @@ class McpService(Service):
             "reset": self._settings.reset_arguments or {},
         }
         tool = str(getattr(self._settings, f"{option}_tool"))
-        return await self._session.call(tool, _filled(templates[option], values))
+        reply = await self._session.call(tool, _filled(templates[option], values))
+        # Most servers report an error as an ordinary text. One that was stored is a memory.
+        error = error_in(reply.texts[0]) if len(reply.texts) == 1 else None
+        if error and self._turns_in(reply.texts[0]) is None:
+            raise ModelError(
+                f"the tool '{one_line(tool, 60)}' of {self.name} failed: {one_line(error, 300)}"
+            )
+
+        return reply
+
+    async def _check_kept_apart(self) -> None:
+        """Raises `UserError` for a server that keeps what it is told where another case's process
+        finds it. Asked once a command, of one that is not shown where a case's data belongs.
+        """
+        settings, key = self._settings, repr((self._settings.command, self._settings.env))
+        if not settings.command or settings.names_case or settings.has_namespaces:
+            return
+
+        lock = _CHECKING.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        async with lock:
+            if key in _kept_apart:
+                return
+
+            word, kept = f"probe{secrets.token_hex(6)}", secrets.token_hex(6)
+            asked = {"query": word, "asked_at": None, "top_k": 10, "namespace": word}
+            try:
+                await self._open()
+                await self._call("store", _probe(word, kept))
+                await self.close()
+                await self._open()
+                found = await self._call("search", asked)
+            except ModelError:
+                found = ToolReply((), None)  # the case's own calls report what is wrong
+            finally:
+                await self.close()
+
+            if kept in f"{found.texts} {found.structured}":
+                raise UserError(
+                    f"{self.name} keeps what it is told outside of its HOME, where the next case "
+                    "would find it",
+                    "give each case a file of its own, by the variable that the server reads:  "
+                    "system.env={MEMORY_FILE: '{case_dir}/memory.json'}",
+                    "or, for a server that has namespaces, {namespace} in store_arguments and "
+                    "search_arguments",
+                )
+
+            _kept_apart.add(key)
 
     def _results(self, reply: ToolReply) -> list[dict[str, Any]]:
         """The results as a memory behind HTTP would send them."""
-        if self._settings.results == TEXTS:
-            rows: Any = list(reply.texts)
-        else:
-            rows = _at(_content(reply), self._settings.results)
+        if reply.others:
+            raise ModelError(
+                f"{self.name}: the result has a block of another kind than text "
+                f"({', '.join(sorted(set(reply.others)))}), which a reader of text can't be shown"
+            )
 
+        rows = self._rows(reply)
         if not isinstance(rows, list):
             raise ModelError(
                 f"{self.name}: system.results={self._settings.results} leads to "
@@ -252,6 +301,20 @@ class McpService(Service):
             )
 
         return [self._result(row) for row in rows]
+
+    def _rows(self, reply: ToolReply) -> Any:
+        """The results as they are; an empty list for a reply that says that there are none."""
+        if self._settings.results == TEXTS:
+            return list(reply.texts)
+
+        pattern = self._settings.no_results
+        nothing = None if pattern is None else re.compile(pattern)
+        if reply.structured is None and says_nothing("".join(reply.texts), nothing):
+            return []
+
+        content = _content(reply)
+        rows = _at(content, self._settings.results)
+        return [] if rows is None and is_hollow(content) else rows
 
     def _result(self, row: Any) -> dict[str, Any]:
         if isinstance(row, str):
@@ -285,8 +348,29 @@ class McpService(Service):
 
     async def close(self) -> None:
         session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        try:
+            if session is not None:
+                await session.close()
+        finally:
+            self._home.remove()
+
+
+_kept_apart: set[str] = set()
+"""Commands whose processes were seen to share nothing."""
+_CHECKING: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+
+def _probe(word: str, kept: str) -> dict[str, Any]:
+    """A chunk of nobody's, that is found by its first word."""
+    text = f"memeval: {word} {kept}"
+    return {
+        **dict.fromkeys(CHUNK_FIELDS, word),
+        "text": text,
+        "content": text,
+        "time": None,
+        "turn_ids": [],
+        "speakers": ["memeval"],
+    }
 
 
 def _fields_in(template: Any) -> set[str]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, TextIO, cast
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
 
 from memeval.errors import ModelError, UserError, unknown
 from memeval.shown import one_line
+from memeval.systems.external.program import Program, ProgramError
 from memeval.systems.external.served import note_noise
 
-LAST_WORDS_BYTES = 4096
-"""Bytes at the end of a server's stderr that are looked through."""
+EXAMPLE = "is it an MCP server, and its command or address right?"
 NOWHERE = logging.NullHandler()
 CLOSE_S = 10.0
 """The longest wait for a server to end."""
@@ -29,6 +27,8 @@ class Server:
     name: str
     """How messages name it."""
     words: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The whole environment of its command."""
     url: str = ""
     headers: Mapping[str, str] | None = None
     timeout_s: float = 60.0
@@ -42,6 +42,8 @@ class ToolReply:
     """Its blocks of text."""
     structured: Any
     """Its JSON, where it has an output schema; else None."""
+    others: tuple[str, ...] = ()
+    """The kinds of its other blocks, such as `image`: they hold no text."""
 
 
 class Session:
@@ -56,7 +58,7 @@ class Session:
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._task = asyncio.ensure_future(self._keep_open())
-        self._stderr: TextIO | None = None
+        self._program: Program | None = None
         self._noise = 0
         self.tools: dict[str, Mapping[str, Any]] = {}
         """Input schemas by the tools' names."""
@@ -84,8 +86,11 @@ class Session:
 
     async def _keep_open(self) -> None:
         try:
-            stderr = self._open_stderr()
-            async with connect(self._server, stderr, self._on_message) as client:
+            if self._server.words:
+                words, variables = self._server.words, self._server.variables
+                self._program = await Program.start(words, variables, EXAMPLE)
+
+            async with connect(self._server, self._program, self._on_message) as client:
                 await client.initialize()
                 for tool in (await client.list_tools()).tools:
                     self.tools[tool.name] = tool.inputSchema
@@ -94,13 +99,15 @@ class Session:
                 await self._closing.wait()
         except asyncio.CancelledError:
             raise
+        except UserError as error:
+            self._opened.set_exception(error)
         except BaseException as error:  # noqa: BLE001 - groups of errors of several libraries
             if not self._opened.done():
                 self._opened.set_exception(
                     UserError(
                         f"{self._server.name} can't be reached: {_innermost(error)}"
                         f"{self._last_words()}",
-                        "is it an MCP server, and its command or address right?",
+                        EXAMPLE,
                     )
                 )
 
@@ -139,69 +146,110 @@ class Session:
             if noise:
                 note_noise("the server", noise)
 
-        texts = tuple(block.text for block in result.content if block.type == "text")
+        texts, others = [], []
+        for block in result.content:
+            text = _text_of(block)
+            if text is None:
+                others.append(str(block.type))
+            else:
+                texts.append(text)
+
         if result.isError:
             raise ModelError(f"{name} failed: {one_line(' '.join(texts), 300)}")
 
-        return ToolReply(texts, result.structuredContent)
-
-    def _open_stderr(self) -> TextIO:
-        # A real file: the server's process writes into it.
-        file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - `close` closes it
-        self._stderr = cast(TextIO, file)
-        return self._stderr
+        return ToolReply(tuple(texts), result.structuredContent, tuple(others))
 
     def _last_words(self) -> str:
-        if self._stderr is None or self._stderr.closed:
-            return ""
-
-        size = os.fstat(self._stderr.fileno()).st_size
-        start = max(0, size - LAST_WORDS_BYTES)
-        # `pread` leaves the position alone, at which the server's process writes.
-        content = os.pread(self._stderr.fileno(), LAST_WORDS_BYTES, start)
-        lines = content.decode("utf-8", "replace").split("\n")
-        last = next((line for line in reversed(lines) if line.strip()), "")
-        return f"; its last words: {one_line(last)}" if last else ""
+        return "" if self._program is None else self._program.last_words()
 
     async def close(self) -> None:
         """Ends the session, and a server that was started for it."""
         self._closing.set()
-        _, late = await asyncio.wait({self._task}, timeout=CLOSE_S)
-        for task in late:
-            task.cancel()
+        try:
+            if self._program is not None:
+                # First of all: the library waits for what the program still writes.
+                await self._program.stop()
+
+            _, late = await asyncio.wait({self._task}, timeout=CLOSE_S)
+            for task in late:
+                task.cancel()
+        finally:
+            self._task.cancel()
 
         await asyncio.gather(self._task, return_exceptions=True)
         if self._opened.done() and not self._opened.cancelled():
             # An exception that nobody fetches is logged by asyncio when the future is collected.
             self._opened.exception()
-        if self._stderr is not None:
-            self._stderr.close()
+
+
+def _text_of(block: Any) -> str | None:
+    """The text of a block; None for one that holds none."""
+    if block.type == "resource":
+        return getattr(block.resource, "text", None)
+
+    return block.text if block.type == "text" else None
 
 
 @asynccontextmanager
-async def connect(server: Server, stderr: TextIO, on_message: Any) -> AsyncIterator[Any]:
-    """A session of the library's own; a server that is started writes its stderr to `stderr`.
+async def connect(server: Server, program: Program | None, on_message: Any) -> AsyncIterator[Any]:
+    """A session of the library's own, with a program that was started or with an address.
 
     `on_message` is the library's `message_handler`: it gets what is not a reply, and lines that
     can't be read as errors.
     """
-    from mcp import ClientSession, StdioServerParameters, stdio_client
+    from mcp import ClientSession
 
     # The library prints a traceback for each line that it can't read.
     log = logging.getLogger("mcp")
     log.propagate = False
     log.addHandler(NOWHERE)
     async with AsyncExitStack() as stack:
-        if server.words:
-            parameters = StdioServerParameters(
-                command=server.words[0], args=list(server.words[1:]), env=dict(os.environ)
-            )
-            streams = await stack.enter_async_context(stdio_client(parameters, errlog=stderr))
-        else:
-            streams = await stack.enter_async_context(_over_http(server))
-
+        over = _over_http(server) if program is None else _over_stdio(program)
+        streams = await stack.enter_async_context(over)
         session = ClientSession(streams[0], streams[1], message_handler=on_message)
         yield await stack.enter_async_context(session)
+
+
+@asynccontextmanager
+async def _over_stdio(program: Program) -> AsyncIterator[Any]:
+    """The two streams of a session with a program: a JSON message per line.
+
+    The library's own transport gives a program further variables, reads lines of any length, and
+    waits for children that a program has left.
+    """
+    import anyio
+    from mcp.shared.message import SessionMessage
+    from mcp.types import JSONRPCMessage
+
+    received, incoming = anyio.create_memory_object_stream[Any](0)
+    outgoing, to_send = anyio.create_memory_object_stream[Any](0)
+
+    async def read() -> None:
+        # The end of the stream, which the session reports as a closed connection.
+        with suppress(ProgramError, asyncio.IncompleteReadError, OSError):
+            async with received:
+                while True:
+                    line = await program.read()
+                    try:
+                        message: Any = SessionMessage(JSONRPCMessage.model_validate_json(line))
+                    except ValueError as error:
+                        message = error
+
+                    await received.send(message)
+
+    async def write() -> None:
+        with suppress(OSError):
+            async for sent in to_send:
+                text = sent.message.model_dump_json(by_alias=True, exclude_none=True)
+                await program.write(text.encode())
+
+    async with incoming, outgoing, to_send, anyio.create_task_group() as group:
+        group.start_soon(read)
+        group.start_soon(write)
+        try:
+            yield incoming, outgoing
+        finally:
+            group.cancel_scope.cancel()
 
 
 @asynccontextmanager

@@ -265,19 +265,25 @@ class Mem0(RecallSystem):
         if not text or not self._ids or self._bridge is None:
             return []
 
-        vector = await self._bridge.query_vector(text)
+        own = current_ledger().own
+        with own.computing():
+            vector = await self._bridge.query_vector(text)
+
         # The bridge holds the vector of one query, so searches run one after the other.
-        async with self._searching:
-            self._bridge.known = {text: vector}
-            result = await asyncio.to_thread(
-                self._memory.search,
-                text,
-                filters={"user_id": self._user},
-                top_k=depth,
-                threshold=self.settings.threshold,
-            )
+        with own.aside():
+            async with self._searching:
+                self._bridge.known = {text: vector}
+                result = await own.in_worker(self._search, text, depth)
 
         return [self._entry(row) for row in result["results"]]
+
+    def _search(self, text: str, depth: int) -> Any:
+        return self._memory.search(
+            text,
+            filters={"user_id": self._user},
+            top_k=depth,
+            threshold=self.settings.threshold,
+        )
 
     def _entry(self, row: Mapping[str, Any]) -> Retrieved:
         metadata, text = row["metadata"], row["memory"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 import uuid
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 
 from memeval.config.checks import check_address
 from memeval.errors import ModelError, UserError
+from memeval.llm.metering import current_ledger
 from memeval.records import MemoryChunk
 from memeval.shown import one_line
 from memeval.systems.external.remote import Leftover, fault, note_answer
@@ -105,9 +105,8 @@ class CloudMemory:
 
         The metadata has the `turn_ids` and the `date` of the chunk that a memory came from.
         """
-        return await asyncio.get_running_loop().run_in_executor(
-            _pool(self._host), self._search, text, top_k, threshold
-        )
+        own = current_ledger().own
+        return await own.in_pool(_pool(self._host), self._search, text, top_k, threshold)
 
     def _search(self, text: str, top_k: int, threshold: float) -> list[dict[str, Any]]:
         filters = {"user_id": self.user}
@@ -204,7 +203,7 @@ def _connect(host: str, key: str) -> Any:
         raise fault(
             host,
             f"no answer from mem0's API at {host}: {error}",
-            "is it up, and system.host right?",
+            "Is the server running, and is system.host correct?",
         ) from error
     except ValueError as error:  # what the client raises for a refused key
         connections.close()

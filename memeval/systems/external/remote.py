@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable
 
-from memeval.errors import MemevalError, ModelError, UserError
+from memeval.errors import MemevalError, MemoryServiceError, UserError
 
 _log = logging.getLogger(__name__)
 _answered: set[str] = set()
@@ -22,7 +22,7 @@ def fault(address: str, message: str, *hints: str) -> MemevalError:
     """The error for a failure of a server."""
     # A server that never answered is the user's mistake: it ends the run before anything is paid
     # for. A later failure is an outage, and becomes the status of a case.
-    return ModelError(message) if address in _answered else UserError(message, *hints)
+    return MemoryServiceError(message) if address in _answered else UserError(message, *hints)
 
 
 class Leftover:

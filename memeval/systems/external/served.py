@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from memeval.errors import MemevalError, ModelError, UserError
+from memeval.errors import MemevalError, MemoryServiceError, ModelError, UserError
 from memeval.llm.metering import current_ledger
 from memeval.llm.tokens import count_tokens
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved, Role
@@ -23,6 +24,7 @@ from memeval.systems.base import (
     ANSWER,
     IMAGINED,
     INGEST,
+    LINES,
     MORE_THAN_ASKED,
     NOISE,
     RUNTIME,
@@ -32,6 +34,8 @@ from memeval.systems.base import (
     SystemSettings,
 )
 from memeval.systems.external import wire
+from memeval.systems.external.foreign import Lines, is_said
+from memeval.systems.external.said import error_in, says_nothing
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +46,13 @@ FORGET_S = 10.0
 """The longest wait for a service to forget a case that is done."""
 
 Sleep = Callable[[float], Awaitable[None]]
+
+_said = Lines()
+"""What this process has sent to served memories, of all cases and runs, and what is said in cases
+that other processes send.
+"""
+_read_data: set[str] = set()
+"""The runs whose data was read for that."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +69,17 @@ class ServedSettings(SystemSettings):
     """The longest wait until what was sent can be found, in seconds."""
     forget: bool = field(default=True, metadata=RUNTIME)
     """Whether the service is asked to forget a case that is done."""
+    no_results: str | None = field(default=None, metadata=ANSWER)
+    """Regular expression of what the service says instead of results when it found nothing, if that
+    is not one of the common forms, such as `No results found`.
+    """
 
     def __post_init__(self) -> None:
+        try:
+            re.compile(self.no_results or "")
+        except re.error as error:
+            raise UserError(f"system.no_results is not a regular expression: {error}") from error
+
         if self.batch_size < 1:
             raise UserError(f"system.batch_size must be at least 1, but is {self.batch_size}")
 
@@ -143,7 +163,7 @@ class ServedMemory(RecallSystem):
         super().__init__(settings, parts)
         self._sleep = sleep
         self._service: Service | None = None
-        self._namespace = namespace_of(parts)
+        self.namespace = namespace_of(parts)
         self._known = False
         self._forget_all()
 
@@ -162,7 +182,8 @@ class ServedMemory(RecallSystem):
 
     def _forget_all(self) -> None:
         self._waiting: list[MemoryChunk] = []
-        self._turns: set[str] = set()
+        self._ids = wire.SentIds(self.namespace)
+        self._contents: list[str] = []
         self._asked = self._lost = 0
         self._tells_losses = False
 
@@ -180,8 +201,12 @@ class ServedMemory(RecallSystem):
         if not batch:
             return
 
-        self._turns |= wire.turns_of(batch)
-        chunks = [wire.chunk_json(chunk) for chunk in batch]
+        for chunk in batch:
+            # Before it is sent: from then on, another case may find it.
+            self._contents.append(chunk.content)
+            _said.add(chunk.content)
+
+        chunks = [wire.chunk_json(chunk, self._ids) for chunk in batch]
         reply = await self._call("ingest", {"chunks": chunks}, Role.INGEST)
         lost = self._read(lambda: wire.read_lost(reply, len(batch)))
         self._asked += len(batch)
@@ -201,7 +226,7 @@ class ServedMemory(RecallSystem):
             # pauses take none.
             waited = max(waited, time.monotonic() - began)
             if waited >= self.settings.ready_timeout_s:
-                raise ModelError(
+                raise MemoryServiceError(
                     f"{self._name} was not ready within {self.settings.ready_timeout_s:g} s "
                     "(system.ready_timeout_s)"
                 )
@@ -231,26 +256,65 @@ class ServedMemory(RecallSystem):
 
     async def _search(self, query: Query, depth: int) -> wire.Found:
         reply = await self._call("search", wire.search_json(query, depth), Role.ANSWER)
-        search: wire.Found = self._read(lambda: wire.read_found(reply, self._turns))
+        search = self._sift(self._read(lambda: wire.read_found(reply, self._ids.turns)))
         self._remark(search, depth)
         return replace(search, results=search.results[:depth])
 
     async def _answer_of_service(self, query: Query) -> Answer:
         top_k = self.parts.top_k
         reply = await self._call("answer", wire.answer_json(query, top_k), Role.ANSWER)
-        said = self._read(lambda: wire.read_said(reply, self._turns))
+        said = self._read(lambda: wire.read_said(reply, self._ids.turns))
         if said.found is None:
             return Answer(text=said.text)
 
-        self._remark(said.found, top_k)
-        results = said.found.results
+        found = self._sift(said.found)
+        self._remark(found, top_k)
+        results = found.results
         ranking = tuple(result.turn_ids for result in results)
         return Answer(
             text=said.text,
             retrieved=results,
-            ranking=None if said.found.without_ids else ranking,
+            ranking=None if found.without_ids else ranking,
             context_tokens=sum(count_tokens(result.text) for result in results),
         )
+
+    def _sift(self, found: wire.Found) -> wire.Found:
+        """The results without those that say that there are none.
+
+        Raises `MemoryServiceError` for an error sent as a result, and for what was said in another
+        case.
+        """
+        pattern = self.settings.no_results
+        nothing = None if pattern is None else re.compile(pattern)
+        kept = [
+            result
+            for result in found.results
+            if result.turn_ids or not says_nothing(result.text, nothing)
+        ]
+        if len(kept) == 1 and not kept[0].turn_ids and (error := error_in(kept[0].text)):
+            raise MemoryServiceError(
+                f"{self._name} sent an error as a result: {one_line(error, 300)}"
+            )
+
+        self._learn()
+        for at, result in enumerate(kept):
+            for line in _said.found_in(result.text):
+                if not is_said(line, self._contents):
+                    raise MemoryServiceError(
+                        f"{self._name} does not keep cases apart: results[{at}] is word for word "
+                        f"what was said in another case: '{one_line(' '.join(line), 80)}'"
+                    )
+
+        dropped = len(found.results) - len(kept)
+        return wire.Found(tuple(kept), max(0, found.without_ids - dropped))
+
+    def _learn(self) -> None:
+        """Reads what is said in all cases of the data, once a run."""
+        run, lines = str(self.parts.extra.get("origin", "")), self.parts.extra.get(LINES)
+        if lines is not None and run not in _read_data:
+            _read_data.add(run)
+            for line in lines():
+                _said.add(line)
 
     def _remark(self, found: wire.Found, asked: int) -> None:
         """Notes what a reader of the figures should know of the results."""
@@ -274,7 +338,11 @@ class ServedMemory(RecallSystem):
             imagined = self.parts.extra.get(IMAGINED)
             self._service = ImaginedService() if imagined else self.open_service()
 
-        reply = await self._service.call(operation, {"namespace": self._namespace, **body})
+        try:
+            reply = await self._service.call(operation, {"namespace": self.namespace, **body})
+        except ModelError as error:
+            raise MemoryServiceError(str(error)) from error
+
         if reply.setback is not None:
             current_ledger().remarks[TRIED_AGAIN] = (
                 f"requests to {self._name} were made again after: {one_line(reply.setback)}"
@@ -293,7 +361,8 @@ class ServedMemory(RecallSystem):
         try:
             return read()
         except wire.WireError as error:
-            raise ModelError(f"{self._name} sent a reply of another schema: {error}") from error
+            message = f"{self._name} sent a reply of another schema: {error}"
+            raise MemoryServiceError(message) from error
 
     @property
     def _name(self) -> str:
@@ -308,7 +377,7 @@ class ServedMemory(RecallSystem):
             # Only a service that a `reset` has reached has something to forget.
             if self.settings.forget and self._known:
                 async with asyncio.timeout(FORGET_S):
-                    await service.forget({"namespace": self._namespace})
+                    await service.forget({"namespace": self.namespace})
         except TimeoutError:
             _log.warning(
                 "%s was not told to forget a case: no reply within %g s", service.name, FORGET_S

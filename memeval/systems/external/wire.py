@@ -6,8 +6,9 @@ that names the part.
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -50,16 +51,40 @@ class Said:
     """What it searched, where it says so."""
 
 
-def chunk_json(chunk: MemoryChunk) -> dict[str, Any]:
+class SentIds:
+    """The ids that a service is sent of one case, unique over all cases and runs.
+
+    Data sets count turns from the start in each conversation: of two cases in one store, their own
+    ids would not show which of them a result comes from.
+    """
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self.turns: dict[str, str] = {}
+        """The data set's own turn ids, by those that were sent."""
+
+    def turn(self, turn_id: str) -> str:
+        """The id that a turn is sent under."""
+        sent = self.of("turn", turn_id)
+        self.turns[sent] = turn_id
+        return sent
+
+    def of(self, kind: str, name: str) -> str:
+        """The id that a session or a chunk is sent under."""
+        named = "\0".join((self._namespace, kind, name)).encode("utf-8", "surrogatepass")
+        return f"{kind}-{hashlib.sha256(named).hexdigest()[:16]}"
+
+
+def chunk_json(chunk: MemoryChunk, ids: SentIds) -> dict[str, Any]:
     """A chunk as it is sent."""
     return {
-        "id": chunk.chunk_id,
+        "id": ids.of("chunk", chunk.chunk_id),
         "text": chunk.text,
         "content": chunk.content,
         "time": chunk.time.isoformat() if chunk.time else None,
-        "turn_ids": list(chunk.turn_ids),
+        "turn_ids": [ids.turn(turn) for turn in chunk.turn_ids],
         "speakers": list(chunk.speakers),
-        "session_id": chunk.session_id,
+        "session_id": ids.of("session", chunk.session_id),
     }
 
 
@@ -107,8 +132,8 @@ def read_ready(reply: Json) -> bool:
     return ready
 
 
-def read_found(reply: Json, turns: Set[str]) -> Found:
-    """The results of a search; `turns` are the ids that were sent."""
+def read_found(reply: Json, turns: Mapping[str, str]) -> Found:
+    """The results of a search; `turns` are the ids that were sent, and the data set's own."""
     rows = reply.get("results")
     if not isinstance(rows, list):
         raise _wrong("results", "a list", rows)
@@ -120,7 +145,7 @@ def read_found(reply: Json, turns: Set[str]) -> Found:
     return Found(tuple(results), without)
 
 
-def read_said(reply: Json, turns: Set[str]) -> Said:
+def read_said(reply: Json, turns: Mapping[str, str]) -> Said:
     """An answer that a service gave by itself."""
     text = _text(reply.get("text"), "text")
     found = None if reply.get("results") is None else read_found(reply, turns)
@@ -162,7 +187,7 @@ def _read_usage(row: Any, where: str, role: Role) -> Usage:
     )
 
 
-def _read_result(row: Any, where: str, turns: Set[str]) -> Retrieved:
+def _read_result(row: Any, where: str, turns: Mapping[str, str]) -> Retrieved:
     if not isinstance(row, Mapping):
         raise _wrong(where, "an object", row)
 
@@ -183,7 +208,7 @@ def _text(value: Any, where: str) -> str:
     return value
 
 
-def _turns(value: Any, where: str, turns: Set[str]) -> tuple[str, ...]:
+def _turns(value: Any, where: str, turns: Mapping[str, str]) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
@@ -199,7 +224,7 @@ def _turns(value: Any, where: str, turns: Set[str]) -> tuple[str, ...]:
                 f"{where} names '{one_line(turn, 80)}', which was not sent for this case"
             )
 
-    return tuple(value)
+    return tuple(turns[turn] for turn in value)
 
 
 def _score(value: Any, where: str) -> float | None:
@@ -254,8 +279,3 @@ def _short(value: Any) -> Any:
         return value[:100]
 
     return type(value).__name__ if isinstance(value, list | Mapping) else value
-
-
-def turns_of(chunks: Sequence[MemoryChunk]) -> set[str]:
-    """The turn ids of chunks."""
-    return {turn for chunk in chunks for turn in chunk.turn_ids}

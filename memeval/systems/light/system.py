@@ -10,19 +10,17 @@ from typing import Any
 
 from memeval.errors import UserError
 from memeval.judges.reading import read_yes
-from memeval.llm.contract import Completion
-from memeval.llm.memory_prompts import NotesPrompt, RelevancePrompt
+from memeval.llm.memory_prompts import RelevancePrompt
 from memeval.llm.tokens import count_tokens
 from memeval.prompts import load_builtin
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved, Role
 from memeval.retrieval.dense import DenseIndex
-from memeval.systems.asking import ask_for
 from memeval.systems.base import ANSWER, INGEST, DumpItem, SystemSettings
-from memeval.systems.chat.summarization import shorten
 from memeval.systems.chat.window import check_positive
 from memeval.systems.indexed import IndexedSystem, Ranked
 from memeval.systems.light.pairs import Pair, content_of, is_closed, pairs_of, text_of, turns_of
 from memeval.systems.light.scratchpad import is_too_long, pieces
+from memeval.systems.note_taking import take_notes
 
 FACTS, NOTES, CONDENSE, FILTER = "light_facts", "light_notes", "light_condense", "light_filter"
 """Names of the prompt templates."""
@@ -31,8 +29,6 @@ STATE_FILE = "light.json"
 # the longest has 348,853.
 MOST_CHARACTERS = 70_000
 """Characters of a chunk that a prompt holds; chats have messages that run on without an end."""
-NOTHING = "(nothing)"
-"""Reply of a model that finds nothing worth noting."""
 
 
 @dataclass(frozen=True)
@@ -148,31 +144,8 @@ class Light(IndexedSystem[DenseIndex]):
         """What the model writes under a template; empty where it finds nothing worth writing, None
         if every reply is useless.
         """
-        template = load_builtin(name)
-        prompt = NotesPrompt(
-            before=self._before if name != CONDENSE else "",
-            said=said,
-            budget_tokens=budget,
-            system_text=template.system,
-            user_template=template.user,
-        )
-        deterministic = self.parts.model.deterministic
-
-        def read(completion: Completion) -> str | None:
-            text = completion.text.strip()
-            # The offline reader can't say so in words: its reply is then empty.
-            if text == NOTHING or (deterministic and not text):
-                return ""
-
-            return shorten(text, budget) or None
-
-        return await ask_for(
-            self.parts.model,
-            prompt,
-            seed=self.parts.seed,
-            read=read,
-            holds_enough=lambda completion: count_tokens(completion.text.strip()) >= budget,
-        )
+        before = self._before if name != CONDENSE else ""
+        return await take_notes(self.parts, name, before=before, said=said, budget=budget)
 
     def health(self) -> IngestHealth:
         """Counts as lost the chunks of pairs without facts or notes, as every reply was useless."""

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from memeval.records import Query
 from memeval.retrieval.bm25 import Bm25Index, Ties, Tokens
-from memeval.systems.base import ANSWER, INGEST, SystemSettings
-from memeval.systems.indexed import IndexedSystem, Ranked
+from memeval.systems.base import ANSWER, INGEST
+from memeval.systems.fact_keys import FactKeyedSystem, FactKeySettings
+from memeval.systems.indexed import Ranked
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class Settings(FactKeySettings):
     """Settings of `bm25`."""
 
     index_date: bool = field(default=False, metadata=INGEST)
@@ -30,14 +31,14 @@ class Settings(SystemSettings):
     """
 
 
-class Bm25(IndexedSystem[Bm25Index]):
+class Bm25(FactKeyedSystem[Bm25Index]):
     """Ranks all chunks by rank-bm25's BM25Okapi over `speaker: text`."""
 
     settings_type = Settings
     settings: Settings
 
     def texts(self) -> list[str]:
-        return [chunk.indexed(date=self.settings.index_date) for chunk in self.chunks]
+        return self.expand([chunk.indexed(date=self.settings.index_date) for chunk in self.chunks])
 
     async def build(self, saved: Path | None) -> Bm25Index:
         return Bm25Index(self.texts(), self.settings.tokens)

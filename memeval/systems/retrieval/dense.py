@@ -7,26 +7,27 @@ from pathlib import Path
 
 from memeval.records import Query
 from memeval.retrieval.dense import DenseIndex
-from memeval.systems.base import INGEST, SystemSettings
-from memeval.systems.indexed import IndexedSystem, Ranked
+from memeval.systems.base import INGEST
+from memeval.systems.fact_keys import FactKeyedSystem, FactKeySettings
+from memeval.systems.indexed import Ranked
 
 
 @dataclass(frozen=True)
-class Settings(SystemSettings):
+class Settings(FactKeySettings):
     """Settings of `dense`."""
 
     index_date: bool = field(default=False, metadata=INGEST)
     """Whether dates are embedded with the chunks; they are shown either way."""
 
 
-class Dense(IndexedSystem[DenseIndex]):
+class Dense(FactKeyedSystem[DenseIndex]):
     """The nearest chunks in Chroma under the cell's embedder."""
 
     settings_type = Settings
     settings: Settings
 
     def texts(self) -> list[str]:
-        return [chunk.indexed(date=self.settings.index_date) for chunk in self.chunks]
+        return self.expand([chunk.indexed(date=self.settings.index_date) for chunk in self.chunks])
 
     async def build(self, saved: Path | None) -> DenseIndex:
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved)

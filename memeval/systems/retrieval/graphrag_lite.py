@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Literal
 
-from memeval.records import Query
+from memeval.llm.contract import Completion
+from memeval.llm.memory_prompts import EntitiesPrompt
+from memeval.llm.metering import current_ledger
+from memeval.prompts import load_builtin
+from memeval.records import IngestHealth, MemoryChunk, Query
 from memeval.retrieval.dense import DenseIndex
-from memeval.retrieval.entities import content_words, entities
+from memeval.retrieval.entities import content_words, entities, named
 from memeval.retrieval.entity_graph import EntityGraph
-from memeval.systems.base import DumpItem
+from memeval.systems.asking import ask_for
+from memeval.systems.base import ANSWER, INGEST, DumpItem, SystemSettings
+from memeval.systems.cogcanvas.reply import read_reply
 from memeval.systems.indexed import IndexedSystem, Ranked
+
+TEMPLATE = "entities"
+NAMES_FILE = "entities.json"
 
 SIMILAR = 0.3
 """Least cosine at which an entity is used in place of one that the graph does not have."""
@@ -18,30 +30,119 @@ STAND_INS = 3
 """Entities that are used for a question none of whose entities is known."""
 
 
+@dataclass(frozen=True)
+class Settings(SystemSettings):
+    """Settings of `graphrag_lite`."""
+
+    show_window: bool = field(default=False, metadata=ANSWER)
+    """Whether the agent's window is shown as well. One that was never cut is the whole
+    conversation.
+    """
+    entities: Literal["rules", "model"] | None = field(default=None, metadata=INGEST)
+    """Who names the entities of a turn: `model`, a call per turn, as published; `rules`, without a
+    model. None takes the model where there is one.
+    """
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether a model names the entities."""
+        return self.entities == "model"
+
+
 class GraphRagLite(IndexedSystem[DenseIndex]):
     """Ranks chunks by the entities that they hold (`EntityGraph`).
 
     Those of the question count fully, those that co-occur with them in part. A question's entity is
     matched by its name, else by the most similar name under the cell's embedder; the index holds
-    these names. Entities are found by rules (`memeval.retrieval.entities`), without a model.
+    these names. A model names the entities of each turn, as published, or rules find them
+    (`memeval.retrieval.entities`). Those of a question are found by rules either way.
 
-    Nothing is lost at a compression: the agent's window is then shown as well.
+    No compression takes any chunk away.
     """
 
-    shows_window = True
+    settings_type = Settings
+    settings: Settings
+    keeps_window = True
     _graph: EntityGraph
+
+    @classmethod
+    def resolve_settings(cls, settings: Settings, *, has_language_model: bool) -> Settings:
+        """Decides who names the entities."""
+        if settings.entities is not None:
+            return settings
+
+        return replace(settings, entities="model" if has_language_model else "rules")
+
+    @classmethod
+    def flags(cls, settings: Any) -> tuple[str, ...]:
+        """`entities by rules` without a model: as published, one names them."""
+        return () if settings.asks_model else ("entities by rules",)
+
+    @classmethod
+    def needs_language_model(cls, settings: Any) -> bool:
+        return bool(settings.asks_model)
+
+    @classmethod
+    def uses_llm_at_ingest(cls, settings: Any) -> bool:
+        return bool(settings.asks_model)
+
+    @classmethod
+    def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
+        return (TEMPLATE,) if settings.asks_model else ()
 
     def reset(self) -> None:
         super().reset()
         self._graph = EntityGraph(())
+        self._names: dict[str, list[str]] = {}
+        self._lost = 0
+
+    async def ingest(self, chunk: MemoryChunk) -> None:
+        super().ingest(chunk)
+        if not self.settings.asks_model:
+            return
+
+        read = [await self._ask(line) for line in chunk.content.split("\n") if line.strip()]
+        self._lost += not all(read)
+
+    async def _ask(self, line: str) -> bool:
+        """Whether the model named the entities of a line, which are kept."""
+        template = load_builtin(TEMPLATE)
+        prompt = EntitiesPrompt(text=line, system_text=template.system, user_template=template.user)
+        names = await ask_for(self.parts.model, prompt, seed=self.parts.seed, read=_names)
+        self._names[line] = names or []
+        return names is not None
+
+    def health(self) -> IngestHealth | None:
+        """Counts as lost the chunks with a line that no reply could be read for."""
+        if not self.settings.asks_model:
+            return None
+
+        stored = len(self.chunks) - self._lost
+        return IngestHealth(asked=len(self.chunks), stored=stored, lost=self._lost)
 
     def texts(self) -> list[str]:
         return list(self._graph.names.values())
 
     async def build(self, saved: Path | None) -> DenseIndex:
         contents = [chunk.content for chunk in self.chunks]
-        self._graph = await asyncio.to_thread(EntityGraph, contents)
+        read = self._named if self.settings.asks_model else entities
+        self._graph = await current_ledger().own.in_worker(EntityGraph, contents, read)
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved)
+
+    def _named(self, line: str) -> Mapping[str, str]:
+        return named(self._names.get(line, ()))
+
+    def save(self, folder: Path) -> None:
+        super().save(folder)
+        if self.settings.asks_model:
+            content = json.dumps(self._names, ensure_ascii=False)
+            (folder / NAMES_FILE).write_text(content, encoding="utf-8")
+
+    async def load(self, folder: Path) -> None:
+        if self.settings.asks_model:
+            self._names = json.loads((folder / NAMES_FILE).read_text(encoding="utf-8"))
+
+        await super().load(folder)
 
     def dump(self) -> list[DumpItem]:
         """The entities, each with the turns of the chunks that hold it."""
@@ -82,3 +183,12 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         keys = list(self._graph.names)
         nearest = await index.search(text, count)
         return {keys[position]: cosine for position, cosine in nearest if cosine > least}
+
+
+def _names(completion: Completion) -> list[str] | None:
+    """The names of a reply; None where it holds no whole JSON list."""
+    reply = read_reply(completion.text)
+    if reply is None or not reply.closed:
+        return None
+
+    return [item.strip() for item in reply.items if isinstance(item, str) and item.strip()]

@@ -12,12 +12,13 @@ from memeval.records import Query
 from memeval.retrieval.fusion import RRF_K, FusedIndex
 from memeval.systems.base import ANSWER, INGEST
 from memeval.systems.chat.window import check_positive
+from memeval.systems.fact_keys import FactKeyedSystem, FactKeySettings
 from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankedSettings, RerankingSystem
 
 
 @dataclass(frozen=True)
-class Settings(RerankedSettings):
+class Settings(RerankedSettings, FactKeySettings):
     """Settings of `hybrid`. A reranker reorders the best 2 * top_k chunks."""
 
     index_date: bool = field(default=False, metadata=INGEST)
@@ -28,23 +29,26 @@ class Settings(RerankedSettings):
     """Constant of the fusion: the larger, the less the first places weigh."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        RerankedSettings.__post_init__(self)
+        FactKeySettings.__post_init__(self)
         check_positive(rrf_k=self.rrf_k)
 
 
-class Hybrid(RerankingSystem[FusedIndex]):
+class Hybrid(FactKeyedSystem[FusedIndex], RerankingSystem[FusedIndex]):
     """Ranks all chunks by reciprocal rank fusion of BM25 and cosine; may rerank the best."""
 
     settings_type = Settings
     settings: Settings
 
     def texts(self) -> list[str]:
-        return [chunk.indexed(date=self.settings.index_date) for chunk in self.chunks]
+        return self.expand([chunk.indexed(date=self.settings.index_date) for chunk in self.chunks])
 
     async def build(self, saved: Path | None) -> FusedIndex:
         contents = [chunk.content for chunk in self.chunks]
         self.rerank_over(contents)
-        return await FusedIndex.open(self.parts.embedder, self.texts(), contents, saved)
+        # The reranker reads what is shown; facts only help to find it.
+        words = self.expand(contents)
+        return await FusedIndex.open(self.parts.embedder, self.texts(), words, saved)
 
     async def rank(self, index: FusedIndex, query: Query, depth: int) -> Ranked:
         # CogCanvas' RAG reranks twice as many as it shows; this baseline does the same.

@@ -12,7 +12,7 @@ from memeval.errors import UserError
 from memeval.records import MemoryChunk, Query, Retrieved
 from memeval.retrieval.dense import DenseIndex
 from memeval.retrieval.rechunking import rechunk
-from memeval.systems.base import INGEST
+from memeval.systems.base import ANSWER, INGEST
 from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankedSettings, RerankingSystem
 
@@ -29,6 +29,11 @@ class Settings(RerankedSettings):
     index_date: bool = field(default=False, metadata=INGEST)
     """Whether dates are embedded with the chunks; they are shown either way."""
 
+    show_window: bool = field(default=False, metadata=ANSWER)
+    """Whether the agent's window is shown as well. One that was never cut is the whole
+    conversation.
+    """
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.chunk_size <= 0:
@@ -42,10 +47,10 @@ class Settings(RerankedSettings):
 
 
 class Rag(RerankingSystem[DenseIndex]):
-    """The nearest chunks in Chroma; after a compression, the agent's window is shown as well."""
+    """The nearest chunks in Chroma. No compression takes any of them away."""
 
     settings_type = Settings
-    shows_window = True
+    keeps_window = True
     settings: Settings
     _cut: Sequence[MemoryChunk] = ()
     """The chunks of a fixed size, in place of those that were ingested."""

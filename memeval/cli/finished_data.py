@@ -1,0 +1,76 @@
+"""The data set of a finished run, for the commands that read one.
+
+A run folder may come from anyone. So nothing that its `config.yaml` names is imported or opened:
+the data set is found by its name among memeval's own, or in a file that the user names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from memeval.compare.finding import FinishedRun
+from memeval.config.paths import data_dir
+from memeval.datasets.contract import Dataset
+from memeval.errors import MemevalError, UserError
+from memeval.records import EvalCase
+from memeval.results import CONFIG_FILE
+from memeval.shown import one_line
+
+DATA_HELP = "the run's data file, if it is one of your own: no file that a run names is opened"
+
+
+def cases_of(run: FinishedRun, wanted: set[str], data: str | None = None) -> Iterator[EvalCase]:
+    """The cases of a run with these ids, from its data set's own file or from the file `data`.
+
+    Raises `UserError` saying what is missing.
+    """
+    name = str(run.summary.params.get("dataset", "")) or "unknown"
+    try:
+        dataset = _dataset(run, data)
+        opened = dataset.open()
+        cases = [case for case in dataset.read() if case.case_id in wanted]
+    except UserError:
+        raise
+    except (MemevalError, OSError, ValueError, TypeError, KeyError) as error:
+        raise UserError(f"data set '{one_line(name)}' can't be read: {one_line(error)}") from error
+
+    # Another file may have other words under the same ids.
+    if opened.sha256 != run.summary.tags.get("data_sha256"):
+        raise UserError("the data file is not the one that the run was made of", "--data FILE")
+
+    yield from cases
+
+
+def _dataset(run: FinishedRun, data: str | None) -> Dataset:
+    from memeval.config.options import class_path
+    from memeval.datasets.locate import build
+    from memeval.datasets.registry import has_adapter
+
+    settings = _settings(run)
+    name, named_class, path = (settings.pop(key, None) for key in ("name", "class", "path"))
+    if not has_adapter(str(name)) or named_class not in (None, class_path("dataset", str(name))):
+        raise UserError(
+            f"data set '{one_line(name)}' is a class that is not memeval's own, and reading a run "
+            "imports none"
+        )
+
+    if path and data is None:
+        raise UserError(
+            f"the run names the data file {one_line(path)}, and reading a run opens no such file",
+            "if you trust it:  --data FILE",
+        )
+
+    return build(str(name), data_dir(), **settings, path=data)
+
+
+def _settings(run: FinishedRun) -> dict[str, Any]:
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        content: Any = OmegaConf.to_container(OmegaConf.load(run.folder / CONFIG_FILE))
+    except (OmegaConfBaseException, RecursionError) as error:
+        raise ValueError(f"{CONFIG_FILE} can't be read") from error
+
+    return dict(content["dataset"])

@@ -1,0 +1,162 @@
+"""Several storms of one network in one case, and what a later one makes an operator ask: has this
+been seen before, and when?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Storm
+from memeval.datasets.alert_storm.seen import K, Seen, group_lines
+from memeval.datasets.alert_storm.text import Shown
+from memeval.datasets.netops.base import Draft
+from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, counted, day
+
+WHEN = "If it was several times, give the day of the latest one."
+
+
+@dataclass(frozen=True)
+class PastStorm:
+    """One storm of a history, as it is shown."""
+
+    storm: Storm
+    shown: Sequence[Shown]
+
+    @property
+    def day(self) -> str:
+        return day(self.shown[0].alert.time)
+
+    @property
+    def dates(self) -> tuple[str, str]:
+        """The day as the alerts write it, and in words."""
+        time = self.shown[0].alert.time
+        return self.day, f"{time.day} {time:%B %Y}"
+
+    @cached_property
+    def first_of_kind(self) -> dict[str, Shown]:
+        """The first line of each kind of alert, links that flap left out."""
+        return _first((line.alert.kind, line) for line in self.shown)
+
+    @cached_property
+    def first_on_device(self) -> dict[tuple[str, str], Shown]:
+        """The first line of each device and kind, links that flap left out."""
+        return _first(((line.alert.device, line.alert.kind), line) for line in self.shown)
+
+    @cached_property
+    def causes(self) -> dict[str, Shown]:
+        """The first line of each root cause, by device."""
+        return _first(
+            (line.alert.device, line) for line in self.shown if line.alert.kind in ROOT_KINDS
+        )
+
+
+def _first(lines: Iterable[tuple[K, Shown]]) -> dict[K, Shown]:
+    groups = group_lines((key, line) for key, line in lines if line.alert.kind not in LINK_KINDS)
+    return {key: group[0] for key, group in groups.items()}
+
+
+def join_storms(storms: Sequence[Storm]) -> Storm:
+    """All alerts of a history as one storm, whose root causes are asked about storm by storm."""
+    alerts = tuple(alert for storm in storms for alert in storm.alerts)
+    network = storms[0].network
+    assert network is not None
+    silent = frozenset(network.devices) - {alert.device for alert in alerts}
+    return Storm(alerts=alerts, roots={}, network=network, silent=silent)
+
+
+def history_drafts(seen: Seen, storms: Sequence[Storm]) -> Iterator[Draft]:
+    """Questions that only a memory over several storms can answer."""
+    past: list[PastStorm] = []
+    start = 0
+    for storm in storms:
+        end = start + len(storm.alerts)
+        past.append(PastStorm(storm, seen.shown[start:end]))
+        start = end
+
+    *earlier, latest = past
+    yield from _kinds_together(seen, earlier, latest)
+    yield from _kinds_on_device(seen, earlier, latest)
+    yield from _root_cause_before(seen, earlier, latest)
+    yield from _root_causes_of(seen, past)
+    yield from _storms_with(seen, past)
+
+
+def _kinds_together(seen: Seen, earlier: Sequence[PastStorm], latest: PastStorm) -> Iterator[Draft]:
+    """Two kinds of the latest storm: have they been in one storm before?"""
+    for first, second in seen.some(combinations(_symptoms(latest), 2)):
+        found = [storm for storm in earlier if {first, second} <= storm.first_of_kind.keys()]
+        evidence = [found[-1].first_of_kind[kind] for kind in (first, second)] if found else []
+        text = (
+            f"When were alerts {first} and {second} raised together before, in one storm earlier "
+            "than the latest?"
+        )
+        yield _when(seen, "together", text, found, evidence)
+
+
+def _kinds_on_device(
+    seen: Seen, earlier: Sequence[PastStorm], latest: PastStorm
+) -> Iterator[Draft]:
+    """The same on one device that has both kinds in the latest storm."""
+    kinds = group_lines(((device, line) for (device, _), line in latest.first_on_device.items()))
+    pairs = [
+        (device, first.alert.kind, second.alert.kind)
+        for device, lines in kinds.items()
+        for first, second in combinations(lines, 2)
+    ]
+    for device, first, second in seen.some(pairs):
+        wanted = ((device, first), (device, second))
+        found = [storm for storm in earlier if set(wanted) <= storm.first_on_device.keys()]
+        evidence = [found[-1].first_on_device[key] for key in wanted] if found else []
+        text = (
+            f"When did device {device} have alerts {first} and {second} together before, in one "
+            "storm earlier than the latest?"
+        )
+        yield _when(seen, "together_on_device", text, found, evidence)
+
+
+def _root_cause_before(
+    seen: Seen, earlier: Sequence[PastStorm], latest: PastStorm
+) -> Iterator[Draft]:
+    """Root causes of any storm: were they one before the latest?"""
+    devices = dict.fromkeys(device for storm in (*earlier, latest) for device in storm.causes)
+    for device in seen.some(devices):
+        found = [storm for storm in earlier if device in storm.causes]
+        text = f"When was device {device} a root cause before, in a storm earlier than the latest?"
+        evidence = [found[-1].causes[device]] if found else []
+        yield _when(seen, "root_cause_before", text, found, evidence)
+
+
+def _when(
+    seen: Seen, task: str, text: str, found: Sequence[PastStorm], evidence: Sequence[Shown]
+) -> Draft:
+    """Asks for the day of the latest of the storms; what never happened has no answer."""
+    # Not "has it been …?": a judge that looks for a gold in the answer finds "no" in many words.
+    if not found:
+        return seen.ask("ABS", f"never_{task}", text, (), form=WHEN)
+
+    return seen.ask("TR", task, text, found[-1].dates, evidence, form=WHEN)
+
+
+def _root_causes_of(seen: Seen, past: Sequence[PastStorm]) -> Iterator[Draft]:
+    for storm in past:
+        text = f"Which devices were the root causes of the storm of {storm.day}?"
+        lines = list(storm.causes.values())
+        names = ", ".join(line.alert.device for line in lines)
+        yield seen.ask("MR", "root_causes_of", text, (names,), lines, form=ALL_OF_THEM)
+
+
+def _storms_with(seen: Seen, past: Sequence[PastStorm]) -> Iterator[Draft]:
+    kinds = dict.fromkeys(kind for storm in past for kind in _symptoms(storm))
+    for kind in kinds:
+        lines = [storm.first_of_kind[kind] for storm in past if kind in storm.first_of_kind]
+        text = f"In how many storms was alert {kind} raised?"
+        yield seen.ask(
+            "MR", "storms_with", text, counted(len(lines), "storm"), lines, form=IN_WORDS
+        )
+
+
+def _symptoms(storm: PastStorm) -> list[str]:
+    return [kind for kind in storm.first_of_kind if kind not in ROOT_KINDS]

@@ -1,0 +1,51 @@
+"""ConvoMem's judge: a prompt for each kind of evidence, and a reply of one word."""
+
+from __future__ import annotations
+
+from memeval.datasets.convomem.schema import ABSTENTION, IMPLICIT, PREFERENCE, USER
+from memeval.datasets.longmemeval.judge import YesNoJudge
+from memeval.judges.contract import Metrics
+from memeval.prompts import PromptTemplate, joined, load_builtin, sections_from_file
+from memeval.records import EvalQuestion, Verdict
+
+KINDS = ("fact", "several", "rubric", "abstention")
+"""Kinds of prompt templates. `several` is for what a user said in more than one message; the gold
+of `rubric` says what a response does that suits the user.
+"""
+
+
+class ConvoMemJudge(YesNoJudge):
+    """Right if and only if the model says yes, under the prompt for the question's evidence.
+
+    Source: SalesforceAIResearch/ConvoMem, `AnsweringEvaluation.scala`. Its prompts also quote the
+    messages of a user's facts, which no judge of memeval is shown.
+    """
+
+    name = "convomem"
+    judges_refusals = True
+
+    @classmethod
+    def template(cls, prompt_file: str | None) -> PromptTemplate:
+        """A template of parts, one per kind; a user's file has a section for each."""
+        if prompt_file:
+            return sections_from_file(prompt_file, KINDS, ("question", "gold", "answer"))
+
+        parts = {kind: load_builtin(f"judge_convomem_{kind}", __package__) for kind in KINDS}
+        return joined("judge_convomem", parts)
+
+    async def judge(
+        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
+    ) -> Verdict:
+        return await self._says_yes(kind_of(question), question, answer, tried)
+
+
+def kind_of(question: EvalQuestion) -> str:
+    """The prompt that judges a question."""
+    if question.category == ABSTENTION:
+        return "abstention"
+    if question.category in (PREFERENCE, IMPLICIT):
+        return "rubric"
+
+    # As published, only facts of the user are forgiven small omissions where they are many.
+    is_several = question.facets.get("n_evidence", "1") != "1"
+    return "several" if question.category == USER and is_several else "fact"

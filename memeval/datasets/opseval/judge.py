@@ -1,0 +1,68 @@
+"""OpsEval's judge of answers in words: fluency, accuracy and evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from memeval.datasets.opseval.metrics import CRITERIA
+from memeval.judges.contract import Metrics
+from memeval.judges.model import ModelJudge, is_cut
+from memeval.judges.reading import read_numbers
+from memeval.llm.contract import Completion
+from memeval.prompts import PromptTemplate, from_file, load_builtin
+from memeval.records import EvalQuestion, Verdict
+
+MOST = 3
+"""Points of each criterion."""
+
+
+class OpsEvalJudge(ModelJudge):
+    """Right if the answer has all points for accuracy; their share is the score.
+
+    A model gives 0 to 3 points for each of the three criteria of OpsEval's FAE-Score (Liu et al.,
+    2024): how fluent an answer is, how accurate against the reference, and how well it is
+    substantiated. The paper's prompts are not public: these words and the scale are memeval's.
+    """
+
+    name = "opseval"
+
+    @classmethod
+    def template(cls, prompt_file: str | None) -> PromptTemplate:
+        if prompt_file:
+            return from_file(prompt_file, ("question", "gold", "answer"))
+
+        return load_builtin("judge_opseval", __package__)
+
+    async def judge(
+        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
+    ) -> Verdict:
+        prompt = self._prompt(question, answer, self._template)
+
+        def read(reply: Completion) -> Verdict | None:
+            points = None if is_cut(reply) else read_points(reply.text, answer)
+            if points is None:
+                return None
+
+            accuracy = points["accuracy"]
+            verdict = self.verdict(
+                answer,
+                right=accuracy == MOST,
+                score=accuracy / MOST,
+                reason=", ".join(f"{name} {given}" for name, given in points.items()),
+            )
+            parts = {name: (given / MOST,) for name, given in points.items()}
+            return replace(verdict, parts=parts)
+
+        return await self._take_votes(prompt, read, tried)
+
+
+def read_points(reply: str, answer: str = "") -> Mapping[str, int] | None:
+    """The points in the one JSON object of a reply; None if one is missing or out of range, or if
+    the object is in the answer.
+    """
+    numbers = read_numbers(reply, CRITERIA, answer=answer)
+    if numbers is None or not all(0 <= number <= MOST for number in numbers):
+        return None
+
+    return dict(zip(CRITERIA, numbers, strict=True))

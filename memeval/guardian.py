@@ -1,0 +1,85 @@
+"""Ends what a dead memeval process has left: process groups, and a folder with all processes that
+name it. Run as a script beside that process: its input ends when the process does, in any way.
+
+Only the standard library, without `site`: it starts in some 15 ms.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+ROUNDS = 20
+"""Looks for processes that name a folder: some of them start others again until all are gone."""
+ROUND_S = 0.1
+
+
+def watch(lines: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The groups and folders that are left when `lines` end: `+` adds one, `-` takes it away."""
+    left: dict[str, list[str]] = {"group": [], "folder": []}
+    for line in lines:
+        sign, kind, name = line.rstrip("\n").split(" ", 2)
+        if sign == "+":
+            left[kind].append(name)
+        elif name in left[kind]:
+            left[kind].remove(name)
+
+    return left["group"], left["folder"]
+
+
+def end_group(group: int) -> None:
+    """Kills all processes of a group."""
+    with suppress(OSError):  # none is left
+        os.killpg(group, signal.SIGKILL)
+
+
+def processes_of(folder: str) -> list[int]:
+    """The processes whose command line or environment names a folder, as far as the system shows
+    them (Linux).
+    """
+    processes = Path("/proc").glob("[0-9]*")
+    return [int(process.name) for process in processes if _names(process, os.fsencode(folder))]
+
+
+def _names(process: Path, folder: bytes) -> bool:
+    for part in ("cmdline", "environ"):
+        with suppress(OSError):  # it ended, or is another user's
+            if folder in (process / part).read_bytes():
+                return True
+
+    return False
+
+
+def end_folder(folder: str) -> None:
+    """Kills the processes that name a folder, then removes it."""
+    for _ in range(ROUNDS):
+        processes = processes_of(folder)
+        for process in processes:
+            with suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+
+        if not processes:
+            break
+
+        time.sleep(ROUND_S)
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    groups, folders = watch(sys.stdin)
+    for group in groups:
+        end_group(int(group))
+
+    for folder in folders:
+        end_folder(folder)
+
+
+if __name__ == "__main__":
+    main()

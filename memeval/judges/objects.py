@@ -1,0 +1,121 @@
+"""The parts of a judge's reply: without its thinking, and the one JSON object that it holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from memeval.judges.quoting import Data
+from memeval.llm.reply.text import HARMONY, THINKING_MARKS, without_thinking
+
+LONGEST = 100_000
+"""Characters of a reply; a longer one does not have any of the requested forms."""
+
+MOST_MARKS = 16
+"""Marks of thinking after which a reply is read if the data holds one, too."""
+
+_OPENING_QUOTES = "\"'\u2018\u201c\u201e\u201a\u00ab\u2039\u300c\u300e"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyObject:
+    """The one object of a reply."""
+
+    values: Mapping[str, Any]
+    text: str
+    """The object as the reply writes it."""
+    around: str
+    """The rest of the reply."""
+
+
+def only_object(text: str) -> ReplyObject | None:
+    if len(text) > LONGEST:
+        return None
+
+    try:
+        objects = list(_objects(text))
+    except (ValueError, RecursionError):
+        # A brace that does not open an object: a later object may be a part of a broken one.
+        return None
+
+    if not objects or any(values != objects[0][0] for values, _, _ in objects):
+        return None
+
+    ends = [0, *(end for _, _, end in objects)]
+    starts = [*(start for _, start, _ in objects), len(text)]
+    around = " ".join(text[end:start] for end, start in zip(ends, starts, strict=True))
+    values, start, end = objects[0]
+    return ReplyObject(values=values, text=text[start:end], around=around)
+
+
+def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """Every outermost object with its start and end.
+
+    Raises `ValueError` at a brace that does not open an object, and at a quoted object.
+    """
+    # Not strict, because models write line breaks within strings.
+    decoder = json.JSONDecoder(object_pairs_hook=_once, strict=False)
+    start = text.find("{")
+    while start >= 0:
+        values, end = decoder.raw_decode(text, start)
+        before = text[max(0, start - 20) : start].rstrip(" \t")
+        # In Markdown, `>` begins a quotation.
+        if before.endswith((*_OPENING_QUOTES, "\n>")) or before == ">":
+            raise ValueError("a quotation")
+
+        yield values, start, end
+        start = text.find("{", end)
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a key occurs twice")
+
+    return values
+
+
+def reason_of(verdict: ReplyObject) -> str:
+    values = {key.casefold(): value for key, value in verdict.values.items()}
+    reasons = [values.get("reason"), values.get("reasoning")]
+    return next((reason for reason in reasons if isinstance(reason, str)), "")
+
+
+def spoken_parts(reply: str, data: Data) -> list[str]:
+    """The reply without the thinking before it; empty if that does not end, or ends twice.
+
+    If the data holds a mark of thinking, one in the reply may be quoted: then the whole reply, and
+    the text after each mark.
+    """
+    if (THINKING_MARKS.search(reply) or HARMONY.search(reply)) and data.has_marks():
+        tails = (reply[end:].strip() for end in islice(_ends(reply), MOST_MARKS))
+        return [reply.strip(), *tails]
+
+    said = _after_thinking(reply)
+    return [said] if said else []
+
+
+def _ends(reply: str) -> Iterator[int]:
+    """Where the thinking may end: behind each closing mark, then behind each of gpt-oss."""
+    for mark in THINKING_MARKS.finditer(reply):
+        if mark["close"] is not None:
+            yield mark.end()
+
+    for mark in HARMONY.finditer(reply):
+        yield mark.end()
+
+
+@lru_cache(maxsize=16)
+def _after_thinking(reply: str) -> str:
+    """The reply without the thinking before it, or nothing; a reply is read for several things."""
+    opened = closed = 0
+    for mark in THINKING_MARKS.finditer(reply):
+        opened += mark["open"] is not None
+        closed += mark["close"] is not None
+
+    said, _ = without_thinking(reply)
+    return said if closed <= max(1, opened) else ""

@@ -1,0 +1,221 @@
+"""Finds what a judge's reply may have copied from the data of its request.
+
+No object, mark or word that occurs in an answer is ever a verdict in its favour, however the answer
+writes it. So texts are compared as they are and after each round of unescaping.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import unquote
+
+from memeval.llm.reply.text import THINKING_MARKS
+
+ROUNDS = 6
+"""Most rounds of unescaping: an escape may be escaped itself."""
+LONG_ENOUGH = 12
+"""Characters from which on the copy of a text in a reply is recognised."""
+
+_MAY_ESCAPE = re.compile(
+    r"[\\%&=\U000e0000-\U000e007f]|[uU]\+|[\w+/-]{16}|(?:[0-9a-fA-F]{2}\W){12}"
+)
+# From left to right: the backslash of an escaped backslash does not begin an escape of its own.
+_CODE = re.compile(
+    r"\\u\{([0-9a-fA-F]{1,6})\}|\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\x([0-9a-fA-F]{2})|"
+    r"\\(?P<octal>[0-7]{3})|\\(?P<short>[nrtbfv\"'/\\])|"
+    r"%u([0-9a-fA-F]{4})|=([2-7][0-9A-F])|\b[uU]\+([0-9a-fA-F]{4,6})\b"
+)
+_BLANKS = dict.fromkeys("nrtbfv", " ")
+_BASE64 = re.compile(r"[\w+/-]{16,}={0,2}", re.ASCII)
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ :]?){12,}")
+_TAGS = re.compile("[\U000e0020-\U000e007e]+")
+
+_LATIN = {
+    "a": "аαɑᴀ", "b": "ьвβʙ", "c": "сϲᴄ", "d": "ԁɗᴅ", "e": "еєεᴇɛ", "f": "ꜰƒ", "g": "ɡɢց",
+    "h": "һհнʜ", "i": "іιıɪ", "j": "јϳᴊ", "k": "кκᴋ", "l": "ӏʟłǀ", "m": "мᴍ", "n": "пոɴη",
+    "o": "оοօᴏø", "p": "рρᴘ", "q": "ԛգ", "r": "гʀᴦ", "s": "ѕꜱ", "t": "тτᴛ", "u": "υսᴜ",
+    "v": "ѵνᴠ", "w": "ѡԝᴡω", "x": "хχ", "y": "уγʏү", "z": "ᴢʐ",
+    "<": "‹〈⟨❮˂", ">": "›〉⟩❯˃", "/": "⁄∕⧸", "|": "∣│", ",": "،、‚ꓹ",
+}  # fmt: skip
+_LOOKALIKES = str.maketrans(
+    {other: letter for letter, others in _LATIN.items() for other in others}
+)
+# Letters in squares and circles, and those that flags are made of.
+_LOOKALIKES |= str.maketrans(
+    {
+        chr(start + number): chr(ord("a") + number)
+        for start in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6)
+        for number in range(26)
+    }
+)
+_HARMONY = "<|channel|>"
+
+
+def plain_letters(text: str) -> str:
+    """Lower case, with lookalikes as the letters that they look like, without accents and without
+    invisible characters.
+    """
+    if text.isascii():
+        return text.lower()
+
+    return _visible(text).casefold().translate(_LOOKALIKES)
+
+
+def _visible(text: str) -> str:
+    """A text without accents and invisible characters, and with one form of each letter."""
+    return "".join(map(_plain, unicodedata.normalize("NFKD", text)))
+
+
+def _plain(character: str) -> str:
+    if character.isascii():
+        return character
+    if unicodedata.category(character) in ("Cf", "Mn"):
+        return ""
+
+    digit = unicodedata.decimal(character, None)
+    return character if digit is None else str(digit)
+
+
+def squeeze(text: str) -> str:
+    """Letters and digits alone."""
+    return re.sub(r"[\W_]+", "", text)
+
+
+@lru_cache(maxsize=64)
+def forms(text: str) -> tuple[str, ...]:
+    """A text in plain letters, as it is and after each round of unescaping."""
+    found = {plain_letters(text): None}
+    for _ in range(ROUNDS):
+        if text.isascii() and not _MAY_ESCAPE.search(text):
+            break
+
+        decoded = _unescaped(text)
+        if decoded == text:
+            break
+
+        text = decoded
+        found[plain_letters(text)] = None
+
+    return tuple(found)
+
+
+def _unescaped(text: str) -> str:
+    """A text after one round: escapes of JSON, HTML, addresses and mail are decoded in place. What
+    it holds in base64, in hexadecimal digits or in invisible tags is added behind it.
+    """
+    # Words may look like base64: what they decode to is added, and replaces nothing.
+    hidden = [part for part in _hidden(text) if part not in text]
+    text = unquote(html.unescape(_visible(text)))
+    return "\n".join([_CODE.sub(_decoded, text), *hidden])
+
+
+def _decoded(escape: re.Match[str]) -> str:
+    if short := escape["short"]:
+        return _BLANKS.get(short, short)
+
+    octal = escape["octal"]
+    number = int(octal, 8) if octal else int(escape[escape.lastindex or 0], 16)
+    return chr(number) if number < 0x110000 else ""
+
+
+def _hidden(text: str) -> Iterator[str]:
+    for tags in _TAGS.findall(text):
+        yield "".join(chr(ord(tag) - 0xE0000) for tag in tags)
+
+    for run in _BASE64.findall(text):
+        bare = run.rstrip("=").replace("-", "+").replace("_", "/")
+        padded = bare + "=" * (-len(bare) % 4)
+        try:
+            yield from _readable(base64.b64decode(padded))
+        except binascii.Error:
+            continue
+
+    for run in _HEX.findall(text):
+        digits = re.sub(r"\W", "", run)
+        yield from _readable(bytes.fromhex(digits))
+
+
+def _readable(content: bytes) -> Iterator[str]:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return
+
+    if text.replace("\n", " ").isprintable():
+        yield text
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The texts of a request that a reply may quote."""
+
+    answer: str = ""
+    """The judged answer."""
+    beside: tuple[str, ...] = ()
+    """Question and gold."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(text for text in (self.answer, *self.beside) if text)
+
+    def forms(self) -> Iterator[str]:
+        """Each text in every unescaping."""
+        for text in self.texts:
+            yield from forms(text)
+
+    def has_marks(self) -> bool:
+        """Whether a text holds a mark of thinking, so that such a mark in a reply may be quoted."""
+        return any(
+            THINKING_MARKS.search(form) or _HARMONY in form or "think>" in form
+            for form in self.forms()
+        )
+
+    def holds(self, text: str) -> bool:
+        """Whether a text occurs, by its letters and digits; one without any always does."""
+        squeezed = {squeeze(form) for form in forms(text)}
+        if "" in squeezed:
+            return True
+
+        return any(own in squeeze(form) for form in self.forms() for own in squeezed)
+
+    def names(self, *words: str) -> bool:
+        """Whether one of the texts holds all of these words."""
+        return any(all(word in squeeze(form) for word in words) for form in self.forms())
+
+    def without_copies(self, reply: str) -> str:
+        """A reply without the copies that it holds of these texts."""
+        for text in self.texts:
+            within = (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
+            for copy in (text, text.strip(), *within):
+                if len(copy) >= LONG_ENOUGH:
+                    reply = reply.replace(copy, " ")
+
+        return reply
+
+
+def has_word(word: str, texts: Sequence[str]) -> bool:
+    """Whether a text holds a word of its own, in any unescaping; letters may stand apart."""
+    apart = r"[\W_]{0,3}".join(map(re.escape, word))
+    pattern = re.compile(rf"(?<![^\W_]){apart}(?![^\W_])")
+    encoded = [code for own in (word, word.capitalize(), word.upper()) for code in _encoded(own)]
+    return any(
+        pattern.search(form) or any(code in form for code in encoded)
+        for text in texts
+        for form in forms(text)
+    )
+
+
+def _encoded(word: str) -> Iterator[str]:
+    """A word in base64 and in hexadecimal digits, which are too short to be found in a text."""
+    content = word.encode()
+    yield base64.b64encode(content).decode().rstrip("=").lower()
+    yield content.hex(" ")

@@ -1,0 +1,67 @@
+"""The disk on which replies are stored: a reply that can't be stored is paid for and lost."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from memeval.errors import StorageError
+
+RESERVE = 8 * 2**20
+"""Bytes that must be free before a call is sent: those under way still need some for their replies,
+and SQLite's log takes up to 4 MiB.
+"""
+LOOK_S = 0.2
+"""Seconds for which a look at the disk counts."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+
+
+class Disk:
+    """The folders in which a run stores what it pays for."""
+
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        free: Callable[[Path], int] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`free` returns the bytes that are free at a path."""
+        self._folders, self._free, self._clock = folders, free or free_bytes, clock
+        self._looked = float("-inf")
+
+    def check(self) -> None:
+        """Raises `StorageError` if a reply might not fit on the disk."""
+        now = self._clock()
+        if now - self._looked < LOOK_S:
+            return
+
+        for folder in self._folders:
+            free = self._free(folder)
+            if free < RESERVE:
+                raise StorageError(
+                    f"no call is sent: {free / 2**20:.1f} MiB are free at {folder}, and replies "
+                    f"need {RESERVE / 2**20:.0f} MiB to be stored"
+                )
+
+        self._looked = now
+
+
+def free_bytes(path: Path) -> int:
+    """The bytes that are free where `path` is, or will be."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+
+    try:
+        return shutil.disk_usage(path).free
+    except OSError:
+        # Some file systems don't say: then the first write finds out.
+        return RESERVE
+
+
+def is_about_disk(error: StorageError) -> bool:
+    """Whether the disk refused, and not one file: then nothing else can be stored either."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in _FULL

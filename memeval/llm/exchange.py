@@ -1,0 +1,120 @@
+"""When a request left and when its reply arrived, as the endpoint sees it.
+
+A reply may wait for a busy event loop: that is this machine's time, and not the endpoint's. The
+kernel knows when the last bytes of a connection came in.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+_LAST_DATA_RECEIVED = 52
+"""Where Linux' `struct tcp_info` has the milliseconds since the last data were received."""
+_COARSE_CLOCK = 6
+"""Linux' `CLOCK_MONOTONIC_COARSE`, which has the ticks in which the kernel counts them."""
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A request and its reply, in seconds of `time.perf_counter`."""
+
+    began: float
+    """When the request was handed to the client."""
+    sent: float | None = None
+    """When its last bytes left; None if the client's socket is not one of ours."""
+    arrived: float | None = None
+    """When the last bytes of the reply had come in."""
+
+    def seconds(self) -> float:
+        """How long the endpoint took; without our sockets, until now."""
+        if self.sent is None or self.arrived is None:
+            return time.perf_counter() - self.began
+
+        return max(self.arrived - self.sent, 0.0)
+
+
+_current: ContextVar[Exchange | None] = ContextVar("memeval_exchange", default=None)
+
+
+@contextmanager
+def exchange() -> Iterator[Exchange]:
+    """Times the request that is sent inside."""
+    own = Exchange(time.perf_counter())
+    token = _current.set(own)
+    try:
+        yield own
+    finally:
+        _current.reset(token)
+
+
+class TimedSocket(socket.socket):
+    """A socket that notes its traffic in the exchange that is under way.
+
+    A connection carries one exchange after the other.
+    """
+
+    _exchange: Exchange | None = None
+
+    def send(self, data: Any, *arguments: Any) -> int:
+        self._note_sent()
+        return super().send(data, *arguments)
+
+    def sendmsg(self, *arguments: Any) -> int:
+        self._note_sent()
+        return super().sendmsg(*arguments)
+
+    def recv(self, *arguments: Any) -> bytes:
+        data = super().recv(*arguments)
+        self._note_arrived()
+        return data
+
+    def recv_into(self, *arguments: Any) -> int:
+        size = super().recv_into(*arguments)
+        self._note_arrived()
+        return size
+
+    def _note_sent(self) -> None:
+        # A rest that is written later is written by the event loop, outside of any exchange.
+        self._exchange = _current.get() or self._exchange
+        if self._exchange is not None:
+            self._exchange.sent, self._exchange.arrived = time.perf_counter(), None
+
+    def _note_arrived(self) -> None:
+        if self._exchange is not None:
+            self._exchange.arrived = time.perf_counter() - waited_s(self)
+
+
+def waited_s(connection: socket.socket) -> float:
+    """How long the last bytes of a connection have been here at least, to a few milliseconds.
+
+    0 on systems other than Linux.
+    """
+    if sys.platform != "linux":
+        return 0.0
+
+    try:
+        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+    except OSError:
+        return 0.0
+
+    if len(info) < _LAST_DATA_RECEIVED + 4:
+        return 0.0
+
+    (milliseconds,) = struct.unpack_from("I", info, _LAST_DATA_RECEIVED)
+    # The kernel counts begun ticks. Without the last one, a reply never seems to be here for longer
+    # than it is, and a call that took less than a tick still took some time.
+    return max(float(milliseconds) / 1e3 - time.clock_getres(_COARSE_CLOCK), 0.0)
+
+
+def timed_socket(address: tuple[Any, ...]) -> socket.socket:
+    """A socket for an address, as aiohttp asks for one."""
+    family, kind, protocol, *_ = address
+    return TimedSocket(family, kind, protocol)

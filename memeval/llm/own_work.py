@@ -1,0 +1,258 @@
+"""How long a system's own work takes: without calls of models, without queues and locks, and
+without what the rest of the process does meanwhile.
+
+A latency that held the wait for the event loop would grow with the number of questions under way,
+and would compare positions in a queue instead of systems.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+if sys.platform == "linux":
+    from resource import RUSAGE_THREAD, getrusage
+
+T = TypeVar("T")
+Clock = Callable[[], float]
+
+UNSURE_SHARE, UNSURE_S = 0.1, 0.0005
+"""The part of a time that may be somebody else's before the time counts as not measured."""
+SWITCH_S = 0.01
+"""Longer waits of a thread are not for Python's lock, which changes hands every 5 ms."""
+
+
+class _Collector(threading.local):
+    """What the garbage collector took on a thread: it walks all that lives in the process."""
+
+    seconds = 0.0
+    _began = 0.0
+
+    def note(self, phase: str, _: Mapping[str, int]) -> None:
+        if phase == "start":
+            self._began = time.thread_time()
+        else:
+            self.seconds += time.thread_time() - self._began
+
+
+_collector = _Collector()
+gc.callbacks.append(_collector.note)
+
+
+def thread_time() -> float:
+    """Processor time of this thread in seconds, without that of the garbage collector."""
+    return time.thread_time() - _collector.seconds
+
+
+def _waits_of_thread() -> int:
+    """How often this thread has waited for something; -1 if the system doesn't say."""
+    return getrusage(RUSAGE_THREAD).ru_nvcsw if sys.platform == "linux" else -1
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """What time is read from, in seconds."""
+
+    wall: Clock = time.perf_counter
+    thread: Clock = thread_time
+    """Processor time of the calling thread, without that of the garbage collector."""
+    process: Clock = time.process_time
+    """Processor time of all threads of the process."""
+    waits: Callable[[], int] = _waits_of_thread
+    """Voluntary waits of the calling thread so far; -1 if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """The clocks at the beginning of a stretch."""
+
+    wall: float
+    thread: float
+    process: float
+    waits: int
+
+
+class OwnWork:
+    """Adds up a system's own work on one question or one ingest.
+
+    A stretch of code on a thread takes its processor time, and what it waited for by itself: a
+    disk, a sleep, another program. A wait of a coroutine takes its wall time. What other work of
+    this process did meanwhile is taken off.
+    """
+
+    def __init__(self, clocks: Clocks = Clocks()) -> None:
+        self.seconds = 0.0
+        self._unsure_s = 0.0
+        """The part that was taken off, but may have been a wait of the system's own."""
+        self._clocks = clocks
+        self._marks: _Marks | None = None
+        self._is_running = False
+        self._only_computes = False
+        self._asides = 0
+        self._aside_began = self._aside_s = 0.0
+
+    @property
+    def measured_s(self) -> float | None:
+        """The seconds; None if too much of them may belong to other work of the process."""
+        is_sure = self._unsure_s <= UNSURE_SHARE * self.seconds + UNSURE_S
+        return self.seconds if is_sure else None
+
+    @contextmanager
+    def running(self, *, in_thread: bool = False) -> Iterator[None]:
+        """A stretch of the system's code, on a worker thread or on that of the event loop."""
+        self._run()
+        try:
+            yield
+        finally:
+            self._rest(in_thread=in_thread)
+
+    @contextmanager
+    def handed_over(self) -> Iterator[None]:
+        """A worker thread waits for a part that runs, and is timed, on the event loop."""
+        self._rest(in_thread=True)
+        try:
+            yield
+        finally:
+            self._run()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """A call of a model, a wait in a queue: it is not the system's own work."""
+        if not self._asides:
+            self._pause()
+            self._aside_began = self._clocks.wall()
+
+        self._asides += 1
+        try:
+            yield
+        finally:
+            self._asides -= 1
+            if not self._asides:
+                self._aside_s += self._clocks.wall() - self._aside_began
+                self._continue()
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """A part that blocks on nothing: its processor time counts, and waits of coroutines."""
+        self._pause()
+        self._only_computes = True
+        self._continue()
+        try:
+            yield
+        finally:
+            self._pause()
+            self._only_computes = False
+            self._continue()
+
+    def leave(self) -> tuple[float, float, float] | None:
+        """Notes that a coroutine begins to wait; `come_back` takes the result."""
+        if self._asides:
+            return None
+
+        return self._clocks.wall(), self._clocks.thread(), self._aside_s
+
+    def come_back(self, left: tuple[float, float, float] | None) -> None:
+        """Adds the wait of a coroutine, without the other work of the event loop's thread."""
+        if left is None:
+            return
+
+        wall, thread, aside_s = left
+        waited = max(self._clocks.wall() - wall - (self._aside_s - aside_s), 0.0)
+        others = min(max(self._clocks.thread() - thread, 0.0), waited)
+        self.seconds += waited - others
+        self._unsure_s += others
+
+    def add(self, seconds: float) -> None:
+        """Adds a span that was measured elsewhere, such as that of a request."""
+        self.seconds += seconds
+
+    async def in_worker(self, work: Callable[..., T], *arguments: Any) -> T:
+        """The result of `work`, which computes in a worker thread.
+
+        Only its processor time counts: not the queue for a thread, nor the way back.
+        """
+
+        def play() -> T:
+            began = self._clocks.thread()
+            try:
+                return work(*arguments)
+            finally:
+                self.add(self._clocks.thread() - began)
+
+        with self.aside():
+            return await asyncio.to_thread(play)
+
+    async def in_pool(self, pool: Executor, request: Callable[..., T], *arguments: Any) -> T:
+        """The result of a blocking `request`, such as a client library's, in a thread of a pool.
+
+        Its wall time counts: not the queue for a thread, nor the way back.
+        """
+
+        def play() -> T:
+            began = self._clocks.wall()
+            try:
+                return request(*arguments)
+            finally:
+                self.add(self._clocks.wall() - began)
+
+        with self.aside():
+            return await asyncio.get_running_loop().run_in_executor(pool, play)
+
+    @asynccontextmanager
+    async def holding(self, lock: asyncio.Lock) -> AsyncIterator[None]:
+        """Holds a lock; the wait for it does not count."""
+        with self.aside():
+            await lock.acquire()
+
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _run(self) -> None:
+        self._is_running = True
+        self._continue()
+
+    def _rest(self, *, in_thread: bool) -> None:
+        self._pause(in_thread=in_thread)
+        self._is_running = False
+
+    def _continue(self) -> None:
+        if self._is_running and not self._asides:
+            clocks = self._clocks
+            self._marks = _Marks(
+                wall=clocks.wall(),
+                thread=clocks.thread(),
+                process=clocks.process(),
+                waits=clocks.waits(),
+            )
+
+    def _pause(self, *, in_thread: bool = False) -> None:
+        """Adds the stretch that has run so far."""
+        began, self._marks = self._marks, None
+        if began is None:
+            return
+
+        clocks = self._clocks
+        waits = clocks.waits() - began.waits
+        wall, thread = clocks.wall() - began.wall, clocks.thread() - began.thread
+        self.seconds += thread
+        # One that never waited was only held up, by other programs.
+        if self._only_computes or (not waits and began.waits >= 0):
+            return
+
+        waited = max(wall - thread, 0.0)
+        others = min(waited, max(clocks.process() - began.process - thread, 0.0))
+        self.seconds += waited - others
+        # On the loop's own thread, a wait while others compute is one for Python's lock. A worker
+        # thread may as well have waited for a server.
+        if in_thread and (began.waits < 0 or waited > waits * SWITCH_S):
+            self._unsure_s += others

@@ -1,0 +1,46 @@
+"""The categories of several runs, side by side.
+
+A column holds the same questions for all runs: it is chosen by the category's id, since names
+differ (`dataset.category_names`), and one's `single_hop` is the other's `multi_hop`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from memeval.results import CategoryResult, RunSummary
+
+Titles = Mapping[tuple[str, str], str]
+"""What a category is called, by data set and id."""
+
+
+def category_titles(named: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str], str]:
+    """Titles from data set, id and name of each category: its name, or its id with all its names.
+
+    `1: multi_hop / single_hop` is the category 1, which has one name here and another there.
+    """
+    names: dict[tuple[str, str], dict[str, None]] = {}
+    for dataset, category, name in named:
+        names.setdefault((dataset, category), {})[name] = None
+
+    return {
+        key: next(iter(own)) if len(own) == 1 else f"{key[1]}: {' / '.join(own)}"
+        for key, own in names.items()
+    }
+
+
+def titles_of(summaries: Sequence[RunSummary]) -> Titles:
+    """The titles of all categories of some runs, those of the headline first."""
+    rows = [(summary, row) for summary in summaries for row in summary.categories]
+    rows.sort(key=lambda pair: not pair[1].headline)
+    return category_titles((summary.dataset, row.category, row.name) for summary, row in rows)
+
+
+def columns_of(titles: Titles) -> list[str]:
+    """The titles, each once, in their order."""
+    return list(dict.fromkeys(titles.values()))
+
+
+def rows_of(summary: RunSummary, titles: Titles) -> dict[str, CategoryResult]:
+    """A run's rows by title."""
+    return {titles[summary.dataset, row.category]: row for row in summary.categories}

@@ -1,0 +1,137 @@
+"""Who judged a run, as one object: `judge` in run.json.
+
+It is made once, when the cell is summarised. Comparisons, gates, reports, tracking and calibrations
+read it, because accuracies of two judges differ by more than those of two systems.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from memeval.results.fields import Fields
+
+_USUAL_REQUEST = {"temperature": 0.0, "max_tokens": 256, "seed": True}
+"""Parameters that `shown` leaves out, because most runs have them."""
+_USUAL_ADDRESS = "https://api.openai.com/v1"
+_USUAL = {"repeats": 1, "reading": "first_word", "scoring": "v2", "fence": True}
+
+
+@dataclass(frozen=True)
+class JudgeIdentity:
+    """A judge with all that decides what it calls right. None: this judge has no such setting."""
+
+    name: str
+    own_class: str | None = None
+    """`package.module:Class@sha256` of a judge of the user's own, with the digest of its file."""
+    prompt_sha256: str | None = None
+    """Of the text of the prompt under which a model judges."""
+    model: str | None = None
+    """The model that judges; of recorded verdicts the judge that the file names. Empty if it is not
+    known.
+    """
+    address: str | None = None
+    """Address of the endpoint."""
+    request: Mapping[str, Any] = field(default_factory=dict)
+    """Every parameter of its requests as it is sent, beside the model and the messages; `seed` says
+    whether the repeat's seed is sent.
+    """
+    reading: str | None = None
+    repeats: int | None = None
+    threshold: float | None = None
+    fence: bool | None = None
+    """Whether the answer is sent between marks."""
+    scoring: str | None = None
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is known who judged."""
+        return bool(self.name) and self.model != ""
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits that tell judges apart."""
+        text = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    @property
+    def shown(self) -> str:
+        """In a table: `llm (gpt-4o-mini, prompt 1f2e3d4c)`, with all that is unusual."""
+        parts = list(self._parts())
+        return f"{self.name} ({', '.join(parts)})" if parts else self.name
+
+    def _parts(self) -> Iterator[str]:
+        if self.model:
+            yield self.model
+        if self.address and self.address != _USUAL_ADDRESS:
+            yield f"at {self.address.partition('://')[2] or self.address}"
+        if self.prompt_sha256:
+            yield f"prompt {self.prompt_sha256[:8]}"
+        if self.own_class:
+            yield f"class={self.own_class[: self.own_class.find('@') + 9]}"
+
+        for name in ("threshold", *_USUAL):
+            value = getattr(self, name)
+            if value is not None and value != _USUAL.get(name):
+                yield f"{name}={_word(value)}"
+
+        for name, value in self.request.items():
+            if value != _USUAL_REQUEST.get(name):
+                yield f"{name}={_word(value)}"
+        if self.request and "temperature" not in self.request:
+            yield "no temperature"
+
+    def differences(self, other: JudgeIdentity) -> list[str]:
+        """The parts in which two judges differ: `temperature 0.0, 0.7`."""
+        own, others = self._leaves(), other._leaves()
+        return [
+            f"{name} {_word(own.get(name))}, {_word(others.get(name))}"
+            for name in dict.fromkeys((*own, *others))
+            if own.get(name) != others.get(name)
+        ]
+
+    def _leaves(self) -> dict[str, Any]:
+        leaves = self.to_json()
+        return {**leaves, **leaves.pop("request")}
+
+    def to_json(self) -> dict[str, Any]:
+        """The object as `run.json` and baselines hold it."""
+        content = {member.name: getattr(self, member.name) for member in fields(self)}
+        return {**content, "request": dict(self.request)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> JudgeIdentity:
+        """Reads the object. Raises `ValueError` naming a member that does not fit."""
+        members = Fields(content, "judge.")
+        members.check_names(tuple(member.name for member in fields(cls)))
+        return cls(
+            name=members.string("name"),
+            own_class=members.string_or_none("own_class"),
+            prompt_sha256=members.string_or_none("prompt_sha256"),
+            model=members.string_or_none("model"),
+            address=members.string_or_none("address"),
+            request=members.mapping("request"),
+            reading=members.string_or_none("reading"),
+            repeats=members.count_or_none("repeats"),
+            threshold=members.number_or_none("threshold"),
+            fence=members.boolean("fence") if members.has("fence") else None,
+            scoring=members.string_or_none("scoring"),
+        )
+
+
+def is_same_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> bool:
+    """Whether one judge gave both verdicts. A judge that is not named equals no other."""
+    return first is not None and first.is_named and first == second
+
+
+def judge_shown(judge: JudgeIdentity | None) -> str:
+    """A judge in a table; empty if nothing was judged, or if the run does not say by whom."""
+    return "" if judge is None else judge.shown
+
+
+def _word(value: Any) -> str:
+    """A value as YAML writes it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

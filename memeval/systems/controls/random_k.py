@@ -1,0 +1,32 @@
+"""The control that retrieves by chance: what `top_k` chunks are worth, whichever they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+from memeval.records import Query
+from memeval.systems.indexed import IndexedSystem, Ranked
+
+
+class Order:
+    """Nothing is indexed: each question has an order of its own."""
+
+    def save(self, folder: Path) -> None:
+        """Writes nothing."""
+
+    def close(self) -> None:
+        """Holds nothing that must be given back."""
+
+
+class RandomK(IndexedSystem[Order]):
+    """Ranks the chunks in a random order, drawn by the seed and the question."""
+
+    async def build(self, saved: Path | None) -> Order:
+        return Order()
+
+    async def rank(self, index: Order, query: Query, depth: int) -> Ranked:
+        # Seeded by a string: the same in every process, and another for each question.
+        draw = Random(f"{self.parts.seed}/{query.shown}")
+        positions = draw.sample(range(len(self.chunks)), len(self.chunks))
+        return [(position, None) for position in positions]

@@ -1,0 +1,55 @@
+"""Recognises a conversation's lines in what a memory returned, word for word.
+
+A store that keeps cases apart never returns a line of another case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+HEAD = 6
+"""Words by which a line is looked up; a shorter line is recognised only as a whole result."""
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+")
+_DATE = re.compile(r"^\[[^\]\n]*\] ")
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a text; marks and spaces, in which servers differ, don't count."""
+    return tuple(_WORD.findall(text.casefold()))
+
+
+class Lines:
+    """Lines of conversations, as hashes: of each, only that it was said is kept."""
+
+    def __init__(self) -> None:
+        self._lines: set[int] = set()
+        self._lengths: dict[int, set[int]] = {}
+        """Numbers of words of the lines that begin with certain words."""
+
+    def add(self, text: str) -> None:
+        """Adds a chunk's content, a line per turn."""
+        for line in text.splitlines():
+            words = words_of(line)
+            self._lines.add(hash(words))
+            if len(words) >= HEAD:
+                self._lengths.setdefault(hash(words[:HEAD]), set()).add(len(words))
+
+    def found_in(self, text: str) -> Iterable[tuple[str, ...]]:
+        """The lines that a text holds, as words."""
+        whole = words_of(_DATE.sub("", text, count=1))
+        if 1 < len(whole) < HEAD and hash(whole) in self._lines:
+            yield whole
+
+        words = words_of(text)
+        for start in range(len(words) - HEAD + 1):
+            for length in self._lengths.get(hash(words[start : start + HEAD]), ()):
+                line = words[start : start + length]
+                if len(line) == length and hash(line) in self._lines:
+                    yield line
+
+
+def is_said(line: tuple[str, ...], texts: Iterable[str]) -> bool:
+    """Whether one of some texts holds a line."""
+    searched = f" {' '.join(line)} "
+    return any(searched in f" {' '.join(words_of(text))} " for text in texts)

@@ -1,0 +1,299 @@
+"""A program that keeps a memory: how it is started, what it may see, and how it ends.
+
+It runs in a process group of its own, which dies with its first process and with memeval. It gets
+four variables of the environment, and those that the settings name: no key of another service.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+import shutil
+import signal
+from asyncio.subprocess import PIPE, SubprocessStreamProtocol
+from asyncio.subprocess import Process as StreamsOfProcess
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memeval import started
+from memeval.errors import ModelError, UserError, unknown
+from memeval.redaction import keep_secret
+from memeval.shown import one_line
+from memeval.systems.base import INGEST, RUNTIME
+from memeval.systems.external.served import ServedSettings
+
+LONGEST_LINE = 32 * 2**20
+"""Bytes of one line."""
+LAST_WORDS = 20
+"""Lines of stderr that are kept."""
+STOP_S = 2.0
+"""The wait between the end of a program's input and its end by force."""
+KILLED_S = 0.5
+"""The wait for a process that was killed."""
+PASSED_ON = ("HOME", "PATH", "LANG", "TMPDIR")
+"""Variables of the environment that every program gets."""
+OF_CASE = ("case_dir", "namespace")
+"""Fields of a command and its variables."""
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
+"""Names of variables whose values are taken out of all that leaves the process."""
+_FIELD = re.compile(r"\{([a-z_]+)\}")
+_OF_CASE = re.compile(r"\{(case_dir|namespace)\}")
+
+
+@dataclass(frozen=True)
+class ProgramSettings(ServedSettings):
+    """What memories are set to that are programs of this machine."""
+
+    command: str | None = field(default=None, metadata=INGEST)
+    """The program with its arguments, in the quoting of a shell; no shell runs it. `{case_dir}` is
+    replaced by an empty folder of the case's own, `{namespace}` by the case's name. Without either,
+    here or in `env`, that folder is the program's HOME.
+    """
+    env: dict[str, str] | None = field(default=None, metadata=INGEST)
+    """Variables that it is given, by name; fields are replaced as in `command`."""
+    environment: tuple[str, ...] = field(default=(), metadata=RUNTIME)
+    """Names of variables of memeval's own environment that it gets beside HOME, PATH, LANG and
+    TMPDIR, such as that of a key.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in (self.env or {}).items():
+            if not isinstance(value, str):
+                raise UserError(f"system.env.{name} must be a string, but is '{one_line(value)}'")
+
+            for found in _FIELD.findall(value):
+                if found not in OF_CASE:
+                    raise unknown(f"field in system.env.{name}", found, OF_CASE)
+
+    @property
+    def names_case(self) -> bool:
+        """Whether the program is shown where the case's data belongs."""
+        return any(map(_OF_CASE.search, [self.command or "", *(self.env or {}).values()]))
+
+    def words(self, example: str) -> list[str]:
+        """The program and its arguments. Raises `UserError` if there is none."""
+        try:
+            return shlex.split(self.command or "")
+        except ValueError as error:
+            raise UserError(f"system.command can't be read: {error}", example) from error
+
+    def check_program(self, example: str) -> None:
+        """Raises `UserError` before anything is asked or paid for, if the program can't run."""
+        words = self.words(example)
+        if words and not _OF_CASE.search(words[0]) and shutil.which(words[0]) is None:
+            raise UserError(
+                f"system.command: there is no program '{one_line(words[0], 80)}' on this machine",
+                example,
+            )
+
+        self.inherited()
+
+    def inherited(self) -> dict[str, str]:
+        """The variables that are passed on. Raises `UserError` for one that is named and unset."""
+        for name in self.environment:
+            if name not in os.environ:
+                raise UserError(
+                    f"system.environment: the environment variable {one_line(name)} is not set",
+                    f"set it:      export {one_line(name)}=...",
+                )
+
+            if _SECRET.search(name):
+                keep_secret(os.environ[name])
+
+        names = (*PASSED_ON, *self.environment)
+        return {name: os.environ[name] for name in names if name in os.environ}
+
+
+class CaseHome:
+    """Where one case's program runs: its folder, its command and its variables."""
+
+    def __init__(self, settings: ProgramSettings, words: Sequence[str], namespace: str) -> None:
+        self._settings, self._given, self._namespace = settings, words, namespace
+        self._folder: Path | None = None
+
+    def renew(self) -> None:
+        """Makes an empty folder; the one before, if any, is removed."""
+        self.remove()
+        self._folder = started.make_folder("case")
+
+    def remove(self) -> None:
+        """Removes the folder with all that the program kept in it."""
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            started.remove_folder(folder)
+
+    def words(self) -> list[str]:
+        """The program and its arguments."""
+        return [self._filled(word) for word in self._given]
+
+    def variables(self) -> dict[str, str]:
+        """The program's environment."""
+        variables = self._settings.inherited()
+        if not self._settings.names_case:
+            variables |= _caches(variables.get("HOME")) | {"HOME": str(self._folder)}
+
+        given = self._settings.env or {}
+        return variables | {name: self._filled(value) for name, value in given.items()}
+
+    def _filled(self, text: str) -> str:
+        values = {"case_dir": str(self._folder), "namespace": self._namespace}
+        return _OF_CASE.sub(lambda match: values[match[1]], text)
+
+
+def _caches(home: str | None) -> dict[str, str]:
+    """Where `npx` and `uvx` find what they have downloaded, although HOME is another."""
+    if home is None:
+        return {}
+
+    return {"npm_config_cache": f"{home}/.npm", "UV_CACHE_DIR": f"{home}/.cache/uv"}
+
+
+class ProgramError(ModelError):
+    """The process died, hung, or wrote what is not a reply: another one may do better."""
+
+
+class _Streams(SubprocessStreamProtocol):
+    """The pipes of a process whose group ends with it."""
+
+    def __init__(self) -> None:
+        super().__init__(LONGEST_LINE, asyncio.get_running_loop())
+        self.group = 0
+        self.ended = asyncio.Event()
+
+    def process_exited(self) -> None:
+        # A child that was left holds the pipes open: whoever reads them would wait for ever.
+        started.end(self.group)
+        self.ended.set()
+        super().process_exited()
+
+
+class Program:
+    """A program that was started."""
+
+    def __init__(self, process: StreamsOfProcess, streams: _Streams) -> None:
+        self._process, self._streams = process, streams
+        self._stderr: deque[str] = deque(maxlen=LAST_WORDS)
+        self._listening = asyncio.ensure_future(self._keep_last_words())
+
+    @classmethod
+    async def start(
+        cls, words: Sequence[str], variables: Mapping[str, str], example: str
+    ) -> Program:
+        """Starts a program. Raises `UserError` if it can't be."""
+        loop = asyncio.get_running_loop()
+        try:
+            transport, streams = await loop.subprocess_exec(
+                _Streams,
+                *words,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                env=variables,
+                # Ctrl-C in the terminal is for memeval, which then ends the program's input.
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or one_line(error)
+            raise UserError(
+                f"system.command: '{one_line(words[0], 80)}' can't be started: {reason}", example
+            ) from error
+
+        streams.group = transport.get_pid()
+        started.adopt(streams.group)
+        if streams.ended.is_set():
+            started.end(streams.group)
+
+        return cls(StreamsOfProcess(transport, streams, loop), streams)
+
+    async def write(self, line: bytes) -> None:
+        """Writes a line to the program's input."""
+        assert self._process.stdin is not None, "it was started with pipes"
+        self._process.stdin.write(line + b"\n")
+        await self._process.stdin.drain()
+
+    async def read(self) -> bytes:
+        """The next line of its output.
+
+        Raises `ProgramError` for one that is too long, and `IncompleteReadError` at the end.
+        """
+        assert self._process.stdout is not None, "it was started with pipes"
+        try:
+            return await self._process.stdout.readuntil(b"\n")
+        except asyncio.LimitOverrunError:
+            what = f"wrote a line of more than {LONGEST_LINE / 2**20:.0f} MiB"
+            # For those who see only that the pipe has closed.
+            self._stderr.append(what)
+            raise ProgramError(what) from None
+
+    async def describe_end(self, during: str) -> str:
+        """How a process ended that closed its pipes, with its last words."""
+        # The exit status and the last lines of stderr may come after the pipe has closed.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_S):
+                await self._streams.ended.wait()
+                await self._listening
+
+        status = self._process.returncode
+        ended = "closed its output" if status is None else f"ended {describe_status(status)}"
+        return f"{ended} during {during}{self.last_words()}"
+
+    def last_words(self) -> str:
+        """The last line of its stderr, as messages add it."""
+        return f"; its last words: {one_line(self._stderr[-1])}" if self._stderr else ""
+
+    async def _keep_last_words(self) -> None:
+        assert self._process.stderr is not None, "it was started with pipes"
+        while True:
+            try:
+                line = await self._process.stderr.readline()
+            except ValueError:
+                continue  # a line that is too long is dropped
+
+            if not line:
+                return
+
+            if line.strip():
+                self._stderr.append(line.decode("utf-8", "replace"))
+
+    async def stop(self) -> None:
+        """Ends the input, then the process: by force if it stays, and all that it has started."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+        try:
+            await self._ends_within(STOP_S)
+        finally:
+            # Also if nobody has the time to wait, after Ctrl-C.
+            self.kill()
+
+        await self._ends_within(KILLED_S)
+        await asyncio.gather(self._listening, return_exceptions=True)
+
+    async def _ends_within(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._streams.ended.wait()
+
+    def kill(self) -> None:
+        """Ends the group by force, and closes the pipes."""
+        started.end(self._streams.group)
+        self._listening.cancel()
+        # Else the pipes are closed when they are collected, which warns.
+        self._process._transport.close()  # type: ignore[attr-defined]
+
+
+def describe_status(status: int) -> str:
+    """How a process ended, in words: by a signal, or with a status."""
+    if status >= 0:
+        return f"with status {status}"
+
+    try:
+        return f"by the signal {signal.Signals(-status).name}"
+    except ValueError:
+        return f"by the signal {-status}"

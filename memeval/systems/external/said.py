@@ -1,0 +1,92 @@
+"""What servers say instead of memories: that they found nothing, or that they failed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_THINGS = (
+    r"(?:results?|memor(?:y|ies)|match(?:es)?|matching|entit(?:y|ies)|documents?|nodes?|items?"
+    r"|records?|entries|facts?|notes?|observations?|context|information|data|hits?)"
+)
+_NOTHING = re.compile(
+    rf"""(?:sorry[,.!]?\s+)?(?:i\s+)?
+    (?: (?:there\s+(?:are|were|is|was)\s+|found\s+|returned\s+)?(?:no|0|zero)\s+(?:\w+\s+){{0,3}}?
+        {_THINGS}(?:\s+{_THINGS})?(?:\s+(?:were|was|are|could\s+be))?
+        (?:\s+(?:found|available|stored|matched|returned|yet))*
+        (?:[\s:(]+(?:for|matching|matched|in|about|with|to|that|related)\b.{{0,300}})?
+      | (?:could\s+not|couldn't|did\s+not|didn't)\s+find\s+(?:any|anything).{{0,300}}
+      | nothing(?:\s+\w+){{0,2}}?(?:\s+found)?(?:\s+(?:for|matching|in|about)\b.{{0,300}})?
+      | (?:not\s+found|none|null|nil|empty|n/a)
+    )\s*[.!]*""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+_ERROR = re.compile(
+    r"""\W{0,4}(?:
+        (?:(?:mcp|internal|server|tool|unexpected|validation|database|runtime)\s+|\w{1,40})?
+        (?:error|exception)(?:\s*[:(\[-]|\s+(?:-?\d+|\w+ing|while|during)\b|\W*$)
+      | traceback\s\(most\srecent
+      | failed\sto\s(?:search|retrieve|load|connect|store|save|fetch|query|call|execute|process
+        |initiali[sz]e|generate|embed|read|open)\b
+      | (?:search|query|request|operation|tool(?:\scall)?|call|retrieval|embedding)\sfailed\b
+      | unknown\stool\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+LONGEST_NOTICE = 1000
+"""Characters of a message about nothing; a longer text is something."""
+
+
+def says_nothing(text: str, pattern: re.Pattern[str] | None = None) -> bool:
+    """Whether a text says that nothing was found: in one of the common forms, as JSON that holds
+    nothing, or as `pattern` says it.
+    """
+    plain = text.strip()
+    if pattern is not None and pattern.search(plain):
+        return True
+    if not plain:
+        return True
+    if len(plain) > LONGEST_NOTICE:
+        return False
+
+    return bool(_NOTHING.fullmatch(plain)) or is_hollow(_json_of(plain))
+
+
+def error_in(text: str) -> str | None:
+    """The error that a text reports; None if it reports none."""
+    value = _json_of(text.strip())
+    if isinstance(value, Mapping):
+        error = value.get("error") or (value.get("status") == "error" and value.get("message"))
+        return str(error) if error else None
+
+    plain = text.strip()
+    is_short = len(plain) <= LONGEST_NOTICE
+    return plain if value is None and is_short and _ERROR.match(plain) else None
+
+
+def _json_of(text: str) -> Any:
+    """What a text holds as JSON, if that is an object or a list."""
+    if not text.startswith(("{", "[")):
+        return None
+
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def is_hollow(value: Any) -> bool:
+    """Whether JSON holds no more than counts of nothing and words that say so."""
+    if isinstance(value, Mapping):
+        return all(map(_is_empty, value.values()))
+
+    return isinstance(value, list) and not value
+
+
+def _is_empty(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(_NOTHING.fullmatch(value.strip())) or not value.strip()
+
+    return not value or value is True

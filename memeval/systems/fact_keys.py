@@ -1,0 +1,126 @@
+"""Facts as keys: chunks are also found by what a model notes of them.
+
+Source: LongMemEval (Wu et al., ICLR 2025), whose best index expands each value's key by the facts
+that it holds. The chunk is shown as it was said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from memeval.records import IngestHealth, MemoryChunk
+from memeval.systems.base import INGEST, DumpItem, SystemSettings
+from memeval.systems.chat.window import check_positive
+from memeval.systems.indexed import IndexedSystem, IndexT
+from memeval.systems.note_taking import take_notes
+
+TEMPLATE = "fact_keys"
+FACTS_FILE = "facts.json"
+
+
+@dataclass(frozen=True)
+class FactKeySettings(SystemSettings):
+    """The settings of a system whose chunks may be found by facts, too."""
+
+    index: Literal["chunk", "fact_keys"] = field(default="chunk", metadata=INGEST)
+    """What a chunk is searched by: `chunk`, its text; `fact_keys`, its text and the facts that the
+    model notes of it, a call per chunk.
+    """
+    fact_tokens: int = field(default=256, metadata=INGEST)
+    """Most tokens of a chunk's facts; only for `index=fact_keys`."""
+
+    def __post_init__(self) -> None:
+        check_positive(fact_tokens=self.fact_tokens)
+
+    @property
+    def has_facts(self) -> bool:
+        """Whether a model notes facts."""
+        return self.index == "fact_keys"
+
+
+class FactKeyedSystem(IndexedSystem[IndexT]):
+    """An indexed system whose texts may be expanded by facts: see `expand`."""
+
+    settings: Any
+
+    @classmethod
+    def uses_llm_at_ingest(cls, settings: Any) -> bool:
+        return bool(settings.has_facts)
+
+    @classmethod
+    def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
+        return (TEMPLATE,) if settings.has_facts else ()
+
+    def reset(self) -> None:
+        super().reset()
+        self._facts: list[str] = []
+        self._lost = 0
+
+    async def ingest(self, chunk: MemoryChunk) -> None:
+        before = self.chunks[-1].text if self.chunks else ""
+        super().ingest(chunk)
+        if self.settings.has_facts:
+            facts = await self._note(before, chunk)
+            self._facts.append(facts or "")
+            self._lost += facts is None
+
+    async def _note(self, before: str, chunk: MemoryChunk) -> str | None:
+        """The facts of a chunk; empty where it holds none, None if every reply is useless."""
+        return await take_notes(
+            self.parts,
+            TEMPLATE,
+            before=before,
+            said=(chunk.text,),
+            budget=self.settings.fact_tokens,
+        )
+
+    def expand(self, texts: Sequence[str]) -> list[str]:
+        """The texts of the chunks, each with its facts below it."""
+        if not self.settings.has_facts:
+            return list(texts)
+
+        pairs = zip(texts, self._facts, strict=True)
+        return [f"{text}\n{facts}" if facts else text for text, facts in pairs]
+
+    def health(self) -> IngestHealth | None:
+        """Counts as lost the chunks whose facts no reply gave."""
+        if not self.settings.has_facts:
+            return None
+
+        stored = len(self.chunks) - self._lost
+        return IngestHealth(asked=len(self.chunks), stored=stored, lost=self._lost)
+
+    def dump(self) -> list[DumpItem] | None:
+        if not self.settings.has_facts:
+            return None
+
+        items: list[DumpItem] = []
+        for chunk, facts in zip(self.chunks, self._facts, strict=True):
+            if facts:
+                time = chunk.time.isoformat() if chunk.time else None
+                items.append(
+                    {
+                        "kind": "facts",
+                        "text": facts,
+                        "turn_ids": list(chunk.turn_ids),
+                        "time": time,
+                    }
+                )
+
+        return items
+
+    def save(self, folder: Path) -> None:
+        super().save(folder)
+        if self.settings.has_facts:
+            content = json.dumps(self._facts, ensure_ascii=False)
+            (folder / FACTS_FILE).write_text(content, encoding="utf-8")
+
+    async def load(self, folder: Path) -> None:
+        if self.settings.has_facts:
+            self._facts = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
+
+        await super().load(folder)

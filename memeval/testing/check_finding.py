@@ -1,0 +1,93 @@
+"""Rules of finding: what was said is found, and what was not said is not made up.
+
+All other rules rest on the first one: a memory that finds nothing keeps most of them.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from memeval.records import EvalCase, Session, Turn
+from memeval.testing.sample import sample_chunks
+from memeval.testing.under_test import (
+    NotApplicableError,
+    NotShownError,
+    SystemUnderTest,
+    expect,
+    quoted,
+)
+
+FACTS = {
+    "ferry": "Quorvex",
+    "cottage": "Blimtar",
+    "canoe": "Zandrill",
+    "bakery": "Womfret",
+    "parrot": "Yelquist",
+    "violin": "Drombley",
+    "tractor": "Gravnost",
+    "orchard": "Plimsatt",
+    "lighthouse": "Vexmoor",
+    "sledge": "Krantiva",
+    "windmill": "Ostrelic",
+    "teapot": "Farnobel",
+    "greenhouse": "Jubrintz",
+    "choir": "Molvastra",
+    "tandem": "Hexbury",
+    "goat": "Trindlepop",
+    "regatta": "Calvonest",
+    "sundial": "Umbraquil",
+    "kiosk": "Snorvaldi",
+    "meadow": "Bexlipane",
+}
+"""Things and their names, each said once. No text holds these names by chance."""
+NEVER_SAID = "Xyrqualbondt"
+_WORD = re.compile(r"[a-z]{5,}")
+
+
+async def finds_what_it_was_given(of: SystemUnderTest) -> None:
+    """Of twenty facts with rare words, at least one is found by its own words."""
+    if not of.remembers:
+        raise NotApplicableError("it is the control without a memory")
+
+    system = await of.fill_system(case=_facts())
+    if system.wants_evidence:
+        raise NotApplicableError("it is handed the evidence, and searches for nothing")
+
+    for thing, name in FACTS.items():
+        for question in (f"What is the {thing} called?", name, _sentence(thing, name)):
+            if await of.finds(system, question, name):
+                return
+
+    raise NotShownError(
+        f"none of {len(FACTS)} facts was found: not by their rare words, nor by the whole sentence"
+    )
+
+
+async def makes_nothing_up(of: SystemUnderTest) -> None:
+    """A search for what nobody said finds nothing, or something that was said."""
+    system = await of.fill_system()
+    retrieved = (await of.ask(system, NEVER_SAID)).retrieved
+    if retrieved is None:
+        raise NotApplicableError("it does not show what it finds")
+
+    said = {word for chunk in sample_chunks() for word in _WORD.findall(chunk.text.casefold())}
+    for chunk in retrieved:
+        expect(
+            bool(chunk.turn_ids or said & set(_WORD.findall(chunk.text.casefold()))),
+            f"{quoted([chunk.text])} as a memory, for a word that nobody said",
+            "no result; system.no_results=... names what a service says instead",
+        )
+
+
+def _sentence(thing: str, name: str) -> str:
+    return f"We named the {thing} {name}."
+
+
+def _facts() -> EvalCase:
+    time = datetime(2022, 2, 3, 18, 45)
+    turns = tuple(
+        Turn(f"facts:{number}", ("Ilse", "Tomas")[number % 2], _sentence(thing, name), time)
+        for number, (thing, name) in enumerate(FACTS.items(), start=1)
+    )
+    return EvalCase("facts", (Session("facts-s", time, turns),), (), ("Ilse", "Tomas"))

@@ -1,0 +1,117 @@
+"""What MLflow is told once a sweep has ended. Nothing here loads MLflow."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from memeval.redaction import redacted
+from memeval.tracking.view import LONGEST_NAME, param_column
+
+COMPARED = "mlflow.memeval.compared"
+"""Tag of an experiment: the digest of the sweep's end that it shows. MLflow's page hides its own
+tags, and a digest says nothing there.
+"""
+PAGE = "comparison.html"
+"""The page of a comparison, in the sweep's folder and among its artifacts."""
+HEADING = "**Last comparison:**"
+"""Begins our part of an experiment's description; what is above it is the user's. MLflow shows the
+first line of a description that is folded, so the first sentence follows on it.
+"""
+
+
+@dataclass(frozen=True)
+class SweepEnd:
+    """The end of a sweep, as MLflow shows it."""
+
+    sweep_id: str
+    """Name and digest of the invocation, as in the tag `memeval.sweep_id`."""
+    names: Mapping[Path, str]
+    """Name of each cell by its run folder: system first, then what differs, distinct."""
+    settings: Sequence[str]
+    """The settings that differ, by dotted path, in the order of their columns."""
+    sentences: Sequence[str]
+    """What the comparison says; Markdown is shown as text."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the settings in MLflow's table: the system is always one."""
+        return [param_column(name) for name in dict.fromkeys(["system", *self.settings])]
+
+    @property
+    def digest(self) -> str:
+        """Tells two ends apart, so that one that is shown already is not logged again."""
+        return hashlib.sha256(json.dumps(self.as_request()).encode()).hexdigest()
+
+    def text(self, page: str | None) -> str:
+        """The sentences as a list in Markdown, with a link to the comparison's page if any."""
+        first, *others = self.sentences or [f"{len(self.names)} runs"]
+        lines = [_escape(first), "", *(f"- {_escape(sentence)}" for sentence in others)]
+        lines += ["", f"{len(self.names)} runs of `{self.sweep_id}`."]
+        if page is not None:
+            lines[-1] += f" [{PAGE}]({page}) shows their differences and every question."
+
+        return "\n".join(lines)
+
+    def as_request(self) -> dict[str, Any]:
+        """The fields, as JSON can carry them."""
+        return {
+            "sweep_id": self.sweep_id,
+            "names": {str(cell): name for cell, name in self.names.items()},
+            "settings": list(self.settings),
+            "sentences": list(self.sentences),
+        }
+
+    @classmethod
+    def from_request(cls, request: Mapping[str, Any]) -> Self:
+        """Reads what `as_request` wrote."""
+        names = {Path(cell): name for cell, name in request["names"].items()}
+        return cls(**{**request, "names": names})
+
+
+def short_names(labels: Sequence[str]) -> list[str]:
+    """Names that MLflow's table shows whole, each of one run.
+
+    The middle of a longer one is left out, since names of models often differ at their end.
+    """
+    names: list[str] = []
+    for label in map(redacted, labels):
+        name = label
+        if len(name) > LONGEST_NAME:
+            head = (LONGEST_NAME - 1) // 2
+            name = f"{label[:head]}…{label[head + 1 - LONGEST_NAME :]}"
+
+        number = 2
+        while name in names:
+            mark = f" #{number}"
+            name = label[: LONGEST_NAME - len(mark)] + mark
+            number += 1
+
+        names.append(name)
+
+    return names
+
+
+def described_below(own: str, text: str, view: str, limit: int) -> str:
+    """A description with our part replaced; what a user wrote above it stays.
+
+    `view`, the link to the table, is never cut.
+    """
+    above = own.partition(HEADING)[0].rstrip()
+    before = f"{above}\n\n" if above else ""
+    room = limit - len(before) - len(HEADING) - len(view) - 4
+    lines = text.splitlines()
+    while lines and len("\n".join(lines)) > room:
+        # A sentence that is cut says something else.
+        lines.pop(-3 if len(lines) > 3 else -1)
+
+    return f"{before}{HEADING} " + "\n".join(lines) + view
+
+
+def _escape(sentence: str) -> str:
+    marks = "\\`*_[]<>"
+    return "".join(f"\\{letter}" if letter in marks else letter for letter in sentence)

@@ -1,0 +1,116 @@
+"""The words of a text in any language: what is searched, counted and compared.
+
+Scripts without spaces between words have no words that could be found without a dictionary. So
+they are searched by pairs of neighbouring characters. Chinese, Japanese and Korean are compared
+character by character, as the scorers of their benchmarks do.
+
+Text in Latin letters is read as it is, so that the published scorers, and the figures made with
+them, stay what they are. All other text is first brought to Unicode's form NFKC.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import pairwise
+
+# Korean has spaces, but joins endings to its words.
+BY_CHARACTER = (
+    "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u318f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+"""Chinese, Japanese and Korean, as a class of a pattern holds them."""
+_WITHOUT_WORDS = {
+    "Thai": "\u0e01-\u0e3a\u0e40-\u0e4e",
+    "Lao": "\u0e81-\u0ecd\u0edc-\u0edf",
+    "Burmese": "\u1000-\u103f\u1050-\u109f",
+    "Khmer": "\u1780-\u17d3",
+}
+"""Scripts without spaces, of which a single character says too little to be compared."""
+_UNSPACED = BY_CHARACTER + "".join(_WITHOUT_WORDS.values())
+
+# Marks are parts of words: vowels in Hindi, tones in Thai, accents apart from their letters. The
+# selectors of emoji (from U+FE00) are marks as well, but belong to no word.
+_MARKS = "".join(
+    chr(code)
+    for code in (*range(0x300, 0x1E00), *range(0xA66F, 0xAC00))
+    if unicodedata.category(chr(code)).startswith("M")
+)
+_LETTER = rf"(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS}])"
+# The zero-width joiners are within words in Persian and Hindi.
+_WORD = re.compile(rf"[{_UNSPACED}]+|{_LETTER}(?:[\u200c\u200d]?{_LETTER})*")
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+_CHARACTER = re.compile(rf"([{BY_CHARACTER}])")
+_FIRST_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_NOT_LATIN = re.compile(
+    "[\u0300-\u1fff\u2c00-\ud7ff\uf900-\ufdff\ufe70-\ufefe\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"
+    "\uff66-\uffdc\U00010000-\U0001efff\U00020000-\U0003ffff]"
+)
+"""Letters and marks beyond the Latin ones; neither the marks of any script, nor emoji."""
+
+
+def search_terms(text: str) -> list[str]:
+    """The terms by which a text is searched, in order, repeats kept.
+
+    Runs of letters and digits in lower case; of scripts without spaces, each pair of neighbours,
+    or the character where it is the only one of its run.
+    """
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+
+    terms: list[str] = []
+    for word in plain_words(text):
+        if len(word) > 1 and _FIRST_UNSPACED.match(word):
+            terms += [first + second for first, second in pairwise(word)]
+        else:
+            terms.append(word)
+
+    return terms
+
+
+def plain_words(text: str) -> list[str]:
+    """Runs of letters and digits in lower case; of scripts without spaces, whole runs."""
+    return _WORD.findall(canonical(text).lower())
+
+
+def is_latin(text: str) -> bool:
+    """Whether no letter of a text is of another script than the Latin one."""
+    return not _NOT_LATIN.search(text)
+
+
+def canonical(text: str) -> str:
+    """The text in NFKC; as it is where all its letters are Latin."""
+    return text if is_latin(text) else unicodedata.normalize("NFKC", text)
+
+
+def spread(text: str) -> str:
+    """The text so that spaces cut it into what is compared; as it is where its letters are Latin.
+
+    In NFKC, Chinese, Japanese and Korean characters apart, and spaces for the punctuation that is
+    not ASCII, which scorers for English know nothing of.
+    """
+    if is_latin(text):
+        return text
+
+    plain = "".join(
+        " " if not char.isascii() and unicodedata.category(char).startswith("P") else char
+        for char in unicodedata.normalize("NFKC", text)
+    )
+    return _CHARACTER.sub(r" \1 ", plain)
+
+
+def is_unspaced(character: str) -> bool:
+    """Whether a character belongs to a script without spaces; False for an empty string."""
+    return bool(_FIRST_UNSPACED.match(character))
+
+
+def script_without_words(text: str) -> str | None:
+    """The script of a text whose words can't be counted, such as `Thai`; None if they can be."""
+    if text.isascii():
+        return None
+
+    for script, characters in _WITHOUT_WORDS.items():
+        if re.search(f"[{characters}]", text):
+            return script
+
+    return None

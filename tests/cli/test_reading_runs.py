@@ -1,0 +1,111 @@
+"""Commands that read a finished run neither import nor open what its files name."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from command_line import completed
+
+DRIVER = """
+import json, sys
+
+from memeval.cli.main import run_command
+
+seen = []
+
+def watch(event, arguments):
+    named = str(arguments[0]) if arguments else ""
+    if event == "open" and named.endswith("named_by_the_run.json"):
+        seen.append(named)
+    if event == "import" and named == "named_by_the_run":
+        seen.append(named)
+
+sys.addaudithook(watch)
+for words in json.loads(sys.argv[1]):
+    seen.clear()
+    print("=====", json.dumps(words))
+    status = run_command(words)
+    print("=====", status, json.dumps(seen))
+"""
+"""Runs commands, and prints after each what it opened or imported of what the run names."""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("reading") / "home"
+    few = ("dataset.limit_cases=1", "dataset.limit_questions=2", "tracking=none")
+    completed(home, "-m", "system=bm25", "top_k=2,5", *few)
+    return home
+
+
+@pytest.mark.parametrize("named", ["class", "path"])
+def test_reading_a_run_opens_and_imports_nothing_that_it_names(
+    finished: Path, tmp_path: Path, named: str
+) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(finished, home)
+    data = tmp_path / "named_by_the_run.json"
+    data.write_text("{}", encoding="utf-8")
+    (tmp_path / "named_by_the_run.py").write_text("raise SystemExit(9)\n", encoding="utf-8")
+    folders = sorted((home / "outputs" / "runs").iterdir())
+    for folder in folders:
+        config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+        for group in ("dataset", "system", "judge", "embedder"):
+            config[group]["class"] = "named_by_the_run:Class"
+
+        if named == "path":
+            del config["dataset"]["class"]
+            config["dataset"]["path"] = str(data)
+
+        config["prompt"]["file"] = config["judge"]["prompt_file"] = str(data)
+        (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+
+    first, second = (folder.name for folder in folders)
+    commands = [
+        ["show", first, "demo-1/q0"],
+        ["lint", first],
+        ["verify", first],
+        ["compare", first, second],
+        ["list"],
+        ["label", first, "--n", "2"],
+        ["judge", "agree", first, second],
+        ["show", first],
+        ["show", first, "demo-1/q0", "--data", str(data)],
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, json.dumps(commands)],
+        env={**os.environ, "MEMEVAL_HOME": str(home), "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    shown, linted, *others = done.stdout.split("===== [")[1:]
+    reason = "reading a run imports" if named == "class" else "opens no such file"
+    assert reason in " ".join(shown.split()) and reason in " ".join(linted.split())
+    assert "evidence is not shown" in shown
+    assert all(text.rstrip().endswith("[]") for text in (shown, linted, *others[:-1]))
+    if named == "path":
+        assert "named_by_the_run.json" in others[-1].rpartition("=====")[2], "the user names it"
+
+
+def test_the_data_file_that_the_user_names_shows_the_evidence(
+    finished: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(finished, home)
+    (first, *_) = sorted((home / "outputs" / "runs").iterdir())
+    own = next(Path(__file__).parents[2].glob("data/demo/demo.json"))
+    config = yaml.safe_load((first / "config.yaml").read_text(encoding="utf-8"))
+    config["dataset"]["path"] = str(own)
+    (first / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    assert "not on this machine" in completed(home, "show", first.name, "demo-1/q0").out
+    shown = completed(home, "show", first.name, "demo-1/q0", "--data", str(own)).out
+    assert "not on this machine" not in shown and "evidence is not shown" not in shown

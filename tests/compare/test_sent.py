@@ -1,0 +1,92 @@
+"""Cells that sent the same as another: named with numbers, and never shown as a difference of 0."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import example, made_run
+
+from memeval.compare import FinishedRun, compare_runs, metric_named
+from memeval.compare.files import comparison_markdown, differences_csv
+from memeval.compare.plots import difference_row
+from memeval.compare.tables import comparison_text
+from memeval.page.compared import comparison_data
+from memeval.results.rows import SentMessage
+
+PROMPT = (SentMessage("user", "0123456789abcdef"),)
+
+
+def pair(folder: Path, other: dict[str, Any], **changes: Any) -> list[FinishedRun]:
+    """A baseline and a run of the same values, which sent what `other` says."""
+    own = {"prompt": PROMPT, "context": "c" * 16}
+    return [
+        made_run(folder, "cogcanvas", example("A"), of_records=own),
+        made_run(folder, "notemporal", example("A"), of_records={**own, **other}, **changes),
+    ]
+
+
+def test_cells_that_sent_the_same_are_named_and_not_shown_as_0(tmp_path: Path) -> None:
+    comparison = compare_runs(pair(tmp_path, {}), metric_named("accuracy"))
+    (difference,) = comparison.differences
+    assert difference.sent_alike == 20 and difference.same_prompts
+    words = "notemporal sent the same prompts as cogcanvas on 20 of 20 questions."
+    for text in (comparison_text(comparison), comparison_markdown(comparison)):
+        assert words in " ".join(text.split())
+        rows = [line for line in text.splitlines() if line.lstrip("| ").startswith("notemporal ")]
+        cells = [cell for row in rows for cell in row.replace("|", " ").split()]
+        assert cells.count("same") >= 2 and not {"0.0", "0", "+0.0"}.intersection(cells)
+
+    (row,) = comparison_data(json.loads(json.dumps(comparison.to_json())), [], [words]).differences
+    assert row.same_prompts
+    assert difference_row(comparison, difference).name.endswith("(same prompts)")
+    whole, *_ = csv.DictReader(io.StringIO(differences_csv([comparison])))
+    assert whole["sent_alike"] == "20"
+
+
+def test_without_a_prompt_the_context_is_what_was_sent(tmp_path: Path) -> None:
+    runs = [
+        made_run(tmp_path, name, example("A"), of_records={"context": "c" * 16}) for name in "AB"
+    ]
+    assert compare_runs(runs, metric_named("accuracy")).differences[0].same_prompts
+
+
+@pytest.mark.parametrize(
+    ("other", "changes"),
+    [
+        ({"prompt": (SentMessage("user", "f" * 16),)}, {}),
+        ({}, {"params": {"llm.temperature": 0.7}}),
+        ({"prompt": (), "context": None}, {}),
+    ],
+)
+def test_other_prompts_another_reader_or_unknown_prompts_are_compared(
+    tmp_path: Path, other: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    runs = pair(tmp_path, other, **changes)
+    (difference,) = compare_runs(runs, metric_named("accuracy")).differences
+    assert not difference.same_prompts
+
+
+def test_another_judge_model_is_no_other_reader(tmp_path: Path) -> None:
+    runs = pair(tmp_path, {}, params={"llm.judge.max_concurrency": 4})
+    assert compare_runs(runs, metric_named("accuracy")).differences[0].same_prompts
+
+
+def test_the_edges_that_a_switch_takes_away_are_counted(tmp_path: Path) -> None:
+    notes = {"notes": {"edges": {"temporal": 2, "all": 4543}}, "context": "c" * 16}
+    runs = [
+        made_run(
+            tmp_path,
+            name,
+            example("A"),
+            of_records=notes,
+            params={"system.temporal_edges": name == "cogcanvas"},
+        )
+        for name in ("cogcanvas", "notemporal")
+    ]
+    text = " ".join(comparison_text(compare_runs(runs, metric_named("accuracy"))).split())
+    assert "on 20 of 20 questions: 10 of 22,715 edges are temporal here." in text

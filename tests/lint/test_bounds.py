@@ -1,0 +1,106 @@
+"""Controls bound what lies between them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from memeval.lint import Finding, Material, lint_run
+from memeval.lint.bounds import scores
+from memeval.lint.records import Rival
+from memeval.records import Label, Status, Verdict
+from memeval.results import Record, RunSummary
+
+
+def summary(**params: Any) -> RunSummary:
+    return RunSummary(
+        run_key="0123456789abcdef",
+        name="run",
+        dataset="demo",
+        sweep=None,
+        command="python -m memeval",
+        params={"judge": "llm", **params},
+        tags={},
+        metrics={},
+        categories=(),
+        repeats=(),
+        notes=(),
+        valid=True,
+        started_at="2026-11-21T20:00:00+01:00",
+        finished_at="2026-11-21T20:00:17+01:00",
+    )
+
+
+def answered(*right: bool) -> list[Record]:
+    """Records of one question each."""
+    return [
+        Record(
+            question_id=f"c/q{number}",
+            case_id="c",
+            category=1,
+            category_name="multi_hop",
+            repeat=0,
+            seed=0,
+            question="?",
+            gold=("x",),
+            answerable=True,
+            status=Status.OK,
+            hypothesis="y",
+            verdict=Verdict("llm", Label.CORRECT if is_right else Label.WRONG, float(is_right)),
+        )
+        for number, is_right in enumerate(right)
+    ]
+
+
+def found(
+    system: str, other: str, own: tuple[bool, ...], rival: tuple[bool, ...], **params: Any
+) -> list[Finding]:
+    """What is said of a run of `system` beside one of `other`."""
+    material = Material(
+        summary=summary(system=system),
+        records=answered(*own),
+        rivals=(
+            Rival(
+                replace(summary(**{"system": other, **params}), run_key="fedcba9876543210"),
+                scores(answered(*rival)),
+            ),
+        ),
+    )
+    return [finding for finding in lint_run(material).findings if finding.kind == "above its bound"]
+
+
+HIGH, LOW = (True, True, False), (False, True, False)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [
+        ("dense", "long_context"),
+        ("dense", "full_history"),
+        ("no_memory", "random_k"),
+        ("constant", "no_memory"),
+        ("random_k", "bm25"),
+        ("long_context", "oracle"),
+        ("my_own", "oracle"),
+    ],
+)
+def test_a_run_above_its_bound_is_said_for_both(lower: str, upper: str) -> None:
+    (finding,) = found(lower, upper, HIGH, LOW)
+    assert finding.what == f"{lower} is 33.3 points above {upper} on 3 questions"
+    assert (finding.questions, finding.where) == (("c/q0",), "run fedcba9876543210")
+
+    (other,) = found(upper, lower, LOW, HIGH)
+    assert other.what == finding.what
+    assert found(lower, upper, LOW, HIGH) == found(lower, upper, LOW, LOW) == []
+
+
+def test_memories_do_not_bound_each_other() -> None:
+    assert found("dense", "bm25", HIGH, LOW) == []
+
+
+def test_only_runs_of_one_model_prompt_and_judge_bound_each_other() -> None:
+    assert found("dense", "oracle", HIGH, LOW, judge="mem0") == []
+    assert found("dense", "oracle", HIGH, LOW, **{"llm.model": "other"}) == []
+    assert found("dense", "oracle", HIGH, LOW, **{"llm.ingest.model": "other"}) != []

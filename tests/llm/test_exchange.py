@@ -1,0 +1,85 @@
+"""The time of a request as the endpoint sees it, and what binds."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
+from memeval.llm.load import Load, busy_line
+from memeval.testing.endpoint import ScriptedEndpoint
+
+BODY = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+LATENCY_S, BUSY_S = 0.05, 0.25
+
+
+async def post_while_busy(base_url: str) -> tuple[float, Load]:
+    """The latency of a call whose reply arrives while the event loop computes something else."""
+    endpoint = Endpoint(EndpointSettings(base_url, "key", 4, 5.0, 0))
+
+    async def compute() -> None:
+        # Until the request is at the endpoint.
+        while not endpoint.load.under_way:  # noqa: ASYNC110 - the load has no event to wait for
+            await asyncio.sleep(0.001)
+
+        await asyncio.sleep(LATENCY_S / 2)
+        until = time.perf_counter() + BUSY_S
+        while time.perf_counter() < until:
+            pass
+
+    try:
+        await endpoint.post("/chat/completions", BODY, as_object)  # opens the connection
+        endpoint.load = Load()
+        reply, _ = await asyncio.gather(
+            endpoint.post("/chat/completions", BODY, as_object), compute()
+        )
+        return reply.latency_s, endpoint.load
+    finally:
+        await endpoint.aclose()
+
+
+def test_a_reply_that_waits_for_our_event_loop_is_not_the_endpoints_time() -> None:
+    with ScriptedEndpoint(latency_s=LATENCY_S) as server:
+        latency_s, load = asyncio.run(post_while_busy(server.base_url))
+
+    assert LATENCY_S * 0.8 <= latency_s < BUSY_S
+    assert load.busy_s == pytest.approx(latency_s)
+    # Of one place, the endpoint had a part in use; our processor had the rest.
+    assert (load.endpoint_share(1) or 1.0) < 0.8
+
+
+def test_a_reply_that_comes_within_a_tick_of_the_kernel_took_some_time() -> None:
+    async def latencies(base_url: str) -> list[float]:
+        endpoint = Endpoint(EndpointSettings(base_url, "key", 4, 5.0, 0))
+        try:
+            replies = [await endpoint.post("/chat/completions", BODY, as_object) for _ in range(40)]
+        finally:
+            await endpoint.aclose()
+
+        return [reply.latency_s for reply in replies]
+
+    with ScriptedEndpoint() as server:
+        assert min(asyncio.run(latencies(server.base_url))) > 0
+
+
+@pytest.mark.parametrize(
+    ("busy_s", "worked_s", "line"),
+    [
+        (310.0, 2.0, "97 % of the 32 request slots in use, own processor 20 %: the endpoint binds"),
+        (
+            160.0,
+            9.7,
+            "50 % of the 32 request slots in use, own processor 97 %: the processor binds",
+        ),
+        (64.0, 1.0, "20 % of the 32 request slots in use, own processor 10 %: neither binds"),
+    ],
+)
+def test_the_line_says_what_binds(busy_s: float, worked_s: float, line: str) -> None:
+    load = Load(busy_s=busy_s, began=5.0, ended=15.0, worked_s=worked_s)
+    assert busy_line(load, 32) == line
+
+
+def test_without_a_call_nothing_is_said() -> None:
+    assert busy_line(Load(), 32) is None

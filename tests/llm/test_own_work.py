@@ -1,0 +1,238 @@
+"""The time that a system itself works, with clocks that the test sets."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+from memeval.llm.metering import Ledger, metered
+from memeval.llm.own_work import Clocks, OwnWork, thread_time
+from memeval.pipeline.call import Steps
+from memeval.records import Role
+
+
+@dataclass
+class Time:
+    """Clocks that stand still unless the test moves them."""
+
+    wall: float = 0.0
+    thread: float = 0.0
+    process: float = 0.0
+    waits: int = 0
+
+    def own(self) -> OwnWork:
+        return OwnWork(
+            Clocks(
+                wall=lambda: self.wall,
+                thread=lambda: self.thread,
+                process=lambda: self.process,
+                waits=lambda: self.waits,
+            )
+        )
+
+    def compute(self, seconds: float) -> None:
+        """This thread computes, and nothing else does."""
+        self.wall += seconds
+        self.thread += seconds
+        self.process += seconds
+
+    def sleep(self, seconds: float, *, others: float = 0.0) -> None:
+        """This thread waits; `others` is what other threads compute meanwhile."""
+        self.wall += seconds
+        self.process += others
+        self.waits += 1
+
+    def preempted(self, seconds: float) -> None:
+        """Another program has the processor."""
+        self.wall += seconds
+
+
+def test_computing_takes_its_processor_time_whatever_else_the_machine_does() -> None:
+    clock = Time()
+    own = clock.own()
+    with own.running():
+        clock.compute(0.04)
+        clock.preempted(0.9)
+
+    assert own.measured_s == pytest.approx(0.04)
+
+
+def test_a_wait_of_the_systems_own_counts() -> None:
+    clock = Time()
+    own = clock.own()
+    with own.running():
+        clock.compute(0.01)
+        clock.sleep(0.02)
+
+    assert own.measured_s == pytest.approx(0.03)
+
+
+def test_a_wait_for_pythons_lock_does_not_count() -> None:
+    clock = Time()
+    own = clock.own()
+    with own.running():
+        clock.compute(0.01)
+        clock.sleep(0.005, others=0.005)
+
+    assert own.measured_s == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(("waited", "measured"), [(0.005, 0.01), (0.1, None)])
+def test_a_worker_threads_wait_that_may_be_either_is_not_measured(
+    waited: float, measured: float | None
+) -> None:
+    clock = Time()
+    own = clock.own()
+    with own.running(in_thread=True):
+        clock.compute(0.01)
+        clock.sleep(waited, others=waited)
+
+    assert own.measured_s == pytest.approx(measured)
+
+
+def test_work_that_waits_for_nothing_takes_its_processor_time_alone() -> None:
+    clock = Time()
+    own = clock.own()
+    with own.running():
+        clock.sleep(0.02)
+        with own.computing():
+            clock.compute(0.01)
+            # For Python's lock, whose holder other programs kept from going on.
+            clock.sleep(0.5, others=0.1)
+
+    assert own.measured_s == pytest.approx(0.03)
+
+
+def test_calls_of_models_and_queues_are_left_out() -> None:
+    clock = Time()
+    own = clock.own()
+    with own.running():
+        clock.compute(0.01)
+        with own.aside():
+            clock.compute(3)
+            clock.sleep(5)
+
+        clock.compute(0.02)
+
+    assert own.measured_s == pytest.approx(0.03)
+
+
+@dataclass
+class Wait:
+    """An awaitable that moves the clocks while its coroutine waits."""
+
+    time: Time
+    seconds: float
+    loop_s: float = 0.0
+    """What the event loop computes for others meanwhile."""
+
+    def __await__(self):  # type: ignore[no-untyped-def]
+        yield self
+
+    def happen(self) -> None:
+        self.time.compute(self.loop_s)
+        self.time.sleep(self.seconds - self.loop_s)
+
+
+def play(system: object, ledger: Ledger) -> object:
+    """Runs a coroutine as the pipeline does, on a loop of our own."""
+    with metered(ledger):
+        steps = Steps(system).__await__()  # type: ignore[arg-type]
+        try:
+            while True:
+                steps.send(None).happen()  # type: ignore[union-attr]
+        except StopIteration as end:
+            return end.value
+
+
+@pytest.mark.parametrize(
+    ("loop_s", "measured"), [(0.0, 0.05), (0.002, 0.048), (0.04, None)], ids=str
+)
+def test_a_coroutines_wait_counts_without_the_event_loops_other_work(
+    loop_s: float, measured: float | None
+) -> None:
+    clock = Time()
+    ledger = Ledger(own=clock.own())
+
+    async def search() -> str:
+        clock.compute(0.01)
+        await Wait(clock, 0.04, loop_s)
+        return "result"
+
+    assert play(search(), ledger) == "result"
+    assert ledger.own.measured_s == pytest.approx(measured)
+
+
+def test_a_models_call_within_a_coroutine_is_no_work_of_the_system() -> None:
+    clock = Time()
+    ledger = Ledger(own=clock.own())
+
+    async def answer() -> None:
+        clock.compute(0.01)
+        with ledger.calling():
+            clock.compute(1)
+            await Wait(clock, 7, 6)
+            clock.compute(1)
+
+        clock.compute(0.02)
+
+    play(answer(), ledger)
+    assert ledger.own.measured_s == pytest.approx(0.03)
+
+
+def test_a_lock_and_the_queue_for_a_thread_do_not_count() -> None:
+    """One search after the other under a lock: each takes what it takes, whatever its position."""
+    clock = Time()
+    lock = asyncio.Lock()
+
+    async def search(ledger: Ledger) -> None:
+        with metered(ledger), ledger.own.aside():
+            async with lock:
+                clock.sleep(1)
+                await ledger.own.in_worker(clock.compute, 0.06)
+
+    async def all_at_once(ledgers: list[Ledger]) -> None:
+        await asyncio.gather(*map(search, ledgers))
+
+    ledgers = [Ledger(own=clock.own()) for _ in range(8)]
+    asyncio.run(all_at_once(ledgers))
+    assert [ledger.own.measured_s for ledger in ledgers] == pytest.approx([0.06] * 8)
+
+
+def test_a_blocking_request_takes_its_wall_time_in_its_thread() -> None:
+    clock = Time()
+    ledger = Ledger(own=clock.own())
+
+    async def ask() -> None:
+        async with ledger.own.holding(asyncio.Lock()):
+            with ThreadPoolExecutor(1) as pool:
+                await ledger.own.in_pool(pool, clock.sleep, 0.2)
+
+    asyncio.run(ask())
+    assert ledger.own.measured_s == pytest.approx(0.2)
+
+
+def test_the_garbage_collector_is_not_the_systems_work() -> None:
+    began, began_all = thread_time(), time.thread_time()
+    for _ in range(5):
+        gc.collect()
+
+    # The collector's walk takes milliseconds; what remains are the calls themselves.
+    assert thread_time() - began < (time.thread_time() - began_all) / 2
+
+
+def test_a_call_counts_what_it_took_when_it_was_paid_for() -> None:
+    ledger = Ledger()
+    ledger.took(Role.EMBED, 0.2)
+    ledger.took(Role.ANSWER, 0.5)
+    assert ledger.calls_s(Role.EMBED) == pytest.approx(0.2)
+    assert ledger.calls_s() == pytest.approx(0.7)
+
+    ledger.took(Role.EMBED, None)
+    assert ledger.calls_s(Role.EMBED) is None
+    assert ledger.calls_s(Role.ANSWER) == pytest.approx(0.5)

@@ -1,0 +1,94 @@
+"""`prompt=con`: notes on each chunk, and an answer from the notes."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+
+import pytest
+
+from memeval.cli.compose import compose_config
+from memeval.errors import UserError
+from memeval.llm.contract import AnswerPrompt, Completion, NotePrompt, Prompt
+from memeval.pipeline.opening import open_cell
+from memeval.pipeline.reader import CellReader
+from memeval.prompts import load_builtin
+from memeval.records import Query, Role, Usage
+
+
+class Noting:
+    """A model that notes chunks that hold a word, and answers with what it is shown."""
+
+    sends_messages = True
+
+    def __init__(self) -> None:
+        self.prompts: list[Prompt] = []
+
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int) -> Completion:
+        self.prompts.append(prompt)
+        if isinstance(prompt, NotePrompt):
+            text = f"note: {prompt.text}" if "tea" in prompt.text else "(nothing)"
+        else:
+            assert isinstance(prompt, AnswerPrompt)
+            text = f"thinking\nAnswer: {len(prompt.context)}"
+
+        usage = Usage(
+            role=role, model="m", provider="offline", prompt_tokens=1, completion_tokens=1
+        )
+        return Completion(text, usage, 0.0)
+
+
+def reader(model: Noting, *, noting: bool) -> CellReader:
+    return CellReader(
+        model,  # type: ignore[arg-type]
+        load_builtin("answer_con"),
+        "con",
+        0,
+        noting=load_builtin("con_note") if noting else None,
+    )
+
+
+def test_the_answer_is_given_from_notes_on_each_chunk() -> None:
+    model = Noting()
+    query = Query("What does Ann drink?", asked_at=datetime(2024, 5, 8, 13, 56))
+    reply = asyncio.run(reader(model, noting=True).answer(query, ["a: tea", "b: rain", "c: tea"]))
+
+    *notes, answer = model.prompts
+    assert [prompt.text for prompt in notes if isinstance(prompt, NotePrompt)] == [
+        "a: tea",
+        "b: rain",
+        "c: tea",
+    ]
+    assert isinstance(answer, AnswerPrompt)
+    assert answer.context == ("note: a: tea", "note: c: tea")
+    assert (reply.text, reply.context_tokens) == ("2", 9)
+
+    sent = notes[0].messages()[1]["content"]
+    assert "What does Ann drink?" in sent and "1:56 pm on 8 May 2024" in sent
+
+
+def test_without_notes_the_chunks_are_shown() -> None:
+    model = Noting()
+    asyncio.run(reader(model, noting=False).answer(Query("?"), ["a", "b"]))
+    (answer,) = model.prompts
+    assert isinstance(answer, AnswerPrompt) and answer.context == ("a", "b")
+
+
+def test_choices_are_read_from_the_chunks() -> None:
+    model = Noting()
+    with pytest.raises(AssertionError):  # the double answers no such prompt
+        asyncio.run(reader(model, noting=True).answer(Query("?", choices=("x", "y")), ["tea"]))
+
+    assert len(model.prompts) == 1
+
+
+def test_the_notes_are_part_of_the_key_and_need_a_model() -> None:
+    cot = open_cell(compose_config(["tracking=none", *["prompt=cot", "llm=mock"]]), "")
+    con = open_cell(compose_config(["tracking=none", *["prompt=con", "llm=mock"]]), "")
+    assert cot.note_template is None
+    assert con.note_template is not None
+    assert con.note_template.sha256 in str(con.identity.digests)
+    assert con.template.name == "answer_con"
+
+    with pytest.raises(UserError, match="prompt=con needs a language model"):
+        open_cell(compose_config(["tracking=none", *["prompt=con"]]), "")

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+from vectors import CLUSTERS, A, B, C, minus
+
+from memeval.statistics.clusters import cluster_sums
+from memeval.statistics.differences import (
+    clustered_difference,
+    detectable_difference,
+    more_clusters,
+)
+
+
+@pytest.mark.parametrize(
+    ("differences", "mean", "sums", "se", "independent", "p"),
+    [
+        (minus(A, B), 0.25, [1, 1, 1, 1, 1], 0.0, 0.09933992677987827, 0.0625),
+        (minus(C, B), 0.20, [1, 0, 0, 1, 2], 0.09354143466934854, 0.11697953037312035, 0.25),
+        (minus(A, C), 0.05, [0, 1, 1, 0, -1], 0.09354143466934853, 0.08810878443570108, 1.0),
+    ],
+)
+def test_the_worked_example(
+    differences: list[float],
+    mean: float,
+    sums: list[float],
+    se: float,
+    independent: float,
+    p: float,
+) -> None:
+    found = clustered_difference(differences, CLUSTERS, most=1.0)
+    assert found is not None
+    assert (found.count, found.groups, found.p) == (20, 5, p)
+    assert found.mean == pytest.approx(mean, abs=1e-15)
+    assert list(cluster_sums(differences, CLUSTERS).values()) == sums
+    assert found.se == pytest.approx(se, rel=1e-14)
+    assert found.independent_se == pytest.approx(independent, rel=1e-14)
+    # Five conversations can show nothing, however much they agree.
+    assert found.is_too_few and found.low is found.high is found.mde is None
+
+
+def test_t_intervals_of_the_worked_example_are_no_longer_shown_but_hold() -> None:
+    """For reference: SE and t(4) as the table of the definitions has them."""
+    for differences, low, high in [
+        (minus(C, B), -0.059712658420891906, 0.45971265842089193),
+        (minus(A, C), -0.20971265842089193, 0.3097126584208919),
+    ]:
+        found = clustered_difference(differences, CLUSTERS)
+        assert found and found.se
+        t = stats.t.interval(0.95, 4, loc=found.mean, scale=found.se)
+        assert t == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize(
+    ("groups", "factor"),
+    [(6, 4.40), (7, 3.50), (8, 3.36), (9, 3.28), (10, 3.146), (20, 2.954), (500, 2.807)],
+)
+def test_the_factor_of_the_mde_depends_on_the_clusters(groups: int, factor: float) -> None:
+    assert detectable_difference(1.0, groups) == pytest.approx(factor, abs=5e-4)
+
+
+def test_an_mde_is_never_above_100_points_and_none_below_six_clusters() -> None:
+    assert detectable_difference(0.9, 10, most=1.0) == 1.0
+    assert detectable_difference(0.9, 10) == pytest.approx(0.9 * 3.146, abs=1e-3)
+    assert [detectable_difference(0.01, groups) for groups in (1, 2, 5)] == [None, None, None]
+
+
+def test_how_many_more_would_show_something() -> None:
+    assert more_clusters(0.1, 3, most=1.0) == (
+        10,
+        pytest.approx(detectable_difference(0.1 * (3 / 10) ** 0.5, 10)),
+    )
+    # Ten would show nothing below 100 points: twenty do.
+    wanted = more_clusters(0.65, 3, most=1.0)
+    assert wanted is not None and wanted[0] == 20 and wanted[1] < 1
+    assert more_clusters(1e9, 3, most=1.0) is None
+
+
+def test_the_mde_takes_the_larger_error() -> None:
+    agree = clustered_difference([0.0, 0.0, 1.0] * 6, [index // 3 for index in range(18)], most=1.0)
+    assert agree and agree.se == 0.0 and agree.mde_from_independent
+    assert agree.mde == pytest.approx(4.40 * (agree.independent_se or 0))
+    part = clustered_difference([1.0] * 6 + [0.0] * 12, [index // 3 for index in range(18)])
+    assert part and part.se and not part.mde_from_independent
+    assert part.mde == pytest.approx(4.40 * part.se)
+
+
+def test_cells_that_never_differ_have_nothing_to_show() -> None:
+    found = clustered_difference([0.0] * 12, [index // 2 for index in range(12)], most=1.0)
+    assert found and (found.mean, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
+    assert found.mde is found.largest_error is None
+
+
+def test_one_cluster_has_no_p() -> None:
+    found = clustered_difference([1.0, 0.0, 1.0], ["a", "a", "a"])
+    assert found and found.se is found.low is found.high is found.p is found.mde is None
+    assert clustered_difference([], []) is None
+
+
+def test_weights_enter_the_interval() -> None:
+    """Each pair twice is the same as each with the weight 2, and the others with 1."""
+    rng = np.random.default_rng(5)
+    values = rng.choice([-1.0, 0.0, 1.0], 40).tolist()
+    clusters = [index % 8 for index in range(40)]
+    weights = [1.0 + index % 2 for index in range(40)]
+    weighted = clustered_difference(values, clusters, weights)
+    heavy = [index for index in range(40) if index % 2]
+    doubled = clustered_difference(
+        values + [values[index] for index in heavy], clusters + [clusters[index] for index in heavy]
+    )
+    assert weighted and doubled
+    for name in ("mean", "low", "high", "p"):
+        assert getattr(weighted, name) == pytest.approx(getattr(doubled, name))
+
+
+PAIRS = st.lists(
+    st.tuples(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0]), st.integers(0, 9)),
+    min_size=2,
+    max_size=60,
+)
+
+
+@given(PAIRS)
+def test_interval_p_and_mde_never_contradict_each_other(rows: list[tuple[float, int]]) -> None:
+    values, clusters = [value for value, _ in rows], [cluster for _, cluster in rows]
+    found = clustered_difference(values, clusters, most=1.0)
+    assert found is not None
+    assert (found.low is None) == (found.high is None) == found.is_too_few
+    if found.low is None or found.high is None:
+        assert found.mde is None and (found.p is None or found.p > 0.05)
+    else:
+        assert found.p is not None
+        assert (found.low <= 0 <= found.high) == (found.p > 0.05)
+        assert found.low - 1e-12 <= found.mean <= found.high + 1e-12
+
+    assert found.mde is None or 0 < found.mde <= 1
+    assume(len(set(clusters)) > 1)
+    assert (found.largest_error is None) == (set(values) == {values[0]})
