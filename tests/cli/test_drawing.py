@@ -21,7 +21,7 @@ def test_plots_are_drawn_unless_they_are_turned_off(tmp_path: Path) -> None:
 
     # The finished runs are not run again: their plots are drawn.
     drawn = completed(tmp_path, *words, MEMEVAL_PLOTS="")
-    assert drawn.err.count("finished before") == 2
+    assert drawn.err.count("already done: reused") == 2
     assert pictures(tmp_path) == {
         "accuracy_by_category.png",
         "accuracy_vs_tokens.png",

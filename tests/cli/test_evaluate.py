@@ -247,7 +247,7 @@ def test_a_blank_choice_names_none(tmp_path: Path) -> None:
     rows = {row["question_id"]: row for row in records(tmp_path)}
     assert [rows[name]["status"] for name in (first, second)] == ["unparsed", "ok"]
     assert (
-        "finished before"
+        "already done: reused"
         in evaluate(tmp_path, file, "--only-listed", "dataset=demo_locomo_mc10").err
     )
 

@@ -32,7 +32,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
 def test_it_says_what_it_reused(twice: Twice) -> None:
     assert "answer 9/9, judge 9/9" in twice.first.err
     assert "already done: reused 9 results, no API calls" in twice.second.err
-    assert "finished before" not in twice.first.err
+    assert "already done: reused" not in twice.first.err
     assert twice.second.out == twice.first.out
 
 

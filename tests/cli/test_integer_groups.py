@@ -51,7 +51,7 @@ def test_a_sweep_file_with_plain_integers(tmp_path: Path, folder: Path) -> None:
     assert "compress=40" in done.err
     (fortieth,) = (run for run in runs(tmp_path) if run["params"]["compression_turn"] == 40)
     repeated = completed(tmp_path, *shlex.split(fortieth["command"])[3:])
-    assert "finished before" in repeated.err
+    assert "already done: reused" in repeated.err
     assert len(runs(tmp_path)) == 2
     assert f"--config-dir {folder} " in fortieth["command"]
     assert {"+sweep=plain", "top_k=7", "compression_turn=40"} <= set(fortieth["command"].split())

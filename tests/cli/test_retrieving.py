@@ -43,7 +43,7 @@ def test_retrieval_alone_needs_no_key_and_has_the_figures_of_a_whole_run(tmp_pat
 def test_the_same_command_and_another_judge_are_the_same_run(tmp_path: Path) -> None:
     completed(tmp_path, *DEMO, "stages=retrieve")
     done = completed(tmp_path, *DEMO, "stages=retrieve", "judge=token_f1", "prompt=cot")
-    assert "finished before" in done.err
+    assert "already done: reused" in done.err
     assert len(list(tmp_path.glob("outputs/runs/*"))) == 1
     assert memeval(tmp_path, "verify").status == 0
 

@@ -87,7 +87,7 @@ def test_a_run_is_the_same_run(home: Path, capfd: pytest.CaptureFixture[str]) ->
     assert "now called" not in first.out
 
     assert main(["system=bm25", *SMALL]) == 0
-    assert "finished before" in capfd.readouterr().err
+    assert "already done: reused" in capfd.readouterr().err
     command = str(run_of(home)["command"])
     assert "system=bm25" in command and "old_bm25" not in command
 

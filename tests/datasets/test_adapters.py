@@ -107,7 +107,7 @@ def test_the_example_runs_by_the_command_that_is_printed(tmp_path: Path) -> None
 
 def test_an_edit_of_the_adapter_makes_its_results_anew(tmp_path: Path) -> None:
     folder, home = shutil.copytree(EXAMPLE, tmp_path / "example"), tmp_path / "home"
-    assert "finished before" not in ran(home, folder).stderr
+    assert "already done: reused" not in ran(home, folder).stderr
     assert "already done: reused 4 results" in ran(home, folder).stderr
     adapter = folder / "my_tickets.py"
     adapter.write_text(

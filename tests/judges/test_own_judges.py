@@ -123,7 +123,7 @@ def test_an_edit_of_a_judge_judges_again_and_answers_no_question_again(tmp_path:
     folder, home = shutil.copytree(EXAMPLE, tmp_path / "example"), tmp_path / "home"
     command = "python -m memeval judge.class=my_judges:Contains"
     assert run(command, home, folder).returncode == 0
-    assert "finished before" in run(command, home, folder).stderr
+    assert "already done: reused" in run(command, home, folder).stderr
 
     module = folder / "my_judges.py"
     edited = module.read_text(encoding="utf-8").replace("looked for", "searched for")

@@ -42,7 +42,7 @@ def test_a_stage_is_run_again_on_demand(
     after = records(tmp_path)
     assert [{**row, "times": None} for row in after] == [{**row, "times": None} for row in before]
 
-    assert "finished before" in memeval(*SMALL, "system=bm25").stderr, "it is the same run"
+    assert "already done: reused" in memeval(*SMALL, "system=bm25").stderr, "it is the same run"
 
 
 def test_cells_that_share_a_memory_build_it_once(memeval: Command) -> None:

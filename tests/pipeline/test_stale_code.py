@@ -46,7 +46,7 @@ def made_again(checkout: Path, *words: str) -> set[str]:
     done = subprocess.run(
         command, cwd=checkout, env=environment, capture_output=True, text=True, check=True
     )
-    if "finished before" in done.stderr:
+    if "already done: reused" in done.stderr:
         return set()
     counts = {
         stage: int(total) - int(reused or 0) for stage, total, reused in STAGES.findall(done.stderr)

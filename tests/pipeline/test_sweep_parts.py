@@ -146,7 +146,7 @@ LARGE = Figures(
 
 def test_what_is_shown_fits_eighty_columns() -> None:
     assert LARGE.lines == [
-        "cells 1203/1458, 27 under way  places 1000/1000  3210 calls/s  429: 12345",
+        "runs 1203/1458, 27 under way  places 1000/1000  3210 calls/s  429: 12345",
         "12345.7M tokens  $12,345.68  about 27 h 26 min left",
     ]
     assert max(map(len, LARGE.lines)) < 80
@@ -179,7 +179,7 @@ def test_the_live_display_is_legible(width: int, monkeypatch: pytest.MonkeyPatch
 
     lines = capture.get().splitlines()
     assert max(map(len, lines)) <= width
-    assert "cells 0/9, 2 under way" in lines[0]
+    assert "runs 0/9, 2 under way" in lines[0]
     assert "1.0k tokens  $0.000156" in lines[1]
     assert "prepare 5/10     answer 192/385   judge 192/385    k=0" in lines[2]
     assert len(lines) == 4
