@@ -54,15 +54,16 @@ def texts_of(count: int) -> list[str]:
 def bm25() -> None:
     from rank_bm25 import BM25Okapi
 
-    from memeval.retrieval.bm25 import Bm25Index, terms
+    from memeval.retrieval.bm25 import Bm25Index
+    from memeval.words import search_terms
 
-    print("\nBM25: ms a query          build s   matrix   full ranking   rank_bm25")
+    print("\nBM25: ms a query          build s    index   full ranking   rank_bm25")
     for size in (400, 700, 5_000, 50_000):
         texts = texts_of(size)
         queries = [f"ann {text[5:60]}" for text in texts[:: max(1, size // 50)]][:50]
         with timed() as building:
             index = Bm25Index(texts)
-        reference = BM25Okapi([terms(text) for text in texts])
+        reference = BM25Okapi([search_terms(text) for text in texts])
         with timed() as scoring:
             for query in queries:
                 index.scores(query)
@@ -72,7 +73,7 @@ def bm25() -> None:
         few = queries[: 50 if size < 50_000 else 5]
         with timed() as okapi:
             for query in few:
-                reference.get_scores(terms(query))
+                reference.get_scores(search_terms(query))
         cost = [
             1000 * scoring.seconds / len(queries),
             1000 * ranking.seconds / len(queries),

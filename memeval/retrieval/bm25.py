@@ -1,17 +1,19 @@
-"""BM25 as rank-bm25 defines it, answered from a sparse column matrix.
+"""BM25 as rank-bm25 defines it, answered from an inverted index.
 
-rank-bm25 builds the index and the idf. (No faster package reproduces its floor for terms in more
-than half of the documents.) Its own scoring visits every document for every query term. Here each
-term's contributions are computed once, when a query first contains the term, with the same
-operations in the same order. So scores and ranks are those of `BM25Okapi.get_scores`, and a query
-adds up a few short arrays. Most terms of a long history are never asked for.
+rank-bm25 counts the terms and makes the idf. (No faster package reproduces its floor for terms in
+more than half of the documents.) Its own scoring visits every document for every query term, and it
+keeps a dictionary for each document. Here the index holds, for each term, the documents that have
+it and what it adds to their scores. These are computed with the same operations in the same order,
+so scores and ranks are those of `BM25Okapi.get_scores`, and a query adds up a few short arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -37,60 +39,89 @@ def words(text: str) -> list[str]:
     return text.split(" ")
 
 
-Column = tuple["NDArray[np.intp]", "NDArray[np.float64]"]
-"""Positions of the documents that hold a term, and what the term adds to the score of each."""
+class _Postings:
+    """Takes the place of rank-bm25's list of dictionaries: how often each term is in a document."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        """The terms, numbered by their first occurrence."""
+        self.terms = array("i")
+        """The number of each term of each document, one document after the other."""
+        self.frequencies = array("i")
+        """How often that term is in that document."""
+        self.sizes = array("i")
+        """The number of different terms in each document."""
+
+    def append(self, frequencies: Mapping[str, int]) -> None:
+        """Adds the next document."""
+        numbers = self.numbers
+        for term in frequencies:
+            numbers.setdefault(term, len(numbers))
+
+        self.terms.extend(map(numbers.__getitem__, frequencies))
+        self.frequencies.extend(frequencies.values())
+        self.sizes.append(len(frequencies))
+
+
+@cache
+def _okapi() -> Any:
+    """BM25Okapi that keeps the counts of its documents as postings."""
+    from rank_bm25 import BM25Okapi  # type: ignore[import-untyped]
+
+    class Okapi(BM25Okapi):  # type: ignore[misc]
+        @property
+        def doc_freqs(self) -> _Postings:
+            return self._postings
+
+        @doc_freqs.setter
+        def doc_freqs(self, _: list[dict[str, int]]) -> None:
+            # rank-bm25 begins with an empty list, and appends to it.
+            self._postings = _Postings()
+
+    return Okapi
 
 
 class Bm25Index:
     """BM25Okapi (k1=1.5, b=0.75, epsilon=0.25) over texts; positions are those of `texts`."""
 
     def __init__(self, texts: Sequence[str], tokens: Tokens = "alnum") -> None:
-        self._terms = search_terms if tokens == "alnum" else words
-        corpus = [self._terms(text) for text in texts]
-        self.size = len(corpus)
-        self._columns: dict[str, Column | None] = {}
-        self._counts: list[dict[str, int]] = []
+        self._cut = search_terms if tokens == "alnum" else words
+        self.size = len(texts)
+        self._numbers: Mapping[str, int] = {}
         # BM25Okapi divides by the number of terms.
-        if any(corpus):
-            self._fill(corpus)
+        if any(self._cut(text) for text in texts):
+            self._fill(map(self._cut, texts))
 
-    def _fill(self, corpus: list[list[str]]) -> None:
-        from rank_bm25 import BM25Okapi  # type: ignore[import-untyped]
+    def _fill(self, corpus: Iterable[list[str]]) -> None:
+        model = _okapi()(corpus)
+        postings: _Postings = model.doc_freqs
+        length = model.k1 * (1 - model.b + model.b * np.array(model.doc_len) / model.avgdl)
+        idf = np.fromiter(map(model.idf.__getitem__, postings.numbers), float)
+        self._numbers = postings.numbers
 
-        model = BM25Okapi(corpus)
-        self._counts, self._idf, self._k1 = model.doc_freqs, model.idf, model.k1
-        self._length = model.k1 * (1 - model.b + model.b * np.array(model.doc_len) / model.avgdl)
+        # A stable sort keeps the documents of each term in their order.
+        terms = np.frombuffer(postings.terms, dtype=np.intc)
+        order = np.argsort(terms, kind="stable")
+        documents_of = np.bincount(terms)
+        self._starts = [0, *np.cumsum(documents_of).tolist()]
+        positions = np.repeat(np.arange(self.size, dtype=np.intc), postings.sizes)
+        self._positions = positions[order]
 
-    def _column(self, term: str) -> Column | None:
-        """The documents that hold a term, and what it adds to their scores; None without any."""
-        if term not in self._columns:
-            counted = [
-                (position, counts[term])
-                for position, counts in enumerate(self._counts)
-                if term in counts
-            ]
-            if counted:
-                rows, frequency = map(np.array, zip(*counted, strict=True))
-                self._columns[term] = self._weigh(term, rows, frequency)
-            else:
-                self._columns[term] = None
-
-        return self._columns[term]
-
-    def _weigh(self, term: str, rows: NDArray[np.intp], frequency: NDArray[np.intp]) -> Column:
-        # Written as rank-bm25 writes it: another order of the operations would change the last
-        # digits, and with them the order of near ties.
-        return rows, (self._idf.get(term) or 0) * (
-            frequency * (self._k1 + 1) / (frequency + self._length[rows])
-        )
+        # The operations are rank-bm25's, in its order: another order would change the last digits,
+        # and with them the order of near ties. In place, as there may be millions of numbers.
+        frequency = np.frombuffer(postings.frequencies, dtype=np.intc)[order]
+        self._weights = frequency * (model.k1 + 1)
+        self._weights /= frequency + length[self._positions]
+        self._weights *= np.repeat(idf, documents_of)
 
     def scores(self, query: str) -> NDArray[np.float64]:
         """The score of each document; 0 where no term of the query occurs."""
         total = np.zeros(self.size)
-        for term in self._terms(query):
-            if column := self._column(term):
-                rows, weights = column
-                total[rows] += weights
+        for term in self._cut(query):
+            number = self._numbers.get(term)
+            if number is not None:
+                held = slice(self._starts[number], self._starts[number + 1])
+                total[self._positions[held]] += self._weights[held]
 
         return total
 
