@@ -16,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is not None:
         return run_command(list(arguments))
 
-    from memeval.cli.interrupt import leave, listening
+    from memeval.runs.interrupt import leave, listening
 
     with listening():
         return leave(run_command(sys.argv[1:]))

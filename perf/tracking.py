@@ -59,7 +59,7 @@ def in_process(root: Path) -> None:
 
 def by_publisher(root: Path) -> None:
     """As the pipeline does it."""
-    from memeval.cli.publish import Publisher
+    from memeval.runs.publish.publisher import Publisher
 
     folders = [write_folder(root / "runs", summary(system), RECORDS) for system in ("bm25", "rag")]
     with Publisher(root) as publisher:

@@ -24,23 +24,24 @@ from pathlib import Path
 from typing import Any
 
 PRELOADED = """
-memeval.cli.main memeval.cli.run memeval.cli.cell memeval.cli.evaluate memeval.cli.prepare
-memeval.cli.compose memeval.cli.composed memeval.cli.data memeval.cli.hydra_errors
-memeval.cli.launcher memeval.cli.batch memeval.cli.publishing memeval.cli.comparison
-memeval.cli.sweep_display memeval.config.checks memeval.config.validation memeval.config.resolve
-memeval.pipeline.prepare memeval.pipeline.imported memeval.sweep.workers memeval.sweep.schedule
-memeval.report.comparison memeval.report.confusion memeval.report.stamp memeval.compare
-memeval.compare.files memeval.compare.tables memeval.page memeval.llm.extractive memeval.llm.openai
-memeval.embedding.openai memeval.embedding.tfidf memeval.retrieval.bm25 memeval.retrieval.dense
-memeval.retrieval.rechunking memeval.systems.retrieval.bm25 memeval.systems.retrieval.rag
-memeval.judges.keyword memeval.datasets.locomo.adapter
+memeval.cli.main memeval.cli.run memeval.runs.cell memeval.cli.evaluate memeval.cli.prepare
+memeval.runs.compose.config memeval.runs.compose.sweep memeval.cli.data
+memeval.runs.compose.errors memeval.runs.launch.launcher memeval.runs.batch
+memeval.runs.publish.publishing memeval.cli.comparison memeval.runs.sweep_display
+memeval.config.checks memeval.config.validation memeval.config.resolve memeval.pipeline.prepare
+memeval.pipeline.imported memeval.runs.launch.workers memeval.runs.schedule
+memeval.report.comparison memeval.report.confusion memeval.report.stamp memeval.comparison
+memeval.comparison.files memeval.comparison.tables memeval.page memeval.llm.extractive
+memeval.llm.openai memeval.embedding.openai memeval.embedding.tfidf memeval.retrieval.bm25
+memeval.retrieval.dense memeval.retrieval.rechunking memeval.systems.retrieval.bm25
+memeval.systems.retrieval.rag memeval.judges.keyword memeval.datasets.locomo.adapter
 memeval.tracking.payload memeval.tracking.known hydra hydra.main hydra._internal.core_plugins
 hydra._internal.hydra hydra._internal.config_loader_impl hydra.grammar.gen.OverrideLexer
 hydra.core.override_parser.overrides_parser numpy openai rich.table rich.progress rich.live jinja2
-memeval.pipeline.objective memeval.metrics.refusal memeval.compare.plots memeval.report.plots
-memeval.report.difference_plots memeval.cli.plan memeval.cli.plan_text memeval.sweep.estimate
-memeval.judges.llm memeval.systems.retrieval.dense memeval.systems.chat.native
-memeval.systems.cogcanvas.system memeval.retrieval.rerank_lexical
+memeval.pipeline.objective memeval.metrics.refusal memeval.comparison.plots memeval.report.plots
+memeval.report.difference_plots memeval.cli.plan memeval.cli.plan_text
+memeval.runs.forecast.estimate memeval.judges.llm memeval.systems.retrieval.dense
+memeval.systems.chat.native memeval.systems.cogcanvas.system memeval.retrieval.rerank_lexical
 antlr4.LL1Analyzer chromadb chromadb_rust_bindings chromadb.api.rust encodings.utf_8_sig
 encodings.idna multiprocessing.context multiprocessing.reduction networkx numpy.ma omegaconf._impl
 pygments rank_bm25 _strptime
@@ -127,7 +128,7 @@ def serve() -> None:
     """Forks a process per request; in such a process it returns, and the command is to be run."""
     import importlib
 
-    from memeval.cli.main import set_environment
+    from memeval.runs.environment import set_environment
 
     set_environment()
     for name in PRELOADED:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from memeval.cli.compose import compose_config
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.granularity import Granularity, chunks
 from memeval.pipeline.compression import plan_compressions
 from memeval.pipeline.opening import open_cell
 from memeval.records import EvalCase, MemoryChunk
+from memeval.runs.compose.config import compose_config
 
 SAMPLE: dict[str, Any] = {
     "sample_id": "conv-1",

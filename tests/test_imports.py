@@ -32,7 +32,7 @@ def loaded_by(code: str) -> str:
     "code",
     [
         "import memeval",
-        "import memeval.cli.run, memeval.cli.cell, memeval.cli.comparison",
+        "import memeval.cli.run, memeval.runs.cell, memeval.cli.comparison",
         "from memeval.cli.main import run_command; assert run_command(['--help']) == 0",
         "from memeval.cli.main import run_command; assert run_command(['--version']) == 0",
         "from memeval.cli.main import run_command; assert run_command(['data', 'list']) == 0",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memeval.cli.compose import compose_config
+from memeval.runs.compose.config import compose_config
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")

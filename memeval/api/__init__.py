@@ -72,9 +72,9 @@ def _start(words: Sequence[str], *, progress: bool) -> Future[Run]:
 
 
 def _run(words: Sequence[str], *, progress: bool) -> Run:
-    from memeval.cli.cell import complete_cell, refuse_stopped
-    from memeval.cli.progress import progress_for
+    from memeval.display.progress import progress_for
     from memeval.pipeline.progress import Silent
+    from memeval.runs.cell import complete_cell, refuse_stopped
 
     cell = _open(words)
 
@@ -87,9 +87,9 @@ def _run(words: Sequence[str], *, progress: bool) -> Run:
 
 
 def _open(words: Sequence[str]) -> Cell:
-    from memeval.cli.compose import compose_config
-    from memeval.cli.main import set_environment
     from memeval.pipeline.opening import open_cell
+    from memeval.runs.compose.config import compose_config
+    from memeval.runs.environment import set_environment
 
     set_environment()
     command = shlex.join(["python", "-m", "memeval", *map(current_override, words)])

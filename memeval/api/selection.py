@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from memeval.api.finished import Run
-from memeval.compare.finding import dataset_names, earliest, finished_runs
+from memeval.comparison.finding import dataset_names, earliest, finished_runs
 from memeval.config.paths import outputs_dir
 from memeval.config.renamed import current_name
 from memeval.errors import UserError, unknown

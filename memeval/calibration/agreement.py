@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from memeval.calibration.scored import JudgedAnswer, read_answers
-from memeval.compare.finding import FinishedRun
+from memeval.comparison.finding import FinishedRun
 from memeval.errors import UserError
 from memeval.results import judge_shown
 from memeval.shown import one_line

@@ -10,7 +10,7 @@ from memeval.calibration.other_labels import by_other_labels, with_verdicts
 from memeval.calibration.own_labels import by_own_labels
 from memeval.calibration.scored import scored_answers, weights_of
 from memeval.calibration.source import Source
-from memeval.compare.finding import FinishedRun
+from memeval.comparison.finding import FinishedRun
 from memeval.errors import UserError
 from memeval.results.calibration import Calibration
 from memeval.shown import one_line

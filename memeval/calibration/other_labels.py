@@ -11,7 +11,7 @@ from memeval.calibration.items import RIGHT, ordered_kinds
 from memeval.calibration.label_file import LabelRow, raise_problems
 from memeval.calibration.scored import AnswerKey, JudgedAnswer, scored_answers
 from memeval.calibration.source import Source
-from memeval.compare.finding import FinishedRun
+from memeval.comparison.finding import FinishedRun
 from memeval.errors import UserError
 from memeval.results import JudgeIdentity, is_same_judge, judge_shown
 from memeval.results.calibration import RANGE, Calibration, KindRange

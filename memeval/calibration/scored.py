@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from memeval.compare.finding import FinishedRun
+from memeval.comparison.finding import FinishedRun
 from memeval.errors import UserError
 from memeval.records import Status
 from memeval.results import RECORDS_FILE, Record, read_records, text_digest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from memeval.compare.finding import FinishedRun
+from memeval.comparison.finding import FinishedRun
 from memeval.results import RECORDS_FILE
 from memeval.results.calibration import Calibration, KindRange
 from memeval.results.files import file_digest

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from memeval.cli.compose import compose_config
 from memeval.cli.data import Parser
-from memeval.cli.interrupt import run_loop
 from memeval.embedding.contract import Embedder
 from memeval.errors import UserError
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import Models
 from memeval.results import write_atomically
+from memeval.runs.compose.config import compose_config
+from memeval.runs.interrupt import run_loop
 from memeval.shown import one_line
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.testing.checks import CHECKS, Outcome, SystemUnderTest, outcome_of

@@ -8,12 +8,12 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
+from memeval.api.selecting import select_runs
 from memeval.claims import Claim, Match, load_claims, match_claim
 from memeval.claims.records import NOT_DISCLOSED
 from memeval.cli.data import Parser
-from memeval.cli.selecting import select_runs
-from memeval.compare.finding import FinishedRun
-from memeval.compare.tables import WIDTH
+from memeval.comparison.finding import FinishedRun
+from memeval.comparison.tables import WIDTH
 from memeval.config.renamed import renamed_to
 from memeval.errors import unknown
 from memeval.redaction import redacted_in

@@ -8,18 +8,17 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from memeval.api.selecting import select_runs
 from memeval.cli.comparison import metric_of
-from memeval.cli.comparison_page import write_page_of
 from memeval.cli.data import Parser
-from memeval.cli.selecting import select_runs
-from memeval.compare.adjusting import adjust_by_discovery
-from memeval.compare.build import compare_runs
-from memeval.compare.files import as_json_value, write_comparisons
-from memeval.compare.finding import FinishedRun, named_run, run_among
-from memeval.compare.metric import Metric, metric_named
-from memeval.compare.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
-from memeval.compare.tables import comparison_text
-from memeval.compare.words import refusal_lines
+from memeval.comparison.adjusting import adjust_by_discovery
+from memeval.comparison.build import compare_runs
+from memeval.comparison.files import as_json_value, write_comparisons
+from memeval.comparison.finding import FinishedRun, named_run, run_among
+from memeval.comparison.metric import Metric, metric_named
+from memeval.comparison.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
+from memeval.comparison.tables import comparison_text
+from memeval.comparison.words import refusal_lines
 from memeval.config.paths import outputs_dir
 from memeval.errors import StorageError, UserError
 from memeval.names import file_name
@@ -28,6 +27,7 @@ from memeval.redaction import redacted_in
 from memeval.report.comparison import by_dataset, comparison_csv, comparison_markdown
 from memeval.results import RECORDS_FILE
 from memeval.results.files import file_digest
+from memeval.runs.publish.comparison_page import write_page_of
 from memeval.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval compare sweep=baselines --baseline bm25"
@@ -121,7 +121,7 @@ def write_files(
         # The first metric has the plain names; the others are beside it.
         suffix = "" if comparison is comparisons[0] else f"_{file_name(comparison.metric)}"
         if plots:
-            from memeval.compare.plots import write_comparison_plots
+            from memeval.comparison.plots import write_comparison_plots
 
             write_comparison_plots(comparison, folder, suffix)
 

@@ -10,25 +10,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memeval.cli.comparison_page import write_page_of
-from memeval.cli.drawings import copy_drawn, draw_cells
-from memeval.cli.session import (
+from memeval.config.paths import outputs_dir
+from memeval.display.terminal import drawn, folded
+from memeval.errors import StorageError, UserError
+from memeval.names import file_name
+from memeval.results import RunSummary
+from memeval.results.calibration import read_shown_summary
+from memeval.runs.publish.comparison_page import write_page_of
+from memeval.runs.publish.drawings import copy_drawn, draw_cells
+from memeval.runs.publish.sweep_end import MOST_SENTENCES, NOT_LOGGED, Compared, log_sweep_end
+from memeval.runs.session import (
     DoneCell,
     any_publisher,
     done_cells,
     session_folder,
 )
-from memeval.cli.sweep_end import MOST_SENTENCES, NOT_LOGGED, Compared, log_sweep_end
-from memeval.cli.terminal import drawn, folded
-from memeval.config.paths import outputs_dir
-from memeval.errors import StorageError, UserError
-from memeval.names import file_name
-from memeval.results import RunSummary
-from memeval.results.calibration import read_shown_summary
 from memeval.shown import printable
 
 if TYPE_CHECKING:
-    from memeval.compare import Comparison
+    from memeval.comparison import Comparison
 
 SCORED = ("ok", "retrieved")
 """Statuses of records that count as scored."""
@@ -127,7 +127,7 @@ def compare_groups(groups: Groups) -> list[Compared]:
 
 def _compare(by_folder: Mapping[Path, RunSummary]) -> Comparison | None:
     """How runs differ; None where they can't be compared, which is printed."""
-    from memeval.compare import FinishedRun, compare_runs, metric_named
+    from memeval.comparison import FinishedRun, compare_runs, metric_named
 
     runs = [FinishedRun(folder, summary) for folder, summary in by_folder.items()]
     try:
@@ -139,8 +139,8 @@ def _compare(by_folder: Mapping[Path, RunSummary]) -> Comparison | None:
 
 def print_sentences(compared: Sequence[Compared]) -> None:
     """Prints what the differences say, and what was not compared."""
-    from memeval.compare.tables import sentences_text
-    from memeval.compare.words import refusal_lines
+    from memeval.comparison.tables import sentences_text
+    from memeval.comparison.words import refusal_lines
 
     for group in compared:
         if group.comparison is None:
@@ -158,8 +158,8 @@ def print_differences(compared: Sequence[Compared], folder: Path) -> None:
     if not comparisons:
         return
 
-    from memeval.compare.files import comparison_markdown, data_files, write_texts
-    from memeval.compare.tables import figures_text
+    from memeval.comparison.files import comparison_markdown, data_files, write_texts
+    from memeval.comparison.tables import figures_text
 
     for comparison in comparisons:
         if comparison.differences:
@@ -183,7 +183,7 @@ def plots_meanwhile(compared: Sequence[Compared], folder: Path) -> Iterator[None
     problems: list[str] = []
 
     def draw() -> None:
-        from memeval.compare.plots import as_drawn
+        from memeval.comparison.plots import as_drawn
 
         for group in several:
             differences = as_drawn(group.comparison).to_json() if group.comparison else None

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from memeval.cli.data_settings import chosen_dataset, read_words
-from memeval.cli.terminal import drawn
 from memeval.config.paths import data_dir
 from memeval.config.renamed import current_name
 from memeval.datasets.contract import Dataset, DatasetInfo, FileInfo
@@ -21,6 +20,7 @@ from memeval.datasets.fetch import fetch, verify
 from memeval.datasets.locate import locate
 from memeval.datasets.registry import DATASETS, dataset_info, has_adapter
 from memeval.datasets.transfer import FetchLimits
+from memeval.display.terminal import drawn
 from memeval.errors import UserError
 
 

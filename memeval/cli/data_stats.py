@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from memeval.cli.data_settings import chosen_dataset
-from memeval.cli.terminal import drawn
 from memeval.datasets.contract import Dataset
 from memeval.datasets.stats import Row, Stats, measure
+from memeval.display.terminal import drawn
 from memeval.records import CategoryId
 from memeval.redaction import redacted
 from memeval.shown import printable

@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memeval.cli.comparison import show_comparison
-from memeval.cli.compose import compose_config
-from memeval.cli.interrupt import run_loop
-from memeval.cli.run import check_writable, is_repeated
 from memeval.config.renamed import current_override
 from memeval.errors import UserError
 from memeval.redaction import redacted
 from memeval.results import RunSummary
+from memeval.runs.compose.config import compose_config
+from memeval.runs.interrupt import run_loop
+from memeval.runs.job import check_writable, is_repeated
 from memeval.shown import one_line
 
 if TYPE_CHECKING:
-    from memeval.cli.cell import Finish, Runner
     from memeval.config.schema import RunConfig
     from memeval.judges.recorded import RecordedJudge
     from memeval.pipeline.cell import Cell
     from memeval.pipeline.imported import Hypotheses
     from memeval.pipeline.models import Models
     from memeval.pipeline.progress import Progress
+    from memeval.runs.cell import Finish, Runner
 
 USAGE = "python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=keyword"
 ONLY_LISTED = "--only-listed"
@@ -45,9 +45,9 @@ def evaluate(arguments: Sequence[str]) -> int:
 
     Exit status 1 if the result is invalid.
     """
-    from memeval.cli.cell import run_cell
     from memeval.pipeline.imported import read_hypotheses
     from memeval.pipeline.opening import open_cell
+    from memeval.runs.cell import run_cell
 
     only_listed = ONLY_LISTED in arguments
     judged_by = named_judge(arguments)

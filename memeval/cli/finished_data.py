@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from memeval.compare.finding import FinishedRun
+from memeval.comparison.finding import FinishedRun
 from memeval.config.paths import data_dir
 from memeval.datasets.contract import Dataset
 from memeval.errors import MemevalError, UserError

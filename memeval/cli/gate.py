@@ -15,15 +15,15 @@ from pathlib import Path
 from memeval.cli.compare import check_records
 from memeval.cli.comparison import metric_of
 from memeval.cli.data import Parser
-from memeval.cli.errors import report_damage
-from memeval.compare.finding import FinishedRun, finished_runs, named_run
-from memeval.compare.metric import POINTS, Metric, metric_named
-from memeval.compare.scores import ScoreReader
+from memeval.comparison.finding import FinishedRun, finished_runs, named_run
+from memeval.comparison.metric import POINTS, Metric, metric_named
+from memeval.comparison.scores import ScoreReader
 from memeval.config.paths import outputs_dir
+from memeval.display.errors import report_damage
 from memeval.errors import StorageError, UserError, WorldError
-from memeval.gate.baseline import baseline_of, read_baseline, write_baseline
-from memeval.gate.output import gate_json, gate_junit, gate_markdown
-from memeval.gate.verdict import BROKEN_STATUS, Rules, judge_run, not_sound
+from memeval.gating.baseline import baseline_of, read_baseline, write_baseline
+from memeval.gating.output import gate_json, gate_junit, gate_markdown
+from memeval.gating.verdict import BROKEN_STATUS, Rules, judge_run, not_sound
 from memeval.private import make_folder
 from memeval.redaction import redacted, redacted_in
 from memeval.results.files import as_json, write_atomically
@@ -143,10 +143,10 @@ def _run_of(words: Sequence[str], config_dir: str | None) -> FinishedRun:
     if len(settings) < len(words):
         raise UserError("gate takes a run, or settings of one, not both", EXAMPLE)
 
-    from memeval.cli.cell import run_cell
-    from memeval.cli.compose import compose_config
-    from memeval.cli.run import check_writable, is_repeated
     from memeval.pipeline.opening import open_cell
+    from memeval.runs.cell import run_cell
+    from memeval.runs.compose.config import compose_config
+    from memeval.runs.job import check_writable, is_repeated
 
     folder = ["--config-dir", config_dir] if config_dir else []
     config = compose_config([*folder, *settings])

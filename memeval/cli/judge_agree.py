@@ -6,11 +6,11 @@ import argparse
 import json
 from collections.abc import Iterator, Sequence
 
+from memeval.api.selecting import select_runs
 from memeval.calibration.agreement import Agreement, Disagreement, PairAgreement, agree
 from memeval.cli.compare import check_records
 from memeval.cli.data import Parser
-from memeval.cli.selecting import select_runs
-from memeval.compare.tables import align
+from memeval.comparison.tables import align
 from memeval.errors import UserError
 from memeval.redaction import redacted_in
 from memeval.report.figures import NONE, percent

@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from memeval.api.selecting import select_runs
 from memeval.calibration.correcting import calibrate_run
 from memeval.cli.compare import check_records
 from memeval.cli.data import Parser
-from memeval.cli.selecting import select_runs
-from memeval.compare.finding import FinishedRun
+from memeval.comparison.finding import FinishedRun
 from memeval.errors import StorageError
 from memeval.redaction import redacted_in
 from memeval.report.figures import interval, percent, span, with_interval

@@ -11,17 +11,17 @@ import memeval
 from memeval.calibration.injection import FlipRate
 from memeval.calibration.items import ProbeItem, read_items
 from memeval.calibration.probe import KindResult, ProbeResult, probe_judge
-from memeval.cli.compose import compose_config
 from memeval.cli.data import Parser
-from memeval.cli.interrupt import run_loop
-from memeval.cli.progress import progress_for
-from memeval.cli.run import check_writable
-from memeval.compare.tables import align
+from memeval.comparison.tables import align
+from memeval.display.progress import progress_for
 from memeval.errors import StorageError, UserError
 from memeval.private import make_folder
 from memeval.redaction import redacted_in
 from memeval.report.figures import NONE, count, dollars, interval, percent
 from memeval.results import json_line, write_atomically
+from memeval.runs.compose.config import compose_config
+from memeval.runs.interrupt import run_loop
+from memeval.runs.job import check_writable
 from memeval.shown import one_line
 
 ITEMS_FILE = "data/demo/judge_probe.jsonl"

@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from datetime import datetime
 
+from memeval.api.selecting import select_runs
 from memeval.cli.data import Parser
-from memeval.cli.selecting import select_runs
-from memeval.compare.finding import INVALID
-from memeval.compare.tables import align
+from memeval.comparison.finding import INVALID
+from memeval.comparison.tables import align
 from memeval.report.differences import labels
 from memeval.report.figures import NONE, corrected, count, dollars, fresh_cost, percent
 from memeval.shown import one_line

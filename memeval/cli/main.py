@@ -8,10 +8,11 @@ import sys
 from collections.abc import Callable, Sequence
 
 from memeval import __version__
-from memeval.cli.errors import report_error
-from memeval.cli.terminal import guard
+from memeval.display.errors import report_error
+from memeval.display.terminal import guard
 from memeval.errors import UserError, WorldError, unknown
 from memeval.private import private_umask
+from memeval.runs.environment import set_environment
 
 COMMANDS = {
     "run": "memeval.cli.run:run",
@@ -49,19 +50,6 @@ OWN_HELP = (
 )
 """Commands that describe their own arguments."""
 HELP = ("help", "-h", "--help")
-ENVIRONMENT = {
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MEM0_TELEMETRY": "False",
-    "ORT_DISABLE_TELEMETRY": "1",
-    "ANONYMIZED_TELEMETRY": "False",
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "HF_HUB_OFFLINE": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-}
-"""Set before anything is imported: telemetry off, no hub, and one thread for small matrix products,
-which are slower in two.
-"""
 
 
 def run_command(arguments: list[str]) -> int:
@@ -106,24 +94,15 @@ def run_command(arguments: list[str]) -> int:
 
 def _lost_replies() -> str:
     # Loaded here: asyncio takes longer to load than `--help` may take.
-    from memeval.cli.interrupt import describe_lost
+    from memeval.runs.interrupt import describe_lost
 
     return describe_lost()
 
 
 def _interrupted_status() -> int:
-    from memeval.cli.interrupt import exit_status
+    from memeval.runs.interrupt import exit_status
 
     return exit_status()
-
-
-def set_environment() -> None:
-    """Sets what other packages read from the environment, before they are imported.
-
-    What the user set stays.
-    """
-    for variable, value in ENVIRONMENT.items():
-        os.environ.setdefault(variable, value)
 
 
 def _answer_help(arguments: list[str]) -> bool:

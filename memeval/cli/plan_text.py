@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memeval.compare.tables import align
+from memeval.comparison.tables import align
 from memeval.report.figures import count, dollars, percent, short_count
+from memeval.runs.forecast.forecast import Forecast
+from memeval.runs.forecast.outlook import Outlook
+from memeval.runs.totals import Estimate, Line
 from memeval.shown import one_line
-from memeval.sweep.forecast import Forecast
-from memeval.sweep.outlook import Outlook
-from memeval.sweep.totals import Estimate, Line
 
 STAGES = {"prepare": "memories", "answer": "answers", "judge": "verdicts"}
 MINUTE_S, HOUR_S = 60, 3600

@@ -7,13 +7,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from memeval.cli.compose import compose_config
-from memeval.cli.interrupt import run_loop
-from memeval.cli.progress import progress_for
-from memeval.cli.run import check_writable
-from memeval.cli.spending import refuse_limits
+from memeval.display.progress import progress_for
 from memeval.errors import UserError
 from memeval.llm.prices import total_cost_usd
+from memeval.runs.compose.config import compose_config
+from memeval.runs.interrupt import run_loop
+from memeval.runs.job import check_writable
+from memeval.runs.spending import refuse_limits
 
 
 def prepare(arguments: Sequence[str]) -> int:

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+from memeval.api.selecting import select_runs
 from memeval.cli.data import Parser
 from memeval.cli.finished_data import DATA_HELP, cases_of
-from memeval.cli.selecting import select_runs
-from memeval.compare.finding import FinishedRun
-from memeval.compare.tables import WIDTH, align
+from memeval.comparison.finding import FinishedRun
+from memeval.comparison.tables import WIDTH, align
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
 from memeval.llm.prices import total_cost_usd

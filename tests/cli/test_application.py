@@ -11,8 +11,8 @@ import pytest
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.hydra_config import HydraConfig
 
-from memeval.cli.application import application_of
-from memeval.cli.launcher import planning
+from memeval.runs.launch.application import hydra_application
+from memeval.runs.launch.launcher import planning
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def jobs_of(*words: str) -> list[tuple[str, int]]:
     def job(config: Any) -> None:
         jobs.append((config.system.name, config.seed))
 
-    application_of(words, words, job)()
+    hydra_application(words, job)()
     return jobs
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from command_line import completed, memeval
 
-from memeval.compare import compare_runs, metric_named
-from memeval.compare.finding import finished_runs
+from memeval.comparison import compare_runs, metric_named
+from memeval.comparison.finding import finished_runs
 from memeval.datasets.demo.info import DEMO as SHIPPED
 from memeval.results import Record, read_records
 

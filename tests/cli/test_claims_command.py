@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import completed, memeval
 
-from memeval.compare.tables import WIDTH
+from memeval.comparison.tables import WIDTH
 from memeval.testing.endpoint import ScriptedEndpoint
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import Ended, completed, memeval
 
-from memeval.compare.tables import WIDTH
+from memeval.comparison.tables import WIDTH
 
 DEMO = ("dataset=demo", "tracking=none", "plots=false")
 

@@ -15,10 +15,10 @@ from hydra.errors import ConfigCompositionException, OverrideParseException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from memeval.cli import launcher
-from memeval.cli.composed import SweepComposer, remember_files
 from memeval.config.integers import register
 from memeval.config.paths import conf_dir
+from memeval.runs.compose.sweep import SweepComposer, remember_files
+from memeval.runs.launch import launcher
 
 JOBS = (
     ["system=bm25", "top_k='3'", "seed=1"],

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from memeval.cli.hydra_errors import explain
-from memeval.cli.run import reorder_arguments
+from memeval.runs.compose.errors import explain
+from memeval.runs.compose.words import reorder_arguments
 
 
 @pytest.mark.parametrize("comment", ["@my own notes on this file", "@todo"])

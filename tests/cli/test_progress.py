@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memeval.cli.progress import Count, Lines, rate
+from memeval.display.progress import Count, Lines, rate
 
 
 @pytest.mark.parametrize(

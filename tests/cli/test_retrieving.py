@@ -7,7 +7,7 @@ from pathlib import Path
 
 from command_line import completed, memeval
 
-from memeval.compare.finding import finished_runs
+from memeval.comparison.finding import finished_runs
 from memeval.results import read_records
 
 DEMO = ("dataset=demo", "tracking=none", "plots=false")

@@ -20,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
 from sample_runs import summary, write_folder
 
-from memeval.cli.publish import Publisher, environment
 from memeval.cli.ui import ui
 from memeval.errors import UserError, WorldError
 from memeval.results import RunSummary
+from memeval.runs.publish.publisher import Publisher, environment
 from memeval.tracking.payload import rounded_figures
 
 if TYPE_CHECKING:

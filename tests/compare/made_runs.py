@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memeval.compare import FinishedRun
+from memeval.comparison import FinishedRun
 from memeval.records import Label, Status, Verdict
 from memeval.results import RECORDS_FILE, CategoryResult, Record, RunSummary
 from memeval.results.files import file_digest

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from made_runs import example, in_conversations, made_run
 
-from memeval.compare import Comparison, FinishedRun, compare_runs, metric_named
-from memeval.compare.adjusting import adjust_by_discovery
-from memeval.compare.files import as_json_value, differences_csv
-from memeval.compare.records import Difference
-from memeval.compare.tables import comparison_text
+from memeval.comparison import Comparison, FinishedRun, compare_runs, metric_named
+from memeval.comparison.adjusting import adjust_by_discovery
+from memeval.comparison.files import as_json_value, differences_csv
+from memeval.comparison.records import Difference
+from memeval.comparison.tables import comparison_text
 from memeval.page.compared import comparison_data
 
 HOCHBERGS = (

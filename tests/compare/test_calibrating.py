@@ -18,7 +18,7 @@ from memeval.calibration.sampling import allocate, draw_sample
 from memeval.calibration.scored import scored_answers
 from memeval.cli.judge_probe import shipped_file
 from memeval.cli.main import run_command
-from memeval.compare import FinishedRun
+from memeval.comparison import FinishedRun
 from memeval.datasets.demo.info import DEMO
 from memeval.datasets.locomo.adapter import Locomo
 from memeval.page.build import cell_data, page_data

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from made_runs import example, in_conversations, made_record, made_run
 
-from memeval.compare import Comparison, FinishedRun, compare_runs, metric_named
-from memeval.compare.files import comparison_markdown, comparison_tex, differences_csv
-from memeval.compare.scores import ScoreReader
-from memeval.compare.sentences import lead, sentence
-from memeval.compare.tables import WIDTH, comparison_text, figures_text, sentences_text
-from memeval.compare.words import legend, refusal_lines
+from memeval.comparison import Comparison, FinishedRun, compare_runs, metric_named
+from memeval.comparison.files import comparison_markdown, comparison_tex, differences_csv
+from memeval.comparison.scores import ScoreReader
+from memeval.comparison.sentences import lead, sentence
+from memeval.comparison.tables import WIDTH, comparison_text, figures_text, sentences_text
+from memeval.comparison.words import legend, refusal_lines
 from memeval.errors import UserError
 from memeval.llm.prices import total_cost_usd
 from memeval.records import Role, Usage

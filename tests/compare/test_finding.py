@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from made_runs import example, made_run
 
-from memeval.cli.selecting import select_runs
-from memeval.compare import FinishedRun
-from memeval.compare.finding import (
+from memeval.api.selecting import select_runs
+from memeval.comparison import FinishedRun
+from memeval.comparison.finding import (
     earliest,
     finished_runs,
     labels_of,

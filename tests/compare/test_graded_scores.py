@@ -8,8 +8,8 @@ import pytest
 from made_runs import example, made_run
 
 from memeval.calibration.scored import scored_answers
-from memeval.compare import FinishedRun, compare_runs, metric_named
-from memeval.compare.tables import comparison_text
+from memeval.comparison import FinishedRun, compare_runs, metric_named
+from memeval.comparison.tables import comparison_text
 from memeval.errors import UserError
 from memeval.records import Label, Verdict
 

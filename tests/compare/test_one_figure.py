@@ -14,16 +14,16 @@ from made_runs import Scores, made_run
 
 from memeval import api
 from memeval.cli.show import run_lines
-from memeval.compare import Comparison, Difference, FinishedRun, compare_runs, metric_named
-from memeval.compare.files import comparison_markdown as differences_markdown
-from memeval.compare.files import comparison_tex, differences_csv
-from memeval.compare.plots import difference_row
-from memeval.compare.scores import ScoreReader
-from memeval.compare.sentences import lead, sentence
-from memeval.compare.tables import comparison_text
-from memeval.gate.baseline import baseline_of
-from memeval.gate.output import gate_json, gate_markdown
-from memeval.gate.verdict import GateResult, Outcome, Rules, judge_run
+from memeval.comparison import Comparison, Difference, FinishedRun, compare_runs, metric_named
+from memeval.comparison.files import comparison_markdown as differences_markdown
+from memeval.comparison.files import comparison_tex, differences_csv
+from memeval.comparison.plots import difference_row
+from memeval.comparison.scores import ScoreReader
+from memeval.comparison.sentences import lead, sentence
+from memeval.comparison.tables import comparison_text
+from memeval.gating.baseline import baseline_of
+from memeval.gating.output import gate_json, gate_markdown
+from memeval.gating.verdict import GateResult, Outcome, Rules, judge_run
 from memeval.page import write_comparison_page, write_page
 from memeval.pipeline.measure import measure_categories, measure_cell, measure_repeat
 from memeval.report.comparison import comparison_csv, comparison_markdown

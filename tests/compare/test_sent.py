@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from made_runs import example, made_run
 
-from memeval.compare import FinishedRun, compare_runs, metric_named
-from memeval.compare.files import comparison_markdown, differences_csv
-from memeval.compare.plots import difference_row
-from memeval.compare.tables import comparison_text
+from memeval.comparison import FinishedRun, compare_runs, metric_named
+from memeval.comparison.files import comparison_markdown, differences_csv
+from memeval.comparison.plots import difference_row
+from memeval.comparison.tables import comparison_text
 from memeval.page.compared import comparison_data
 from memeval.results.rows import SentMessage
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from memeval.cli.compose import compose_config
 from memeval.config import grids
 from memeval.config.grids import cell_config, cells, over_cells
 from memeval.errors import UserError
+from memeval.runs.compose.config import compose_config
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import pytest
 
 import memeval
 from memeval.__main__ import main
-from memeval.cli.compose import compose_config
 from memeval.config import grids, renamed
 from memeval.config.grids import cells
 from memeval.config.renamed import check_given_once
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
+from memeval.runs.compose.config import compose_config
 
 SMALL = ("dataset.limit_cases=1", "dataset.limit_questions=2", "tracking=none")
 TABLE = {

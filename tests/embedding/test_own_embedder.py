@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from memeval.cli.compose import compose_config
 from memeval.config import options
 from memeval.embedding import registry
 from memeval.embedding.openai import OpenAIEmbedder
@@ -19,6 +18,7 @@ from memeval.errors import UserError
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import Models
 from memeval.pipeline.opening import open_cell
+from memeval.runs.compose.config import compose_config
 from memeval.testing.endpoint import ScriptedEndpoint
 
 EXAMPLE = Path(__file__).parents[1] / "systems_example"

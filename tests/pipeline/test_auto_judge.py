@@ -13,8 +13,6 @@ import pytest
 from rich.console import Console
 from test_faulty_systems import Silent
 
-from memeval.cli.compose import compose_config
-from memeval.cli.interrupt import run_loop
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.opening import open_cell
 from memeval.pipeline.run import CellRun
@@ -22,6 +20,8 @@ from memeval.pipeline.summary import finish
 from memeval.report.comparison import comparison_markdown, comparison_table
 from memeval.results import RunSummary
 from memeval.results.judge import JudgeIdentity
+from memeval.runs.compose.config import compose_config
+from memeval.runs.interrupt import run_loop
 from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
 
 

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from test_faulty_systems import Silent
 
-from memeval.cli.compose import compose_config
-from memeval.cli.interrupt import run_loop
 from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.cell import Cell
@@ -22,6 +20,8 @@ from memeval.pipeline.summary import finish
 from memeval.prompts import load_builtin
 from memeval.records import AnswerForm, Query, Role, Usage
 from memeval.results import RunSummary
+from memeval.runs.compose.config import compose_config
+from memeval.runs.interrupt import run_loop
 from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
 
 SYSTEM_TEXT = {

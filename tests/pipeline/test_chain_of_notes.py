@@ -7,13 +7,13 @@ from datetime import datetime
 
 import pytest
 
-from memeval.cli.compose import compose_config
 from memeval.errors import UserError
 from memeval.llm.contract import AnswerPrompt, Completion, NotePrompt, Prompt
 from memeval.pipeline.opening import open_cell
 from memeval.pipeline.reader import CellReader
 from memeval.prompts import load_builtin
 from memeval.records import Query, Role, Usage
+from memeval.runs.compose.config import compose_config
 
 
 class Noting:

@@ -22,8 +22,6 @@ import pytest
 from conftest_pipeline import environment
 from tables import sampled
 
-from memeval.cli.compose import compose_config
-from memeval.cli.interrupt import run_loop
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError, WorldError
 from memeval.pipeline.connections import Connections
@@ -32,6 +30,8 @@ from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import finish
 from memeval.records import Usage
 from memeval.results import RunSummary
+from memeval.runs.compose.config import compose_config
+from memeval.runs.interrupt import run_loop
 
 HERE = Path(__file__).parent
 ASKED = 2

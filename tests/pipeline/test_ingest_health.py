@@ -14,8 +14,6 @@ import pytest
 from tables import sampled
 from test_faulty_systems import Silent
 
-from memeval.cli.compose import compose_config
-from memeval.cli.interrupt import run_loop
 from memeval.llm.contract import ChatPrompt, Completion, LanguageModel, Prompt
 from memeval.pipeline.opening import open_cell
 from memeval.pipeline.prepare import prepare
@@ -24,6 +22,8 @@ from memeval.pipeline.summary import finish
 from memeval.prompts import load_builtin
 from memeval.records import IngestHealth, Role, Usage
 from memeval.results import RunSummary
+from memeval.runs.compose.config import compose_config
+from memeval.runs.interrupt import run_loop
 from memeval.systems.asking import ask_for
 from memeval.testing.endpoint import ScriptedEndpoint
 from memeval.testing.http import Request, send

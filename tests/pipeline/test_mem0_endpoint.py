@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from test_faulty_systems import Silent
 
-from memeval.cli.compose import compose_config
-from memeval.cli.interrupt import run_loop
 from memeval.errors import UserError
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.opening import open_cell
@@ -19,6 +17,8 @@ from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import finish
 from memeval.report.figures import flags
 from memeval.results import RunSummary
+from memeval.runs.compose.config import compose_config
+from memeval.runs.interrupt import run_loop
 from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
 
 WIDTH = 48

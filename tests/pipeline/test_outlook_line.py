@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from memeval.cli.plan_text import outlook_line
-from memeval.sweep.outlook import Outlook
+from memeval.runs.forecast.outlook import Outlook
 
 OUTLOOK = Outlook(
     dataset="demo",

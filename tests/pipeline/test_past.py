@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from memeval.results import RUN_FILE
-from memeval.sweep.past import read_past
+from memeval.runs.forecast.past import read_past
 
 
 def test_a_run_that_is_gone_by_now_is_passed_over(tmp_path: Path) -> None:

@@ -111,9 +111,9 @@ def test_a_wrong_word_is_refused_as_by_a_run(memeval: Command) -> None:
 def test_cells_that_send_the_same_are_estimated_as_one(memeval: Command) -> None:
     """bm25 shows no window, so it sends the same under each compression."""
     constants = {
-        "memeval.sweep.estimate.MOST_QUESTIONS": 10,
-        "memeval.sweep.estimate.SAMPLED_REPEATS": 3,
-        "memeval.sweep.estimate.SAMPLED_QUESTIONS": 18,
+        "memeval.runs.forecast.estimate.MOST_QUESTIONS": 10,
+        "memeval.runs.forecast.estimate.SAMPLED_REPEATS": 3,
+        "memeval.runs.forecast.estimate.SAMPLED_QUESTIONS": 18,
     }
     with ScriptedEndpoint() as endpoint:
         words = ("-m", "system=bm25", "compression_turn=never,10,20,30,40", "judge=contains")

@@ -10,13 +10,13 @@ from typing import Any, Self
 import pytest
 from rich.console import Console
 
-from memeval.cli.launcher import SweepLauncher
-from memeval.cli.sweep_display import Figures, SweepDisplay, compact, duration
 from memeval.errors import UserError
 from memeval.pipeline.lane import Turns
 from memeval.pipeline.stores import FileIsBusyError, Stores
 from memeval.records import Role, Usage
-from memeval.sweep.plan import Plan
+from memeval.runs.launch.launcher import SweepLauncher
+from memeval.runs.plan import Plan
+from memeval.runs.sweep_display import Figures, SweepDisplay, compact, duration
 
 
 def test_turns_are_taken_in_the_sweeps_order() -> None:

@@ -10,11 +10,11 @@ import pytest
 from conftest_pipeline import Command, records, summary
 from omegaconf import OmegaConf
 
-from memeval.cli.compose import compose_config
 from memeval.config.grids import cells
 from memeval.config.integers import options
 from memeval.config.options import built_in_classes
 from memeval.datasets.locate import adapter_class
+from memeval.runs.compose.config import compose_config
 from memeval.systems.registry import built_in
 from memeval.testing.endpoint import ScriptedEndpoint
 

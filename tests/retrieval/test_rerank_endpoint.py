@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from memeval.cli.compose import compose_config
 from memeval.config.paths import cache_dir
 from memeval.config.roles import RERANKER_LIMIT
 from memeval.config.schema import RerankerConfig, RunConfig
@@ -26,6 +25,7 @@ from memeval.records import Answer, MemoryChunk, Query, Role
 from memeval.retrieval.reordering import Reordering
 from memeval.retrieval.rerank import build_reranker
 from memeval.retrieval.rerank_lexical import LexicalReranker
+from memeval.runs.compose.config import compose_config
 from memeval.systems.base import ReaderReply, SystemContext
 from memeval.systems.retrieval.hybrid import Hybrid
 from memeval.systems.retrieval.rag import Rag

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from memeval.__main__ import main
-from memeval.cli.compose import compose_config
 from memeval.config.resolve import read_config
 from memeval.errors import UserError
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.opening import open_cell
 from memeval.pipeline.provenance import config_yaml, params
+from memeval.runs.compose.config import compose_config
 from memeval.testing.rerank_double import RerankDouble
 
 SMALL = ("dataset.limit_cases=1", "dataset.limit_questions=2", "tracking=none", "plots=false")

@@ -19,7 +19,6 @@ import pytest
 import yaml
 from forking import run_command_line
 
-from memeval.cli.compose import compose_config
 from memeval.datasets.locate import build as dataset_of
 from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.granularity import Granularity, chunks
@@ -32,6 +31,7 @@ from memeval.pipeline.opening import open_cell, system_settings
 from memeval.pipeline.reader import CellReader
 from memeval.prompts import load_builtin
 from memeval.records import Query
+from memeval.runs.compose.config import compose_config
 from memeval.systems.base import SystemContext
 from memeval.systems.cogcanvas.settings import Settings
 from memeval.systems.cogcanvas.system import CogCanvas

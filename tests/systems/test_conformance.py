@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from memeval.cli.compose import compose_config
 from memeval.config.settings import NOT_SETTINGS
+from memeval.runs.compose.config import compose_config
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.registry import build_system, built_in, path_of
 from memeval.testing.contract import MemorySystemContract

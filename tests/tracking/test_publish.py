@@ -13,10 +13,10 @@ import pytest
 from mlflow import MlflowClient
 from sample_runs import summary, write_folder
 
-from memeval.cli.publish import Publisher, PublishResult, environment
+from memeval.runs.publish.publisher import Publisher, PublishResult, environment
 from memeval.tracking.store import Store
 
-WORKER = [sys.executable, "-m", "memeval.cli.publish_worker"]
+WORKER = [sys.executable, "-m", "memeval.runs.publish.worker"]
 
 
 def test_folders_are_reported_and_logged(store: Store, tmp_path: Path) -> None:
@@ -122,7 +122,8 @@ def test_the_worker_answers_on_a_clean_stdout_and_ignores_ctrl_c(tmp_path: Path)
 
 def test_the_parent_stays_light(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from memeval.cli.publish import Publisher\n"
+        "import sys; from pathlib import Path\n"
+        "from memeval.runs.publish.publisher import Publisher\n"
         "with Publisher(Path(sys.argv[1]), track=False) as publisher: "
         "result = publisher.publish(Path(sys.argv[2]))\n"
         "heavy = ('mlflow', 'matplotlib', 'numpy', 'rich')\n"

@@ -1,0 +1,28 @@
+"""Finished runs against each other: found, paired question by question, tested, put in words.
+
+Nothing is compared in silence that differs in more than what is compared: see `protocol`.
+"""
+
+from memeval.comparison.build import compare_runs
+from memeval.comparison.finding import FinishedRun
+from memeval.comparison.metric import metric_named
+from memeval.comparison.records import (
+    CaseDifference,
+    CategoryDifference,
+    ComparedRun,
+    Comparison,
+    Difference,
+    Refusal,
+)
+
+__all__ = [
+    "CaseDifference",
+    "CategoryDifference",
+    "ComparedRun",
+    "Comparison",
+    "Difference",
+    "FinishedRun",
+    "Refusal",
+    "compare_runs",
+    "metric_named",
+]

@@ -1,0 +1,220 @@
+"""A comparison as files: Markdown, CSV, JSON and LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from memeval.comparison.metric import metric_named
+from memeval.comparison.records import Comparison, Difference
+from memeval.comparison.sentences import sentence
+from memeval.comparison.tables import (
+    category_cells,
+    category_names,
+    pair_label,
+    result_tables,
+)
+from memeval.comparison.words import describe_counts, headline, legend, refusal_lines
+from memeval.errors import StorageError
+from memeval.redaction import redacted_in
+from memeval.report.escaping import csv_cell, inline
+from memeval.results.files import as_json, write_atomically
+from memeval.shown import printable
+from memeval.statistics.differences import ClusteredDifference
+
+WHOLE = "all"
+"""Scope of a row of the CSV that is about all questions, not about a category."""
+
+
+def write_comparisons(
+    comparisons: Sequence[Comparison], folder: Path, markdown: str, cells_csv: str
+) -> None:
+    """Writes `comparison.md`, `.csv` (the runs), `.json`, `.tex` and `differences.csv`.
+
+    `markdown` and `cells_csv` are the tables of the runs one by one. Raises `StorageError` where
+    the disk refuses.
+    """
+    texts = {
+        "comparison.md": "\n".join([markdown, *map(comparison_markdown, comparisons)]),
+        "comparison.csv": cells_csv,
+        **data_files(comparisons),
+    }
+    write_texts(texts, folder)
+
+
+def as_json_value(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """One comparison as JSON; several, where there are several data sets or metrics, as a list."""
+    content = [comparison.to_json() for comparison in comparisons]
+    return content[0] if len(content) == 1 else {"comparisons": content}
+
+
+def data_files(comparisons: Sequence[Comparison]) -> dict[str, str]:
+    """The files for programs by name."""
+    return {
+        "comparison.json": as_json(redacted_in(as_json_value(comparisons))) + "\n",
+        "comparison.tex": "\n".join(map(comparison_tex, comparisons)),
+        "differences.csv": differences_csv(comparisons),
+    }
+
+
+def write_texts(texts: dict[str, str], folder: Path) -> None:
+    """Writes each file whole or not at all. Raises `StorageError` where the disk refuses."""
+    try:
+        for name, text in texts.items():
+            write_atomically(folder / name, text)
+    except OSError as error:
+        raise StorageError(f"{folder} can't be written: {error.strerror or error}") from error
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """Sentences, figures, categories, and what was not compared."""
+    lines = []
+    if comparison.differences:
+        first, *others = headline(comparison)
+        lines = [f"## {inline(first)}", ""]
+        # Two blanks at its end keep a line of Markdown a line.
+        lines += [inline(line) + "  " for line in others]
+        lines += [
+            "",
+            *(f"- {inline(_describe(comparison, pair))}" for pair in comparison.differences),
+        ]
+        for header, *rows in result_tables(comparison):
+            lines += ["", *_table([_flatten(header), *_on_one_line(rows)])]
+
+        lines += _categories(comparison)
+        lines += ["", *(f"- {inline(line)}" for line in legend(comparison))]
+
+    lines += ["", *(f"- {inline(line)}" for line in refusal_lines(comparison))]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _describe(comparison: Comparison, difference: Difference) -> str:
+    return f"{sentence(comparison, difference)} {describe_counts(comparison, difference)}"
+
+
+def _flatten(header: list[str]) -> list[str]:
+    return [cell.replace("\n", " ") or "letters" for cell in header]
+
+
+def _on_one_line(rows: list[list[str]]) -> list[list[str]]:
+    return [[cell.replace("\n", " ") for cell in row] for row in rows]
+
+
+def _categories(comparison: Comparison) -> list[str]:
+    names = category_names(comparison)
+    if len(names) < 2:
+        return []
+
+    rows = [
+        [pair_label(comparison, pair), *category_cells(comparison, pair, names)]
+        for pair in comparison.differences
+    ]
+
+    title = "By category, Δ with its 95 % interval: described, not tested one by one."
+    if comparison.forced:
+        title += f" FORCED, not comparable: {'; '.join(comparison.forced)}"
+
+    return ["", inline(title), "", *_table([["run", *names], *rows])]
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    header, *body = rows
+    rule = ["---", *(["---:"] * (len(header) - 1))]
+    lines = [list(map(inline, header)), rule, *(list(map(inline, row)) for row in body)]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def differences_csv(comparisons: Sequence[Comparison]) -> str:
+    """A row per difference and per category of it, unrounded, shares in [0, 1]."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")  # not \r\n, which is csv's own choice
+    own = ["p", "adjusted_p", "only_first", "only_second", "first_alone", "second_alone"]
+    result = ["n", "clusters", "delta", "se", "se_independent", "low", "high", "mde"]
+    names = ["first_key", "first", "second_key", "second", "metric", "scope"]
+    writer.writerow(
+        [*names, *result, *own, "mcnemar_p", "forced", "adjustment", "verdicts", "sent_alike"]
+    )
+
+    for comparison in comparisons:
+        is_judged = metric_named(comparison.metric).judged
+        for pair in comparison.differences:
+            tested = [getattr(pair, name) for name in [*own, "mcnemar_p"]]
+            forced = "; ".join(pair.forced)
+            alike = _or_empty(pair.sent_alike)
+            how = [comparison.adjustment, "raw" if is_judged else "", alike]
+            words = _name_cells(comparison, pair, WHOLE)
+            writer.writerow([*words, *_figures(pair.result), *map(_or_empty, tested), forced, *how])
+            for row in pair.categories:
+                words = _name_cells(comparison, pair, row.category)
+                writer.writerow(
+                    [*words, *_figures(row.result), *([""] * len(tested)), forced, *how]
+                )
+
+    return text.getvalue()
+
+
+def _name_cells(comparison: Comparison, pair: Difference, scope: str) -> list[object]:
+    first, second = comparison.run(pair.first).label, comparison.run(pair.second).label
+    words = [pair.first, first, pair.second, second, comparison.metric, scope]
+    return [csv_cell(redacted_in(word)) for word in words]
+
+
+def _figures(result: ClusteredDifference) -> list[object]:
+    figures = [result.mean, result.se, result.independent_se, result.low, result.high, result.mde]
+    return [result.count, result.groups, *map(_or_empty, figures)]
+
+
+def _or_empty(value: object) -> object:
+    return "" if value is None else value
+
+
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "Δ": r"$\Delta$",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "–": "--",
+    "…": r"\ldots{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}
+_TEX_MARKS = re.compile("|".join(map(re.escape, _TEX)))
+
+
+def tex(text: str) -> str:
+    """Text that LaTeX prints as it is."""
+    # All at once: one mark after the other would escape what an earlier one put there.
+    return _TEX_MARKS.sub(lambda match: _TEX[match[0]], " ".join(printable(text).split()))
+
+
+def comparison_tex(comparison: Comparison) -> str:
+    """The table of the figures for a paper (needs `booktabs`), with what it means in comments."""
+    notes = [*headline(comparison), *legend(comparison)] if comparison.differences else []
+    notes += refusal_lines(comparison)
+    lines = [f"% {' '.join(printable(note).split())}" for note in notes]
+    if not comparison.differences:
+        return "\n".join([*lines, ""])
+
+    for header, *rows in result_tables(comparison):
+        columns = len(header)
+        first, *body = [
+            " & ".join(map(tex, row)) + r" \\" for row in [_flatten(header), *_on_one_line(rows)]
+        ]
+        lines += [rf"\begin{{tabular}}{{l{'r' * (columns - 1)}}}", r"\toprule", first, r"\midrule"]
+        lines += [*body, r"\bottomrule"]
+        if comparison.forced:
+            forced = tex(f"FORCED, not comparable: {'; '.join(comparison.forced)}")
+            lines.append(rf"\multicolumn{{{columns}}}{{l}}{{{forced}}} \\")
+
+        lines.append(r"\end{tabular}")
+
+    return "\n".join([*lines, ""])

@@ -1,0 +1,58 @@
+"""A comparison's pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memeval.comparison.records import Comparison, Difference
+from memeval.comparison.tables import pair_label
+from memeval.errors import StorageError
+from memeval.report.difference_plots import (
+    DifferenceRow,
+    DrawnDifferences,
+    write_difference_plots,
+)
+
+
+def write_comparison_plots(comparison: Comparison, folder: Path, suffix: str = "") -> list[Path]:
+    """Draws the differences and the conversations behind them.
+
+    Raises `StorageError` where the disk refuses.
+    """
+    try:
+        return write_difference_plots(as_drawn(comparison), folder, suffix)
+    except OSError as error:
+        raise StorageError(f"{folder} can't be written: {error.strerror or error}") from error
+
+
+def as_drawn(comparison: Comparison) -> DrawnDifferences:
+    """What the plots show of a comparison."""
+    rows = [difference_row(comparison, pair) for pair in comparison.differences]
+    return DrawnDifferences(tuple(rows), plot_title(comparison), comparison.unit)
+
+
+def difference_row(comparison: Comparison, pair: Difference) -> DifferenceRow:
+    """A difference in the unit in which it is shown."""
+    scale, result = comparison.scale, pair.result
+    # A mark at 0 would look like something that was measured.
+    same = " (same prompts)" if pair.same_prompts else ""
+    return DifferenceRow(
+        name=pair_label(comparison, pair) + same,
+        delta=scale * result.mean,
+        low=None if result.low is None else scale * result.low,
+        high=None if result.high is None else scale * result.high,
+        is_shown=pair.is_shown,
+        cases=tuple(scale * case.mean for case in pair.cases),
+    )
+
+
+def plot_title(comparison: Comparison) -> str:
+    """What is drawn, and what was forced."""
+    title = f"{comparison.metric}, each pair of runs"
+    if comparison.baseline is not None:
+        title = f"{comparison.metric} minus that of {comparison.run(comparison.baseline).label}"
+
+    if comparison.forced:
+        title += f". FORCED, not comparable: {'; '.join(comparison.forced)}"
+
+    return title

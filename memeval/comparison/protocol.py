@@ -1,0 +1,121 @@
+"""What must be the same before two runs are compared: data, questions, labels, judge, coverage.
+
+A difference in one of them is another experiment. It is refused with its reason, and only
+`--force` compares all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from memeval.comparison.metric import Metric
+from memeval.comparison.scores import RunScores
+from memeval.report.figures import percent
+from memeval.results import JudgeIdentity, RunSummary, is_same_judge, judge_shown
+from memeval.shown import one_line
+
+MIN_COVERAGE = 0.99
+MIN_COMMON = 2
+"""Questions in common, below which nothing can be said."""
+_LABELS = "dataset.labels"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why two runs are not compared."""
+
+    kind: str
+    """`dataset`, `data`, `labels`, `questions`, `judge`, `coverage` or `common`."""
+    text: str
+    forcible: bool = True
+    """Whether `--force` compares all the same."""
+
+
+def reasons_against(
+    first: tuple[RunSummary, RunScores], second: tuple[RunSummary, RunScores], metric: Metric
+) -> list[Reason]:
+    """All reasons not to compare two runs; empty where they may be."""
+    return list(_reasons(*first, *second, metric))
+
+
+def _reasons(
+    summary: RunSummary,
+    scores: RunScores,
+    other: RunSummary,
+    other_scores: RunScores,
+    metric: Metric,
+) -> Iterator[Reason]:
+    common = sum(question in other_scores.values for question in scores.values)
+    if common < MIN_COMMON:
+        how_many = "one question" if common else "no question"
+        yield Reason("common", f"{how_many} in common has a value in both", forcible=False)
+
+    if summary.dataset != other.dataset:
+        yield Reason(
+            "dataset", f"other data set: {one_line(summary.dataset)}, {one_line(other.dataset)}"
+        )
+
+    digests = [run.tags.get("data_sha256", "") for run in (summary, other)]
+    if digests[0] != digests[1]:
+        shown = ", ".join(one_line(digest[:8]) or "not known" for digest in digests)
+        yield Reason("data", f"other data: sha256 {shown}")
+
+    yield from _other_questions(scores, other_scores)
+
+    labels = [str(run.params.get(_LABELS, "")) for run in (summary, other)]
+    relabelled = sum(
+        question.gold != other_scores.questions[question_id].gold
+        for question_id, question in scores.questions.items()
+        if question_id in other_scores.questions
+    )
+    # Another setting changes many golds: to name it says more than to count them.
+    if labels[0] != labels[1]:
+        yield Reason("labels", f"other labels: {', '.join(map(one_line, labels))}")
+    elif relabelled:
+        yield Reason("labels", f"other labels: {relabelled:,} questions have another gold answer")
+
+    if metric.judged and not is_same_judge(summary.judge, other.judge):
+        yield Reason("judge", other_judge(summary.judge, other.judge) + _same_model(summary, other))
+
+    for run in (summary, other):
+        coverage = run.metrics.get("coverage")
+        if coverage is None or coverage < MIN_COVERAGE:
+            shown = "not known" if coverage is None else f"{percent(coverage)} %"
+            yield Reason(
+                "coverage",
+                f"coverage of {one_line(run.name)} is {shown}, below {percent(MIN_COVERAGE)} %",
+            )
+
+
+def other_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> str:
+    """Why two judges are not one, in words."""
+    if first is None or second is None or not (first.is_named and second.is_named):
+        shown = ", ".join(one_line(judge_shown(judge)) or "none" for judge in (first, second))
+        return f"other judge: {shown}; a judge that is not named equals no other"
+
+    shown = f"{one_line(first.shown)}, {one_line(second.shown)}"
+    parts = [one_line(part) for part in first.differences(second)]
+    return f"other judge: {shown} (differs in {'; '.join(parts)})"
+
+
+def _same_model(first: RunSummary, second: RunSummary) -> str:
+    """A hint if two runs differ in their judge only because each was judged by its own model."""
+    if first.judge is None or second.judge is None or first.judge.model == second.judge.model:
+        return ""
+    if not is_same_judge(replace(first.judge, model=second.judge.model), second.judge):
+        return ""
+    if any(run.params.get("llm.judge.model") is not None for run in (first, second)):
+        return ""
+
+    return "; each run was judged by the model that answered: set llm.judge.model for both"
+
+
+def _other_questions(scores: RunScores, other: RunScores) -> Iterator[Reason]:
+    asked, asked_other = scores.questions.keys(), other.questions.keys()
+    if asked != asked_other:
+        yield Reason(
+            "questions",
+            f"other questions: {len(asked):,} and {len(asked_other):,}, "
+            f"{len(asked & asked_other):,} in common",
+        )

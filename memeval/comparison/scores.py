@@ -1,0 +1,245 @@
+"""What each question of a run scored, read from `records.jsonl`.
+
+At the end of a sweep the records of all cells are read. Of each line only the members that the
+metric needs are parsed, and what many lines share (the question, an offline judge's verdict) once:
+a tenth of the time that whole records take.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memeval.comparison.finding import FinishedRun
+from memeval.comparison.metric import Metric
+from memeval.errors import UserError
+from memeval.records import Label, Status
+from memeval.results import RECORDS_FILE, Record
+from memeval.results.fields import is_weight
+from memeval.shown import one_line
+from memeval.statistics.means import mean, sample_std
+
+# None of these can be within a string: there, quotes have a backslash before them.
+_AFTER_QUESTION = b', "answerable": '
+_STATUS = b', "status": '
+_METRICS = b', "metrics": '
+_RETRIEVED = b', "retrieved": '
+_MOST_REMEMBERED = 50_000
+MADE_AGAIN = "the run's own command makes it again"
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """What is known of a question before any answer."""
+
+    question_id: str
+    case_id: str
+    category: str
+    category_name: str
+    repeat: int
+    gold: tuple[str, ...]
+    weight: float = 1.0
+    """How many questions of its category it represents, in a sample."""
+
+
+@dataclass(frozen=True)
+class RunScores:
+    """The values of one run under one metric."""
+
+    questions: Mapping[str, AskedQuestion]
+    """The questions that were asked and count for the metric, by id, in the run's order."""
+    values: Mapping[str, float]
+    """Means over the repeats, of the questions that have a value."""
+    std: float | None
+    """Sample standard deviation of the repeats' means: the noise of running again. None for one."""
+    repeats: int
+    metrics: frozenset[str] = frozenset()
+    """Names of the metrics that records of the run have, where none has a value."""
+
+
+def cases_of(scores: RunScores, questions: Iterable[str]) -> list[str]:
+    """The conversation of each question."""
+    return [scores.questions[question].case_id for question in questions]
+
+
+def weights_of(scores: RunScores, questions: Iterable[str]) -> list[float]:
+    """How many questions each question represents."""
+    return [scores.questions[question].weight for question in questions]
+
+
+@dataclass
+class ScoreReader:
+    """Reads runs under one metric, and remembers what their lines share."""
+
+    metric: Metric
+    _questions: dict[bytes, AskedQuestion] = field(default_factory=dict)
+    _values: dict[bytes, float | None] = field(default_factory=dict)
+
+    def read(self, run: FinishedRun) -> RunScores:
+        """The scores of a run.
+
+        Raises `UserError` naming file and line where its records can't be read.
+        """
+        path = run.folder / RECORDS_FILE
+        headline = {row.category for row in run.summary.categories if row.headline}
+        unknown = self.metric.of_calls and run.summary.tags.get("imported") == "true"
+        questions: dict[str, AskedQuestion] = {}
+        columns: dict[str, list[float | None]] = {}
+        repeats: dict[int, tuple[list[float | None], list[float]]] = {}
+
+        for question, value in self._rows(path):
+            # Such as LoCoMo’s adversarial questions, which never enter the accuracy.
+            counts = self.metric.all_categories or question.category in headline
+            if headline and not counts:
+                continue
+
+            # The records of imported answers hold the judge's calls alone.
+            known = None if unknown else value
+            questions.setdefault(question.question_id, question)
+            columns.setdefault(question.question_id, []).append(known)
+            column, weights = repeats.setdefault(question.repeat, ([], []))
+            column.append(known)
+            weights.append(question.weight)
+
+        means = {question_id: mean(column) for question_id, column in columns.items()}
+        values = {name: value for name, value in means.items() if value is not None}
+        return RunScores(
+            questions=questions,
+            values=values,
+            std=sample_std(mean(column, weights) for column, weights in repeats.values()),
+            repeats=len(repeats),
+            metrics=frozenset() if values else _metric_names(path),
+        )
+
+    def _rows(self, path: Path) -> Iterator[tuple[AskedQuestion, float | None]]:
+        number = 0
+        try:
+            with path.open("rb") as file:
+                for line in file:
+                    number += 1
+                    yield self._line(line)
+        except OSError as error:
+            raise UserError(
+                f"{path} can't be read: {error.strerror or error}", MADE_AGAIN
+            ) from error
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{path}, line {number}: {one_line(error)}", MADE_AGAIN) from error
+
+    def _line(self, line: bytes) -> tuple[AskedQuestion, float | None]:
+        # `json.loads` of whole lines, with their chunks and contexts, takes ten times as long.
+        end = line.find(_AFTER_QUESTION)
+        start = line.find(_STATUS, end)
+        stop = line.find(_METRICS if self.metric.name == "accuracy" else _RETRIEVED, start)
+        if min(end, start, stop) < 0 or self.metric.of_record is not None:
+            return self._whole(line)
+
+        try:
+            question = _remembered(self._questions, line[:end] + b"}", _question_of)
+            value = _remembered(self._values, b"{" + line[start + 2 : stop] + b"}", self._value)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return self._whole(line)
+
+        return question, value
+
+    def _value(self, members: Mapping[str, Any]) -> float | None:
+        if self.metric.name == "accuracy":
+            return _accuracy(members)
+
+        value = members["metrics"].get(self.metric.name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"metrics.{self.metric.name} is not a number")
+
+        return float(value)
+
+    def _whole(self, line: bytes) -> tuple[AskedQuestion, float | None]:
+        """Reads the whole record: for rows of an earlier version, and unusual ones."""
+        content = json.loads(line)
+        if not isinstance(content, dict):
+            raise ValueError("not an object")
+
+        record = Record.from_json(content)
+        question = _question(record)
+        if self.metric.of_record is not None:
+            return question, self.metric.of_record(record)
+        if self.metric.name == "accuracy":
+            return question, record.score
+
+        return question, record.metrics.get(self.metric.name)
+
+
+def _remembered(known: dict[bytes, Any], text: bytes, read: Callable[[Any], Any]) -> Any:
+    if text not in known:
+        # A metric of many different values would else keep every line.
+        if len(known) >= _MOST_REMEMBERED:
+            known.clear()
+
+        known[text] = read(json.loads(text))
+
+    return known[text]
+
+
+def _question(record: Record) -> AskedQuestion:
+    return AskedQuestion(
+        question_id=record.question_id,
+        case_id=record.case_id,
+        category=str(record.category),
+        category_name=record.category_name or str(record.category),
+        repeat=record.repeat,
+        gold=record.gold,
+        weight=record.weight,
+    )
+
+
+def _question_of(members: Mapping[str, Any]) -> AskedQuestion:
+    """As `_question`, only from the members before the answer."""
+    texts = [members[name] for name in ("question_id", "case_id", "category_name")]
+    category, repeat, gold = members["category"], members["repeat"], members["gold"]
+    if not isinstance(repeat, int) or not isinstance(gold, list):
+        raise ValueError("repeat or gold is of another type")
+    if not all(isinstance(text, str) for text in (*texts, *gold)):
+        raise ValueError("an id, a name or a gold answer is not a string")
+
+    weight = members.get("weight", 1.0)
+    if not is_weight(weight):
+        raise ValueError("weight is not a number above 0")
+
+    question_id, case_id, category_name = texts
+    return AskedQuestion(
+        question_id=question_id,
+        case_id=case_id,
+        category=str(category),
+        category_name=category_name or str(category),
+        repeat=repeat,
+        gold=tuple(gold),
+        weight=float(weight),
+    )
+
+
+def _accuracy(members: Mapping[str, Any]) -> float | None:
+    """As `Record.score`."""
+    verdict = members["verdict"]
+    if Status(members["status"]) is not Status.OK or verdict is None:
+        return None
+
+    label = Label(verdict["label"])
+    if label is Label.UNSCORED:
+        return None
+    if verdict.get("graded") is True:
+        return None if verdict["score"] is None else float(verdict["score"])
+
+    return float(label is Label.CORRECT)
+
+
+def _metric_names(path: Path) -> frozenset[str]:
+    """The metrics of the first record, for an error that names them."""
+    with path.open("rb") as file:
+        line = file.readline()
+
+    content = json.loads(line) if line.strip() else {}
+    metrics = content.get("metrics") if isinstance(content, dict) else None
+    return frozenset(metrics) if isinstance(metrics, dict) else frozenset()

@@ -1,0 +1,90 @@
+"""On how many questions two runs sent the same: what changes no prompt changes no answer."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memeval.comparison.finding import FinishedRun
+from memeval.results import RECORDS_FILE
+
+Prompts = Mapping[tuple[str, int], str | None]
+"""What was sent for each question and repeat, as digests; None if it is not known."""
+_SWITCH = "system.temporal_edges"
+_NOT_SENT = ("llm.judge", "llm.ingest", "llm.api_key_env", "llm.max_concurrency")
+"""Settings of the group `llm` that are not of the answers' requests."""
+
+
+@dataclass
+class SentReader:
+    """Reads what runs sent, each once."""
+
+    _prompts: dict[str, Prompts] = field(default_factory=dict)
+    _edges: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def count_alike(
+        self, first: FinishedRun, second: FinishedRun, questions: Iterable[str]
+    ) -> int | None:
+        """The questions on which both runs sent the same to the same reader, in every repeat.
+
+        None if the readers differ, or if it is not known what was sent.
+        """
+        if _reader_of(first) != _reader_of(second):
+            return None
+
+        own, others = self._read(first), self._read(second)
+        if own.keys() != others.keys() or not any(own.values()):
+            return None
+
+        differing = {
+            question
+            for (question, repeat), sent in own.items()
+            if sent is None or sent != others[question, repeat]
+        }
+        return sum(question not in differing for question in questions)
+
+    def describe_edges(self, first: FinishedRun, second: FinishedRun) -> str:
+        """How many edges a switch of the edges of time can take away, if the runs differ in it:
+        `6 of 22,717 edges are temporal here`.
+        """
+        own, other = (run.summary.params.get(_SWITCH) for run in (first, second))
+        edges = self._edges.get(first.key, Counter())
+        if own == other or not edges["all"]:
+            return ""
+
+        return f"{edges['temporal']:,} of {edges['all']:,} edges are temporal here"
+
+    def _read(self, run: FinishedRun) -> Prompts:
+        if run.key not in self._prompts:
+            with (run.folder / RECORDS_FILE).open("rb") as file:
+                rows = [json.loads(line) for line in file]
+
+            self._prompts[run.key] = {
+                (row["question_id"], row.get("repeat", 0)): _sent(row) for row in rows
+            }
+            # Each question notes the graph of its conversation.
+            graphs = {
+                (row["case_id"], row.get("repeat", 0)): (row.get("notes") or {}).get("edges", {})
+                for row in rows
+            }
+            self._edges[run.key] = sum(map(Counter, graphs.values()), Counter())
+
+        return self._prompts[run.key]
+
+
+def _sent(row: Mapping[str, Any]) -> str | None:
+    """The messages of the prompt; of the offline reader, which is sent none, the context."""
+    messages = row.get("prompt")
+    return json.dumps(messages) if messages else row.get("context")
+
+
+def _reader_of(run: FinishedRun) -> dict[str, Any]:
+    """The settings of the model that answers."""
+    return {
+        name: value
+        for name, value in run.summary.params.items()
+        if name.partition(".")[0] == "llm" and not name.startswith(_NOT_SENT)
+    }

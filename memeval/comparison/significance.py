@@ -1,0 +1,149 @@
+"""Whether differences are more than chance: adjusted p by flipping conversations, and letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from memeval.comparison.records import Difference, is_significant
+from memeval.comparison.scores import RunScores, cases_of, weights_of
+from memeval.statistics.clusters import cluster_sums
+from memeval.statistics.flips import max_t_ps
+from memeval.statistics.means import mean
+from memeval.statistics.multiple import compact_letters
+
+MOST_LETTERED = 20
+"""Runs beyond which letters are left out: they rest on all pairs."""
+
+Pair = tuple[int, int]
+"""Positions of two runs, the second of which is subtracted."""
+
+
+def adjusted(
+    differences: Mapping[Pair, Difference], scores: Sequence[RunScores]
+) -> dict[Pair, Difference]:
+    """The differences with adjusted p: each with those that its runs may be compared with."""
+    tested = dict(differences)
+    for group in groups_of(differences):
+        pairs = [pair for pair in differences if pair[0] in group]
+        for pair, p in zip(pairs, max_t_ps(_sums(pairs, scores)), strict=True):
+            own = differences[pair]
+            # With draws instead of all flips the adjusted p may come out a little below p itself.
+            adjusted_p = None if own.p is None else max(p, own.p)
+            tested[pair] = replace(own, adjusted_p=adjusted_p, among=len(pairs))
+
+    return tested
+
+
+def groups_of(pairs: Iterable[Pair]) -> list[frozenset[int]]:
+    """The runs that hang together by pairs that were compared."""
+    groups: list[frozenset[int]] = []
+    for pair in pairs:
+        joined = [group for group in groups if not group.isdisjoint(pair)]
+        groups = [group for group in groups if group.isdisjoint(pair)]
+        groups.append(frozenset(pair).union(*joined))
+
+    return groups
+
+
+def letters_of(
+    differences: Mapping[Pair, Difference],
+    scores: Sequence[RunScores],
+    may_be_compared: Callable[[int, int], bool],
+) -> dict[int, str]:
+    """Letters of the compared runs by their position: those that share one can't be told apart.
+
+    A pair in `differences` is told apart exactly where its sentence says so. The other pairs of a
+    group, which only letters need, are adjusted together. Runs that may not be compared share no
+    letter, and a group in which no difference could be shown has none. The best run of a group
+    comes first.
+    """
+    groups = []
+    for members in groups_of(differences):
+        own = [differences[pair].result for pair in differences if pair[0] in members]
+        if not all(result.is_too_few for result in own):
+            groups.append(sorted(members, key=lambda number: -_mean(scores[number])))
+
+    ranked = [number for group in groups for number in group]
+    if not 1 < len(ranked) <= MOST_LETTERED:
+        return {}
+
+    different = set(combinations(ranked, 2))
+    for group in groups:
+        pairs = [pair for pair in combinations(group, 2) if may_be_compared(*pair)]
+        different -= set(_alike(pairs, differences, scores))
+
+    place = {number: index for index, number in enumerate(ranked)}
+    apart = [(place[high], place[low]) for high, low in sorted(different)]
+    return dict(zip(ranked, compact_letters(len(ranked), apart), strict=True))
+
+
+def _alike(
+    pairs: Sequence[Pair], differences: Mapping[Pair, Difference], scores: Sequence[RunScores]
+) -> list[Pair]:
+    """The pairs of one group that can't be told apart."""
+    said = {pair: differences.get(pair) or differences.get(pair[::-1]) for pair in pairs}
+    ps: Sequence[float] = []
+    if not all(said.values()):
+        ps = max_t_ps(_sums(pairs, scores))
+
+    alike = []
+    for index, pair in enumerate(pairs):
+        own = said[pair]
+        is_apart = own.is_shown if own is not None else is_significant(ps[index])
+        if not is_apart:
+            alike.append(pair)
+
+    return alike
+
+
+def _mean(scores: RunScores) -> float:
+    return mean(scores.values.values(), weights_of(scores, scores.values)) or 0.0
+
+
+def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float]]:
+    """Σ d_i of each conversation, for each pair, the conversations in one order for all."""
+    own_sums = [
+        cluster_sums(
+            list(own.values.values()),
+            cases_of(own, own.values),
+            weights=weights_of(own, own.values),
+        )
+        for own in scores
+    ]
+    rows: list[dict[Hashable, float]] = []
+    for first, second in pairs:
+        if _are_aligned(scores[first], scores[second]):
+            # Sums of differences are differences of sums: 45 pairs of ten runs take no longer than
+            # the ten runs.
+            less = own_sums[second]
+            rows.append({case: total - less[case] for case, total in own_sums[first].items()})
+        else:
+            rows.append(_common_sums(scores[first], scores[second]))
+
+    cases: dict[Hashable, None] = {}
+    for row in rows:
+        cases |= dict.fromkeys(row)
+
+    # The same flips for all pairs need a column per conversation, 0 where a pair has none of it.
+    return [_in_order(row, cases) for row in rows]
+
+
+def _in_order(row: Mapping[Hashable, float], cases: Iterable[Hashable]) -> list[float]:
+    return [row.get(case, 0.0) for case in cases]
+
+
+def _are_aligned(scores: RunScores, other: RunScores) -> bool:
+    """Whether two runs scored the same questions, with the same weights."""
+    if scores.values.keys() != other.values.keys():
+        return False
+
+    return weights_of(scores, scores.values) == weights_of(other, scores.values)
+
+
+def _common_sums(scores: RunScores, other: RunScores) -> dict[Hashable, float]:
+    """The sums over the questions that both scored."""
+    common = [question for question in scores.values if question in other.values]
+    deltas = [scores.values[question] - other.values[question] for question in common]
+    return cluster_sums(deltas, cases_of(scores, common), weights=weights_of(scores, common))

@@ -1,0 +1,232 @@
+"""A comparison for the terminal, in 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from memeval.comparison.records import ComparedRun, Comparison, Difference
+from memeval.comparison.sentences import sentence, sentences, with_interval
+from memeval.comparison.words import (
+    describe_counts,
+    dominating_conversations,
+    figure,
+    headline,
+    legend,
+    probability,
+)
+from memeval.report.figures import NONE
+
+WIDTH = 80
+CATEGORIES_A_TABLE = 4
+NARROWEST_LABEL = 12
+Rows = list[list[str]]
+SAME = "same"
+"""In place of a difference between cells that sent the same prompts."""
+HEADER = ["run", "n", "value\n[95 %]", "re-run\nstd", "Δ\n[95 %]", "p", "adj.", "MDE", ""]
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """All of a comparison but its refusals: sentences, figures, categories, and what they mean."""
+    if not comparison.differences:
+        return ""
+
+    lines = [*_wrap(headline(comparison)), ""]
+    for difference in comparison.differences:
+        lines += _wrap([sentence(comparison, difference)])
+        if len(comparison.differences) == 1 or difference.only_first or difference.only_second:
+            lines += _wrap([describe_counts(comparison, difference)], indent="  ")
+
+    for table in result_tables(comparison):
+        lines += ["", *align(table)]
+
+    lines += ["", *category_lines(comparison)]
+    lines += _wrap(legend(comparison))
+
+    return "\n".join(lines) + "\n"
+
+
+def sentences_text(comparison: Comparison, most: int) -> str:
+    """For the end of a sweep, before any figure: up to `most` sentences.
+
+    The table that follows names the judges.
+    """
+    lines = [*_wrap(headline(comparison, names_judges=False)), ""]
+    lines += _wrap(sentences(comparison, most))
+    lines += _wrap(dominating_conversations(comparison))
+
+    return "\n".join(lines) + "\n"
+
+
+def figures_text(comparison: Comparison) -> str:
+    """For the end of a sweep: the figures behind the sentences. The files have the rest."""
+    lines: list[str] = []
+    for table in result_tables(comparison):
+        lines += [*align(table), ""]
+
+    lines += _wrap(
+        ["comparison.md says what the columns mean, and describes the categories one by one."]
+    )
+    return "\n".join(lines) + "\n"
+
+
+def result_tables(comparison: Comparison) -> list[Rows]:
+    """One table of the runs against the baseline; or one of the runs, and one of all pairs."""
+    by_first = {difference.first: difference for difference in comparison.differences}
+    if comparison.baseline:
+        kept = [run for run in comparison.runs if run.key in {*by_first, comparison.baseline}]
+        return [[HEADER, *(_run_row(comparison, run, by_first.get(run.key)) for run in kept)]]
+
+    keys = {key for pair in comparison.differences for key in (pair.first, pair.second)}
+    runs = [_run_row(comparison, run, None) for run in comparison.runs if run.key in keys]
+    pairs = [_pair_row(comparison, difference) for difference in comparison.differences]
+    return [without_empty([HEADER, *runs]), without_empty([["pair", *HEADER[1:]], *pairs])]
+
+
+def _run_row(comparison: Comparison, run: ComparedRun, difference: Difference | None) -> list[str]:
+    unit = comparison.unit
+    result = run.result
+    # "baseline" is in the headline; here its row has no difference.
+    own = [
+        run.label,
+        f"{result.count:,}" if result else "0",
+        _below(with_interval(result, unit)) if result else NONE,
+        figure(run.rerun_std, unit),
+    ]
+    return [*own, *_difference_cells(comparison, difference), run.letters]
+
+
+def _pair_row(comparison: Comparison, difference: Difference) -> list[str]:
+    first, second = (comparison.run(key).label for key in (difference.first, difference.second))
+    cells = _difference_cells(comparison, difference)
+    return [f"{first} − {second}", f"{difference.result.count:,}", "", "", *cells, ""]
+
+
+def _difference_cells(comparison: Comparison, difference: Difference | None) -> list[str]:
+    if difference is None:
+        return [""] * 4
+
+    # 0.0 would look like something that was measured.
+    if difference.same_prompts:
+        return [SAME, *[NONE] * 3]
+
+    unit, result = comparison.unit, difference.result
+    mark = "*" if result.mde_from_independent else ""
+    return [
+        _below(with_interval(result, unit, signed=True)),
+        probability(difference.p),
+        probability(difference.adjusted_p),
+        figure(result.mde, unit) + mark,
+    ]
+
+
+def _below(value: str) -> str:
+    """A value with its interval on a line of its own: beside each other they leave no room."""
+    return value.replace(" ", "\n", 1)
+
+
+def category_lines(comparison: Comparison) -> list[str]:
+    """Δ and interval of each category, described and not tested, a few categories a table."""
+    names = category_names(comparison)
+    if len(names) < 2:
+        return []
+
+    lines = ["By category, Δ with its 95 % interval: described, not tested one by one."]
+    if comparison.forced:
+        lines += _wrap([f"FORCED, not comparable: {'; '.join(comparison.forced)}"])
+
+    for start in range(0, len(names), CATEGORIES_A_TABLE):
+        some = names[start : start + CATEGORIES_A_TABLE]
+        rows = [
+            [
+                pair_label(comparison, pair),
+                *map(_below, category_cells(comparison, pair, some)),
+            ]
+            for pair in comparison.differences
+        ]
+        lines += ["", *align([["run", *some], *rows])]
+
+    return [*lines, ""]
+
+
+def category_names(comparison: Comparison) -> list[str]:
+    """Of all differences, in their order."""
+    return list(
+        dict.fromkeys(
+            row.category for difference in comparison.differences for row in difference.categories
+        )
+    )
+
+
+def category_cells(
+    comparison: Comparison, difference: Difference, names: Sequence[str]
+) -> list[str]:
+    """`+4.1 [0.9, 7.3]` for each category; a dash where there is none."""
+    by_name = {row.category: row.result for row in difference.categories}
+    if difference.same_prompts:
+        return [SAME if name in by_name else NONE for name in names]
+
+    return [
+        with_interval(by_name[name], comparison.unit, signed=True) if name in by_name else NONE
+        for name in names
+    ]
+
+
+def pair_label(comparison: Comparison, difference: Difference) -> str:
+    """The run, where all are compared with one baseline; else both."""
+    first, second = (comparison.run(key).label for key in (difference.first, difference.second))
+    return first if comparison.baseline else f"{first} − {second}"
+
+
+def align(rows: Rows, width: int = WIDTH) -> list[str]:
+    """Rows as lines of columns: the first to the left and folded, the others to the right.
+
+    Columns that are empty in all rows but the header are left out. Figures are never cut.
+    """
+    rows = without_empty(rows)
+    # Only the first column gives way: names can be folded, figures can't.
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    room = max(width - sum(widths[1:]) - 2 * len(widths[1:]), NARROWEST_LABEL)
+    widths[0] = min(widths[0], room)
+
+    lines = []
+    for number, row in enumerate(rows):
+        columns = [_fold(row[0], widths[0]), *(cell.split("\n") for cell in row[1:])]
+        height = max(map(len, columns))
+        for column in columns:
+            missing = [""] * (height - len(column))
+            # A header ends at the bottom of its row, everything else begins at the top.
+            column[:] = missing + column if number == 0 else column + missing
+
+        for first, *others in zip(*columns, strict=True):
+            right = [cell.rjust(size) for cell, size in zip(others, widths[1:], strict=True)]
+            lines.append("  ".join([first.ljust(widths[0]), *right]).rstrip())
+
+    return lines
+
+
+def _width(cell: str) -> int:
+    """Characters of the longest line of a cell; an empty one takes one."""
+    return max(1, *map(len, cell.split("\n")))
+
+
+def without_empty(rows: Rows) -> Rows:
+    """The rows without the columns that are empty in all of them but the header."""
+    columns = list(zip(*rows, strict=True))
+    # The first column names the rows, whatever is in it.
+    kept = [column for column in columns if column is columns[0] or any(column[1:])]
+    return list(map(list, zip(*kept, strict=True)))
+
+
+def _fold(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+
+
+def _wrap(paragraphs: Sequence[str], indent: str = "") -> list[str]:
+    lines = []
+    for paragraph in paragraphs:
+        lines += textwrap.wrap(
+            paragraph, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "
+        )
+
+    return lines

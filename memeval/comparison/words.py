@@ -1,0 +1,171 @@
+"""Differences in figures and sentences that promise no more than the data show."""
+
+from __future__ import annotations
+
+from memeval.comparison.metric import POINTS
+from memeval.comparison.records import BENJAMINI_HOCHBERG, Comparison, Difference
+from memeval.report.figures import NONE, short_count
+from memeval.shown import one_line
+from memeval.statistics.clusters import dominating
+
+MINUS = "−"
+RAW_VERDICTS = (
+    "Differences, their intervals and p rest on the raw verdicts, without that correction."
+)
+
+
+def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
+    """A value in its unit: points with one decimal, dollars with three digits."""
+    if value is None:
+        return NONE
+
+    size = abs(value)
+    if unit == POINTS:
+        text = f"{100 * size:.1f}"
+    elif unit == "$":
+        text = f"{size:.3g}" if size < 100 else f"{size:,.0f}"
+    elif unit == "ms":
+        text = f"{size:.1f}" if size < 100 else short_count(size)
+    else:
+        text = f"{size:.3g}" if size < 100 else short_count(size)
+
+    if value < 0:
+        return MINUS + text
+
+    return f"+{text}" if signed and value > 0 else text
+
+
+def probability(p: float | None) -> str:
+    """A p as `.008`, `<.001` or `1`."""
+    if p is None:
+        return NONE
+    if p < 0.001:
+        return "<.001"
+    if p >= 0.9995:
+        return "1"
+
+    return f"{p:.3f}".lstrip("0")
+
+
+def describe_counts(comparison: Comparison, difference: Difference) -> str:
+    """On which questions a difference rests, and how many only one of the cells has right."""
+    first = comparison.run(difference.first).label
+    second = comparison.run(difference.second).label
+    result = difference.result
+    parts = [f"{result.count:,} questions in common"]
+    for label, only in ((first, difference.only_first), (second, difference.only_second)):
+        parts.append(f"{only:,} only in {label}")
+
+    text = ", ".join(parts)
+    if difference.first_alone is None:
+        return text
+
+    return (
+        f"{text}; right alone: {first} {difference.first_alone:,}, {second} "
+        f"{difference.second_alone:,} (McNemar p {probability(difference.mcnemar_p)}, which "
+        "ignores conversations)"
+    )
+
+
+def legend(comparison: Comparison) -> list[str]:
+    """What the columns mean, and what a reader must not overlook."""
+    of_what = "the baseline" if comparison.baseline else "the second run"
+    lines = [
+        f"Δ: run minus {of_what}, on the questions that both scored, in {comparison.unit}. "
+        "In brackets: 95 % intervals, which allow for the questions of one conversation hanging "
+        "together. That of Δ and p come from flipping the signs of whole conversations.",
+        "The interval says what other conversations and questions would change; re-run std is the "
+        "spread over repeats. Neither replaces the other.",
+        f"adj.: p {adjusted_how(comparison)}. MDE: the smallest difference that this data shows in "
+        "80 of 100 cases.",
+        *corrections(comparison),
+    ]
+    if any(run.letters for run in comparison.runs):
+        lines.append(
+            "Runs that share a letter can't be told apart: with the baseline by its rows here, "
+            "the others by all their pairs, adjusted together."
+            if comparison.baseline
+            else "Of runs that were compared, those that share a letter can't be told apart."
+        )
+
+    if any(difference.result.mde_from_independent for difference in comparison.differences):
+        lines.append(
+            "*: the MDE takes the error of independent questions, which is larger here than the "
+            "clustered one."
+        )
+
+    return [*lines, *dominating_conversations(comparison)]
+
+
+def dominating_conversations(comparison: Comparison) -> list[str]:
+    """Which conversation holds half of the questions or more: it decides alone."""
+    names: dict[str, None] = {}
+    for difference in comparison.differences:
+        name = dominating({case.case_id: case.count for case in difference.cases})
+        if name is not None:
+            names[name] = None
+
+    return [f"{one_line(name, 80)} holds half of the questions or more." for name in names]
+
+
+def adjusted_how(comparison: Comparison) -> str:
+    """How p is adjusted for the number of tests."""
+    if comparison.adjustment == BENJAMINI_HOCHBERG:
+        return (
+            f"by Benjamini–Hochberg over {comparison.tests:,} tests of all metrics: of what is "
+            "called a difference, 5 % are expected to be chance"
+        )
+
+    return "adjusted for all comparisons together (max-T)"
+
+
+def corrections(comparison: Comparison) -> list[str]:
+    """The corrected accuracies, and that differences do not rest on them."""
+    if comparison.metric != "accuracy":
+        return []
+
+    lines = [
+        f"{run.label}, corrected for its judge's error: {run.corrected}"
+        for run in comparison.runs
+        if run.corrected
+    ]
+    return [*lines, RAW_VERDICTS] if lines else []
+
+
+def headline(comparison: Comparison, *, names_judges: bool = True) -> list[str]:
+    """What is compared, on what, judged by whom; and that it was forced, where it was."""
+    counts = sorted({difference.result.count for difference in comparison.differences})
+    groups = sorted({difference.result.groups for difference in comparison.differences})
+    lines = [f"{comparison.metric}, in {comparison.unit}"]
+    if comparison.baseline:
+        lines[0] += f", against {comparison.run(comparison.baseline).label} (baseline)"
+    else:
+        lines[0] += ", all pairs"
+
+    if counts:
+        conversations = "conversation" if groups[-1] == 1 else "conversations"
+        asked = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+        lines[0] += f"; {asked} questions of {groups[-1]:,} {conversations}"
+
+    keys = {key for pair in comparison.differences for key in (pair.first, pair.second)}
+    judges = dict.fromkeys(run.judge for run in comparison.runs if run.key in keys and run.judge)
+    if judges and names_judges:
+        lines.append(f"{'judges' if len(judges) > 1 else 'judge'}: {', '.join(judges)}")
+
+    if comparison.forced:
+        lines.append(f"FORCED, not comparable: {'; '.join(comparison.forced)}")
+
+    return lines
+
+
+def refusal_lines(comparison: Comparison) -> list[str]:
+    """The refusals, a line each: those with one reason together."""
+    by_reason: dict[tuple[str, ...], list[str]] = {}
+    for refusal in comparison.refusals:
+        first, second = (comparison.run(key).label for key in (refusal.first, refusal.second))
+        by_reason.setdefault(refusal.reasons, []).append(f"{first} with {second}")
+
+    return [
+        f"not compared: {', '.join(pairs)}: {'; '.join(reasons)}"
+        for reasons, pairs in by_reason.items()
+    ]

@@ -1,0 +1,1 @@
+"""Progress on the terminal, and text as wide as the terminal is."""

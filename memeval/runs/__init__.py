@@ -1,0 +1,1 @@
+"""Runs and sweeps: composed, planned, scheduled, computed and published."""

@@ -1,0 +1,51 @@
+"""The words of the command line, as Hydra takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memeval.config.schema import PREPARE
+from memeval.errors import UserError, unknown
+
+VALUED = frozenset(
+    """
+        -cd --config-dir -cn --config-name -cp --config-path -c --cfg -p --package
+        --experimental-rerun
+    """.split()
+)
+FLAGS = frozenset(
+    "-m --multirun -r --run --resolve -i --info --hydra-help -sc --shell-completion".split()
+)
+KEEP_GOING = "--keep-going"
+"""Hydra's own options, with a value and without; whatever else begins with a dash is a slip."""
+
+
+def reorder_arguments(arguments: Sequence[str]) -> list[str]:
+    """Overrides first and options after them, in whatever order they were typed: Hydra takes no
+    other.
+
+    Raises `UserError` for a slip.
+    """
+    overrides: list[str] = []
+    options: list[str] = []
+
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        if before in VALUED or (before in ("-i", "--info") and "=" not in word):
+            options.append(word)
+        elif word == "--fresh" or word.startswith("--fresh="):
+            overrides.append(f"fresh={word.partition('=')[2] or PREPARE}")
+        elif word == KEEP_GOING:
+            overrides.append("hydra.launcher.keep_going=true")
+        elif word.startswith("-"):
+            options.append(word)
+            if word.split("=", 1)[0] not in VALUED | FLAGS:
+                raise unknown(
+                    "option", word.split("=", 1)[0], VALUED | FLAGS | {"--fresh", KEEP_GOING}
+                )
+        else:
+            overrides.append(word)
+
+    if options and options[-1] in VALUED:
+        raise UserError(f"{options[-1]} needs a value")
+
+    return [*overrides, *options]

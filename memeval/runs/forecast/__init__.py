@@ -1,0 +1,1 @@
+"""What a plan would cost, before any of it is run."""

@@ -1,0 +1,297 @@
+"""What a sweep would send and cost: its open questions are asked at endpoints that are imagined."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from memeval.config.paths import outputs_dir
+from memeval.config.schema import ANSWER, JUDGE
+from memeval.errors import MemevalError
+from memeval.pipeline.case_work import CaseWork
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.declared import Declared
+from memeval.pipeline.memories import MemorySource
+from memeval.pipeline.models import Models
+from memeval.pipeline.progress import Silent
+from memeval.pipeline.repeat import Repeat, first_error
+from memeval.pipeline.unit import SentTexts
+from memeval.records import EvalCase, Role, Status
+from memeval.results import AnswerRow, IngestRow, VerdictRow
+from memeval.results.rows import answer_or_ingest
+from memeval.runs.forecast.imagined import Call, ImaginedConnections, ImaginedModels, Tally
+from memeval.runs.forecast.imagined_work import ImaginedRows, ImaginedSource, ImaginedWork
+from memeval.runs.forecast.past import ASSUMED_S, Kind, Past, kind_of, read_past
+from memeval.runs.forecast.sampling import Extent, OpenRepeat, count_questions, part_of, spread
+from memeval.runs.plan import Plan
+from memeval.runs.totals import CallSums, Estimate, Line, line_of
+from memeval.runs.units import CasesRead, StoredRows, Units
+from memeval.shown import one_line
+
+MOST_QUESTIONS, MOST_REPEATS = 3_000, 60
+"""Open questions and repeats of a sweep that a plan looks at as a whole."""
+SAMPLED_QUESTIONS, SAMPLED_REPEATS = 1_000, 16
+"""About how many a plan looks at of a larger one."""
+LEAST_QUESTIONS = 5
+"""Questions of a repeat that is looked at."""
+OWN_SERVERS = ("memeval.systems.external.letta", "memeval.systems.external.mem0_cloud")
+"""Systems that keep their memory at a server of their own, and can't be imagined."""
+
+
+@dataclass(frozen=True)
+class _LookedAt:
+    """A repeat of which some questions were asked."""
+
+    repeat: OpenRepeat
+    cases: Sequence[EvalCase]
+    calls: Sequence[Call]
+    """Its requests that no repeat before it sends."""
+    repeated: Counter[Role]
+
+
+def _weights(
+    whole: Extent, part: Extent, first: _LookedAt, *, is_first: bool
+) -> Mapping[Role, float]:
+    """What a call of the first repeat, or of a later one, stands for, by role."""
+    own_whole, own_part = Extent(), Extent()
+    own_whole.add(first.repeat, first.repeat.cases)
+    own_part.add(first.repeat, first.cases)
+
+    weights = {}
+    for role in Role:
+        others = part.of(role) - own_part.of(role)
+        if not others:  # nobody but the first one shows what a repeat sends
+            weights[role] = whole.weight(part, role)
+        elif is_first:
+            weights[role] = own_whole.weight(own_part, role)
+        else:
+            weights[role] = (whole.of(role) - own_whole.of(role)) / others
+
+    return weights
+
+
+class Estimator:
+    """Asks the open questions of a plan, one cell after the other."""
+
+    def __init__(
+        self, plan: Plan, units: Units, cases: CasesRead, stored: StoredRows, folder: Path
+    ) -> None:
+        """`folder` is for what may be thrown away."""
+        self._plan, self._units, self._cases, self._stored = plan, units, cases, stored
+        self._tally = Tally()
+        self._connections = ImaginedConnections(folder, self._tally)
+        self._answers: dict[Path, ImaginedRows[AnswerRow | IngestRow]] = {}
+        self._verdicts: dict[Path, ImaginedRows[VerdictRow]] = {}
+        self._repeated: dict[Role, float] = dict.fromkeys(Role, 0.0)
+        """Requests that are equal to others, and so not sent, by role."""
+        self._sums: dict[tuple[Role, str, str, str], CallSums] = {}
+        self._past: Past = read_past(outputs_dir() / "runs")
+        self._unknown_length: set[Kind] = set()
+        self._notes: list[str] = []
+        self._failed = 0
+
+    async def estimate(self, *, exact: bool = False) -> Estimate:
+        """The estimate; `exact` asks every open question, however many there are."""
+        groups: dict[Hashable, list[OpenRepeat]] = {}
+        for repeat in self._open_repeats():
+            groups.setdefault(repeat.group, []).append(repeat)
+
+        repeats = [repeat for group in groups.values() for repeat in group]
+        total = sum(count_questions(repeat.cases) for repeat in repeats)
+        if exact or (total <= MOST_QUESTIONS and len(repeats) <= MOST_REPEATS):
+            most_repeats = most_questions = total
+        else:
+            most_repeats = max(1, SAMPLED_REPEATS // len(groups))
+            looked_at = sum(min(len(group), most_repeats) for group in groups.values())
+            most_questions = max(LEAST_QUESTIONS, SAMPLED_QUESTIONS // looked_at)
+
+        asked = 0
+        for group in groups.values():
+            asked += await self._imagine_group(group, most_repeats, most_questions)
+
+        await self._connections.aclose()
+        return Estimate(self._lines(), self._basis(asked, total))
+
+    def _can_imagine(self, cell: Cell) -> bool:
+        source = cell.source
+        if not isinstance(source, Declared):
+            return False
+
+        if source.system_class.__module__ not in OWN_SERVERS:
+            return True
+
+        name = cell.config.system["name"]
+        self._note(f"the calls of system={name} are not counted: its own server makes them")
+        return False
+
+    def _open_repeats(self) -> Iterator[OpenRepeat]:
+        """The repeats that send anything, and of which something is left to do."""
+        for planned in self._plan.open_cells:
+            if not planned.reach or not self._can_imagine(planned.cell):
+                continue
+
+            for seed in planned.cell.seeds:
+                cases = self._open_cases(planned.cell, seed)
+                if cases:
+                    yield OpenRepeat(planned, seed, cases)
+
+    def _open_cases(self, cell: Cell, seed: int) -> Sequence[EvalCase]:
+        """The cases of a repeat with the questions that are still to be answered or judged."""
+        done = self._units.by_stage[JUDGE].done.get(cell.keys(seed).judge)
+        if not done:
+            return self._cases.of(cell)
+
+        cases = []
+        for case in self._cases.of(cell):
+            questions = [
+                question for question in case.questions if question.question_id not in done
+            ]
+            if questions:
+                cases.append(replace(case, questions=tuple(questions)))
+
+        return cases
+
+    async def _imagine_group(
+        self, group: Sequence[OpenRepeat], repeats: int, questions: int
+    ) -> int:
+        """Asks a part of a group for all of it; returns how many questions that were."""
+        whole, part = Extent(), Extent()
+        for repeat in group:
+            whole.add(repeat, repeat.cases)
+
+        looked_at: list[_LookedAt] = []
+        asked = 0
+        for repeat in spread(group, repeats):
+            cases = part_of(repeat.cases, questions)
+            part.add(repeat, cases)
+            asked += count_questions(cases)
+            await self._imagine(repeat, cases)
+            looked_at.append(
+                _LookedAt(repeat, cases, tuple(self._tally.calls), Counter(self._tally.repeated))
+            )
+
+        for number, one in enumerate(looked_at):
+            # Later repeats send only what the first did not: they stand for those that were not
+            # looked at.
+            weights = _weights(whole, part, looked_at[0], is_first=number == 0)
+            for call in one.calls:
+                self._add(one.repeat.planned.cell, call, weights[call.role])
+
+            for role, count in one.repeated.items():
+                self._repeated[role] += count * weights[role]
+
+        return asked
+
+    async def _imagine(self, repeat: OpenRepeat, cases: Sequence[EvalCase]) -> None:
+        """Asks questions of a repeat; what is sent is in the tally."""
+        cell, seed = repeat.planned.cell, repeat.seed
+        self._tally.calls.clear()
+        self._tally.repeated.clear()
+        work = ImaginedWork(cell, Silent(), self._connections, self._source)
+        try:
+            work.begin(ImaginedModels(cell.config, cell.run_key, self._connections))
+            under_way = self._begin(work, cell, seed)
+            for case in cases:
+                await work.work(under_way, case)
+                self._count_failures(under_way, case)
+        except MemevalError as error:
+            self._note(f"{cell.name} can't be estimated: {one_line(error, 200)}")
+        except BaseExceptionGroup as errors:
+            self._note(f"{cell.name} can't be estimated: {one_line(first_error(errors), 200)}")
+
+    def _source(self, cell: Cell, models: Models) -> MemorySource:
+        return ImaginedSource(cell, models, self._tally)
+
+    def _begin(self, work: CaseWork, cell: Cell, seed: int) -> Repeat:
+        stored = self._stored.answers(cell, seed)
+        kept: frozenset[str] = self._units.by_stage[ANSWER].done.get(
+            cell.keys(seed).answer, frozenset()
+        )
+        self._tally.stored_answers = frozenset(kept & stored.rows.keys())
+
+        answers_path, verdicts_path = cell.answers_file(seed), cell.verdicts_file(seed)
+        # Cells share the rows that were made up, too: what one has asked costs the next nothing.
+        if answers_path not in self._answers:
+            self._answers[answers_path] = ImaginedRows(answers_path, stored, answer_or_ingest)
+        if verdicts_path not in self._verdicts:
+            verdicts = self._stored.verdicts(cell, seed)
+            self._verdicts[verdicts_path] = ImaginedRows(
+                verdicts_path, verdicts, VerdictRow.from_json
+            )
+
+        return Repeat(
+            seed=seed,
+            answers=self._answers[answers_path],
+            verdicts=self._verdicts[verdicts_path],
+            texts=SentTexts(lambda _: None),  # made-up texts are not stored
+            judge=work.judge(seed),
+        )
+
+    def _count_failures(self, repeat: Repeat, case: EvalCase) -> None:
+        for question in case.questions:
+            answer = repeat.answer(question.question_id)
+            self._failed += answer is None or answer.status is not Status.OK
+
+    def _add(self, cell: Cell, call: Call, weight: float) -> None:
+        """Adds a call that is looked at for `weight` that are sent."""
+        kind = kind_of(call.role, call.model, cell)
+        tokens, seconds = self._past.completion_tokens(kind), self._past.seconds(kind)
+        if kind is not None and (tokens is None or seconds is None):
+            self._unknown_length.add(kind)
+
+        key = (call.role, call.model, call.provider, call.address)
+        sums = self._sums.setdefault(key, CallSums(call.places))
+        sums.add(
+            call,
+            weight,
+            completion=call.completion_tokens if tokens is None else tokens,
+            seconds=ASSUMED_S if seconds is None else seconds,
+        )
+
+    def _lines(self) -> list[Line]:
+        order = list(Role)
+        calls = dict.fromkeys(Role, 0.0)
+        for (role, *_), sums in self._sums.items():
+            calls[role] += sums.calls
+
+        return [
+            line_of(key, sums, repeated=self._repeated[key[0]] * sums.calls / calls[key[0]])
+            for key, sums in sorted(
+                self._sums.items(), key=lambda item: (order.index(item[0][0]), *item[0][1:])
+            )
+        ]
+
+    def _basis(self, asked: int, total: int) -> list[str]:
+        basis = list(dict.fromkeys(self._notes))
+        if asked < total:
+            basis.insert(
+                0,
+                f"{asked:,} of {total:,} open questions were looked at: the estimate is "
+                "extrapolated from them; --exact looks at all",
+            )
+
+        made_up = [line for line in self._lines() if line.known_calls < line.calls]
+        roles = ", ".join(dict.fromkeys(line.role.value for line in made_up))
+        if made_up:
+            basis.append(
+                f"requests for {roles} are an estimate: they depend on answers that don't exist yet"
+            )
+
+        if self._unknown_length:
+            models = ", ".join(sorted({kind[1] for kind in self._unknown_length}))
+            basis.append(
+                f"no earlier run says how long all replies of {models} are and take: made-up ones "
+                f"are counted, and {ASSUMED_S:g} s a call"
+            )
+
+        if self._failed:
+            basis.append(
+                f"{self._failed} answers could not be made up: what follows them is not counted"
+            )
+
+        return basis
+
+    def _note(self, note: str) -> None:
+        self._notes.append(note)

@@ -1,0 +1,45 @@
+"""All that can be said of a sweep before it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memeval.runs.forecast.estimate import Estimator
+from memeval.runs.forecast.outlook import Outlook, look_ahead
+from memeval.runs.plan import Plan
+from memeval.runs.totals import Estimate
+from memeval.runs.units import CasesRead, StageUnits, StoredRows, Units
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a sweep would do, what it would take, and what it could show."""
+
+    cells: int
+    finished_cells: int
+    units: Mapping[str, StageUnits]
+    """By stage."""
+    estimate: Estimate
+    outlooks: Sequence[Outlook]
+
+
+async def forecast(plan: Plan, folder: Path, runs: Path, *, exact: bool = False) -> Forecast:
+    """The forecast of a plan. Nothing is sent, and nothing is written but in `folder`.
+
+    `runs` has the run folders of the home. `exact` looks at every open question.
+    """
+    cases, stored = CasesRead(), StoredRows()
+    units = Units(cases, stored)
+    for planned in plan.cells:
+        units.add(planned)
+
+    estimator = Estimator(plan, units, cases, stored, folder)
+    return Forecast(
+        cells=len(plan.cells),
+        finished_cells=len(plan.cells) - len(plan.open_cells),
+        units=units.by_stage,
+        estimate=await estimator.estimate(exact=exact),
+        outlooks=look_ahead(plan, cases, runs),
+    )

@@ -1,0 +1,132 @@
+"""The difference between two systems that the data of a sweep could show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import sqrt
+from pathlib import Path
+
+from memeval.comparison.finding import FinishedRun, finished_runs
+from memeval.comparison.metric import metric_named
+from memeval.comparison.scores import RunScores, ScoreReader
+from memeval.errors import MemevalError
+from memeval.records import EvalCase
+from memeval.runs.plan import Plan
+from memeval.runs.units import CasesRead
+from memeval.statistics.clusters import clustered_se, independent_se
+from memeval.statistics.differences import detectable_difference, more_clusters
+
+ASSUMED_SD = 0.5
+"""Standard deviation of the difference at a question: two systems that have half of the questions
+right, with a correlation of .5 between them.
+"""
+ASSUMED_DESIGN_EFFECT = 2.0
+"""Where several questions belong to one case: what LoCoMo's ten conversations show at least."""
+MOST_RUNS = 4
+"""Earlier runs that are read for how far differences spread."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a data set of the sweep could show."""
+
+    dataset: str
+    questions: int
+    cases: int
+    difference: float | None
+    """The smallest true difference in accuracy that is shown in 80 of 100 cases; None for fewer
+    than six cases, which can show none.
+    """
+    cases_needed: int | None
+    """How many cases like these would show `difference_then`, where there are too few."""
+    difference_then: float | None
+    design_effect: float
+    basis: str
+    """What the spread is taken from."""
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """How far the differences between two runs spread."""
+
+    sd: float
+    design_effect: float
+    basis: str
+
+
+def look_ahead(plan: Plan, cases: CasesRead, runs: Path) -> list[Outlook]:
+    """The outlook for each data set of a plan; `runs` has the run folders of the home."""
+    outlooks: dict[tuple[str, int, int], Outlook] = {}
+    for planned in plan.cells:
+        name = planned.cell.loaded.name or str(planned.cell.config.dataset["name"])
+        asked = [case for case in cases.of(planned.cell) if case.questions]
+        key = (name, sum(len(case.questions) for case in asked), len(asked))
+        if key not in outlooks:
+            outlooks[key] = _outlook(name, asked, runs)
+
+    return list(outlooks.values())
+
+
+def _outlook(name: str, asked: Sequence[EvalCase], runs: Path) -> Outlook:
+    questions, groups = sum(len(case.questions) for case in asked), len(asked)
+    spread = _measured(name, runs) or _assumed(questions, groups)
+    difference, more = None, None
+    if questions:
+        se = spread.sd * sqrt(spread.design_effect / questions)
+        difference = detectable_difference(se, groups, most=1.0)
+        more = None if difference is not None else more_clusters(se, groups, most=1.0)
+
+    return Outlook(
+        dataset=name,
+        questions=questions,
+        cases=groups,
+        difference=difference,
+        cases_needed=more[0] if more else None,
+        difference_then=more[1] if more else None,
+        design_effect=spread.design_effect,
+        basis=spread.basis,
+    )
+
+
+def _assumed(questions: int, groups: int) -> _Spread:
+    effect = ASSUMED_DESIGN_EFFECT if questions > groups else 1.0
+    return _Spread(
+        sd=ASSUMED_SD,
+        design_effect=effect,
+        basis=f"assumed: both right half of the time, correlation .5, design effect {effect:g}",
+    )
+
+
+def _measured(name: str, runs: Path) -> _Spread | None:
+    """The widest spread between earlier runs on the data set; None where there are not two."""
+    known = [run for run in finished_runs(runs) if run.summary.dataset == name]
+    spreads = list(_spreads(known[-MOST_RUNS:]))
+    return max(spreads, key=lambda spread: spread.sd**2 * spread.design_effect, default=None)
+
+
+def _spreads(runs: Sequence[FinishedRun]) -> Iterator[_Spread]:
+    scores: list[RunScores] = []
+    for run in runs:
+        try:
+            scores.append(ScoreReader(metric_named("accuracy")).read(run))
+        except (MemevalError, OSError, ValueError):
+            continue
+
+    for first, second in combinations(scores, 2):
+        shared = [question for question in first.values if question in second.values]
+        clusters = [first.questions[question].case_id for question in shared]
+        differences = [first.values[question] - second.values[question] for question in shared]
+        clustered, independent = clustered_se(differences, clusters), independent_se(differences)
+        # Runs that agree on every question show no spread, which is not evidence of a small one.
+        if not clustered or not independent:
+            continue
+
+        yield _Spread(
+            # Back from a standard error to the deviation of one question.
+            sd=independent * sqrt(len(shared)),
+            # With few cases the clustered error can come out too small by chance.
+            design_effect=max(1.0, (clustered / independent) ** 2),
+            basis=f"from {len(scores)} earlier runs: the pair whose differences spread most",
+        )

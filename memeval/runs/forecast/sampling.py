@@ -1,0 +1,98 @@
+"""Which open questions a plan asks: all of a small sweep; of a large one a sample, which is spread
+over its repeats and cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from memeval.config.roles import ROLES, settings_of_role
+from memeval.pipeline.run import text_size
+from memeval.records import EvalCase, Role
+from memeval.runs.plan import PlannedCell
+
+T = TypeVar("T")
+
+QUESTIONS_PER_CASE = 100
+"""Questions of a sample that are taken from one case: preparing a case takes longer than asking."""
+
+
+@dataclass(frozen=True)
+class OpenRepeat:
+    """A repeat of a cell with open questions."""
+
+    planned: PlannedCell
+    seed: int
+    cases: Sequence[EvalCase]
+    """With the open questions."""
+
+    @property
+    def group(self) -> Hashable:
+        """Repeats of a group send similar requests: of many, some are looked at."""
+        config = self.planned.cell.config
+        return (
+            self.planned.reach,
+            repr(sorted(config.dataset.items())),
+            repr(sorted(config.system.items(), key=str)),
+            (config.prompt.name, config.judge.name, config.judge.repeats),
+            tuple(settings_of_role(config.llm, role).model for role in ROLES),
+        )
+
+
+@dataclass
+class Extent:
+    """How much there is to do, each unit counted once."""
+
+    text: dict[str, int] = field(default_factory=dict)
+    """Characters of the cases by the key of their memories."""
+    answers: dict[str, int] = field(default_factory=dict)
+    """Questions by the key of their answers."""
+    verdicts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, repeat: OpenRepeat, cases: Sequence[EvalCase]) -> None:
+        """Adds cases of a repeat."""
+        keys = repeat.planned.cell.keys(repeat.seed)
+        questions = count_questions(cases)
+        # Counting characters takes a while on large data: once per key.
+        if keys.prepare not in self.text:
+            self.text[keys.prepare] = sum(map(text_size, cases))
+
+        self.answers.setdefault(keys.answer, questions)
+        self.verdicts.setdefault(keys.judge, questions)
+
+    def weight(self, part: Extent, role: Role) -> float:
+        """What a call in a part of the work stands for in all of it."""
+        return self.of(role) / max(1, part.of(role))
+
+    def of(self, role: Role) -> int:
+        """The extent that counts for the calls of a role."""
+        by_role = {Role.INGEST: self.text, Role.JUDGE: self.verdicts}
+        return sum(by_role.get(role, self.answers).values())
+
+
+def count_questions(cases: Sequence[EvalCase]) -> int:
+    """Questions of all cases."""
+    return sum(len(case.questions) for case in cases)
+
+
+def part_of(cases: Sequence[EvalCase], most: int) -> Sequence[EvalCase]:
+    """The open questions that are asked: all, or about `most`.
+
+    The same ones in each repeat: equal requests are then seen to be one.
+    """
+    if count_questions(cases) <= most:
+        return cases
+
+    some = spread(cases, max(1, most // QUESTIONS_PER_CASE))
+    share = max(1, most // len(some))
+    return [replace(case, questions=tuple(spread(case.questions, share))) for case in some]
+
+
+def spread(items: Sequence[T], count: int) -> list[T]:
+    """At most `count` items, evenly spread."""
+    if len(items) <= count:
+        return list(items)
+
+    return [items[number * len(items) // count] for number in range(count)]

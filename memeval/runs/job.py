@@ -1,0 +1,165 @@
+"""One job of Hydra: a run, from its composition to its publication."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memeval.config.paths import outputs_dir
+from memeval.config.schema import RunConfig
+from memeval.display.terminal import guard
+from memeval.errors import BudgetError, UserError, WorldError
+from memeval.redaction import redacted
+from memeval.runs.compose.only import name_questions
+from memeval.runs.interrupt import listening
+from memeval.runs.session import FailedCell, note_failed
+
+if TYPE_CHECKING:
+    from memeval.pipeline.cell import Cell
+    from memeval.pipeline.opening import OpenedData
+    from memeval.results import RunSummary
+
+
+def hint_after(error: WorldError) -> str:
+    """How to continue after a fault of the outside world."""
+    if isinstance(error, BudgetError):
+        return "finished work is kept; the same command with a larger budget continues it"
+
+    return "finished work is kept; the same command continues it"
+
+
+def run_job(composed: Any) -> float | None:
+    """One job of Hydra: a cell, from its composition to its publication.
+
+    Returns its metric that `objective` names. What stops it is noted, and the other cells go on.
+    """
+    guard()  # a worker's process began elsewhere
+    with listening():
+        return _run_job(composed)
+
+
+def _run_job(composed: Any) -> float | None:
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+    from omegaconf import OmegaConf
+
+    from memeval.pipeline.summary import earlier
+    from memeval.runs.cell import run_cell
+    from memeval.runs.plan import Plan, PlannedCell
+    from memeval.runs.spending import check_single, confirm_cost
+
+    job = HydraConfig.get()
+    # A single run of Hydra has no job number.
+    number = 0 if OmegaConf.is_missing(job.job, "num") else job.job.num
+    task: Any = OmegaConf.to_container(job.overrides.task, resolve=False)
+
+    try:
+        cell = open_job(composed, task)
+        check_single(cell, is_sweep=job.mode is RunMode.MULTIRUN)
+        if cell.config.confirm_above_usd is not None:
+            confirm_cost(Plan([PlannedCell(number, cell, earlier(cell))]))
+
+        return objective_of(cell, run_cell(cell, number))
+    except UserError as error:
+        note_failed(
+            FailedCell(job=number, status=2, message=error.message, hints=list(error.hints))
+        )
+    except WorldError as error:
+        note_failed(FailedCell(job=number, status=1, message=str(error), hints=[hint_after(error)]))
+
+    return None
+
+
+def objective_of(cell: Cell, summary: RunSummary) -> float | None:
+    """The metric that a sweeper which optimises gets; says so where the cell has none."""
+    name = cell.config.objective
+    metric = summary.metrics.get(name)
+    if metric is None and name != RunConfig.objective:
+        print(f"memeval: objective={name} has no value in {cell.name}", file=sys.stderr)
+
+    return metric
+
+
+def open_job(composed: Any, overrides: Sequence[str], opened: OpenedData | None = None) -> Cell:
+    """The cell that a composition describes; `opened` are the data sets of other cells."""
+    from memeval.config.resolve import check_choices, resolve
+    from memeval.pipeline.objective import check_objective
+    from memeval.pipeline.opening import open_cell
+
+    config = resolve(composed)
+    check_choices(config, overrides)
+
+    command = repeating_command(overrides, config_dirs())
+    cell = open_cell(name_questions(config), command, opened)
+    check_objective(cell)
+    return cell
+
+
+def config_dirs() -> list[str]:
+    """The folder that the user named by `--config-dir`, if any."""
+    from hydra.core.hydra_config import HydraConfig
+
+    return [
+        source.path
+        for source in HydraConfig.get().runtime.config_sources
+        if source.provider == "command-line"
+    ]
+
+
+def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> str:
+    """The one command that repeats a cell; `folders` hold configs of the user's own.
+
+    Where runs are filed and kept changes no result, and the addresses are nobody else's business:
+    `tracking`, `store`, `tags`, `note` and `objective` are left out.
+    """
+    from memeval.config.integers import unquote_integer
+    from memeval.config.renamed import current_override
+
+    named = [word for folder in folders for word in ("--config-dir", folder)]
+    repeated = [current_override(unquote_integer(word)) for word in overrides if is_repeated(word)]
+
+    return redacted(shlex.join(["python", "-m", "memeval", *named, *repeated]))
+
+
+def is_repeated(override: str) -> bool:
+    """Whether a word of the command line belongs to the command that repeats the run."""
+    filing = (
+        r"[+~]*(?:tracking\b|store\b|budget\b|tags[.=]|note=|objective=|fresh=|plots="
+        r"|confirm_above_usd=|stop_after_failures=|prices=)"
+    )
+    return re.match(filing, override) is None
+
+
+def check_writable() -> None:
+    """Raises `UserError` before anything is paid for where results could not be kept."""
+    folder = outputs_dir()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Named by the process: two commands may try at once.
+        probe = folder / f".writable.{os.getpid()}"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise UserError(
+            f"{folder} can't be written: {error.strerror}",
+            "make it writable, or set MEMEVAL_HOME to a folder that is",
+        ) from error
+
+
+def clean_copies(folder: Path) -> None:
+    """Takes secrets out of the copies of the settings that Hydra writes by itself: files of the
+    user's own may have brought some.
+    """
+    for path in [*folder.glob("multirun.yaml"), *folder.glob("**/.hydra/*.yaml")]:
+        try:
+            text = path.read_text(encoding="utf-8")
+            if (clean := redacted(text)) != text:
+                path.write_text(clean, encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            # A copy that can't be cleaned is not kept: the run folder has the settings.
+            path.unlink(missing_ok=True)

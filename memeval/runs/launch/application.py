@@ -1,0 +1,118 @@
+"""Hydra's application for the words of the command line, which composes their cells and runs them.
+
+`hydra.main` composes everything once more, only to see which mode the configs ask for. Where the
+words say it themselves, Hydra is asked for that mode at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import hydra
+from hydra import version
+from hydra._internal.hydra import Hydra
+from hydra._internal.utils import create_automatic_config_search_path
+from hydra.core.global_hydra import GlobalHydra
+from hydra.types import RunMode, TaskFunction
+
+from memeval.config.checks import check_overrides
+from memeval.config.integers import as_hydra_words, register
+from memeval.config.names import known_names
+from memeval.config.paths import conf_dir
+from memeval.config.renamed import check_given_once
+from memeval.runs.job import is_repeated, run_job
+from memeval.runs.launch import launcher
+from memeval.runs.session import name_sweep, session_folder
+
+VERSION_BASE = "1.3"
+MULTIRUN = ("-m", "--multirun")
+_ONE_VALUE = re.compile(r"[^,()\[\]{}'\"$\s]+")
+"""A value that is no list, no mapping and no sweep, and has no quotes."""
+_PLAIN = re.compile(r"(?!hydra)[a-z]")
+
+
+def hydra_application(
+    arguments: Sequence[str], run_job: TaskFunction = run_job
+) -> Callable[[], Any]:
+    """Hydra's application for these words: it composes their runs, and hands each to `run_job`."""
+    check_overrides(list(arguments))
+    # Without it Hydra prints errors in its own words, and ends the process itself.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    os.environ["MEMEVAL_OUTPUTS"] = str(session_folder())
+    name_sweep([word for word in arguments if is_repeated(word)])
+    register()
+    launcher.register()
+    words = as_hydra_words(arguments)
+    if not _is_single_run(arguments):
+        # A single run takes the last of two words, as commands do. Of a sweep both were meant.
+        check_given_once(arguments)
+        words = _for_cells_alone(words)
+
+    # `hydra.main` takes its words from nowhere else.
+    sys.argv = ["memeval", *words]
+
+    mode = _stated_mode(arguments)
+    if mode is not None:
+        overrides = [word for word in words if word not in MULTIRUN]
+        return partial(_run_in_mode, mode, overrides, run_job)
+
+    folder = str(conf_dir())
+    main: Callable[[], Any] = hydra.main(folder, "config", VERSION_BASE)(run_job)
+    return main
+
+
+def _is_single_run(arguments: Sequence[str]) -> bool:
+    return not any(word in MULTIRUN or word.startswith("+sweep=") for word in arguments)
+
+
+def _for_cells_alone(words: Sequence[str]) -> list[str]:
+    """The words of a sweep. A field of a group without a fixed option is for the cells: Hydra gives
+    it to the composition that all share as well, whose option may not have it.
+    """
+    # A word that is swept, if only over one value, is for the cells alone.
+    fixed = {word.partition("=")[0] for word in words if "," not in word}
+    cells = []
+    for word in words:
+        name, _, value = word.partition("=")
+        group, dot, _ = name.partition(".")
+        is_of_cells = bool(dot) and group not in fixed and name in known_names()
+        if is_of_cells and _ONE_VALUE.fullmatch(value):
+            cells.append(f"{name}=choice({value})")
+        else:
+            cells.append(word)
+
+    return cells
+
+
+def _stated_mode(arguments: Sequence[str]) -> RunMode | None:
+    """The mode that the words ask for; None where a config file, or Hydra's own, may decide."""
+    own = [word for word in arguments if word not in MULTIRUN]
+    if not all(map(_PLAIN.match, own)):
+        return None
+
+    return RunMode.RUN if len(own) == len(arguments) else RunMode.MULTIRUN
+
+
+def _run_in_mode(mode: RunMode, overrides: Sequence[str], run_job: TaskFunction) -> None:
+    """What `hydra.main` does once it knows the mode."""
+    from memeval.runs.compose.sweep import remember_files
+
+    version.setbase(VERSION_BASE)
+    module = run_job.__module__
+    path = create_automatic_config_search_path(None, module, str(conf_dir()))
+    application = Hydra.create_main_hydra2(module.rpartition(".")[2], path)
+    words = [*overrides, f"hydra.mode={mode.name}"]
+
+    try:
+        if mode is RunMode.RUN:
+            application.run("config", run_job, words)
+        else:
+            remember_files(application.config_loader)
+            application.multirun("config", run_job, words)
+    finally:
+        GlobalHydra.instance().clear()

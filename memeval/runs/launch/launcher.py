@@ -1,0 +1,152 @@
+"""Hydra's doors to our own ways of running a sweep: `hydra/launcher=memeval`, the default, and
+`hydra/launcher=ray`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
+
+from memeval.errors import UserError
+
+if TYPE_CHECKING:
+    from memeval.llm.budget import Budget, Limits
+    from memeval.runs.plan import Plan
+    from memeval.runs.schedule import Computers
+
+NAMESPACE = "hydra_plugins"
+_on_plan: Callable[[Plan], None] | None = None
+
+
+class SweepLauncher(Launcher):
+    """Composes and checks all cells of a batch, and then runs them as one piece of work."""
+
+    def __init__(self, processes: int | None = None, keep_going: bool = False) -> None:
+        self.processes, self.keep_going = processes, keep_going
+        self._budgets: dict[Limits, Budget] = {}
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        self.loader: ConfigLoader = hydra_context.config_loader
+        self.config = config
+        # The sweeper composes each job to see whether that can be done, and throws it away: it
+        # takes as long as the composition that counts, and the first mistake ends it.
+        hydra_context.config_loader = _Unchecked(self.loader)  # type: ignore[assignment]
+
+    def launch(
+        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
+    ) -> Sequence[JobReturn]:
+        from memeval.runs.batch import Batch
+
+        count = self.processes
+        if count is not None and (not isinstance(count, int) or count < 1):
+            raise UserError(f"hydra.launcher.processes must be at least 1, got {count}")
+
+        batch = Batch(self.loader, self.config, keep_going=self.keep_going, budgets=self._budgets)
+        if _on_plan is not None:
+            _check_sweeper(self.config)
+            _on_plan(batch.plan(job_overrides, initial_job_idx))
+            return []
+
+        return batch.run(job_overrides, initial_job_idx, self.start)
+
+    def start(self, plan: Plan) -> Computers | None:
+        """Starts what computes beside this process."""
+        from memeval.runs.batch import start_workers
+
+        return start_workers(plan, self.processes)
+
+
+class RayLauncher(SweepLauncher):
+    """The same, with the cases spread over the workers of a Ray cluster."""
+
+    def __init__(
+        self,
+        address: str | None = None,
+        workers: int | None = None,
+        cases: int | None = None,
+        variables: Sequence[str] = (),
+        keep_going: bool = False,
+    ) -> None:
+        super().__init__(keep_going=keep_going)
+        self._address, self._workers, self._cases = address, workers, cases
+        self._variables = variables
+
+    def start(self, plan: Plan) -> Computers | None:
+        from memeval.runs.launch.ray_launcher import start_ray
+
+        return start_ray(
+            plan,
+            address=self._address,
+            workers=self._workers,
+            cases=self._cases,
+            variables=self._variables,
+        )
+
+
+def _check_sweeper(config: DictConfig) -> None:
+    """Raises `UserError` for a sweeper that chooses cells by the results of others."""
+    sweeper = str(config.hydra.sweeper.get("_target_"))
+    if not sweeper.endswith("BasicSweeper"):
+        raise UserError(
+            f"hydra.sweeper {sweeper} chooses its runs by earlier results: they can't be planned",
+            "plan one of its runs:  python -m memeval plan ... hydra/sweeper=basic",
+        )
+
+
+@contextmanager
+def planning(on_plan: Callable[[Plan], None]) -> Iterator[None]:
+    """Sweeps are planned and handed to `on_plan` meanwhile, and not run."""
+    global _on_plan  # noqa: PLW0603 - Hydra makes the launcher, and gives it nothing of ours
+    _on_plan = on_plan
+    try:
+        yield
+    finally:
+        _on_plan = None
+
+
+class _Unchecked:
+    """The config loader as the sweeper sees it: only the launcher composes jobs."""
+
+    def __init__(self, loader: ConfigLoader) -> None:
+        self._loader = loader
+
+    def load_sweep_config(
+        self, master_config: DictConfig, sweep_overrides: list[str]
+    ) -> DictConfig:
+        return master_config
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+
+def register() -> None:
+    """Makes our launchers known to Hydra, which takes plug-ins only from its own namespace.
+
+    A folder of that name would have to be found beside other packages' folders of it, in a wheel,
+    a checkout and an editable install alike: so this module is put there by hand.
+    """
+    try:
+        namespace = importlib.import_module(NAMESPACE)
+    except ImportError:  # no other plug-in is installed
+        namespace = sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
+        namespace.__path__ = []  # a package: Hydra walks its path to look for plug-ins
+
+    name = f"{NAMESPACE}.memeval"
+    sys.modules[name] = namespace.memeval = sys.modules[__name__]  # type: ignore[attr-defined]
+    for launcher in (SweepLauncher, RayLauncher):
+        # Hydra looks at the class's own path, and refuses one outside of the namespace.
+        launcher.__module__ = name
+        Plugins.instance().register(launcher)

@@ -1,0 +1,56 @@
+"""The plan that the words of the command line compose. Nothing of it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memeval.config.schema import StoreConfig
+from memeval.errors import UserError
+from memeval.runs.compose.errors import explain, is_about_configs
+from memeval.runs.compose.words import reorder_arguments
+from memeval.runs.launch.application import MULTIRUN, hydra_application
+from memeval.runs.launch.launcher import planning
+from memeval.runs.plan import Plan
+
+OF_LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
+"""Words that choose another launcher, and its settings."""
+
+
+def compose_plan(words: Sequence[str]) -> Plan:
+    """The plan of the cells that the words compose.
+
+    Raises `UserError`, and `RefusedError` where cells can't be run.
+    """
+    # Only our launcher can plan, and Hydra calls it only for sweeps: one cell is a sweep of one.
+    own = [word for word in words if word not in MULTIRUN]
+    if any("hydra/launcher=" in word for word in own):
+        own = [word for word in own if not word.startswith(OF_LAUNCHER)]
+
+    plans: list[Plan] = []
+    try:
+        with planning(plans.append):
+            hydra_application([*reorder_arguments(own), MULTIRUN[1]])()
+    except UserError:
+        raise
+    except Exception as error:
+        if is_about_configs(error):
+            raise explain(error) from error
+
+        raise
+
+    # One plan per batch: a sweeper may hand over its cells in several.
+    plan = Plan([cell for batch in plans for cell in batch.cells])
+    for planned in plan.cells:
+        check_store_is_read(planned.cell.config.store)
+
+    return plan
+
+
+def check_store_is_read(store: StoreConfig) -> None:
+    """Raises `UserError` for a store whose finished work a plan would miss."""
+    for name in ("url", "memories"):
+        if getattr(store, name):
+            raise UserError(
+                f"plan reads the files of the home, and not store.{name}",
+                f"leave store.{name} out: what this home has not finished is planned",
+            )

@@ -1,0 +1,94 @@
+"""What a worker on a Ray cluster computes with."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from memeval import __version__
+from memeval.config.paths import cache_dir
+from memeval.llm.in_flight import in_flight
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.code import figures_code
+from memeval.pipeline.connections import Connections
+from memeval.pipeline.lane import Lane
+from memeval.pipeline.stores import Stores
+from memeval.pipeline.unit import SAY, Unit
+from memeval.pipeline.window import Window
+from memeval.runs.launch.computing import DONE, FAILED, MESSAGE, UnitComputer, send_message
+from memeval.store.opening import open_store
+
+RunLoop = Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a worker begins with."""
+
+    version: str
+    """memeval's, on the machine that started the sweep."""
+    cells: dict[int, Cell]
+    become: Callable[[], None]
+    """Makes the process one of memeval's, whose outputs hold no secret."""
+    run_loop: RunLoop
+
+
+class Computer:
+    """Computes units on the event loop of `serve`."""
+
+    def __init__(self, content: bytes) -> None:
+        self._start: Start = pickle.loads(content)
+        self._start.become()
+
+    def problem(self) -> str:
+        """Why this process can't compute what the sweep's machine asks for; empty where it can."""
+        start = self._start
+        if start.version != __version__:
+            return f"it has memeval {__version__}, and this machine {start.version}"
+
+        for cell in start.cells.values():
+            # Equal versions are not enough: in a checkout the code may have been edited.
+            if figures_code(type(cell.dataset)) != cell.figures_code:
+                return "its memeval has another code than that of this machine"
+
+        return ""
+
+    def serve(self, loops: Future[asyncio.AbstractEventLoop]) -> None:
+        """Runs an event loop, which `loops` gets, until the process ends."""
+        self._start.run_loop(self._serve(loops))
+
+    async def _serve(self, loops: Future[asyncio.AbstractEventLoop]) -> None:
+        cells = self._start.cells
+        config = next(iter(cells.values())).config
+        store = open_store(config.store, cache_dir(), _say)
+        self._connections = Connections(_say, store)
+        # No case is handed out here, so the window is never entered.
+        self._units = UnitComputer(cells, Lane(self._connections, Stores(), Window(1)))
+        loops.set_result(asyncio.get_running_loop())
+        await asyncio.Event().wait()  # for ever: units come from another thread
+
+    async def compute(self, unit: Unit, send: Callable[[Any], None]) -> None:
+        """Computes a unit: sends its messages, and its end."""
+        send(await self._units.compute(unit, lambda message: send((MESSAGE, message))))
+
+    @staticmethod
+    def is_end(content: Any) -> bool:
+        """Whether what was sent is the end of a unit."""
+        return content[0] in (DONE, FAILED)
+
+    @staticmethod
+    async def finish(most_s: float) -> None:
+        """Waits for model calls in progress; no new ones start."""
+        await in_flight.finish(most_s)
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._connections.aclose()
+
+
+def _say(message: str) -> None:
+    send_message((SAY, (message,)))

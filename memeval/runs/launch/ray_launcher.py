@@ -1,0 +1,161 @@
+"""`hydra/launcher=ray`: the cases of a sweep are spread over the workers of a Ray cluster."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import secrets
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from memeval.config.paths import data_dir, project_root
+from memeval.display.terminal import guard
+from memeval.errors import UserError
+from memeval.pipeline.budget import limits_of
+from memeval.private import private_umask
+from memeval.runs.batch import count_cores
+from memeval.runs.environment import ENVIRONMENT, set_environment
+from memeval.runs.interrupt import run_loop
+from memeval.runs.plan import Plan
+
+if TYPE_CHECKING:
+    from memeval.runs.launch.ray_workers import RayWorkers
+
+PREFIXES = ("MEMEVAL_", "OPENAI_", "PG", "AWS_", "FSSPEC_", "MEM0_", "LETTA_")
+"""Variables of the environment that each worker gets, whatever their names end in."""
+ADDRESS_HINT = "for example:  hydra.launcher.address=10.0.0.1:6379  (or auto)"
+CONNECT_S = 5.0
+"""How long an address may take to answer before Ray is asked: Ray itself takes minutes."""
+
+
+def start_ray(
+    plan: Plan,
+    *,
+    address: str | None,
+    workers: int | None,
+    cases: int | None,
+    variables: Sequence[str],
+) -> RayWorkers | None:
+    """The workers of a plan; None where nothing is left for them.
+
+    Raises `UserError` where the cluster can't be used.
+    """
+    _check_numbers(workers=workers, cases=cases)
+    computed = [planned for planned in plan.open_cells if planned.may_compute_elsewhere]
+    if not computed:
+        return None
+
+    for planned in computed:
+        if limits_of(planned.cell.config).any:
+            raise UserError(
+                "a budget can't be kept with hydra/launcher=ray: its workers call on their own",
+                "leave budget.* out, or use:  hydra/launcher=memeval",
+            )
+
+    _check_address(address)
+    set_environment()
+    if importlib.util.find_spec("ray") is None:
+        raise UserError(
+            "hydra/launcher=ray needs Ray, which is not installed",
+            "get it:  pip install 'memeval[ray]'",
+        )
+
+    if address is None:
+        _keep_to_this_machine()
+
+    from memeval.runs.launch.ray_workers import Cluster, RaySettings, RayWorkers, several_nodes
+
+    cells = {planned.number: planned.cell for planned in computed}
+    configs = [asdict(cell.config) for cell in cells.values()]
+    settings = RaySettings(
+        address=address,
+        workers=workers,
+        cases=cases,
+        variables=_passed_on(configs, variables),
+    )
+    cluster = Cluster(settings, count_cores())
+    if cluster.nodes > 1 and any(cell.config.store.url is None for cell in cells.values()):
+        cluster.close()
+        raise several_nodes()
+
+    return RayWorkers(cluster, cells, settings, become_worker, run_loop)
+
+
+def _keep_to_this_machine() -> None:
+    """Makes a cluster of our own listen at 127.0.0.1 alone, and ask for a token.
+
+    Ray takes both from the environment: the first when it is imported, and so before that.
+    """
+    # Without it, Ray listens at every address of the machine, and whoever reaches it runs code.
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    os.environ["RAY_AUTH_MODE"] = "token"
+    if not os.environ.get("RAY_AUTH_TOKEN_PATH"):
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
+
+def become_worker() -> None:
+    """Makes a worker's process one of memeval's: nothing that it prints holds a secret."""
+    set_environment()
+    guard()
+    private_umask()
+
+
+def _check_numbers(**numbers: int | None) -> None:
+    for name, number in numbers.items():
+        if number is not None and (not isinstance(number, int) or number < 1):
+            raise UserError(f"hydra.launcher.{name} must be at least 1, got {number}")
+
+
+def _check_address(address: str | None) -> None:
+    """Raises `UserError` for an address that can't be one, or where nothing answers."""
+    if address in (None, "auto"):
+        return
+
+    host, _, port = str(address).rpartition(":")
+    if not host or "/" in host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise UserError(
+            f"hydra.launcher.address={address} must be HOST:PORT of a Ray cluster's head, or auto",
+            ADDRESS_HINT,
+        )
+
+    try:
+        # Addresses of IPv6 are in brackets, which a socket does not take.
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
+    except OSError as error:
+        raise UserError(
+            f"the Ray cluster at {address} can't be reached: {error.strerror or error}",
+            "start it:  ray start --head --port 6379",
+            "or leave hydra.launcher.address out: a cluster of this machine's own",
+        ) from error
+
+
+def _passed_on(configs: Sequence[Mapping[str, Any]], more: Sequence[str]) -> dict[str, str]:
+    """What each worker needs of this process's environment."""
+    for name in more:
+        if name not in os.environ:
+            raise UserError(f"hydra.launcher.variables: the environment variable {name} is not set")
+
+    names = {name for name in os.environ if name.startswith(PREFIXES)}
+    names |= {*more, *ENVIRONMENT}
+    for config in configs:
+        names |= set(_named_variables(config))
+
+    variables = {name: os.environ[name] for name in names if name in os.environ}
+    # Absolute: a worker's process has another working directory.
+    variables["MEMEVAL_HOME"] = str(project_root())
+    variables["MEMEVAL_DATA_DIR"] = str(data_dir())
+
+    return variables
+
+
+def _named_variables(settings: Mapping[str, Any]) -> Iterator[str]:
+    """The variables that settings name for keys, tokens and headers."""
+    for name, value in settings.items():
+        if name == "headers" and isinstance(value, Mapping):
+            yield from map(str, value.values())
+        elif isinstance(value, Mapping):
+            yield from _named_variables(value)
+        elif name.endswith("_env") and isinstance(value, str):
+            yield value

@@ -1,0 +1,125 @@
+"""A worker on a Ray cluster, as it sees itself.
+
+This module is sent to the node as it is, and so imports nothing of memeval before `begin` said
+where memeval is to be found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import sys
+import threading
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+PLACES = ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR")
+"""Variables that say where things lie on a machine."""
+
+
+@dataclass(frozen=True)
+class Began:
+    """What a worker says of itself once it can compute."""
+
+    node: str
+    host: str
+    problem: str = ""
+    """Why it can't compute; empty where it can."""
+
+
+class Worker:
+    """Computes units of a plan, several at once, on an event loop of its own.
+
+    Ray's loop only passes messages on: whatever a system does to the loop that it runs on, the
+    worker can be asked to stop.
+    """
+
+    async def begin(
+        self, cells: bytes, paths: Sequence[str], variables: Mapping[str, str], node: str
+    ) -> Began:
+        """Makes the process ready: `paths` are where modules are looked up, `variables` are of the
+        environment, keys among them, and `cells` are those of the plan. `node` is that of the
+        sweep's own process; another one may have a home of its own.
+        """
+        is_elsewhere = _began().node != node
+        own = {name: os.environ[name] for name in PLACES if is_elsewhere and name in os.environ}
+        os.environ.update({**variables, **own})
+        # Behind the node's own folders: they exist there for certain.
+        sys.path += [path for path in paths if path not in sys.path]
+        try:
+            from memeval.runs.launch.ray_computing import Computer
+
+            self._computer = Computer(cells)
+        except ImportError as error:
+            return _began(f"{type(error).__name__}: {error}")
+
+        if problem := self._computer.problem():
+            return _began(problem)
+
+        self._tasks: dict[int, Future[Any]] = {}
+        loops: Future[asyncio.AbstractEventLoop] = Future()
+        thread = threading.Thread(target=self._computer.serve, args=(loops,), daemon=True)
+        thread.start()
+        self._loop = await asyncio.wrap_future(loops)
+
+        return _began()
+
+    async def compute(self, number: int, unit: Any) -> AsyncIterator[list[Any]]:
+        """What a unit sends, as soon as it sends it; its end is the last message.
+
+        `number` names the unit if it is to be stopped.
+        """
+        queue: asyncio.Queue[Any] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def send(content: Any) -> None:
+            loop.call_soon_threadsafe(queue.put_nowait, content)
+
+        task = asyncio.run_coroutine_threadsafe(self._computer.compute(unit, send), self._loop)
+        self._tasks[number] = task
+        try:
+            is_over = False
+            while not is_over:
+                # What is there goes together: each `yield` is an object of its own for Ray.
+                contents = [await queue.get()]
+                while not queue.empty():
+                    contents.append(queue.get_nowait())
+
+                is_over = self._computer.is_end(contents[-1])
+                yield contents
+        finally:
+            del self._tasks[number]
+
+    async def stop(self, number: int) -> None:
+        """Cancels a unit that is under way."""
+        task = self._tasks.get(number)
+        if task is not None:
+            task.cancel()
+
+    async def finish(self, most_s: float) -> None:
+        """Waits for model calls in progress; no new ones start."""
+        await self._run(self._computer.finish(most_s))
+
+    async def leave(self) -> None:
+        """Gives back what the process holds: connections, places and rights to make requests."""
+        await self._run(self._computer.aclose())
+
+    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+
+def _began(problem: str = "") -> Began:
+    import socket
+
+    import ray
+
+    node = ray.get_runtime_context().get_node_id()
+    return Began(node=node, host=socket.gethostname(), problem=problem)
+
+
+def pack(content: Any) -> bytes:
+    """Cells as they are sent: what they share is sent once."""
+    return pickle.dumps(content, pickle.HIGHEST_PROTOCOL)

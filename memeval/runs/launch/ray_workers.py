@@ -1,0 +1,372 @@
+"""Workers on a Ray cluster, as the event loop of the sweep sees them.
+
+A unit is computed by one of them, which sends its rows as soon as they exist; this process stores
+them, as it does with those of its own. So the records are those of one machine, and a worker that
+dies costs only its open calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import ray as untyped_ray
+from ray.exceptions import ActorDiedError, RayError, RayTaskError
+
+from memeval import __version__, started
+from memeval.errors import UserError, WorldError
+from memeval.llm.in_flight import in_flight
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.unit import Keeper, Unit, UnitDone
+from memeval.runs.launch import ray_worker
+from memeval.runs.launch.computing import DONE, ENDING_S, FAILED
+from memeval.runs.launch.ray_computing import RunLoop, Start
+from memeval.runs.plan import PlannedCell
+from memeval.shown import one_line
+
+T = TypeVar("T")
+ray: Any = untyped_ray
+"""Some of its functions have annotations, others have none."""
+TRIES = 4
+"""How often a unit is given to a worker, where the earlier ones died: nodes come and go."""
+PATIENCE_S = 10.0
+"""How long the first worker may take to start before a message says that it is waited for."""
+LEAVING_S = 3.0
+"""How long a worker may take to give back what it holds, at the end."""
+LOCAL_STORE = 2**28
+"""Bytes that a cluster of our own keeps in shared memory."""
+
+
+@dataclass(frozen=True)
+class RaySettings:
+    """How a sweep is spread over a cluster."""
+
+    address: str | None
+    """HOST:PORT of a cluster that runs, or `auto` for the one of this machine; None starts one."""
+    workers: int | None
+    """None takes one for each of the cluster's processors."""
+    cases: int | None
+    """Cases that a worker has open at once; None spreads evenly what the sweep has open."""
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Of the environment, for each worker: where things lie, and keys."""
+
+
+class Cluster:
+    """A connection to a Ray cluster, or a cluster of our own on this machine."""
+
+    def __init__(self, settings: RaySettings, cores: int) -> None:
+        """Raises `UserError` where the cluster can't be reached."""
+        self._folder: Path | None = None
+        # A program that is connected already keeps its connection, and its settings.
+        self._owns = not ray.is_initialized()
+        if self._owns:
+            self._init(settings, cores)
+
+        self.node: str = ray.get_runtime_context().get_node_id()
+
+    def _init(self, settings: RaySettings, cores: int) -> None:
+        how: dict[str, Any] = {"address": settings.address}
+        if settings.address is None:
+            # A short name: that of a socket below it may have 107 characters.
+            self._folder = Path(tempfile.mkdtemp(prefix="memeval-ray-"))
+            # Ray's agents outlive a process that was killed. All of them name the folder.
+            started.adopt_folder(self._folder)
+            how = {
+                "address": "local",
+                "num_cpus": settings.workers or cores,
+                "include_dashboard": False,
+                "object_store_memory": LOCAL_STORE,
+                "_temp_dir": str(self._folder),
+            }
+
+        # It announces what it does by default.
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        try:
+            # What workers print is in Ray's own logs: this terminal shows the sweep.
+            ray.init(**how, log_to_driver=False, configure_logging=False, logging_level="ERROR")
+        except (Exception, SystemExit) as error:
+            # Ray raises errors of many kinds here, and its native part ends the process.
+            self.close()
+            raise UserError(
+                f"the Ray cluster at {settings.address or 'this machine'} can't be used: "
+                f"{type(error).__name__}: {one_line(error, 300)}",
+                "where it asks for a token:  export RAY_AUTH_MODE=token  (~/.ray/auth_token)",
+                "to start one:               ray start --head --port 6379",
+            ) from error
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that are up."""
+        return len([node for node in ray.nodes() if node["Alive"]])
+
+    @property
+    def processors(self) -> int:
+        """Processors of all nodes."""
+        return int(ray.cluster_resources().get("CPU", 0))
+
+    def close(self) -> None:
+        """Disconnects, and ends a cluster of our own."""
+        if self._owns and ray.is_initialized():
+            ray.shutdown()
+
+        if self._folder is not None:
+            started.remove_folder(self._folder)
+
+
+class _DiedError(Exception):
+    """The worker is gone."""
+
+
+class _Seat:
+    """One worker."""
+
+    def __init__(self, actor: Any) -> None:
+        self.actor = actor
+        self.open = 0
+        """Units that it works on."""
+        self.is_broken = False
+
+
+class RayWorkers:
+    """The workers of a sweep."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cells: Mapping[int, Cell],
+        settings: RaySettings,
+        become: Callable[[], None],
+        run_loop: RunLoop,
+    ) -> None:
+        """`become` makes a worker's process one of memeval's; `run_loop` drives its event loop."""
+        self.processes = settings.workers or max(1, cluster.processors)
+        self.say: Callable[[str], None] = lambda _: None
+        self._cluster, self._settings = cluster, settings
+        self._shares_store = next(iter(cells.values())).config.store.url is not None
+        start = Start(version=__version__, cells=dict(cells), become=become, run_loop=run_loop)
+        # Put once: given to each worker as an argument, all cells would be sent again each time.
+        self._cells = ray.put(ray_worker.pack(start))
+        # By value: a node can import memeval only once `begin` has said where it is.
+        ray.cloudpickle.register_pickle_by_value(ray_worker)
+        self._class = ray.remote(num_cpus=1)(ray_worker.Worker)
+        self._numbers = itertools.count()
+        self._seats: list[_Seat] = []
+        self._starting: set[asyncio.Task[None]] = set()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._error: Exception | None = None
+        in_flight.elsewhere.append(self.finish)
+
+    def takes(self, planned: PlannedCell) -> bool:
+        """Whether a cell's units are computed by workers."""
+        return planned.may_compute_elsewhere
+
+    async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
+        """The result of a unit, which is given to another worker where one died.
+
+        Raises `WorldError` where that happened too often, and `UserError` where none can be
+        started.
+        """
+        for tried in range(TRIES):
+            seat = await self._seat()
+            try:
+                if tried:
+                    keeper.begin_again()
+
+                return await self._compute(seat, unit(), keeper)
+            except _DiedError as death:
+                self._lose(seat, death)
+            finally:
+                seat.open -= 1
+                self._wake()
+
+        raise WorldError(f"{TRIES} workers died while they computed the case: is memory short?")
+
+    async def _seat(self) -> _Seat:
+        """A worker that may take a unit: the one with the fewest."""
+        self._start_missing()
+        while True:
+            most = self._settings.cases
+            free = [seat for seat in self._seats if most is None or seat.open < most]
+            if free:
+                seat = min(free, key=lambda candidate: candidate.open)
+                seat.open += 1
+                return seat
+
+            if not self._seats and not self._starting:
+                assert self._error is not None
+                raise self._error
+
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            try:
+                await future
+            except asyncio.CancelledError:
+                # It may have been woken in the same moment: the next one looks in its place.
+                self._wake()
+                raise
+
+    def _start_missing(self) -> None:
+        # What kept one worker from starting, such as another version, keeps all others as well.
+        if self._error is not None:
+            return
+
+        for _ in range(self.processes - len(self._seats) - len(self._starting)):
+            task = asyncio.create_task(self._start())
+            self._starting.add(task)
+            task.add_done_callback(self._starting.discard)
+            task.add_done_callback(lambda _: self._wake_all())
+
+    async def _start(self) -> None:
+        """Starts a worker, as soon as the cluster has a processor for it."""
+        actor = self._class.remote()
+        variables = dict(self._settings.variables)
+        # Both calls return at once: the cluster may have no free processor for a long time.
+        beginning = actor.begin.remote(self._cells, sys.path, variables, self._cluster.node)
+        ready = _task(_value(beginning))
+        try:
+            await asyncio.wait({ready}, timeout=PATIENCE_S)
+            if not ready.done() and not self._seats:
+                self.say("waiting for the first worker of the Ray cluster")
+
+            began = await ready
+            self._check(began)
+        except asyncio.CancelledError:
+            ray.kill(actor)  # it would go on to wait for a processor
+            raise
+        except RayError as error:
+            self._error = WorldError(f"a Ray worker could not be started: {_reason(error)}")
+        except UserError as error:
+            ray.kill(actor)
+            self._error = error
+        else:
+            self._seats.append(_Seat(actor))
+
+    def _check(self, began: ray_worker.Began) -> None:
+        """Raises `UserError` for a worker that can't be used."""
+        if began.problem:
+            raise UserError(
+                f"a Ray worker on {began.host} can't compute: {one_line(began.problem, 300)}",
+                "install the same memeval, and what its settings need, on every node",
+            )
+
+        if began.node != self._cluster.node and not self._shares_store:
+            raise several_nodes()
+
+    def _lose(self, seat: _Seat, death: _DiedError) -> None:
+        # Each unit that the worker had open reports its death.
+        if seat in self._seats:
+            self._seats.remove(seat)
+            self.say(f"a Ray worker died ({death}): others take over what it had open")
+
+        self._start_missing()
+
+    def _wake(self) -> None:
+        """Lets one waiter look again."""
+        while self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+                return
+
+    def _wake_all(self) -> None:
+        for _ in range(len(self._waiting)):
+            self._wake()
+
+    async def _compute(self, seat: _Seat, unit: Unit, keeper: Keeper) -> UnitDone:
+        """The result of a unit. Raises `_DiedError` where the worker is gone."""
+        number = next(self._numbers)
+        stream = seat.actor.compute.options(num_returns="streaming").remote(number, unit)
+        # A task of its own: a message is never lost to a cancellation.
+        receiving = _task(self._receive(seat, number, stream, keeper))
+        try:
+            return await asyncio.shield(receiving)
+        except asyncio.CancelledError:
+            seat.actor.stop.remote(number)
+            await asyncio.wait({receiving}, timeout=ENDING_S)
+            receiving.cancel()
+            raise
+
+    async def _receive(self, seat: _Seat, number: int, stream: Any, keeper: Keeper) -> UnitDone:
+        failure: Exception | None = None
+        try:
+            async for reference in stream:
+                for kind, content in await reference:
+                    if kind in (DONE, FAILED):
+                        if failure is not None or kind == FAILED:
+                            raise failure or content
+
+                        done: UnitDone = content
+                        return done
+
+                    try:
+                        if failure is None:
+                            keeper.keep(content)
+                    except Exception as error:  # noqa: BLE001 - raised once the worker is done with the unit
+                        failure = error
+                        seat.actor.stop.remote(number)
+        except RayTaskError as error:
+            raise WorldError(f"a Ray worker failed: {_reason(error)}") from error
+        except RayError as error:
+            raise _DiedError(_reason(error)) from error
+
+        raise _DiedError("its stream ended early")
+
+    async def finish(self, most_s: float) -> None:
+        """Waits for model calls that the workers have in progress; no new ones start."""
+        finishing = [_task(_value(seat.actor.finish.remote(most_s))) for seat in self._seats]
+        if finishing:
+            await asyncio.wait(finishing, timeout=most_s)
+
+    async def stop(self) -> None:
+        """Lets the workers go: they give back what they hold first."""
+        starting = list(self._starting)
+        for task in starting:
+            task.cancel()
+
+        # With a shared store, a killed worker keeps its places at endpoints until its lease ends.
+        leaving = [_task(_value(seat.actor.leave.remote())) for seat in self._seats]
+        if starting or leaving:
+            await asyncio.wait([*starting, *leaving], timeout=LEAVING_S)
+
+        for seat in self._seats:
+            ray.kill(seat.actor)
+
+    def close(self) -> None:
+        """Disconnects from the cluster."""
+        in_flight.elsewhere.remove(self.finish)
+        self._cluster.close()
+
+
+def several_nodes() -> UserError:
+    """The error for a cluster of several nodes whose workers could share nothing."""
+    return UserError(
+        "the Ray cluster has more than one node, and files are not shared between machines",
+        "use:  store.url=postgresql://HOST/DATABASE  (and store.memories=..., which all reach)",
+    )
+
+
+def _task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """A task whose error is not reported where nobody waits for it any more."""
+    task = asyncio.ensure_future(work)
+    # asyncio prints an error that nobody has fetched.
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
+
+
+async def _value(reference: Any) -> Any:
+    return await reference
+
+
+def _reason(error: RayError) -> str:
+    if isinstance(error, ActorDiedError):
+        return "its process ended"
+
+    return f"{type(error).__name__}: {one_line(error, 300)}"

@@ -1,0 +1,1 @@
+"""Reports, pages and MLflow, written while later runs are still under way."""

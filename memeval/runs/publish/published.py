@@ -1,0 +1,61 @@
+"""Which finished cells have their report and their run already, without loading MLflow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from memeval.config.paths import project_root
+from memeval.pipeline.cell import Cell
+from memeval.report.stamp import has_report
+from memeval.results import RunSummary
+from memeval.runs.session import filing_of
+from memeval.tracking.known import logged_before
+from memeval.tracking.store import check_store, locate
+
+
+def published_before(cells: Iterable[Cell]) -> dict[Path, str]:
+    """Addresses, by run folder, of the finished cells whose report and run are as they would be
+    made now; empty where nothing is tracked.
+
+    Raises `UserError` for an address that is not a tracking URI.
+    """
+    known: dict[Path, str] = {}
+    for address, of_store in _by_store(cells).items():
+        folders = [cell.folder for cell in of_store if is_reported(cell)]
+        if address is None:
+            known |= dict.fromkeys(folders, "")
+            continue
+
+        store = locate(project_root(), address or None)
+        check_store(store)
+        filings = {
+            cell.folder: filing_of(cell.config) for cell in of_store if cell.folder in folders
+        }
+        known |= logged_before(filings, store)
+
+    return known
+
+
+def is_reported(cell: Cell) -> bool:
+    """Whether a finished cell's report is there, and tagged with the sweep that asks for it."""
+    try:
+        summary = RunSummary.read(cell.folder)
+    except (OSError, ValueError, RecursionError):
+        return False
+
+    # `run.json` names the sweep: one that asks for the first time writes it, and then the report.
+    tagged = cell.config.sweep_name in (None, summary.sweep)
+    return tagged and has_report(cell.folder, plots=cell.config.plots is not False)
+
+
+def _by_store(cells: Iterable[Cell]) -> dict[str | None, list[Cell]]:
+    """The cells by the address of their store; under None those that are not tracked."""
+    groups: dict[str | None, list[Cell]] = {}
+    for cell in cells:
+        tracking = cell.config.tracking
+        address = tracking.uri or os.environ.get("MLFLOW_TRACKING_URI") or ""
+        groups.setdefault(address if tracking.name == "mlflow" else None, []).append(cell)
+
+    return groups

@@ -1,0 +1,213 @@
+"""Runs the cells of a plan side by side.
+
+All cells that wait for the same endpoints are one stream of work: the cases of the first cell come
+first, and where they no longer keep all places busy those of the next cell follow. Cells that only
+compute are spread over processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from memeval.config.paths import cache_dir
+from memeval.config.schema import StoreConfig
+from memeval.errors import UserError, WorldError
+from memeval.llm.budget import Budget
+from memeval.pipeline.connections import Connections
+from memeval.pipeline.lane import Computing, Lane
+from memeval.pipeline.progress import Progress
+from memeval.pipeline.run import CellRun, window_limit
+from memeval.pipeline.stores import Stores
+from memeval.pipeline.summary import earlier, finish
+from memeval.pipeline.window import Window
+from memeval.results import RunSummary
+from memeval.runs.plan import Plan, PlannedCell, Reach
+from memeval.store.contract import Store
+from memeval.store.opening import open_store
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a cell."""
+
+    planned: PlannedCell
+    summary: RunSummary | None = None
+    """None where it failed."""
+    reused: bool = False
+    """True where it was finished before."""
+    error: Exception | None = None
+    """Why it failed."""
+
+
+class Watcher(Protocol):
+    """Gets what happens, as it happens."""
+
+    def progress(self, planned: PlannedCell) -> Progress:
+        """What shows the progress of a cell."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """A cell has ended."""
+
+    def say(self, message: str) -> None:
+        """Something that the user should read."""
+
+
+class Computers(Computing, Protocol):
+    """Other processes that compute units of a plan."""
+
+    processes: int
+    say: Callable[[str], None]
+    """Gets what a user should know of them."""
+
+    def takes(self, planned: PlannedCell) -> bool:
+        """Whether the units of a cell are computed there."""
+
+    async def stop(self) -> None:
+        """Lets them go, at the end."""
+
+    def close(self) -> None:
+        """Gives back what is left, once no event loop runs any more."""
+
+
+@dataclass(frozen=True)
+class _LaneKey:
+    """Which cells share a lane."""
+
+    reach: Reach
+    elsewhere: bool
+    """Whether other processes compute their units."""
+
+
+class Schedule:
+    """One pass over a plan."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        watcher: Watcher,
+        workers: Computers | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        """`workers` compute what can be computed in other processes; `budget` bounds all calls."""
+        self._plan, self._watcher, self._workers = plan, watcher, workers
+        self.connections = Connections(watcher.say, _store_of(plan, watcher.say), budget)
+        if workers is not None:
+            workers.say = watcher.say
+
+        self._stores = Stores()
+        self._lanes: dict[_LaneKey, Lane] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """The first cell of each run key."""
+        self._stopping = False
+
+    async def run(self) -> None:
+        """Runs what is left to do.
+
+        A cell that fails is reported, and the others go on. Raises `CancelledError` after Ctrl-C,
+        once what is under way has ended, and `BudgetError` where the budget is spent.
+        """
+        budget = self.connections.budget
+        await (self._run_all() if budget is None else budget.keep(self._run_all()))
+
+    async def _run_all(self) -> None:
+        tasks = [asyncio.create_task(self._run(planned)) for planned in self._in_lanes()]
+        try:
+            if tasks:
+                await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            self._stopping = True
+            for task in tasks:
+                task.cancel()
+
+            await asyncio.wait(tasks)
+            raise
+        finally:
+            await self.connections.aclose()
+            if self._workers is not None:
+                await self._workers.stop()
+
+    def _in_lanes(self) -> list[PlannedCell]:
+        """The cells, with a lane for each of them."""
+        for planned in self._plan.open_cells:
+            key = self._lane_key(planned)
+            if key not in self._lanes:
+                self._lanes[key] = self._lane(key)
+
+        return list(self._plan.cells)
+
+    def _lane_key(self, planned: PlannedCell) -> _LaneKey:
+        elsewhere = self._workers is not None and self._workers.takes(planned)
+        return _LaneKey(planned.reach, elsewhere)
+
+    def _lane(self, key: _LaneKey) -> Lane:
+        same = [planned for planned in self._plan.open_cells if self._lane_key(planned) == key]
+        limit = max(window_limit(planned.cell) for planned in same)
+        computing = self._workers if key.elsewhere else None
+        if computing is not None:
+            # One case more than there are processes: it is read while they compute.
+            limit = max(limit, computing.processes + 1)
+
+        return Lane(self.connections, self._stores, Window(limit), computing=computing)
+
+    async def _run(self, planned: PlannedCell) -> None:
+        key = planned.cell.run_key
+        task = asyncio.current_task()
+        assert task is not None
+        first = self._tasks.setdefault(key, task)
+        try:
+            # Two cells may have one key, and so one folder: the second takes what the first left.
+            if first is not task:
+                await asyncio.wait({first})
+                planned = PlannedCell(planned.number, planned.cell, earlier(planned.cell))
+
+            self._watcher.ended(await self._outcome(planned))
+        except asyncio.CancelledError:
+            if self._stopping:
+                raise
+
+            # Nobody here cancelled this cell.
+            message = "the system cancelled the run: it cancelled tasks that are not its own"
+            self._watcher.ended(Outcome(planned, error=WorldError(message)))
+
+    async def _outcome(self, planned: PlannedCell) -> Outcome:
+        cell, before = planned.cell, planned.earlier
+        if before.summary is not None:
+            return Outcome(planned, before.summary, reused=True)
+
+        progress = self._watcher.progress(planned)
+        for damage in before.damage:
+            progress.say(
+                f"  the finished run {cell.run_key} is damaged: {damage}; memeval makes it again "
+                "from its rows"
+            )
+
+        run = CellRun(
+            cell, progress, lane=self._lanes[self._lane_key(planned)], number=planned.number
+        )
+        try:
+            summary = await run.run(lambda finished: finish(cell, finished))
+        except asyncio.CancelledError:
+            # The budget was spent: the cell wrote what it had before it was cancelled.
+            if run.stopped is not None:
+                self._watcher.ended(Outcome(planned, run.stopped))
+
+            raise
+        except Exception as error:  # noqa: BLE001 - the boundary of a cell: the others go on
+            return Outcome(planned, error=error)
+
+        return Outcome(planned, summary)
+
+
+def _store_of(plan: Plan, say: Callable[[str], None]) -> Store:
+    """The store of all cells.
+
+    Raises `UserError` where they name several, or where it can't be reached.
+    """
+    stores = [planned.cell.config.store for planned in plan.open_cells]
+    if any(store != stores[0] for store in stores):
+        raise UserError("store.url and store.patience_s must be the same for all runs of a sweep")
+
+    return open_store(stores[0] if stores else StoreConfig(), cache_dir(), say)

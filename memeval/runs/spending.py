@@ -1,0 +1,97 @@
+"""What is checked and asked before a command spends money."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from memeval.config.paths import outputs_dir
+from memeval.errors import UserError
+from memeval.llm.budget import Budget, Limits
+from memeval.pipeline.budget import check_budget, limits_of
+from memeval.pipeline.cell import Cell
+from memeval.report.figures import dollars
+from memeval.runs.interrupt import run_loop
+from memeval.runs.plan import Plan
+
+YES = ("y", "yes")
+
+
+def check_single(cell: Cell, *, is_sweep: bool) -> None:
+    """Raises `UserError` for a budget that can't be kept.
+
+    In a sweep, this cell is one that another launcher than ours runs, maybe in another process.
+    """
+    limited = limits_of(cell.config).any or cell.config.confirm_above_usd is not None
+    if is_sweep and limited:
+        raise UserError(
+            "budget.* and confirm_above_usd hold for a sweep as a whole, and only "
+            "hydra/launcher=memeval runs a sweep as a whole",
+            "leave them out, or use:  hydra/launcher=memeval",
+        )
+
+    check_budget(cell)
+
+
+def refuse_limits(cell: Cell, command: str) -> None:
+    """Raises `UserError` for limits that a command does not keep."""
+    if limits_of(cell.config).any or cell.config.confirm_above_usd is not None:
+        raise UserError(
+            f"{command} keeps no budget: budget.* and confirm_above_usd are for runs and sweeps",
+            "leave them out",
+        )
+
+
+def shared_budget(plan: Plan, budgets: dict[Limits, Budget]) -> Budget | None:
+    """The budget of a sweep; None without limits. `budgets` are those of the command.
+
+    Raises `UserError` where cells have different ones, or where one can't be kept.
+    """
+    all_limits = {limits_of(planned.cell.config) for planned in plan.cells}
+    if len(all_limits) > 1:
+        raise UserError(
+            "the runs of a sweep share one budget, but they name several", "set one for all"
+        )
+
+    limits = next(iter(all_limits), Limits())
+    if not limits.any:
+        return None
+
+    for planned in plan.open_cells:
+        check_budget(planned.cell)
+
+    return budgets.setdefault(limits, Budget(limits))
+
+
+def confirm_cost(plan: Plan) -> None:
+    """Asks before more is spent than `confirm_above_usd`.
+
+    Raises `UserError` where the answer is no, and without a terminal.
+    """
+    bounds = [planned.cell.config.confirm_above_usd for planned in plan.open_cells]
+    bound = min((limit for limit in bounds if limit is not None), default=None)
+    if bound is None:
+        return
+
+    from memeval.runs.forecast.forecast import forecast
+
+    with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
+        estimate = run_loop(forecast(plan, Path(folder), outputs_dir() / "runs")).estimate
+
+    usd = estimate.usd
+    # An unknown cost may be any: it is asked about.
+    if usd is not None and usd <= bound:
+        return
+
+    cost = "at an unknown cost" if usd is None else f"for about ${dollars(usd)}"
+    what = f"this would make {estimate.calls:,} calls {cost}"
+    if not sys.stdin.isatty():
+        raise UserError(
+            f"{what}: confirm_above_usd={bound:g} asks before that, but there is no terminal",
+            "raise confirm_above_usd, or leave it out",
+        )
+
+    print(f"memeval: {what}. Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in YES:
+        raise UserError("nothing was run")

@@ -1,0 +1,343 @@
+"""Shows a sweep as one piece of work: live on a terminal, in plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from memeval.display.live import LiveFigures, cost, duration, retries
+from memeval.display.progress import Count
+from memeval.display.terminal import drawn, folded
+from memeval.llm.load import busy_line
+from memeval.pipeline.connections import Connections
+from memeval.records import Usage
+from memeval.redaction import redacted
+from memeval.runs.plan import Plan, PlannedCell
+from memeval.runs.schedule import Outcome
+from memeval.shown import printable
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+EVERY_S = 60.0
+"""Seconds between two plain lines."""
+SHOWN_CELLS = 6
+"""Cells under way that are listed on a terminal."""
+
+
+@dataclass
+class CellCounts:
+    """How far a cell is, by stage; a `Progress` of the pipeline."""
+
+    name: str
+    display: SweepDisplay
+    total: Counter[str] = field(default_factory=Counter)
+    done_items: Counter[str] = field(default_factory=Counter)
+    reused: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    live: LiveFigures = field(default_factory=LiveFigures)
+    short_name: str = ""
+    """The words of the name that tell the cell from the others of the sweep."""
+
+    def expect(self, stage: str, count: int) -> None:
+        self.total[stage] += count
+
+    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
+        self.done_items[stage] += 1
+        self.reused[stage] += reused
+        self.failed[stage] += failed
+        self.display.tick()
+
+    def spent(self, usages: Sequence[Usage]) -> None:
+        self.display.spent(usages)
+
+    def scored(self, score: float) -> None:
+        self.live.add_score(score)
+
+    def watch(self, connections: Connections) -> None:
+        """The display has those of all cells."""
+
+    def say(self, message: str) -> None:
+        self.display.say(message)
+
+    @property
+    def stages(self) -> str:
+        """`prepare 10/10, answer 300/385 (12 reused)`."""
+        parts = []
+        # A copy: the display draws in a thread of its own while stages are added.
+        for stage, total in list(self.total.items()):
+            count = Count(
+                total=total,
+                done=self.done_items[stage],
+                reused=self.reused[stage],
+                failed=self.failed[stage],
+            )
+            parts.append(f"{stage} {count.text}")
+
+        return ", ".join(parts)
+
+    @property
+    def line(self) -> str:
+        """A line on a terminal: the stages first, as a name may be long; of the name, what other
+        cells of the sweep do not share.
+        """
+        stages = (
+            f"{stage} {self.done_items[stage] - self.failed[stage]}/{total}".ljust(16)
+            for stage, total in list(self.total.items())
+        )
+        score = f"{self.live.text:<9} " if self.live.scored else ""
+        return f"{' '.join(stages):<50} {score}{self.short_name or self.name}"
+
+    @property
+    def share(self) -> float:
+        """The share of the items so far that is done."""
+        total = sum(list(self.total.values()))
+        return sum(list(self.done_items.values())) / total if total else 0.0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A sweep at one moment."""
+
+    cells: int
+    ended: int
+    under_way: int
+    places: int
+    """Requests under way at all endpoints."""
+    limit: int
+    calls: int
+    waits: int
+    per_s: float
+    tokens: int
+    cost_usd: float | None
+    """None where a price is unknown."""
+    left_s: float | None
+    """None where it is not known yet."""
+    retries: int = 0
+    failures: int = 0
+
+    @property
+    def lines(self) -> list[str]:
+        """Two lines, each at most 79 columns wide."""
+        first = f"runs {self.ended}/{self.cells}, {self.under_way} under way"
+        if self.limit:
+            first += f"  places {self.places}/{self.limit}  {self.per_s:.0f} calls/s"
+        if self.waits:
+            first += f"  429: {self.waits}"
+
+        second = []
+        if self.tokens:
+            second.append(f"{compact(self.tokens)} tokens")
+            second.append(cost(self.cost_usd))
+        if self.retries:
+            second.append(retries(self.retries))
+        if self.failures:
+            second.append(f"{self.failures} failed")
+        if self.left_s is not None:
+            second.append(f"about {duration(self.left_s)} left")
+
+        return [first, "  ".join(second)] if second else [first]
+
+
+class SweepDisplay:
+    """The display of one sweep."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.connections: Connections | None = None
+        self._counts: dict[int, CellCounts] = {}
+        """Of the cells under way, by number."""
+        self._ended = self._reused = self._failed = self._stopped = 0
+        self._began = self._reported = time.monotonic()
+        self.live = LiveFigures()
+        names = [set(planned.cell.name.split()) for planned in plan.cells]
+        self._shared = set.intersection(*names) if len(names) > 1 else set()
+        """Words that are in the names of all cells."""
+        self._recent = [(self._began, 0)]
+        """Times, and calls up to then."""
+        self._guard = threading.Lock()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            console = Console(file=drawn(sys.stderr))
+            self._live = Live(
+                # Transient: at the end only the lines above it stay.
+                get_renderable=self._draw,
+                console=console,
+                refresh_per_second=4,
+                transient=True,
+            )
+            self._live.start()
+
+        self.say(self._size())
+
+        return self
+
+    def _size(self) -> str:
+        """How many runs there are, and how many of them are already finished."""
+        runs = len(self._plan.cells)
+        finished = runs - len(self._plan.open_cells)
+        if not finished:
+            return f"{runs} runs"
+        if finished < runs:
+            return f"{runs} runs, {finished} already finished"
+
+        return f"{runs} runs, {'both' if runs == 2 else 'all'} already finished"
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for counts in self._counts.values():
+            self.say(f"{counts.name}: stopped at: {counts.stages}")
+
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+        self.say(self.summary())
+
+    def progress(self, planned: PlannedCell) -> CellCounts:
+        """The progress of a cell that begins."""
+        name = planned.cell.name
+        words = [word for word in name.split() if word not in self._shared]
+        counts = CellCounts(name, self, short_name=" ".join(words))
+        self._counts[planned.number] = counts
+        return counts
+
+    def ended(self, outcome: Outcome) -> None:
+        """A cell has ended."""
+        self._ended += 1
+        name = outcome.planned.cell.name
+        counts = self._counts.pop(outcome.planned.number, None)
+        position = f"[{self._ended}/{len(self._plan.cells)}]"
+        if outcome.error is not None:
+            self._failed += 1
+            self.say(f"{position} {name}: failed" + (f" at: {counts.stages}" if counts else ""))
+        elif outcome.reused and outcome.summary is not None:
+            self._reused += 1
+            count = sum(outcome.summary.statuses.values())
+            self.say(f"{position} {name}: already done: reused {count} results, no API calls")
+        else:
+            stopped = outcome.summary is not None and outcome.summary.is_stopped
+            self._stopped += stopped
+            self.say(
+                f"{position} {name}: {'stopped at: ' if stopped else ''}"
+                f"{counts.stages if counts else ''}"
+            )
+
+    def spent(self, usages: Sequence[Usage]) -> None:
+        """Calls that a row of a cell took."""
+        self.live.add_usages(usages)
+
+    def tick(self) -> None:
+        """Something was done: time for a plain line, now and then."""
+        now = time.monotonic()
+        if self._live is None and now - self._reported >= EVERY_S:
+            self._reported = now
+            self.say("; ".join(self.figures().lines))
+
+    def say(self, message: str) -> None:
+        """Something that the user should read, above the live lines."""
+        text = printable(redacted(message))
+        with self._guard:
+            if self._live is None:
+                print(folded(text, sys.stderr), file=sys.stderr, flush=True)
+            else:
+                self._live.console.print(text, highlight=False, markup=False)
+
+    def figures(self) -> Figures:
+        """The sweep now."""
+        endpoints = list(self.connections.endpoints) if self.connections else []
+        calls = sum(endpoint.load.calls for endpoint in endpoints)
+        return Figures(
+            cells=len(self._plan.cells),
+            ended=self._ended,
+            under_way=len(self._counts),
+            places=sum(endpoint.load.under_way for endpoint in endpoints),
+            limit=sum(endpoint.settings.max_concurrency for endpoint in endpoints),
+            calls=calls,
+            waits=sum(endpoint.load.waits for endpoint in endpoints),
+            per_s=self._rate(calls),
+            tokens=self.live.tokens,
+            cost_usd=self.live.cost_usd,
+            left_s=self._left(),
+            retries=sum(endpoint.load.retries for endpoint in endpoints),
+            failures=sum(endpoint.load.failures for endpoint in endpoints),
+        )
+
+    def _rate(self, calls: int) -> float:
+        """Calls a second, over the last ten."""
+        now = time.monotonic()
+        # The latest stays, however old it is: the rate is counted from there.
+        self._recent = [
+            (at, count) for at, count in self._recent if now - at <= 10 or at == self._recent[-1][0]
+        ]
+        self._recent.append((now, calls))
+        began, before = self._recent[0]
+        return (calls - before) / (now - began) if now > began else 0.0
+
+    def _left(self) -> float | None:
+        """Seconds that the rest may take, if the cells to come are like those before."""
+        made = self._ended - self._reused - self._failed - self._stopped
+        parts = sum(counts.share for counts in list(self._counts.values()))
+        done = made + parts
+        if done < 0.05:
+            return None
+
+        left = len(self._plan.open_cells) - self._failed - done
+        return max(left, 0.0) * (time.monotonic() - self._began) / done
+
+    def summary(self) -> str:
+        """The last line: what the sweep took."""
+        parts = [f"{self._ended} of {len(self._plan.cells)} runs in {self._elapsed}"]
+        endpoints = list(self.connections.endpoints) if self.connections else []
+        parts += [
+            line
+            for endpoint in endpoints
+            if (line := busy_line(endpoint.load, endpoint.settings.max_concurrency)) is not None
+        ]
+        if self.live.calls or self.live.cached:
+            parts.append(f"{self.live.calls:,} calls, {self.live.cached:,} from the cache")
+            parts.append(cost(self.live.cost_usd))
+
+        return "; ".join(parts)
+
+    @property
+    def _elapsed(self) -> str:
+        return duration(time.monotonic() - self._began)
+
+    def _draw(self) -> Any:
+        """What a terminal shows."""
+        from rich.console import Group
+        from rich.text import Text
+
+        lines = [f"{duration(time.monotonic() - self._began)}  {self.figures().lines[0]}"]
+        lines += [f"  {line}" for line in self.figures().lines[1:]]
+        under_way = list(self._counts.values())
+        lines += [f"  {counts.line}" for counts in under_way[:SHOWN_CELLS]]
+        if len(under_way) > SHOWN_CELLS:
+            lines.append(f"  and {len(under_way) - SHOWN_CELLS} more")
+
+        return Group(*(Text(printable(line), no_wrap=True, overflow="ellipsis") for line in lines))
+
+
+def compact(count: int) -> str:
+    """`1.2M` for a million and some."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= size:
+            return f"{count / size:.1f}{unit}"
+
+    return str(count)

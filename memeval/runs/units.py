@@ -1,0 +1,169 @@
+"""The units of a sweep: what there is to be done, whoever asks for it, and what of it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from memeval.config.schema import ANSWER, JUDGE, PREPARE, STAGES
+from memeval.names import digest_name
+from memeval.pipeline.cell import Cell
+from memeval.pipeline.memory import MANIFEST
+from memeval.pipeline.repeat import answers_header, verdicts_header
+from memeval.pipeline.rows import is_final
+from memeval.records import EvalCase
+from memeval.results import AnswerRow, IngestRow, VerdictRow
+from memeval.results.rows import answer_or_ingest
+from memeval.results.store import Json, Parse, R, Rows, read_rows
+from memeval.runs.plan import PlannedCell
+
+T = TypeVar("T")
+
+
+class CasesRead:
+    """The cases of the data sets of a sweep, each data set read once."""
+
+    def __init__(self) -> None:
+        self._cases: dict[int, tuple[object, tuple[EvalCase, ...]]] = {}
+        self._ids: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
+
+    def of(self, cell: Cell) -> tuple[EvalCase, ...]:
+        """The cases that a cell asks about."""
+        key = id(cell.dataset)
+        if key not in self._cases:
+            # The data set is kept as well: its id must not be given to another one.
+            self._cases[key] = cell.dataset, tuple(cell.dataset.cases())
+
+        return self._cases[key][1]
+
+    def ids_of(self, cell: Cell) -> tuple[frozenset[str], frozenset[str]]:
+        """The ids of the cases and of the questions that a cell asks about."""
+        cases, key = self.of(cell), id(cell.dataset)
+        if key not in self._ids:
+            questions = [question.question_id for case in cases for question in case.questions]
+            self._ids[key] = frozenset(case.case_id for case in cases), frozenset(questions)
+
+        return self._ids[key]
+
+
+class StoredRows:
+    """The rows that are on disk, each file read once."""
+
+    def __init__(self) -> None:
+        self._answers: dict[Path, Rows[AnswerRow | IngestRow]] = {}
+        self._verdicts: dict[Path, Rows[VerdictRow]] = {}
+
+    def answers(self, cell: Cell, seed: int) -> Rows[AnswerRow | IngestRow]:
+        """The answers of a repeat."""
+        path, header = cell.answers_file(seed), answers_header(cell.keys(seed), seed)
+        return _once(self._answers, path, lambda: _read(path, header, answer_or_ingest))
+
+    def verdicts(self, cell: Cell, seed: int) -> Rows[VerdictRow]:
+        """The verdicts of a repeat."""
+        path, header = cell.verdicts_file(seed), verdicts_header(cell.keys(seed), seed)
+        return _once(self._verdicts, path, lambda: _read(path, header, VerdictRow.from_json))
+
+
+def _once(known: dict[Path, T], path: Path, read: Callable[[], T]) -> T:
+    if path not in known:
+        known[path] = read()
+
+    return known[path]
+
+
+def _read(path: Path, header: Json, parse: Parse[R]) -> Rows[R]:
+    try:
+        return read_rows(path.read_bytes(), header, parse)
+    except OSError:
+        # There is no file yet; of one that can't be read, the run says so.
+        return Rows()
+
+
+@dataclass
+class StageUnits:
+    """The units of a stage."""
+
+    asked: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Ids of cases or questions by the key of the stage."""
+    done: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def add(self, key: str, ids: frozenset[str], done: frozenset[str]) -> None:
+        """Adds what a cell asks for, and what of it is there."""
+        # Most keys ask for the same ids: one set serves all of them.
+        for known, more in ((self.asked, ids), (self.done, done)):
+            known[key] = more if known.get(key) in (None, more) else known[key] | more
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return sum(len(ids) for ids in self.asked.values())
+
+    @property
+    def finished(self) -> int:
+        """Those that are on disk."""
+        return sum(len(ids) for ids in self.done.values())
+
+
+class Units:
+    """The units of a sweep by stage."""
+
+    def __init__(self, cases: CasesRead, stored: StoredRows) -> None:
+        self._cases, self._stored = cases, stored
+        self.by_stage = {stage: StageUnits() for stage in (PREPARE, ANSWER, JUDGE)}
+
+    def add(self, planned: PlannedCell) -> None:
+        """Adds the units of a cell. Units that another cell shares are counted once."""
+        cell = planned.cell
+        cases, questions = self._cases.ids_of(cell)
+        for seed in cell.seeds:
+            keys = cell.keys(seed)
+            if planned.is_finished:
+                prepared, answered, judged = cases, questions, questions
+            else:
+                prepared = self._prepared(cell, seed, cases)
+                answered, judged = self._rows(cell, seed, questions)
+
+            self.by_stage[PREPARE].add(keys.prepare, cases, prepared)
+            self.by_stage[ANSWER].add(keys.answer, questions, answered)
+            self.by_stage[JUDGE].add(keys.judge, questions, judged)
+
+    def _prepared(self, cell: Cell, seed: int, cases: Collection[str]) -> frozenset[str]:
+        if _is_fresh(cell, PREPARE):
+            return frozenset()
+
+        folder = cell.memory_folder(seed)
+        if not folder.is_dir():
+            return frozenset()
+
+        saved = [case for case in cases if (folder / digest_name(case) / MANIFEST).is_file()]
+        return frozenset(saved)
+
+    def _rows(
+        self, cell: Cell, seed: int, questions: Collection[str]
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """The questions that are answered, and those that are judged."""
+        if _is_fresh(cell, ANSWER):
+            return frozenset(), frozenset()
+
+        answers = self._stored.answers(cell, seed).rows
+        final = []
+        for question_id in questions if answers else ():
+            row = answers.get(question_id)
+            if isinstance(row, AnswerRow) and is_final(row):
+                final.append(question_id)
+
+        answered = frozenset(final)
+        if _is_fresh(cell, JUDGE):
+            return answered, frozenset()
+
+        verdicts = self._stored.verdicts(cell, seed).rows
+        judged = [question_id for question_id in answered if is_final(verdicts.get(question_id))]
+        return answered, frozenset(judged)
+
+
+def _is_fresh(cell: Cell, stage: str) -> bool:
+    """Whether a stage is made again although its results are there."""
+    fresh = cell.config.fresh
+    return fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)
