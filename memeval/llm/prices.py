@@ -6,11 +6,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from decimal import Decimal
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from memeval.llm.own_prices import own_prices
+from memeval.llm.own_prices import PER, own_prices
 from memeval.records import Usage
+
+if TYPE_CHECKING:
+    from genai_prices.types import PriceCalculation
 
 _HOSTS = {
     "api.openai.com": "openai",
@@ -79,8 +84,49 @@ def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:
     return total
 
 
-@lru_cache(maxsize=4096)
 def _price(model: str, provider: str, prompt: int, completion: int, cached: int) -> float | None:
+    if _looked_up(model, provider, 0, 0, 0) is None:
+        return None
+
+    linear = _linear_price(model, provider)
+    if linear is None:
+        total = _looked_up(model, provider, prompt, completion, cached)
+        return None if total is None else float(total.total_price)
+
+    # Decimals, as genai-prices calculates: the result is the same to the last digit.
+    sent, received, from_cache = linear
+    return float((sent * (prompt - cached) + from_cache * cached + received * completion) / PER)
+
+
+@lru_cache(maxsize=1024)
+def _linear_price(model: str, provider: str) -> tuple[Decimal, Decimal, Decimal] | None:
+    """US dollars per million tokens sent, received, and sent from the provider's cache.
+
+    None if the price is unknown, has a fee for the request, or depends on how long a prompt is.
+    """
+    from genai_prices.types import TieredPrices
+
+    request = _looked_up(model, provider, 0, 0, 0)
+    if request is None or request.total_price:
+        return None
+
+    if any(isinstance(price, TieredPrices) for price in vars(request.model_price).values()):
+        return None
+
+    sent = _looked_up(model, provider, PER, 0, 0)
+    received = _looked_up(model, provider, 0, PER, 0)
+    from_cache = _looked_up(model, provider, PER, 0, PER)
+    if sent is None or received is None or from_cache is None:
+        return None
+
+    return sent.total_price, received.total_price, from_cache.total_price
+
+
+@lru_cache(maxsize=4096)
+def _looked_up(
+    model: str, provider: str, prompt: int, completion: int, cached: int
+) -> PriceCalculation | None:
+    """What genai-prices says of a call; None for a model that it does not know."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from genai_prices import Usage as PricedUsage
@@ -91,9 +137,7 @@ def _price(model: str, provider: str, prompt: int, completion: int, cached: int)
         )
         for provider_id in (None, "openai") if provider == UNKNOWN_PROVIDER else (provider,):
             try:
-                return float(
-                    calc_price(tokens, model_ref=model, provider_id=provider_id).total_price
-                )
+                return calc_price(tokens, model_ref=model, provider_id=provider_id)
             except (LookupError, ValueError):
                 continue
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
+from genai_prices import Usage as PricedUsage
+from genai_prices import calc_price
+from genai_prices.data import providers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,13 +63,46 @@ def test_concurrent_questions_have_ledgers_of_their_own_in_threads_too() -> None
     assert asyncio.run(both()) == ["a", "b"]
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("tokens", [(1234, 56, 0), (300_001, 99_999, 12_345), (3, 1, 3)])
+def test_each_price_is_that_of_the_table_to_the_last_digit(tokens: tuple[int, int, int]) -> None:
+    prompt, completion, cached = tokens
+    used = PricedUsage(input_tokens=prompt, output_tokens=completion, cache_read_tokens=cached)
+    priced = 0
+
+    for provider in providers:
+        for model in provider.models:
+            usage = Usage(
+                Role.ANSWER, model.id, provider.id, prompt, completion, cached_tokens=cached
+            )
+            try:
+                expected = calc_price(used, model_ref=model.id, provider_id=provider.id)
+            except (LookupError, ValueError):
+                assert cost_usd(usage) is None
+            else:
+                assert cost_usd(usage) == float(expected.total_price)
+                priced += 1
+
+    assert priced > 1000
+
+
+def test_a_call_of_a_known_model_is_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = Usage(Role.ANSWER, "gpt-4o-mini", "openai", 100, 10)
+    before = cost_usd(usage)
+    looked_up: list[object] = []
+    monkeypatch.setattr("genai_prices.calc_price", lambda *given, **named: looked_up.append(given))
+
+    assert cost_usd(replace(usage, prompt_tokens=20_000)) is not None
+    assert cost_usd(usage) == before
+    assert not looked_up
+
+
 def test_prices() -> None:
     million = Usage(Role.ANSWER, "gpt-4o-mini", "openai", 1_000_000, 0)
     assert cost_usd(million) == pytest.approx(0.15)
     assert cost_usd(Usage(Role.ANSWER, "nobody-knows-it", "unknown", 10, 10)) is None
     assert cost_usd(Usage(Role.ANSWER, "gpt-4o-mini", "openai", None, 10)) is None
     assert cost_usd(Usage(Role.ANSWER, "extractive", "offline", 10, 10)) == 0
-    from dataclasses import replace
 
     assert total_cost_usd([million, replace(million, cached=True)], billed=True) == pytest.approx(
         0.15
