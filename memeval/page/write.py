@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import base64
-import gc
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memeval.collector import rare_collections
 from memeval.page.build import page_data
 from memeval.page.charts import forest, largest_difference, shade
 from memeval.page.compared import comparison_data
@@ -48,28 +47,11 @@ def write_page(
 
     Raises `OSError` where a file can't be read or written, `ValueError` where a run is damaged.
     """
-    with collector_paused():
+    with rare_collections():
         runs = [PageRun.read(folder) for folder in folders]
         html = render(page_data(runs, comparison))
 
     write_atomically(target, html)
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Keeps the collector of cycles from running inside the block.
-
-    A page makes millions of objects, none of them in a cycle. At the end of a sweep the process
-    holds many more, and the collector would go through all of them again and again: it took more
-    time than the page.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def write_comparison_page(

@@ -20,6 +20,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
+from memeval.collector import rare_collections
 from memeval.errors import WorldError
 from memeval.shown import one_line
 
@@ -229,7 +230,9 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
         if _keys is not None:
             _keys.cancel = cancel
 
-        _drive(loop, task)
+        with rare_collections():
+            _drive(loop, task)
+
         # A run that finished all the same, in the same moment, counts as finished.
         if interrupted and (task.cancelled() or task.exception() is not None):
             raise KeyboardInterrupt
