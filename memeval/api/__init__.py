@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from memeval.api.finished import Run
 from memeval.api.overrides import as_overrides
 from memeval.api.selection import load_run, load_runs
-from memeval.config.renamed import current_override
+from memeval.config.overrides import full_override
 
 if TYPE_CHECKING:
     from memeval.pipeline.cell import Cell
@@ -92,7 +92,7 @@ def _open(words: Sequence[str]) -> Cell:
     from memeval.runs.environment import set_environment
 
     set_environment()
-    command = shlex.join(["python", "-m", "memeval", *map(current_override, words)])
+    command = shlex.join(["python", "-m", "memeval", *map(full_override, words)])
     # Only the composition: runs that are under way do not wait for each other.
     with _COMPOSING:
         return open_cell(compose_config(words), command)

@@ -76,7 +76,7 @@ class Run:
         Columns: `question_id`, `repeat`, `rank` (from 1), `turn_ids`, `evidence` (whether it covers
         a piece of evidence), `score`, `time` and `text`, as it was shown to the reader. Questions
         for which the system shows nothing that it retrieved have no rows. `text` is None where the
-        texts are not on this machine, and in runs of version 0.1.
+        texts are not on this machine.
         """
         import pandas as pd
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from memeval.api.finished import Run
 from memeval.comparison.finding import dataset_names, earliest, finished_runs
 from memeval.config.paths import outputs_dir
-from memeval.config.renamed import current_name
 from memeval.errors import UserError, unknown
 from memeval.results import RUN_FILE
 from memeval.results.calibration import read_shown_summary
@@ -68,8 +67,7 @@ def load_runs(
         runs = [run for run in runs if run.summary.sweep == sweep]
 
     if dataset is not None:
-        name = current_name("dataset", dataset)
-        runs = [run for run in runs if name in dataset_names(run.summary)]
+        runs = [run for run in runs if dataset in dataset_names(run.summary)]
 
     if start is not None:
         runs = [run for run in runs if datetime.fromisoformat(run.summary.finished_at) >= start]

@@ -14,7 +14,6 @@ from memeval.claims.records import NOT_DISCLOSED
 from memeval.cli.data import Parser
 from memeval.comparison.finding import FinishedRun
 from memeval.comparison.tables import WIDTH
-from memeval.config.renamed import renamed_to
 from memeval.errors import unknown
 from memeval.redaction import redacted_in
 from memeval.report.disclosure import disclosed
@@ -138,9 +137,8 @@ def figure_words(match: Match) -> str:
 
 
 def claims_of(run: FinishedRun, chosen: Sequence[Claim]) -> list[Claim]:
-    """The claims about the data set of a run, whose name may be an older one."""
-    dataset = renamed_to("dataset", run.summary.dataset) or run.summary.dataset
-    return [claim for claim in chosen if claim.dataset == dataset]
+    """The claims about the data set of a run."""
+    return [claim for claim in chosen if claim.dataset == run.summary.dataset]
 
 
 def run_json(run: FinishedRun, chosen: Sequence[Claim]) -> dict[str, object]:

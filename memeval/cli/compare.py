@@ -189,14 +189,11 @@ def find_baseline(
 
 
 def check_records(run: FinishedRun) -> None:
-    """Raises `UserError` where the records of a run are not those that it wrote.
-
-    A run of version 0.1 holds no digest of them: there, nothing can be seen.
-    """
+    """Raises `UserError` where the records of a run are not those that it wrote."""
     digest = run.summary.files.get(RECORDS_FILE)
     path = run.folder / RECORDS_FILE
     try:
-        is_whole = digest is None or file_digest(path) == digest
+        is_whole = file_digest(path) == digest
     except OSError as error:
         raise UserError(
             f"{path} can't be read: {error.strerror or error}",

@@ -14,7 +14,6 @@ from typing import NoReturn
 
 from memeval.cli.data_settings import chosen_dataset, read_words
 from memeval.config.paths import data_dir
-from memeval.config.renamed import current_name
 from memeval.datasets.contract import Dataset, DatasetInfo, FileInfo
 from memeval.datasets.fetch import fetch, verify
 from memeval.datasets.locate import locate
@@ -51,7 +50,7 @@ def data(arguments: Sequence[str]) -> int:
 
         return check(Path(chosen.file))
 
-    name = current_name("dataset", chosen.name)
+    name = chosen.name
     if chosen.action == "stats":
         from memeval.cli.data_stats import show_stats
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memeval.cli.comparison import show_comparison
-from memeval.config.renamed import current_override
+from memeval.config.overrides import full_override
 from memeval.errors import UserError
 from memeval.redaction import redacted
 from memeval.results import RunSummary
@@ -120,7 +120,7 @@ def system_of_file(
 def repeated_command(arguments: Sequence[str], file: str) -> str:
     """The command that makes the same run, without options that do not change it."""
     words = [
-        current_override(word)
+        full_override(word)
         for word in arguments
         if word in (file, ONLY_LISTED) or word.startswith(JUDGED_BY) or is_repeated(word)
     ]

@@ -26,7 +26,7 @@ def verify(arguments: Sequence[str]) -> int:
 
     wrong = 0
     for folder in dict.fromkeys(folders):
-        verified = verify_run(folder, accept_unsealed=options.accept_unsealed)
+        verified = verify_run(folder)
         wrong += bool(verified.problems)
         outcome = f"{len(verified.problems)} problems" if verified.problems else "sound"
         print(printable(f"{folder.name}  {one_line(verified.name)}: {outcome}"))
@@ -56,11 +56,6 @@ def parser() -> argparse.ArgumentParser:
         nargs="*",
         metavar="RUN",
         help="a run key, its beginning, or a run folder (default: all runs of this home)",
-    )
-    options.add_argument(
-        "--accept-unsealed",
-        action="store_true",
-        help="take rows without a seal, such as those of version 0.1, as they are",
     )
     return options
 

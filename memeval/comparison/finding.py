@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
 
-from memeval.config.renamed import current_name, renamed_to
 from memeval.errors import UserError
 from memeval.report.differences import as_yaml, labels
 from memeval.results import RUN_FILE, RunSummary
@@ -117,7 +116,7 @@ def parse_filters(words: Sequence[str], known: Sequence[FinishedRun]) -> Filters
 
     return Filters(
         sweep=sweep,
-        dataset=None if dataset is None else current_name("dataset", dataset),
+        dataset=dataset,
         since=earliest(since),
         settings=values,
     )
@@ -197,11 +196,10 @@ def _nearest(word: str, known: Sequence[FinishedRun]) -> str:
 
 
 def dataset_names(summary: RunSummary) -> set[str]:
-    """What a run's data set is called: its name as it is today, which the run may be older than,
-    and the option of the group `dataset` (`json`), as a file of the user's own names itself.
+    """What a run's data set is called: its name, and the option of the group `dataset` (`json`), as
+    a file of the user's own names itself.
     """
-    name = renamed_to("dataset", summary.dataset) or summary.dataset
-    return {name, str(summary.params.get("dataset", name))}
+    return {summary.dataset, str(summary.params.get("dataset", summary.dataset))}
 
 
 def tracked_ids(run: FinishedRun) -> list[str]:

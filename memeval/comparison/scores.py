@@ -157,7 +157,7 @@ class ScoreReader:
         return float(value)
 
     def _whole(self, line: bytes) -> tuple[AskedQuestion, float | None]:
-        """Reads the whole record: for rows of an earlier version, and unusual ones."""
+        """Reads the whole record, if it is not laid out as ours are."""
         content = json.loads(line)
         if not isinstance(content, dict):
             raise ValueError("not an object")

@@ -17,8 +17,8 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
+from memeval.config.overrides import check_given_once, full_override
 from memeval.config.paths import conf_dir, sweeps_dir
-from memeval.config.renamed import check_given_once, current_setting
 
 CELL = re.compile(r"cell/([\w]+)-([0-9]+)")
 
@@ -52,7 +52,7 @@ def cells(grids: Sequence[str]) -> Iterator[tuple[str, ...]]:
     for grid in grids:
         given = shlex.split(grid)
         check_given_once(given)
-        words = [current_setting(word) for word in given]
+        words = [full_override(word) for word in given]
         yield from product(*map(_choices, words))
 
 

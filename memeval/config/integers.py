@@ -23,8 +23,8 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from memeval.config.grids import CELL, cell_config, is_sweep, over_cells, read_sweep
+from memeval.config.overrides import check_one_reranker, full_override
 from memeval.config.paths import conf_dir, sweeps_dir
-from memeval.config.renamed import check_one_reranker, current_name, current_setting, renamed_to
 
 INTEGER_GROUPS = ("top_k", "compression_turn")
 _INTEGER = re.compile(rf"({'|'.join(INTEGER_GROUPS)})/0*([1-9][0-9]*)")
@@ -34,8 +34,8 @@ _SWEEP = re.compile(r"sweep/([\w-]+)")
 class ServedConfigs(ConfigSource):
     """Serves options that have no file of their own in conf/.
 
-    `<group>/<integer>`; `sweep/<name>` from the folder sweeps/; `cell/<name>-<number>` from a
-    sweep's grids; and an option under its old name.
+    `<group>/<integer>`; `sweep/<name>` from the folder sweeps/; and `cell/<name>-<number>` from a
+    sweep's grids.
     """
 
     @staticmethod
@@ -69,10 +69,6 @@ class ServedConfigs(ConfigSource):
         if sweep and is_sweep(sweep[1]):
             return self._read_sweep(sweep[1])
 
-        group, _, option = name.rpartition("/")
-        if renamed_to(group, option):
-            return OmegaConf.create({"defaults": [current_name(group, option)]}), {"package": None}
-
         return None
 
     def _read_sweep(self, name: str) -> tuple[DictConfig, dict[str, str | None]]:
@@ -96,9 +92,7 @@ class ServedConfigs(ConfigSource):
         if sweep and is_sweep(sweep[1]):
             return True
 
-        group, _, option = name.rpartition("/")
-
-        return bool(_INTEGER.fullmatch(name)) or renamed_to(group, option) is not None
+        return _INTEGER.fullmatch(name) is not None
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Presets only: integers are not listed."""
@@ -116,7 +110,7 @@ class ServedConfigsPath(SearchPathPlugin):
 
 
 class QuoteIntegers(Callback):
-    """Quotes the integers in a sweep's own parameters, and gives settings their new names, before
+    """Quotes the integers in a sweep's own parameters, and gives settings their full paths, before
     the sweeper reads them.
 
     It raises nothing, for Hydra would swallow it.
@@ -129,10 +123,10 @@ class QuoteIntegers(Callback):
 
         with read_write(config), open_dict(config):
             for key, value in list(params.items()):
-                word = quote_integers([current_setting(f"{key}={value}")])[0]
+                word = quote_integers([full_override(f"{key}={value}")])[0]
                 del params[key]
-                current, _, choices = word.partition("=")
-                params[current] = choices
+                path, _, choices = word.partition("=")
+                params[path] = choices
 
 
 def register() -> None:
@@ -144,20 +138,13 @@ def register() -> None:
         Plugins.instance().register(plugin)
 
 
-_ADDED_CLASS = re.compile(r"\+(system|dataset|judge|embedder)\.class=")
-
-
 def as_hydra_words(words: Sequence[str]) -> list[str]:
     """A user's overrides as Hydra takes them.
-
-    `+system.class=…`, which added the field in version 0.1, replaces it now that each option has a
-    class. Settings under an old name get their new one.
 
     Raises `UserError` where words choose different rerankers.
     """
     check_one_reranker(words)
-    words = [f"+{word}" if _ADDED_CLASS.match(word) else word for word in words]
-    return quote_integers([current_setting(word) for word in words])
+    return quote_integers([full_override(word) for word in words])
 
 
 def quote_integers(overrides: Sequence[str]) -> list[str]:

@@ -19,7 +19,6 @@ from memeval.config.integers import INTEGER_GROUPS, option_value
 from memeval.config.names import unknown_name
 from memeval.config.options import class_path
 from memeval.config.paths import conf_dir
-from memeval.config.renamed import rename_settings
 from memeval.config.roles import OFFLINE_READER, check_roles, is_local, share_limits
 from memeval.config.schema import EmbedderConfig, JudgeModelConfig, LlmConfig, RunConfig
 from memeval.config.validation import check
@@ -46,16 +45,14 @@ _NOT_OF_TYPE = re.compile(
 )
 
 
-def resolve(composed: DictConfig | dict[str, Any], *, warn: bool = True) -> RunConfig:
-    """The typed config. `warn` says old names of settings on stderr.
+def resolve(composed: DictConfig | dict[str, Any]) -> RunConfig:
+    """The typed config.
 
     A plain dictionary holds no interpolations; it is changed.
 
     Raises `UserError` that names the field, what it holds and what it takes.
     """
     container = composed if isinstance(composed, dict) else _as_plain(composed)
-    # Before the schema, which knows only the new names.
-    rename_settings(container, warn=warn)
     for group in ("judge", "embedder", "reranker"):
         if isinstance(container.get(group), dict):
             container[group] = _typed_class(group, container[group])
@@ -302,4 +299,8 @@ def read_config(path: Path) -> RunConfig:
     if not isinstance(loaded, DictConfig):
         raise ValueError("not a mapping")
 
-    return resolve(loaded, warn=False)
+    # Runs of earlier development versions have this field, always null.
+    if isinstance(loaded.get("llm"), DictConfig):
+        loaded.llm.pop("judge_model", None)
+
+    return resolve(loaded)

@@ -163,8 +163,6 @@ class LlmConfig:
     """How long an endpoint that does not answer, or asks for fewer calls, is tried again."""
     max_retries: int | None = at(RUNTIME)
     """Deprecated: tries after the first, at most, within `patience_s`."""
-    judge_model: str | None = at(RUNTIME)
-    """Deprecated: `resolve` moves it to `judge.model`."""
     ingest: IngestModelConfig = field(default_factory=IngestModelConfig)
     judge: JudgeModelConfig = field(default_factory=JudgeModelConfig)
 

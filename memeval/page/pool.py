@@ -16,7 +16,7 @@ _DEEPEST = 8
 class RunTexts:
     """The texts that the answers of one run refer to.
 
-    They are beside the run folders, and may be missing: on another machine, or of version 0.1.
+    They are beside the run folders, and may be missing on another machine.
     """
 
     def __init__(self, folder: Path, summary: RunSummary) -> None:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import logging
-from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,9 +17,7 @@ from memeval.pipeline.code import class_identity
 from memeval.pipeline.places import fault, source_of
 from memeval.prompts import load_builtin
 from memeval.shown import one_line
-from memeval.systems.base import RENAMED_METHODS, MemorySystem, SystemSettings
-
-_log = logging.getLogger(__name__)
+from memeval.systems.base import MemorySystem, SystemSettings
 
 
 class Source(Protocol):
@@ -66,7 +62,6 @@ class Declared:
         """`has_language_model` is False if the cell's model is the offline reader."""
         self.system_class, self._settings = system_class, settings
         _check_constructor(system_class)
-        _warn_of_old_names(system_class)
 
         # First of all: what the class says below it says of the settings as they come out here.
         self._settings = self._ask_class("resolve_settings", has_language_model=has_language_model)
@@ -75,8 +70,7 @@ class Declared:
         self.own_prompt = system_class.own_prompt or bool(
             getattr(self.settings, "own_prompt", False)
         )
-        # A class written for 0.1 follows the contract without inheriting what came later.
-        self.ranks_part = bool(getattr(system_class, "ranks_part", False))
+        self.ranks_part = system_class.ranks_part
         self.wants_evidence = system_class.wants_evidence
         self.answer_style = self._style()
         self.needs_language_model = bool(self._ask_class("needs_language_model"))
@@ -126,7 +120,7 @@ class Declared:
     def _files(self) -> dict[str, str]:
         """sha256 of each file that the class names."""
         digests = {}
-        for path in self._ask_class("files") if hasattr(self.system_class, "files") else ():
+        for path in self._ask_class("files"):
             try:
                 content = Path(path).read_bytes()
             except (OSError, TypeError) as error:
@@ -165,16 +159,6 @@ class Declared:
 
     def _of(self, method: str) -> str:
         return f"{self.system_class.__module__}:{self.system_class.__qualname__}.{method}()"
-
-
-@cache
-def _warn_of_old_names(system_class: type[MemorySystem]) -> None:
-    """Warns once, on one line, of methods that still have their names of 0.1."""
-    defined = {name for base in system_class.__mro__ for name in vars(base)}
-    renamed = [f"{old} is now {new}" for old, new in RENAMED_METHODS.items() if old in defined]
-    if renamed:
-        name = f"{system_class.__module__}:{system_class.__qualname__}"
-        _log.warning("%s uses names of memeval 0.1: %s", name, ", ".join(renamed))
 
 
 def _check_constructor(system_class: type[MemorySystem]) -> None:

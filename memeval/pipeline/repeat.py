@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from memeval.config.identity import Keys
@@ -16,9 +15,6 @@ from memeval.records import EvalCase, EvalQuestion
 from memeval.results import INGEST_PREFIX, AnswerRow, IngestRow, TextStore, VerdictRow
 from memeval.results.store import RowStore
 from memeval.shown import one_line
-
-MOST_FILES = 10_000
-"""Files of rows that are looked at for their version."""
 
 
 @dataclass(frozen=True)
@@ -111,19 +107,6 @@ def take_ids(case: EvalCase, taken: set[str]) -> None:
             )
 
         taken.add(row_id)
-
-
-def count_old_files(folder: Path) -> int:
-    """How many files of rows in a folder version 0.1 wrote: their header has no seal."""
-    count = 0
-    for path in sorted(folder.glob("*.jsonl"))[:MOST_FILES]:
-        try:
-            with path.open("rb") as file:
-                header = file.readline(1000)
-        except OSError:
-            continue
-        count += header.startswith(b'{"header"') and b'"seal"' not in header
-    return count
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:

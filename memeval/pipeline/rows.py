@@ -41,7 +41,5 @@ def answer_digest(text: str) -> str:
 def is_about(verdict: VerdictRow, answer: AnswerRow) -> bool:
     """Whether a verdict judges this very answer: an answer whose row was lost may have been made
     again, and read otherwise.
-
-    Verdicts of version 0.1 do not say, and are taken.
     """
-    return verdict.judged in (None, answer_digest(answer.hypothesis or ""))
+    return verdict.judged == answer_digest(answer.hypothesis or "")

@@ -30,7 +30,6 @@ from memeval.pipeline.repeat import (
     Repeat,
     answered_cases,
     answers_header,
-    count_old_files,
     first_error,
     ingest_id,
     take_ids,
@@ -69,10 +68,6 @@ def window_limit(cell: Cell) -> int:
     llm = cell.config.llm
     limits = [settings_of_role(llm, role).max_concurrency for role in called_roles(llm)]
     return QUESTIONS_AHEAD * max(limits) if limits else 1
-
-
-_searched: set[Path] = set()
-"""Folders in which this process looked for rows of version 0.1."""
 
 
 class CellRun(CaseWork):
@@ -211,7 +206,6 @@ class CellRun(CaseWork):
 
         answers_path, verdicts_path = cell.answers_file(seed), cell.verdicts_file(seed)
         texts_path, shared = texts_file(answers_path), self._lane.connections.store
-        self._say_what_is_too_old(answers_path)
         answers: RowStore[AnswerRow | IngestRow] = await open_store_at(
             answers_path,
             lambda: RowStore(
@@ -244,18 +238,6 @@ class CellRun(CaseWork):
                 )
 
         return Repeat(seed, answers, verdicts, texts, self.judge(seed))
-
-    def _say_what_is_too_old(self, path: Path) -> None:
-        """Says once that rows of version 0.1 lie beside a file that is about to be created."""
-        if path.exists() or path.parent in _searched:
-            return
-
-        _searched.add(path.parent)
-        if count := count_old_files(path.parent):
-            self.progress.say(
-                f"  {count} files in {path.parent} are of memeval 0.1, whose rows this version "
-                "does not use: their questions are asked again, replies come from the cache"
-            )
 
     def _count(self) -> None:
         """Reports how much there is to do before the work begins, where counting is quick.

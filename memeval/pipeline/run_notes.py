@@ -160,21 +160,12 @@ def in_words(value: object) -> str:
 
 
 def _lines(finished: Finished) -> Iterator[str]:
-    """Lines of the files of rows that were left out, or that have no seal."""
+    """Lines of the files of rows that were left out."""
     dropped = sum(repeat.answers.dropped + repeat.verdicts.dropped for repeat in finished.repeats)
     if dropped:
         yield (
             f"{dropped} lines of an earlier pass were torn, damaged, edited or of another key: "
             "they were left out and made again."
-        )
-
-    unsealed = sum(
-        repeat.answers.unsealed + repeat.verdicts.unsealed for repeat in finished.repeats
-    )
-    if unsealed:
-        yield (
-            f"{unsealed} rows had no seal, so that an edit of them would not be seen: they were "
-            "left out and made again."
         )
 
 

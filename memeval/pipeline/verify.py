@@ -20,7 +20,7 @@ from memeval import __version__
 from memeval.config.identity import IdentityInputs, keys, run_key
 from memeval.config.resolve import read_config
 from memeval.names import digest_name
-from memeval.pipeline.memory import MANIFEST, read_manifest
+from memeval.pipeline.memory import read_manifest
 from memeval.pipeline.records import Ingest, rows_digest
 from memeval.pipeline.rows import usages_of
 from memeval.pipeline.verify_figures import figure_problems
@@ -57,12 +57,9 @@ class Verified:
     """What could not be compared, and why."""
 
 
-def verify_run(folder: Path, *, accept_unsealed: bool = False) -> Verified:
-    """Compares a run folder, its rows and its memories with `run.json`. Only reads.
-
-    Rows without a seal are a problem unless they are accepted.
-    """
-    look = Look(folder, accept_unsealed=accept_unsealed)
+def verify_run(folder: Path) -> Verified:
+    """Compares a run folder, its rows and its memories with `run.json`. Only reads."""
+    look = Look(folder)
     look.run()
     return Verified(look.name, tuple(look.problems), tuple(look.unchecked))
 
@@ -70,8 +67,7 @@ def verify_run(folder: Path, *, accept_unsealed: bool = False) -> Verified:
 class Look:
     """One look at one run folder."""
 
-    def __init__(self, folder: Path, *, accept_unsealed: bool = False) -> None:
-        self.accept_unsealed = accept_unsealed
+    def __init__(self, folder: Path) -> None:
         self.ingests: list[Ingest] | None = []
         self.folder = folder.resolve()
         self.outputs = self.folder.parent.parent
@@ -147,13 +143,6 @@ class Look:
         makes.
         """
         identity = summary.identity
-        if not identity:
-            self.unchecked.append(
-                f"{RUN_FILE} is of version 0.1, and holds neither digests of rows nor keys: "
-                "the same command adds them"
-            )
-            return []
-
         try:
             recorded = [_recorded_keys(repeat) for repeat in identity["keys"]]
             inputs, version = IdentityInputs(**identity["inputs"]), identity["version"]
@@ -253,7 +242,7 @@ class Look:
     ) -> Rows[R] | None:
         path = self.outputs / name
         try:
-            rows = read_rows(path.read_bytes(), header, parse, accept_unsealed=self.accept_unsealed)
+            rows = read_rows(path.read_bytes(), header, parse)
         except FileNotFoundError:
             # A run folder that was copied out of its home comes without rows: no damage.
             if (self.outputs / "answers").is_dir():
@@ -269,14 +258,6 @@ class Look:
         if rows.dropped:
             self.problems.append(
                 f"{name}: {rows.dropped} lines are torn, damaged, edited or of another key"
-            )
-
-        if rows.unsealed and self.accept_unsealed:
-            self.unchecked.append(f"{name}: {rows.unsealed} rows have no seal")
-        elif rows.unsealed:
-            self.problems.append(
-                f"{name}: {rows.unsealed} rows have no seal, so an edit of them would not be seen; "
-                "--accept-unsealed takes them as they are"
             )
 
         if not rows.headed:
@@ -331,13 +312,6 @@ def memory_problems(folder: Path, key: str) -> Iterator[str]:
         shown_folder = (
             f"data/prepared/{folder.parent.name}/{folder.name}/{one_line(memory.name, 60)}"
         )
-        if (
-            not (memory / MANIFEST).exists()
-            and digest_name(memory.name) != memory.name
-            and len(memory.name) != len(digest_name(""))
-        ):
-            continue  # a folder that version 0.1 named by the id itself
-
         try:
             manifest = read_manifest(memory)
         except ValueError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memeval.llm.cache_schema import checksum
 from memeval.names import digest_name
-from memeval.pipeline.memory import MANIFEST, read_manifest
+from memeval.pipeline.memory import read_manifest
 from memeval.results import Texts, VerdictRow
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import Json, Row, read_rows
@@ -81,11 +81,6 @@ def _memory(item: Item) -> Iterator[str]:
     folder = item.paths[0]
     # A memory that can't be saved leaves only the list of what it held, which nothing rests on.
     if not folder.is_dir():
-        return
-
-    # Version 0.1 named the folders by the ids themselves.
-    is_old = not (folder / MANIFEST).exists() and len(folder.name) != len(digest_name(""))
-    if is_old:
         return
 
     try:

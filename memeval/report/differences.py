@@ -99,9 +99,8 @@ def _usual(summaries: Sequence[RunSummary], key: str) -> str:
 
 def system_of(summary: RunSummary) -> str:
     """The system of a cell; its name where it says none, as answers of another program may."""
-    # Version 0.1 has the name as `system.name`.
-    names = (summary.params.get(key) for key in ("system", "system.name"))
-    return str(next((name for name in names if name is not None), summary.name))
+    name = summary.params.get("system")
+    return summary.name if name is None else str(name)
 
 
 def shown(summary: RunSummary, key: str) -> str:

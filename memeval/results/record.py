@@ -6,7 +6,6 @@ What a user reads in `records.jsonl`.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -81,15 +80,6 @@ class Record:
     error: str | None = None
     weight: float = 1.0
     """How many questions of its category it represents, in a sample."""
-
-    def __getitem__(self, name: str) -> Any:
-        """A member as version 0.1 gave it to `Dataset.measures`; until 0.3."""
-        warnings.warn(
-            f'record["{name}"] is now record.{name}: records are typed',
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return self.to_json()[name]
 
     @property
     def chosen(self) -> tuple[int, ...] | None:
@@ -187,8 +177,7 @@ class Record:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Record:
-        """Reads a line of `records.jsonl`, of an earlier version as well: only the question's id
-        must be there.
+        """Reads a line of `records.jsonl`. Only the question's id must be there.
 
         Raises `ValueError` naming a member of another type.
         """

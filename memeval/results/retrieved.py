@@ -16,7 +16,7 @@ class RetrievedChunk:
     turn_ids: tuple[str, ...]
     """Turns that the chunk covers; empty if the system can't tell."""
     text: str | None = None
-    """Reference of the text as shown, see `memeval.results.texts`; None in runs of version 0.1."""
+    """Reference of the text as shown, see `memeval.results.texts`; None if it is not kept."""
     score: float | None = None
     """Higher is better; comparable within one question only."""
     time: datetime | None = None
@@ -24,9 +24,7 @@ class RetrievedChunk:
 
     @classmethod
     def from_json(cls, value: Any, row: Fields) -> RetrievedChunk:
-        """A chunk; version 0.1 kept only the ids of its turns."""
-        if isinstance(value, list):
-            return cls(turn_ids=Fields({"turn_ids": value}, "retrieved.").strings("turn_ids"))
+        """A chunk."""
         if not isinstance(value, dict):
             raise row.wrong("retrieved")
 

@@ -192,7 +192,7 @@ class IngestRow:
     origin: str = ""
     """Key of the run that paid for it."""
     health: IngestHealth | None = None
-    """What became of the chunks; None in rows of version 0.1."""
+    """What became of the chunks; None if the system does not say."""
     usage: tuple[Usage, ...] = ()
     """Added up by role, model and kind: an ingest may make thousands of calls."""
     times: StepTimes = NO_TIMES

@@ -58,8 +58,6 @@ class Rows(Generic[R]):
     """The seal of each of them."""
     dropped: int = 0
     """Lines that are torn, damaged, edited, of another key, or hold what no row may."""
-    unsealed: int = 0
-    """Rows without a seal, whose edits would not be seen; left out unless they are accepted."""
     headed: bool = False
     """Whether there is the header that belongs to the file."""
 
@@ -80,41 +78,29 @@ def _seal(header: Json, body: bytes) -> str:
     return sha256(_as_json(header) + b"\n" + body).hexdigest()[:16]
 
 
-def read_rows(
-    content: bytes, header: Json, parse: Parse[R], *, accept_unsealed: bool = False
-) -> Rows[R]:
+def read_rows(content: bytes, header: Json, parse: Parse[R]) -> Rows[R]:
     """The sound rows in the whole lines of a file's content."""
     rows: Rows[R] = Rows()
-    seals_began = False
     expected = {"header": dict(header)}
     lines = content.split(b"\n")
     # What follows the last line end is torn: its process died while it wrote it.
     rows.dropped += lines.pop() != b""
 
-    for number, line in enumerate(lines):
+    for line in lines:
         match = _SEAL.search(line)
         body = line[: match.start()] + b"}" if match else line
         seal = _seal(header, body)
-        # After the first sealed row, a missing seal is an edit.
-        if match:
-            sound = match[1].decode() == seal
-        else:
-            sound = number == 0 or (rows.headed and not seals_began)
-
-        seals_began = seals_began or match is not None
-        content_of_line = _object(body) if sound else None
+        is_sound = match is not None and match[1].decode() == seal
+        content_of_line = _object(body) if is_sound else None
 
         if content_of_line == expected:
             rows.headed = True
             continue
 
         row = None if content_of_line is None else _row(content_of_line, parse)
-        if row is None or not (match or rows.headed):
+        if row is None:
             rows.dropped += 1
-            continue
-
-        rows.unsealed += match is None
-        if match or accept_unsealed:
+        else:
             rows.rows[row.id], rows.seals[row.id] = row, seal
 
     return rows
@@ -196,11 +182,6 @@ class RowStore(Generic[R]):
         may.
         """
         return self._found.dropped
-
-    @property
-    def unsealed(self) -> int:
-        """Rows without a seal, which are left out."""
-        return self._found.unsealed
 
     def __enter__(self) -> Self:
         try:

@@ -119,9 +119,7 @@ class RunSummary:
     and the figures are those of the questions that were answered, judged or not.
     """
     files: Mapping[str, str] = field(default_factory=dict)
-    """sha256 of the run folder's other files by name, but for what the publisher adds; empty in a
-    run of version 0.1.
-    """
+    """sha256 of the run folder's other files by name, but for what the publisher adds."""
     rows: Mapping[str, str] = field(default_factory=dict)
     """Digest of the rows that the run was made of, by their file below outputs/."""
     identity: Mapping[str, Any] = field(default_factory=dict)
@@ -158,11 +156,16 @@ class RunSummary:
         except RecursionError as error:
             raise ValueError(f"{folder / RUN_FILE} is damaged: nested too deep") from error
 
-        if not isinstance(content, dict) or (SEAL in content and not is_sealed(content)):
+        if isinstance(content, dict) and SEAL not in content:
+            raise ValueError(
+                f"{folder / RUN_FILE} has no digest: memeval 0.1 wrote it, or it was edited; its "
+                "own command makes it again"
+            )
+
+        if not isinstance(content, dict) or not is_sealed(content):
             raise ValueError(f"{folder / RUN_FILE} is damaged or was edited")
 
-        # Runs of version 0.1 have no seal, and are read all the same.
-        content.pop(SEAL, None)
+        del content[SEAL]
         try:
             summary = cls._of(content)
             _check_types(summary)
@@ -196,10 +199,7 @@ class RunSummary:
         problems = []
         for name in dict.fromkeys((RECORDS_FILE, CONFIG_FILE, *self.files)):
             if name not in self.files:
-                problems.append(
-                    f"{RUN_FILE} holds no digest of {name}: it is of an earlier version, or was "
-                    "edited"
-                )
+                problems.append(f"{RUN_FILE} holds no digest of {name}")
                 continue
 
             try:

@@ -19,7 +19,7 @@ class VerdictRow:
     """The question's id."""
     status: Status
     judged: str | None = None
-    """Digest of the answer that was judged; None in rows of version 0.1."""
+    """Digest of the answer that was judged."""
     origin: str = ""
     """Key of the run that paid for it."""
     verdict: Verdict | None = None

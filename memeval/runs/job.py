@@ -118,10 +118,10 @@ def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> 
     `tracking`, `store`, `tags`, `note` and `objective` are left out.
     """
     from memeval.config.integers import unquote_integer
-    from memeval.config.renamed import current_override
+    from memeval.config.overrides import full_override
 
     named = [word for folder in folders for word in ("--config-dir", folder)]
-    repeated = [current_override(unquote_integer(word)) for word in overrides if is_repeated(word)]
+    repeated = [full_override(unquote_integer(word)) for word in overrides if is_repeated(word)]
 
     return redacted(shlex.join(["python", "-m", "memeval", *named, *repeated]))
 

@@ -26,12 +26,6 @@ variable that holds a key.
 RANKING_DEPTH = 20
 """Least chunks that are ranked, so that `ranking_recall_at_20` is known at any `top_k`."""
 
-RENAMED_METHODS = {
-    "thinks_at_ingest": "uses_llm_at_ingest",
-    "ingest_wordings": "ingest_templates",
-}
-"""Class methods of `MemorySystem` by their names in 0.1, which are still honoured."""
-
 MORE_THAN_ASKED, TRIED_AGAIN, NOISE = "more_than_asked", "requests_tried_again", "noise"
 """Remarks of a served memory: a search returned more than it was asked for; requests failed and
 were made again; a program wrote lines that are not replies.
@@ -146,14 +140,6 @@ class MemorySystem(ABC):
     """True for a system that answers under a prompt of its own instead of the reader's. Every table
     says so.
     """
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Lets a class written for 0.1 keep the names that its methods had there."""
-        super().__init_subclass__(**options)
-        # `vars` and not `getattr`: the base class defines the new names, so every class has them.
-        for old, new in RENAMED_METHODS.items():
-            if old in vars(cls) and new not in vars(cls):
-                setattr(cls, new, vars(cls)[old])
 
     def __init__(self, settings: Any, parts: SystemContext) -> None:
         self.settings = settings

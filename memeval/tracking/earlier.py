@@ -21,11 +21,10 @@ def find_earlier(client: MlflowClient, store: Store, folder: Path, run_key: str)
     """The cell's runs in the store, in whatever experiment, that this home logged and that are not
     deleted. The latest comes last.
 
-    Other homes may log the same cell to the same store. Runs of memeval 0.1 name their folder, not
-    their home. In the home's own store those of this folder count as well.
+    Other homes may log the same cell to the same store.
     """
-    home, key = home_id(folder), f"tags.`{RUN_KEY}` = '{run_key}'"
-    query = key if store.own else f"{key} and tags.`{ORIGIN}` = '{home}'"
+    home = home_id(folder)
+    query = f"tags.`{RUN_KEY}` = '{run_key}' and tags.`{ORIGIN}` = '{home}'"
     runs = {run.info.run_id: run for run in search_everywhere(client, query)}
 
     remembered = read_tracked(folder).get(store.name)
@@ -34,7 +33,7 @@ def find_earlier(client: MlflowClient, store: Store, folder: Path, run_key: str)
         if run is not None and run.data.tags.get(RUN_KEY) == run_key:
             runs[remembered] = run
 
-    ours = [run for run in runs.values() if is_ours(run, folder, home, in_own_store=store.own)]
+    ours = [run for run in runs.values() if is_ours(run, home)]
     return sorted(ours, key=lambda run: int(run.info.start_time or 0))
 
 
@@ -66,18 +65,9 @@ def active_run(client: MlflowClient, run_id: str) -> Run | None:
     return run if run.info.lifecycle_stage == "active" else None
 
 
-def is_ours(run: Run, folder: Path, home: str, *, in_own_store: bool) -> bool:
+def is_ours(run: Run, home: str) -> bool:
     """Whether this home logged a run, and may replace it."""
-    logged_by = run.data.tags.get(ORIGIN)
-    if logged_by == home:
-        return True
-
-    # Version 0.1 tagged its runs with host and folder, or not at all.
-    of_this_folder = logged_by is None or logged_by.endswith(
-        f":{folder.resolve()}".replace("'", "_")
-    )
-
-    return in_own_store and of_this_folder
+    return run.data.tags.get(ORIGIN) == home
 
 
 def is_as_logged(run: Run, summary: RunSummary, content: str) -> bool:

@@ -232,9 +232,8 @@ def delete(client: MlflowClient, run: Run, home: str) -> None:
     """
     query = f"tags.`{PARENT}` = '{run.info.run_id}'"
     for child in client.search_runs([run.info.experiment_id], query, ViewType.ACTIVE_ONLY):
-        # Runs that somebody else put below ours stay. Version 0.1 did not tag its repeats with an
-        # origin.
-        if child.data.tags.get(ORIGIN, home) == home and f"{PREFIX}repeat" in child.data.tags:
+        # Runs that somebody else put below ours stay.
+        if child.data.tags.get(ORIGIN) == home and f"{PREFIX}repeat" in child.data.tags:
             client.delete_run(child.info.run_id)
 
     client.delete_run(run.info.run_id)

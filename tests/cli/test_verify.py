@@ -120,9 +120,7 @@ def test_rows_whose_seals_were_all_stripped_are_refused(finished: Path, tmp_path
             path.write_text(re.sub(r',"seal":"[0-9a-f]{16}"\}', "}", path.read_text()))
 
     done = memeval(home, "verify", first.name)
-    assert done.status == 1 and "rows have no seal" in done.out
-    accepted = memeval(home, "verify", first.name, "--accept-unsealed").out
-    assert "not compared" in accepted and "--accept-unsealed takes" not in accepted
+    assert done.status == 1 and "lines are torn, damaged, edited" in done.out
 
     # A run that reads them, because its folder is gone, takes none of them.
     for folder in folders(home):
@@ -130,6 +128,22 @@ def test_rows_whose_seals_were_all_stripped_are_refused(finished: Path, tmp_path
 
     again = completed(home, *CELL)
     assert "left out and made again" in " ".join(again.out.split())
+
+
+def test_a_run_of_0_1_is_refused_with_the_way_out(finished: Path, tmp_path: Path) -> None:
+    """Its `run.json` has no digest."""
+    home = tmp_path / "home"
+    shutil.copytree(finished, home)
+    path = folders(home)[0] / "run.json"
+    content = json.loads(path.read_bytes())
+    del content["digest"]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    done = memeval(home, "verify", str(path.parent))
+    assert done.status == 1 and f"{path} has no digest: memeval 0.1 wrote it" in done.out
+    assert "its own command makes it again" in done.out
+
+    done = memeval(home, "show", path.parent.name)
+    assert done.status == 2 and "memeval 0.1 wrote it" in done.err and "Traceback" not in done.err
 
 
 def test_what_was_edited_is_named(finished: Path, tmp_path: Path) -> None:

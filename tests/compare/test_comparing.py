@@ -445,8 +445,7 @@ def test_lines_are_read_in_part_as_they_are_read_whole(tmp_path: Path) -> None:
         assert "conv-0/q0" not in ScoreReader(metric).read(run).values
 
 
-def test_rows_of_an_older_version(tmp_path: Path) -> None:
-    """Version 0.1 wrote other members, in another order."""
+def test_rows_with_other_members_in_another_order(tmp_path: Path) -> None:
     runs = [made_run(tmp_path, name, example(name)) for name in ("B", "A")]
     path = runs[1].folder / RECORDS_FILE
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -89,7 +89,6 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("prompt.file", "words.txt", NONE),
     ("llm.name", "another", ANSWER),
     ("llm.model", "gpt-4o", ANSWER),
-    ("llm.judge_model", "gpt-4o", NONE),  # `resolve` moves it to llm.judge.model
     ("llm.limit_parameter", "max_completion_tokens", ANSWER),
     ("llm.reasoning_effort", "low", ANSWER),
     ("llm.extra_body", {"top_p": 0.9}, ANSWER),
@@ -300,7 +299,7 @@ def test_the_model_is_part_of_a_memory_that_it_made(path: str) -> None:
 def test_a_role_has_every_setting_of_the_answers_model(role: str) -> None:
     metadata = field_metadata(RunConfig)
     stage, mark = {"ingest": ("prepare", "llm_ingest"), "judge": ("judge", "llm_judge")}[role]
-    of_all_roles = {"llm.name", "llm.max_retries", "llm.judge_model"}
+    of_all_roles = {"llm.name", "llm.max_retries"}
     answering = {path for path in metadata if path.startswith("llm.") and path.count(".") == 1}
     for path in answering - of_all_roles:
         own = metadata[path.replace("llm.", f"llm.{role}.")]
@@ -395,7 +394,6 @@ RUNTIME = {
     "llm.timeout_s": st.floats(0.1, 1e6),
     "llm.patience_s": st.floats(0.0, 1e6),
     "llm.max_retries": st.none() | st.integers(0),
-    "llm.judge_model": st.none() | st.text(),
     **{
         f"llm.{role}.{field}": values
         for role in ("ingest", "judge")

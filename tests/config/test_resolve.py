@@ -60,8 +60,8 @@ def refusal(**values: Any) -> str:
         ),
         (
             {"llm": {"modell": "x"}},
-            "unknown field or group 'llm.modell'. Did you mean: llm.model, llm.judge_model, "
-            "llm.judge.model?",
+            "unknown field or group 'llm.modell'. Did you mean: llm.model, llm.judge.model, "
+            "llm.ingest.model?",
         ),
         (
             {"tracking": {"name": "mlfow"}},

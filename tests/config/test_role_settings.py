@@ -160,12 +160,12 @@ def test_embedder_and_reranker_cannot_differ_either() -> None:
         (
             {"judge": {"modell": "x"}},
             "unknown field or group 'llm.judge.modell'. Did you mean: llm.judge.model, "
-            "llm.judge_model, llm.ingest.model?",
+            "llm.ingest.model, llm.judge.headers?",
         ),
         (
             {"jugde": {"model": "x"}},
             "unknown field or group 'llm.jugde'. Did you mean: llm.judge, "
-            "llm.judge_model, llm.judge.model?",
+            "llm.judge.model, llm.judge.headers?",
         ),
         (
             {"ingest": {"limit_parameter": "max_token"}},
@@ -184,18 +184,6 @@ def test_embedder_and_reranker_cannot_differ_either() -> None:
 )
 def test_a_refusal_names_the_role(llm: dict[str, Any], message: str) -> None:
     assert refusal(**llm)[0] == message
-
-
-def test_the_old_name_of_the_judges_model_works_with_a_warning(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("MEMEVAL_WARNED", raising=False)
-    config = compose_config(["llm=openai", "llm.judge_model=gpt-4o"])
-    assert config.llm.judge.model == "gpt-4o" and config.llm.judge_model is None
-    warning = "memeval: llm.judge_model is now called llm.judge.model; the old name works until 0.3"
-    assert warning in capsys.readouterr().err
-    assert config == compose_config(["llm=openai", "llm.judge.model=gpt-4o"])
-    assert refusal(judge_model="a", judge={"model": "b"})[1] == "leave llm.judge_model out"
 
 
 def test_settings_of_a_role_come_from_the_command_line() -> None:

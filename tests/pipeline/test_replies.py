@@ -136,7 +136,7 @@ def retrieved(endpoint: ScriptedEndpoint, home: Path) -> list[Any]:
     """What a run with this endpoint's vectors retrieves."""
     vectors = ("embedder=openai", f"embedder.base_url={endpoint.base_url}")
     done = run_command_line(
-        [*FEW, "system=embedding_only", *vectors], env=environment(home), constants=HURRIED
+        [*FEW, "system=dense", *vectors], env=environment(home), constants=HURRIED
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return [row["retrieved"] for row in records(home)]

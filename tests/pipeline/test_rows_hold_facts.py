@@ -153,15 +153,3 @@ def test_another_reading_of_the_gold_reaches_finished_answers(
         memeval(*SMALL, *model, "dataset.evidence_recall=official")
         assert endpoint.count() == calls
         assert values(tmp_path).keys() - first.keys() == {"official/evidence_recall"}
-
-
-def test_rows_of_version_0_1_are_said_to_be_too_old(memeval: Command, tmp_path: Path) -> None:
-    folder = tmp_path / "outputs" / "answers"
-    folder.mkdir(parents=True)
-    for name in ("0123456789abcdef", "fedcba9876543210"):
-        header = {"header": {"answer": name, "seed": 0}}
-        (folder / f"{name}.jsonl").write_text(json.dumps(header) + "\n", encoding="utf-8")
-    done = memeval(*SMALL, "system=bm25")
-    assert done.stderr.count("2 files in") == 1 and "memeval 0.1" in done.stderr
-    again = memeval(*SMALL, "system=bm25", "judge=exact_match")
-    assert "memeval 0.1" not in again.stderr, "nothing new is begun: there are rows of this version"

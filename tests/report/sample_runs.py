@@ -98,7 +98,7 @@ def summary(
         params={
             "dataset.name": "locomo",
             "dataset.labels": "original",
-            "system.name": system,
+            "system": system,
             "system.kind": f"memeval.systems.{system}",
             "granularity.name": "turn",
             "top_k": top_k,
@@ -176,7 +176,7 @@ def record(index: int, repeat: int) -> dict[str, object]:
         if failed
         else {"judge": "keyword", "label": "correct", "score": 1.0, "reason": "exact"},
         "metrics": {} if failed else {"token_f1": 0.8, "recall_at_10": 1.0, "bleu1": None},
-        "retrieved": None if failed else [[f"D{turn}:3"] for turn in range(10)],
+        "retrieved": None if failed else [{"turn_ids": [f"D{turn}:3"]} for turn in range(10)],
         "evidence": ["D1:3"],
         "evidence_ranks": [1],
         "context_tokens": 640,

@@ -89,7 +89,7 @@ def test_markdown_is_a_whole_table() -> None:
 def test_csv_has_every_figure_unrounded_and_nothing_for_what_is_unknown() -> None:
     cells = [summary("no_memory"), summary("rag", 20)]
     rows = list(csv.DictReader(io.StringIO(comparison_csv(cells))))
-    assert [row["system.name"] for row in rows] == ["no_memory", "rag"]
+    assert [row["system"] for row in rows] == ["no_memory", "rag"]
     assert float(rows[1]["accuracy"]) == cells[1].metrics["accuracy"]
     assert (
         rows[0]["cost_usd/total"] == ""
@@ -107,7 +107,7 @@ def test_no_cells_at_all() -> None:
 def test_only_settings_that_differ_are_columns() -> None:
     assert differing([summary("bm25"), summary("bm25")]) == {}
     assert differing([summary("bm25", 5), summary("rag", 10)]) == {
-        "system.name": "system",
+        "system": "system",
         "top_k": "top_k",
     }
 
@@ -123,12 +123,12 @@ def test_the_head_of_a_table_names_the_judges_own_model() -> None:
 
 def test_a_setting_of_one_system_is_no_column_for_all() -> None:
     rag = [
-        summary("rag", params={"system.name": "rag", "system.chunk_size": size, "top_k": 10})
+        summary("rag", params={"system": "rag", "system.chunk_size": size, "top_k": 10})
         for size in (128, 256)
     ]
-    bm25 = summary("bm25", params={"system.name": "bm25", "top_k": 10})
-    assert differing([rag[0], bm25]) == {"system.name": "system"}
-    assert differing([*rag, bm25]) == {"system.name": "system", "system.chunk_size": "chunk_size"}
+    bm25 = summary("bm25", params={"system": "bm25", "top_k": 10})
+    assert differing([rag[0], bm25]) == {"system": "system"}
+    assert differing([*rag, bm25]) == {"system": "system", "system.chunk_size": "chunk_size"}
     assert labels([*rag, bm25]) == ["rag chunk_size=128", "rag chunk_size=256", "bm25"]
 
 

@@ -75,7 +75,7 @@ def test_a_data_set_with_long_names_and_gaps(tmp_path: Path) -> None:
 def test_a_sweep_of_any_size(tmp_path: Path, cells: list[RunSummary]) -> None:
     sweep_plot(cells, tmp_path / "sweep.png")
     # Several systems have a legend beside the plot.
-    width = 1305 if len({cell.params["system.name"] for cell in cells}) > 1 else 1080
+    width = 1305 if len({cell.params["system"] for cell in cells}) > 1 else 1080
     assert size(tmp_path / "sweep.png") == (width, 720)
 
 

@@ -55,7 +55,7 @@ def test_a_cell_and_its_repeats(
     assert run.data.metrics == {
         name: pytest.approx(value) for name, value in cell.metrics.items() if value is not None
     }
-    assert run.data.params["system.name"] == "rag" and run.data.params["compression_turn"] == "null"
+    assert run.data.params["system"] == "rag" and run.data.params["compression_turn"] == "null"
     tags = run.data.tags
     assert (
         tags["memeval.run_key"] == cell.run_key

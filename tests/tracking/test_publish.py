@@ -51,7 +51,7 @@ def test_a_failure_is_told_and_the_worker_goes_on(tmp_path: Path) -> None:
         fine = publisher.publish(good)
     assert missing.error is not None and "No such file" in missing.error and not missing.ok
     assert broken.error is not None and broken.error.startswith("rag-10-1 could not be published: ")
-    assert "run.json is damaged: KeyError" in broken.error
+    assert "run.json has no digest" in broken.error
     assert fine == PublishResult() and fine.ok
     assert not (good / "tracked.json").exists() and not (tmp_path / "mlruns").exists()
 

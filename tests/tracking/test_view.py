@@ -136,7 +136,7 @@ def columns_of(tags: dict[str, str]) -> list[str]:
 
 def test_the_view_has_settings_first_and_no_figure_of_ten_digits() -> None:
     columns = columns_of(experiment_tags(summary("rag"), {}))
-    assert columns[:3] == ["params.`system.name`", "params.`top_k`", "tags.`rounded.accuracy`"]
+    assert columns[:3] == ["params.`system`", "params.`top_k`", "tags.`rounded.accuracy`"]
     assert "tags.`rounded.temporal`" in columns and "tags.`rounded.adversarial`" not in columns
     assert not [column for column in columns if column.startswith("metrics.")]
 

@@ -23,8 +23,8 @@ from hydra.types import RunMode, TaskFunction
 from memeval.config.checks import check_overrides
 from memeval.config.integers import as_hydra_words, register
 from memeval.config.names import known_names
+from memeval.config.overrides import check_given_once
 from memeval.config.paths import conf_dir
-from memeval.config.renamed import check_given_once
 from memeval.runs.job import is_repeated, run_job
 from memeval.runs.launch import launcher
 from memeval.runs.session import name_sweep, session_folder

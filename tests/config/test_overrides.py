@@ -1,0 +1,65 @@
+"""What is typed on the command line becomes words of Hydra's; contradictions are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from memeval.config.grids import cells
+from memeval.config.overrides import check_given_once, full_override
+from memeval.config.schema import RunConfig
+from memeval.errors import UserError
+from memeval.runs.compose.config import compose_config
+
+
+def test_tags_need_no_plus() -> None:
+    assert dict(compose_config(["tags.paper=table1"]).tags) == {"paper": "table1"}
+    assert full_override("tags={a: b}") == "tags={a: b}"
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [("system", "embedding_only"), ("granularity", "exchange"), ("dataset", "memae")],
+)
+def test_names_of_0_1_are_unknown_and_the_way_out_is_named(group: str, name: str) -> None:
+    with pytest.raises(UserError, match=f"unknown {group} '{name}'"):
+        compose_config([f"{group}={name}"])
+
+
+@pytest.mark.parametrize(("group", "name"), [("system", "bm52"), ("dataset", "dmo")])
+def test_an_unknown_name_is_answered_with_the_nearest(group: str, name: str) -> None:
+    with pytest.raises(UserError, match="Did you mean: "):
+        compose_config([f"{group}={name}"])
+
+
+def test_a_usual_config_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert isinstance(compose_config([]), RunConfig)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "form"),
+    [
+        (["-m", "system=bm25", "system=rag"], "-m system=bm25,rag"),
+        (["system=bm25", "+system=rag"], "-m system=bm25,rag"),
+        (["top_k=3", "++top_k=5"], "-m top_k=3,5"),
+        (["-m", "system=bm25,rag", "system=dense"], "-m system=bm25,rag,dense"),
+        (["sample=5", "dataset.sample=6"], "-m dataset.sample=5,6"),
+    ],
+)
+def test_a_setting_that_is_given_twice_is_refused_with_the_form_that_is_meant(
+    words: list[str], form: str
+) -> None:
+    with pytest.raises(UserError, match="is given twice") as refused:
+        check_given_once(words)
+
+    assert f"to compare both:  python -m memeval {form}" in refused.value.hints
+
+
+def test_the_same_word_twice_says_the_same() -> None:
+    words = ["system=bm25", "tracking=none", "tracking=none", "tags.a=1", "tags.b=2"]
+    check_given_once(words)
+
+
+def test_a_grid_that_drops_a_system_is_refused() -> None:
+    with pytest.raises(UserError, match="system is given twice"):
+        list(cells(["system=bm25 system=rag"]))
