@@ -14,10 +14,11 @@ from typing import NoReturn
 
 from memeval.cli.data_settings import chosen_dataset, read_words
 from memeval.config.paths import data_dir
+from memeval.config.plugins import plugins
 from memeval.datasets.contract import Dataset, DatasetInfo, FileInfo
 from memeval.datasets.fetch import fetch, verify
 from memeval.datasets.locate import locate
-from memeval.datasets.registry import DATASETS, dataset_info, has_adapter
+from memeval.datasets.registry import DATASETS, GROUP, dataset_info, has_adapter
 from memeval.datasets.transfer import FetchLimits
 from memeval.display.terminal import drawn
 from memeval.errors import UserError
@@ -40,9 +41,7 @@ def data(arguments: Sequence[str]) -> int:
     """
     chosen = parser().parse_args(list(arguments))
     if chosen.action == "list":
-        for info in DATASETS.values():
-            print(describe(info))
-
+        _list()
         return 0
 
     if chosen.action == "check":
@@ -78,6 +77,18 @@ def data(arguments: Sequence[str]) -> int:
     # In lower case, as hashlib writes it: the two are compared as strings.
     limits = FetchLimits(chosen.max_bytes, chosen.sha256 and chosen.sha256.lower())
     return _fetch(info, limits, _files(info, chosen.settings))
+
+
+def _list() -> None:
+    """Prints every data set; for one of a package that can't be imported, why, on one line."""
+    for info in DATASETS.values():
+        print(describe(info))
+
+    for name in sorted(plugins(GROUP)):
+        try:
+            print(describe(dataset_info(name)))
+        except UserError as error:
+            print(f"{name}: {error}\n")
 
 
 def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None:

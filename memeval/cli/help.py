@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 import textwrap
 from pathlib import Path
 
-from memeval.config.paths import conf_dir, sweeps_dir
-from memeval.errors import unknown
+from memeval.config.paths import conf_dir
+from memeval.config.plugins import SWEEP, Plugin, own_files, plugin, plugins
+from memeval.errors import UserError, unknown
 
 USAGE = """memeval measures the memory of language-model agents.
 
@@ -79,11 +81,45 @@ def _print_group(name: str) -> None:
     print(f"  {name}{also}")
 
     default = _defaults().get(name)
-    for option in sorted((conf_dir() / name).glob("*.yaml")):
+    for option in own_files(name):
         mark = "*" if default == option.stem else " "
         print(f"   {mark} {option.stem:<16} {_summary(option)}")
         for field in _fields(option, skip=(name,)):
             print(f"       {name}.{field}")
+
+    for option_name in sorted(plugins(name)):
+        _print_plugin(name, option_name)
+
+
+def _print_plugin(group: str, name: str) -> None:
+    """An option of a package; for one that can't be taken, why, on the same line."""
+    try:
+        found = plugin(group, name)
+        assert found is not None, "a plug-in has a package"
+        if found.file is not None:
+            summary, fields = _summary(found.file), _fields(found.file, skip=(group,))
+            fields = [] if group == SWEEP else fields
+        else:
+            summary, fields = _described(group, found)
+    except UserError as error:
+        print(f"     {name:<16} {error}")
+        return
+
+    print(f"     {name:<16} {' '.join(filter(None, [summary, f'({found.package})']))}")
+    for field in fields:
+        print(f"       {group}.{field}")
+
+
+def _described(group: str, found: Plugin) -> tuple[str, list[str]]:
+    """What a class says of itself, and its fields with their defaults."""
+    # Loaded here: Hydra takes longer to load than `--help` may take.
+    from memeval.config.served import describe, served_fields
+
+    assert found.path is not None, "a plug-in is a class or a file"
+    values = served_fields(group, found.name) or {}
+    shown = {name: json.dumps(value) for name, value in values.items() if name != "name"}
+    fields = [f"{name}={value.strip(chr(34))}" for name, value in shown.items()]
+    return describe(group, found), fields
 
 
 def _print_fields() -> None:
@@ -97,8 +133,11 @@ def _print_fields() -> None:
 
 def _print_sweeps() -> None:
     print("Sweeps (-m +sweep=name):\n")
-    for sweep in sorted(sweeps_dir().glob("*.yaml")):
+    for sweep in own_files(SWEEP):
         print(f"    {sweep.stem:<16} {_summary(sweep)}")
+
+    for name in sorted(plugins(SWEEP)):
+        _print_plugin(SWEEP, name)
 
 
 # Read as text: OmegaConf takes longer to load than all of this, and drops the comments, which are

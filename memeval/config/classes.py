@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import traceback
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from memeval.errors import MemevalError, UserError, unknown
 from memeval.shown import one_line
@@ -20,6 +20,20 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
 
     Raises `UserError` for a path of another form, and for one that leads to no such class.
     """
+    named_class = import_named(path, group, what)
+    if not (isinstance(named_class, type) and issubclass(named_class, base)):
+        raise UserError(
+            f"{what}: {path} is not a subclass of {base.__module__}.{base.__qualname__}"
+        )
+
+    if left := sorted(getattr(named_class, "__abstractmethods__", ())):
+        raise UserError(f"{what}: {path} does not define {', '.join(left)} of {base.__qualname__}")
+
+    return named_class
+
+
+def import_named(path: str, group: str, what: str) -> Any:
+    """What is behind the path, class or not. Raises `UserError` as `class_at` does."""
     module_name, _, class_name = path.partition(":")
     if not module_name or not class_name:
         raise UserError(f"{group}.class must read package.module:Class, but is '{path}'")
@@ -50,14 +64,6 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
             [name for name, value in vars(module).items() if isinstance(value, type)],
         )
         raise UserError(f"{what}: module '{module_name}' has no class '{class_name}'", near.message)
-
-    if not (isinstance(named_class, type) and issubclass(named_class, base)):
-        raise UserError(
-            f"{what}: {path} is not a subclass of {base.__module__}.{base.__qualname__}"
-        )
-
-    if left := sorted(getattr(named_class, "__abstractmethods__", ())):
-        raise UserError(f"{what}: {path} does not define {', '.join(left)} of {base.__qualname__}")
 
     return named_class
 

@@ -12,25 +12,34 @@ import shlex
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
+from memeval.config.class_words import choose_classes
 from memeval.config.overrides import check_given_once, full_override
-from memeval.config.paths import conf_dir, sweeps_dir
+from memeval.config.paths import conf_dir
+from memeval.config.plugins import SWEEP, own_file, own_files, plugin, plugins
 
 CELL = re.compile(r"cell/([\w]+)-([0-9]+)")
 
 
-def is_sweep(name: str) -> bool:
-    """Whether there is a sweep of that name."""
-    return (sweeps_dir() / f"{name}.yaml").is_file()
+def sweep_file(name: str) -> Path | None:
+    """The file of a sweep, memeval's own or a package's; None if there is none of that name."""
+    found = plugin(SWEEP, name)
+    return found.file if found else own_file(SWEEP, name)
 
 
-def read_sweep(name: str) -> str:
-    """The text of a sweep's file."""
-    return (sweeps_dir() / f"{name}.yaml").read_text(encoding="utf-8")
+def sweep_files() -> dict[str, Path]:
+    """The files of all sweeps by name."""
+    files = {path.stem: path for path in own_files(SWEEP)}
+    for name, brought in sorted(plugins(SWEEP).items()):
+        if brought[0].file is not None:
+            files.setdefault(name, brought[0].file)
+
+    return files
 
 
 def over_cells(sweep: str, config: DictConfig) -> DictConfig:
@@ -52,7 +61,7 @@ def cells(grids: Sequence[str]) -> Iterator[tuple[str, ...]]:
     for grid in grids:
         given = shlex.split(grid)
         check_given_once(given)
-        words = [full_override(word) for word in given]
+        words = [full_override(word) for word in choose_classes(given)]
         yield from product(*map(_choices, words))
 
 
@@ -66,9 +75,12 @@ def _choices(override: str) -> list[str]:
 
 def counted_cells() -> dict[str, int]:
     """How many cells each sweep has that is a union of grids."""
-    sweeps = [path.stem for path in sorted(sweeps_dir().glob("*.yaml"))]
-    counts = {sweep: len(_cells_of(read_sweep(sweep))) for sweep in sweeps}
+    counts = {name: len(_cells_of(_text(file))) for name, file in sweep_files().items()}
     return {sweep: count for sweep, count in counts.items() if count}
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
 
 
 def _grids_in(text: str) -> Sequence[str]:
@@ -80,10 +92,11 @@ def cell_config(sweep: str, number: int) -> DictConfig | None:
 
     None where there is no such cell.
     """
-    if not is_sweep(sweep):
+    file = sweep_file(sweep)
+    if file is None:
         return None
 
-    overrides = _cells_of(read_sweep(sweep))
+    overrides = _cells_of(_text(file))
     return _config(overrides[number - 1]) if 0 < number <= len(overrides) else None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from memeval.config.paths import conf_dir
+from memeval.config.plugins import own_file
 
 
 def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
@@ -39,13 +39,14 @@ def fields_of(group: str, option: str) -> frozenset[str]:
     """Dotted paths of the fields that an option's file in conf/ has; none where there is no such
     file.
     """
-    return _fields_in(conf_dir() / group / f"{option}.yaml")
+    file = own_file(group, option)
+    return _fields_in(file) if file else frozenset()
 
 
 @cache
 def _fields_in(path: Path) -> frozenset[str]:
     """The fields of a file of ours. It is read once: a cell asks for each of its leaves."""
-    values = OmegaConf.to_container(OmegaConf.load(path)) if path.is_file() else {}
+    values = OmegaConf.to_container(OmegaConf.load(path))
     return frozenset(str(name) for name in flatten(values))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
 from memeval.config.integers import INTEGER_GROUPS
 from memeval.config.paths import conf_dir
+from memeval.config.served import brought_fields, brought_homes
 from memeval.errors import UserError
 
 HELP = "python -m memeval --help lists groups, options and fields"
@@ -40,6 +41,17 @@ def known_names() -> Mapping[str, list[str]]:
     return names
 
 
+def homes_of(name: str, words: Iterable[str]) -> Sequence[str]:
+    """The options of which `name` is a field: memeval's own, and those that the words choose."""
+    choices = frozenset(plain(word) for word in words if "=" in word)
+    return [*known_names().get(name, ()), *brought_homes(name, choices)]
+
+
+def plain(word: str) -> str:
+    """A choice of an option without marks and quotes."""
+    return word.lstrip("+").replace("'", "").replace('"', "")
+
+
 def _paths(values: Mapping[str, Any]) -> Iterator[str]:
     """Dotted paths of a file's fields, groups of fields among them."""
     for name, value in values.items():
@@ -54,6 +66,7 @@ def unknown_name(key: str) -> UserError:
     nearest ones.
     """
     known = known_names()
+    brought = brought_fields(key.partition(".")[0])
     if homes := known.get(key):
         listed = ", ".join(homes[:3]) + (f" and {len(homes) - 3} more" if len(homes) > 3 else "")
         return UserError(
@@ -63,7 +76,7 @@ def unknown_name(key: str) -> UserError:
     # A field within a group of its own, such as system.working_memory.template, comes first.
     first, dot, last = key.partition(".")
     deeper = [name for name in known if name.startswith(first + dot) and name.endswith(dot + last)]
-    alike = get_close_matches(key, known, n=3, cutoff=0.6)
+    alike = get_close_matches(key, [*known, *brought], n=3, cutoff=0.6)
     near = list(dict.fromkeys([*deeper[:2], *alike]))[:3] if dot else alike
     guess = f" Did you mean: {', '.join(near)}?" if near else ""
 

@@ -1,43 +1,51 @@
-"""The options of a group in conf/, read without Hydra, and the class that each one names."""
+"""The options of a group, memeval's own and those of installed packages, read without Hydra; and
+the class behind each one.
+"""
 
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from memeval.config.paths import conf_dir
+from memeval.config.classes import class_at
+from memeval.config.plugins import own_file, own_files, plugin, plugins
 from memeval.errors import unknown
+
+T = TypeVar("T")
 
 
 def options(group: str) -> list[str]:
     """Names of the options that ship, sorted."""
-    return sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
+    return [path.stem for path in own_files(group)]
 
 
 def class_path(group: str, option: str) -> str | None:
     """The `class` (`package.module:Class`) that an option's file names, or a file in its defaults.
 
-    None where no option of that name ships.
+    For an option of a package without a class in its file, what the entry point names. None if
+    there is no such option.
     """
-    return _class_path(conf_dir() / group, option)
+    file = own_file(group, option)
+    if file is not None:
+        return _class_in(group, file)
+
+    # The first: where two packages bring the name, `plugin` refuses it.
+    for found in plugins(group).get(option, ())[:1]:
+        named = _class_in(group, found.file) if found.file else None
+        return named or found.path
+
+    return None
 
 
-@cache
-def _class_path(folder: Path, option: str) -> str | None:
-    path = folder / f"{option}.yaml"
-    # The name comes from a user: `../top_k/5` is not one of this folder.
-    if path.parent != folder or not path.is_file():
-        return None
-
-    values = _read(path)
+def _class_in(group: str, file: Path) -> str | None:
+    values = _read(file)
     if "class" in values:
         return str(values["class"])
 
-    bases = [str(name) for name in values.get("defaults", ()) if name != "_self_"]
+    bases = [str(name) for name in values.get("defaults", ()) if name not in ("_self_", file.stem)]
     # As Hydra composes: the last of the defaults wins.
-    inherited = (_class_path(folder, base) for base in reversed(bases))
+    inherited = (class_path(group, base) for base in reversed(bases))
     return next((named for named in inherited if named), None)
 
 
@@ -48,37 +56,61 @@ def built_in_classes(group: str) -> dict[str, str]:
 
 
 def available(group: str) -> list[str]:
-    """Names of the options that ship and of those that installed packages add, sorted."""
-    added = (point.name for point in entry_points(group=entry_point_group(group)))
-    return sorted({*options(group), *added})
+    """Names of the options that ship and of those that installed packages bring, sorted."""
+    return sorted({*options(group), *plugins(group)})
 
 
 def is_available(group: str, name: str) -> bool:
-    """Whether an option of that name ships or, which takes longer to see, a package adds it."""
-    return name in options(group) or name in available(group)
+    """Whether an option of that name ships or, which takes longer to see, a package brings it."""
+    return own_file(group, name) is not None or name in plugins(group)
 
 
-def entry_point_group(group: str) -> str:
-    """The entry points by which a package adds options of its own; a name that ships wins."""
-    return f"memeval.{group}s"
-
-
-def path_of(group: str, name: str, what: str | None = None) -> str:
-    """The class path behind a name: of an option that ships, else of an installed package.
-
-    Raises `UserError` for an unknown name, with its neighbours; `what` is the thing as the error
-    calls it, by default the group.
+class Registry(Generic[T]):
+    """The classes of one kind by name: memeval's own, whose options name them, and those that
+    packages bring.
     """
-    if path := class_path(group, name):
+
+    def __init__(self, group: str, base: type[T], noun: str | None = None) -> None:
+        """`group` holds the options; `base` is what each class inherits; `noun` is what errors
+        call one of the kind, by default the group.
+        """
+        self.group, self.base, self.noun = group, base, noun or group
+
+    def path_of(self, name: str) -> str:
+        """The class path behind a name.
+
+        Raises `UserError` for an unknown name, with its neighbours, and for one of two packages.
+        """
+        plugin(self.group, name)
+        path = class_path(self.group, name)
+        if path is None:
+            raise unknown(self.noun, name, {*built_in_classes(self.group), *plugins(self.group)})
+
         return path
 
-    points = {point.name: point.value for point in entry_points(group=entry_point_group(group))}
-    if name in points:
-        return points[name]
+    def load(self, name: str, path: str | None = None) -> type[T]:
+        """The class of that name; `path` (`package.module:Class`) goes before the name.
 
-    raise unknown(what or group, name, {*built_in_classes(group), *points})
+        Raises `UserError` as `path_of` does, and for a path that leads to no such class.
+        """
+        what = f"{self.noun} '{name}'"
+        if path is None:
+            path = self.path_of(name)
+            what += origin(self.group, name)
+
+        return class_at(path=path, base=self.base, group=self.group, what=what)
 
 
+def origin(group: str, name: str) -> str:
+    """The package of an option as errors name it: ` of my-memory 1.0`; empty for memeval's own."""
+    if own_file(group, name) is not None:
+        return ""
+
+    found = plugin(group, name)
+    return f" of {found.package}" if found else ""
+
+
+@cache
 def _read(path: Path) -> dict[str, Any]:
     from omegaconf import OmegaConf
 

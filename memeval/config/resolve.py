@@ -19,8 +19,10 @@ from memeval.config.integers import INTEGER_GROUPS, option_value
 from memeval.config.names import unknown_name
 from memeval.config.options import class_path
 from memeval.config.paths import conf_dir
+from memeval.config.plugins import plugin
 from memeval.config.roles import OFFLINE_READER, check_roles, is_local, share_limits
 from memeval.config.schema import EmbedderConfig, JudgeModelConfig, LlmConfig, RunConfig
+from memeval.config.settings import REQUIRED
 from memeval.config.validation import check
 from memeval.errors import UserError
 from memeval.shown import one_line
@@ -99,7 +101,9 @@ def _check_name(group: str, values: Any) -> dict[str, Any]:
     if not isinstance(values, dict) or not isinstance(values.get("name"), str):
         raise UserError(f"the config of a {group} needs a `name`")
 
-    return _without_built_in_class(group, {str(key): value for key, value in values.items()})
+    # A setting that has no default is missing until it is given a value.
+    given = {str(key): value for key, value in values.items() if value != REQUIRED}
+    return _without_built_in_class(group, given)
 
 
 def _typed_class(group: str, values: dict[Any, Any]) -> dict[str, Any]:
@@ -283,6 +287,9 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
                 f"{group}={chosen[group]} is a list, but {group} takes one option",
                 f"to compare several:  python -m memeval -m {group}=a,b",
             )
+
+        # Hydra takes memeval's own option, and says nothing of the package's.
+        plugin(group, chosen.get(group, ""))
 
     for group in (group for group in INTEGER_GROUPS if group in chosen):
         option, value = chosen[group].strip("'\""), getattr(config, group)

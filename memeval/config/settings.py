@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 TIMEOUT = "timeout_s"
 """The key of `system` that bounds each call of a method, whatever system it is."""
+REQUIRED = "???"
+"""The value of a setting that has no default, until it is given one."""
 NOT_SETTINGS = frozenset({"name", "class"})
 """Keys of a group's YAML that say which option it is, and are not settings of it."""
 

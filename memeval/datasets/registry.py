@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 
 import memeval.datasets
-from memeval.config.classes import class_at
-from memeval.config.options import built_in_classes, path_of
+from memeval.config.options import Registry, built_in_classes
+from memeval.config.plugins import plugins
 from memeval.datasets.contract import Dataset, DatasetInfo
 from memeval.errors import UserError, unknown
 
 GROUP = "dataset"
+ADAPTERS = Registry(GROUP, Dataset, noun="data set")  # type: ignore[type-abstract]
 
 
 def _infos() -> Iterator[DatasetInfo]:
@@ -30,15 +31,20 @@ def _infos() -> Iterator[DatasetInfo]:
 
 
 DATASETS: Mapping[str, DatasetInfo] = {info.name: info for info in _infos()}
-"""Everything that `data fetch` and `data verify` know."""
+"""The data sets of memeval's own."""
 
 
 def dataset_info(name: str) -> DatasetInfo:
-    """Registry entry of a data set. Raises `UserError` with the nearest names for another."""
-    if name not in DATASETS:
-        raise unknown("data set", name, DATASETS)
+    """Registry entry of a data set, memeval's own or a package's.
 
-    return DATASETS[name]
+    Raises `UserError` with the nearest names for another.
+    """
+    if name in DATASETS:
+        return DATASETS[name]
+    if name in plugins(GROUP):
+        return info_of(name, adapter_class(name))
+
+    raise unknown("data set", name, {*DATASETS, *plugins(GROUP)})
 
 
 def has_adapter(name: str) -> bool:
@@ -52,9 +58,7 @@ def adapter_class(name: str, class_path: str | None = None) -> type[Dataset]:
     Raises `UserError` with the nearest names for an unknown one, and for a path that leads to no
     adapter.
     """
-    path = class_path or path_of(GROUP, name, "data set")
-    what = f"data set '{name}'"
-    return class_at(path=path, base=Dataset, group=GROUP, what=what)  # type: ignore[type-abstract]
+    return ADAPTERS.load(name, class_path)
 
 
 def writable() -> list[str]:

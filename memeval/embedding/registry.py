@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from memeval.config.classes import class_at
-from memeval.config.options import path_of
+from memeval.config.options import Registry
 from memeval.embedding.contract import Embedder
 
-GROUP = "memeval.embedders"
-"""The entry points by which a package adds embedders of its own; a built-in name wins."""
+EMBEDDERS = Registry("embedder", Embedder)  # type: ignore[type-abstract]
 
 
 def embedder_class(name: str, class_path: str | None = None) -> type[Embedder]:
@@ -15,5 +13,4 @@ def embedder_class(name: str, class_path: str | None = None) -> type[Embedder]:
 
     Raises `UserError` for an unknown name, and for a path that leads to no embedder.
     """
-    path = class_path or path_of("embedder", name)
-    return class_at(path, Embedder, "embedder", f"embedder '{name}'")  # type: ignore[type-abstract]
+    return EMBEDDERS.load(name, class_path)

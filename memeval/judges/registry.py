@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from memeval.config.classes import class_at
-from memeval.config.options import path_of
+from memeval.config.options import Registry
 from memeval.errors import MemevalError, UserError
 from memeval.judges.contract import Judge, JudgeContext, JudgeSettings
 from memeval.llm.contract import LanguageModel
 from memeval.prompts import PromptTemplate
 from memeval.shown import one_line
 
-GROUP = "judge"
+JUDGES = Registry("judge", Judge)  # type: ignore[type-abstract]
 
 
 def judge_type(name: str, class_path: str | None = None) -> type[Judge]:
@@ -21,9 +20,7 @@ def judge_type(name: str, class_path: str | None = None) -> type[Judge]:
     Raises `UserError` with the nearest names for an unknown one, and for a path that leads to no
     judge.
     """
-    path = class_path or path_of(GROUP, name, GROUP)
-    what = f"judge '{name}'"
-    return class_at(path=path, base=Judge, group=GROUP, what=what)  # type: ignore[type-abstract]
+    return JUDGES.load(name, class_path)
 
 
 def build_judge(

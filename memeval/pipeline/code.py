@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.config.identity import Digests
+from memeval.config.plugins import packages_of
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, RunConfig
 from memeval.config.sources import code_identity
 
@@ -114,7 +115,8 @@ def figures_code(dataset: type) -> str:
 
 
 def class_identity(identified: type[Any]) -> str:
-    """`module:Class`; for a class of the user's own with the sha256 of its file.
+    """`module:Class`; for a class of the user's own with the sha256 of its file, and name and
+    version of the package that brings it.
 
     So an edit of that file makes the results again. What the file imports is not looked at.
     """
@@ -127,7 +129,9 @@ def class_identity(identified: type[Any]) -> str:
     except (OSError, TypeError):
         return name  # a class in C, or one that was typed in
 
-    return f"{name}@{hashlib.sha256(source).hexdigest()}"
+    identity = f"{name}@{hashlib.sha256(source).hexdigest()}"
+    packages = packages_of(identified.__module__)
+    return f"{identity} {packages}" if packages else identity
 
 
 def class_digests(stage: str, name: str, identified: type[Any] | None) -> Digests:

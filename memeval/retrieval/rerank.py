@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from memeval.config.classes import class_at
-from memeval.config.options import available, is_available, path_of
+from memeval.config.options import Registry, available, is_available
 from memeval.config.schema import RerankerConfig
 from memeval.errors import UserError, unknown
 
@@ -21,7 +20,7 @@ NONE = "none"
 """The name that leaves the first ranking as it is."""
 ENDPOINT = "endpoint"
 OPTIONS = "reranker"
-"""The group in conf/. Packages add rerankers by the entry points `memeval.rerankers`."""
+"""The group in conf/."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,9 @@ class Reranker(ABC):
     @abstractmethod
     async def scores(self, query: str, candidates: Sequence[Candidate]) -> Sequence[float]:
         """A score for each candidate; higher is better. Raises `ModelError` where a call failed."""
+
+
+RERANKERS = Registry(OPTIONS, Reranker)  # type: ignore[type-abstract]
 
 
 def named(name: str) -> RerankerConfig:
@@ -99,9 +101,7 @@ def check_reranker(settings: RerankerConfig) -> None:
 
 def reranker_class(settings: RerankerConfig) -> type[Reranker]:
     """The class of a reranker other than `none`. Raises `UserError` where there is none."""
-    path = settings.class_ or path_of(OPTIONS, settings.name)
-    what = f"reranker '{settings.name}'"
-    return class_at(path, Reranker, OPTIONS, what)  # type: ignore[type-abstract]
+    return RERANKERS.load(settings.name, settings.class_)
 
 
 def build_reranker(settings: RerankerConfig, network: Network | None = None) -> Reranker | None:

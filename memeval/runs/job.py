@@ -117,11 +117,13 @@ def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> 
     Where runs are filed and kept changes no result, and the addresses are nobody else's business:
     `tracking`, `store`, `tags`, `note` and `objective` are left out.
     """
+    from memeval.config.class_words import as_typed
     from memeval.config.integers import unquote_integer
     from memeval.config.overrides import full_override
 
     named = [word for folder in folders for word in ("--config-dir", folder)]
-    repeated = [full_override(unquote_integer(word)) for word in overrides if is_repeated(word)]
+    kept = [word for override in overrides for word in as_typed(override) if is_repeated(word)]
+    repeated = [full_override(unquote_integer(word)) for word in kept]
 
     return redacted(shlex.join(["python", "-m", "memeval", *named, *repeated]))
 

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from memeval.config import options
-from memeval.config.classes import class_at
 from memeval.config.settings import read_settings
 from memeval.systems.base import MemorySystem, SystemContext, SystemSettings
 
 OPTIONS = "system"
 """The group in conf/. The YAML of each built-in system names its class."""
-GROUP = "memeval.systems"
-"""The entry points by which a package adds systems of its own; a built-in name wins."""
+SYSTEMS = options.Registry(OPTIONS, MemorySystem)  # type: ignore[type-abstract]
 
 
 def built_in() -> list[str]:
@@ -28,13 +26,12 @@ def available() -> list[str]:
 
 def path_of(name: str) -> str:
     """The class path behind a name. Raises `UserError` for an unknown one, with its neighbours."""
-    return options.path_of(OPTIONS, name)
+    return SYSTEMS.path_of(name)
 
 
 def system_class(name: str, class_path: str | None = None) -> type[MemorySystem]:
     """The class of a system; `class_path` (`package.module:Class`) goes before the name."""
-    path = class_path or path_of(name)
-    return class_at(path, MemorySystem, "system", f"system '{name}'")  # type: ignore[type-abstract]
+    return SYSTEMS.load(name, class_path)
 
 
 def settings_of(name: str, class_path: str | None = None) -> type[SystemSettings]:

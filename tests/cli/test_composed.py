@@ -15,8 +15,8 @@ from hydra.errors import ConfigCompositionException, OverrideParseException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from memeval.config.integers import register
 from memeval.config.paths import conf_dir
+from memeval.config.served import register
 from memeval.runs.compose.sweep import SweepComposer, remember_files
 from memeval.runs.launch import launcher
 

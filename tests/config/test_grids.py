@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from memeval.config import grids
+from memeval.config import plugins
 from memeval.config.grids import cell_config, cells, over_cells
 from memeval.errors import UserError
 from memeval.runs.compose.config import compose_config
@@ -18,7 +18,7 @@ from memeval.runs.compose.config import compose_config
 @pytest.fixture
 def sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of sweeps with one of two grids."""
-    monkeypatch.setattr(grids, "sweeps_dir", lambda: tmp_path)
+    monkeypatch.setattr(plugins, "sweeps_dir", lambda: tmp_path)
     text = (
         "sweep_name: mine\ngrids:\n  - system=bm25,rag top_k=3,wide dataset.limit_cases=1\n  - "
         "judge=token_f1 judge.threshold=0.7 seed=4\n"

@@ -28,9 +28,8 @@ from memeval.config.identity import (
     keys,
     run_key,
 )
-from memeval.config.integers import options
 from memeval.config.leaves import flatten
-from memeval.config.options import built_in_classes
+from memeval.config.options import built_in_classes, options
 from memeval.config.schema import STAGES, RunConfig
 from memeval.datasets.locate import adapter_class
 from memeval.pipeline.opening import open_cell

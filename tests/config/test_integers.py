@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from memeval.cli.evaluate import compose_config
 from memeval.config.integers import (
     INTEGER_GROUPS,
-    ServedConfigs,
     option_value,
-    options,
     quote_integers,
     unquote_integer,
 )
+from memeval.config.options import options
+from memeval.config.served import ServedConfigs
 from memeval.errors import UserError
 
 

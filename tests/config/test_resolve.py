@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from memeval.config.identity import field_stages
-from memeval.config.integers import options
 from memeval.config.leaves import flatten
 from memeval.config.names import known_names, unknown_name
+from memeval.config.options import options
 from memeval.config.paths import conf_dir
 from memeval.config.resolve import check_choices, resolve
 from memeval.config.schema import RunConfig

@@ -7,14 +7,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 from forking import Done, run_command_line
+from installed import install
 from omegaconf import OmegaConf
 
-from memeval.config import options
 from memeval.config.resolve import resolve
 from memeval.datasets.locate import build
 from memeval.datasets.locomo.adapter import Locomo
@@ -40,17 +39,16 @@ def test_a_class_path_brings_a_data_set(example: None) -> None:
     assert [len(case.sessions[0].turns) for case in dataset.cases()] == [1, 1]
 
 
-def test_an_entry_point_brings_a_data_set_and_a_built_in_name_wins(
-    example: None, monkeypatch: pytest.MonkeyPatch
+def test_an_entry_point_brings_a_data_set_and_takes_no_name_of_ours(
+    example: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    points = [
-        EntryPoint(name, "my_tickets:Tickets", "memeval.datasets") for name in ("tickets", "demo")
-    ]
-    monkeypatch.setattr(
-        options, "entry_points", lambda group: points if group == "memeval.datasets" else []
-    )
+    points = dict.fromkeys(("tickets", "locomo"), "my_tickets:Tickets")
+    install(tmp_path, "my-tickets", {"memeval.datasets": points})
+    monkeypatch.syspath_prepend(str(tmp_path))
     assert build("tickets", NOWHERE).path == NOWHERE / "tickets/tickets.json"
     assert isinstance(build("demo", NOWHERE), Locomo)
+    with pytest.raises(UserError, match="dataset=locomo is in two packages"):
+        build("locomo", NOWHERE)
     with pytest.raises(UserError, match=r"unknown data set 'tickts'\. Did you mean: tickets"):
         build("tickts", NOWHERE)
 

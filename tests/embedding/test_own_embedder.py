@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from installed import install
 
-from memeval.config import options
-from memeval.embedding import registry
 from memeval.embedding.openai import OpenAIEmbedder
 from memeval.embedding.registry import embedder_class
 from memeval.embedding.tfidf import CharTfidfEmbedder
@@ -83,18 +81,16 @@ def test_a_reranker_of_ones_own_answers_again_and_builds_nothing() -> None:
     assert plain.answer != own.answer and plain.prepare == own.prepare
 
 
-def test_an_installed_package_brings_embedders(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [
-        EntryPoint("word_hashes", "my_parts:WordHashes", registry.GROUP),
-        EntryPoint("tfidf", "my_parts:WordHashes", registry.GROUP),
-    ]
-    monkeypatch.setattr(
-        options,
-        "entry_points",
-        lambda group, name=None: [point for point in points if name in (None, point.name)],
-    )
+def test_an_installed_package_brings_embedders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = dict.fromkeys(("word_hashes", "openai"), "my_parts:WordHashes")
+    install(tmp_path, "my-parts", {"memeval.embedders": points})
+    monkeypatch.syspath_prepend(str(tmp_path))
     assert embedder_class("word_hashes").__name__ == "WordHashes"
     assert embedder_class("tfidf") is CharTfidfEmbedder
+    with pytest.raises(UserError, match="embedder=openai is in two packages"):
+        embedder_class("openai")
     assert (
         compose_config(["embedder.name=word_hashes", "embedder.class=null"]).embedder.class_ is None
     )

@@ -11,13 +11,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
+from installed import install
 
-from memeval.config import options
 from memeval.errors import UserError
 from memeval.judges.registry import build_judge, judge_type
 
@@ -31,19 +30,17 @@ def example(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLE))
 
 
-def test_an_entry_point_brings_a_judge_and_a_built_in_name_wins(
-    example: None, monkeypatch: pytest.MonkeyPatch
+def test_an_entry_point_brings_a_judge_and_takes_no_name_of_ours(
+    example: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    points = [
-        EntryPoint(name, "my_judges:Contains", "memeval.judges") for name in ("contains", "keyword")
-    ]
-    monkeypatch.setattr(
-        options, "entry_points", lambda group: points if group == "memeval.judges" else []
-    )
-    assert judge_type("contains").name == "contains"
-    assert judge_type("keyword").__module__ == "memeval.judges.keyword"
-    with pytest.raises(UserError, match=r"unknown judge 'contans'\. Did you mean: contains"):
-        judge_type("contans")
+    points = dict.fromkeys(("states", "keyword"), "my_judges:Contains")
+    install(tmp_path, "my-judges", {"memeval.judges": points})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert judge_type("states").name == "contains"
+    with pytest.raises(UserError, match=r"judge=keyword is in two packages: .* and my-judges 1"):
+        judge_type("keyword")
+    with pytest.raises(UserError, match=r"unknown judge 'statess'\. Did you mean: states"):
+        judge_type("statess")
 
 
 @pytest.mark.parametrize(

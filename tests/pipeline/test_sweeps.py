@@ -11,8 +11,7 @@ from conftest_pipeline import Command, records, summary
 from omegaconf import OmegaConf
 
 from memeval.config.grids import cells
-from memeval.config.integers import options
-from memeval.config.options import built_in_classes
+from memeval.config.options import built_in_classes, options
 from memeval.datasets.locate import adapter_class
 from memeval.runs.compose.config import compose_config
 from memeval.systems.registry import built_in

@@ -3,14 +3,15 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
+from installed import install
 
-from memeval.config import options
+from memeval.config.schema import RerankerConfig
 from memeval.errors import ModelError, UserError
 from memeval.retrieval.reordering import Ranked, Reordering
-from memeval.retrieval.rerank import Candidate, Reranker, build_named
+from memeval.retrieval.rerank import Candidate, Reranker, build_named, reranker_class
 from memeval.retrieval.rerank_lexical import LexicalReranker
 
 GROUP = "memeval.rerankers"
@@ -69,13 +70,11 @@ class Broken(Reranker):
 
 
 @pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that adds the reranker `shortest`, and one under a built-in name."""
-    points = [
-        EntryPoint("shortest", f"{__name__}:Shortest", GROUP),
-        EntryPoint("lexical", f"{__name__}:Shortest", GROUP),
-    ]
-    monkeypatch.setattr(options, "entry_points", lambda group: points if group == GROUP else [])
+    points = dict.fromkeys(("shortest", "endpoint"), f"{__name__}:Shortest")
+    install(tmp_path, "my-rerankers", {GROUP: points})
+    monkeypatch.syspath_prepend(str(tmp_path))
 
 
 @pytest.mark.usefixtures("installed")
@@ -89,9 +88,11 @@ def test_a_reranker_of_ones_own_is_found_by_path_and_by_name(name: str) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_built_in_name_wins() -> None:
+def test_a_package_takes_no_name_of_ours() -> None:
     assert isinstance(build_named("lexical"), LexicalReranker)
     assert build_named("none") is None
+    with pytest.raises(UserError, match="reranker=endpoint is in two packages"):
+        reranker_class(RerankerConfig(name="endpoint"))
 
 
 @pytest.mark.usefixtures("installed")

@@ -4,18 +4,17 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 import yaml
+from installed import install
 
-from memeval.config import options
+from memeval import __version__
 from memeval.config.identity import field_stages
 from memeval.config.settings import NOT_SETTINGS, read_settings
 from memeval.errors import UserError
-from memeval.systems import registry
 from memeval.systems.base import ANSWER, INGEST, RUNTIME, SystemSettings
 from memeval.systems.controls.no_memory import NoMemory
 from memeval.systems.registry import available, built_in, settings_of, system_class
@@ -241,19 +240,18 @@ def test_a_wrong_class_path_says_what_is_wrong(path: str, message: str) -> None:
         system_class("mine", path)
 
 
-def test_an_installed_package_brings_systems(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [
-        EntryPoint("mine", f"{__name__}:Own", registry.GROUP),
-        EntryPoint("rag", f"{__name__}:Own", registry.GROUP),
-    ]
-    monkeypatch.setattr(
-        options,
-        "entry_points",
-        lambda group, name=None: [point for point in points if name in (None, point.name)],
-    )
+def test_an_installed_package_brings_systems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = f"{__name__}:Own"
+    install(tmp_path, "my-memory", {"memeval.systems": {"mine": own, "rag": own}})
+    monkeypatch.syspath_prepend(str(tmp_path))
     assert "mine" in available()
     assert system_class("mine") is Own
-    assert system_class("rag") is not Own
+    assert system_class("bm25") is not Own
+    message = rf"system=rag is in two packages: memeval {__version__} and my-memory 1\.0"
+    with pytest.raises(UserError, match=message):
+        system_class("rag")
 
 
 def test_looking_up_systems_loads_no_backend() -> None:

@@ -21,15 +21,20 @@ def compose_config(words: Sequence[str]) -> RunConfig:
     from hydra import compose, initialize_config_dir
 
     from memeval.config.checks import check_overrides
-    from memeval.config.integers import as_hydra_words, register
+    from memeval.config.integers import as_hydra_words
     from memeval.config.paths import conf_dir
+    from memeval.config.plugins import check_folder
     from memeval.config.resolve import check_choices, resolve
+    from memeval.config.served import register
     from memeval.runs.compose.errors import explain, is_about_configs
     from memeval.runs.compose.only import name_questions
 
     register()
     folder, overrides = _config_dir(words)
     check_overrides(overrides)
+    if folder:
+        check_folder(folder)
+
     search = [f"hydra.searchpath=[file://{folder}]"] if folder else []
 
     try:

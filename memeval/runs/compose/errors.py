@@ -9,8 +9,9 @@ from typing import Any
 from hydra.plugins.config_source import ConfigSource
 
 from memeval.config.grids import counted_cells
-from memeval.config.integers import INTEGER_GROUPS, options
+from memeval.config.integers import INTEGER_GROUPS
 from memeval.config.names import HELP, unknown_name
+from memeval.config.options import options
 from memeval.errors import UserError, unknown
 
 _NO_OPTION = re.compile(r"Could not find '(?P<group>[\w/]+)/(?P<option>[^'/]*)'")

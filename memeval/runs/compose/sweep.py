@@ -21,7 +21,7 @@ from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from memeval.config.integers import INTEGER_GROUPS
-from memeval.config.names import known_names
+from memeval.config.names import homes_of, plain
 
 _Sources = tuple[tuple[str, str], ...]
 
@@ -147,7 +147,7 @@ class SweepComposer:
     ) -> None:
         """`jobs` are the overrides of all cells."""
         self._loader, self._master = loader, master
-        self._options = frozenset(word.lstrip("+") for overrides in jobs for word in overrides)
+        self._options = frozenset(plain(word) for overrides in jobs for word in overrides)
         """All words of the sweep, of which some choose options: `llm=openai`."""
         self._parser = OverridesParser.create()
         self._words: dict[str, _Word] = {}
@@ -174,11 +174,11 @@ class SweepComposer:
         """The words of a cell without fields that its option does not have, but that of another
         cell has: `reranker=none,endpoint reranker.base_url=...` means the endpoint's alone.
         """
-        chosen = {word.partition("=")[0].lstrip("+"): word.lstrip("+") for word in overrides}
+        chosen = {word.partition("=")[0].lstrip("+"): plain(word) for word in overrides}
         kept = []
         for word in overrides:
             name = word.partition("=")[0]
-            homes = known_names().get(name, ()) if "." in name else ()
+            homes = homes_of(name, self._options) if "." in name else ()
             own = chosen.get(name.partition(".")[0])
             is_others = own not in homes and not self._options.isdisjoint(homes)
             if own is None or not is_others:

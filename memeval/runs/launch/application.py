@@ -11,6 +11,8 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import hydra
@@ -21,16 +23,19 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode, TaskFunction
 
 from memeval.config.checks import check_overrides
-from memeval.config.integers import as_hydra_words, register
-from memeval.config.names import known_names
+from memeval.config.integers import as_hydra_words
+from memeval.config.names import homes_of
 from memeval.config.overrides import check_given_once
 from memeval.config.paths import conf_dir
+from memeval.config.plugins import check_folder
+from memeval.config.served import register
 from memeval.runs.job import is_repeated, run_job
 from memeval.runs.launch import launcher
 from memeval.runs.session import name_sweep, session_folder
 
 VERSION_BASE = "1.3"
 MULTIRUN = ("-m", "--multirun")
+CONFIG_DIR = ("-cd", "--config-dir")
 _ONE_VALUE = re.compile(r"[^,()\[\]{}'\"$\s]+")
 """A value that is no list, no mapping and no sweep, and has no quotes."""
 _PLAIN = re.compile(r"(?!hydra)[a-z]")
@@ -41,6 +46,10 @@ def hydra_application(
 ) -> Callable[[], Any]:
     """Hydra's application for these words: it composes their runs, and hands each to `run_job`."""
     check_overrides(list(arguments))
+    for option, folder in pairwise(arguments):
+        if option in CONFIG_DIR:
+            check_folder(Path(folder))
+
     # Without it Hydra prints errors in its own words, and ends the process itself.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ["MEMEVAL_OUTPUTS"] = str(session_folder())
@@ -80,7 +89,7 @@ def _for_cells_alone(words: Sequence[str]) -> list[str]:
     for word in words:
         name, _, value = word.partition("=")
         group, dot, _ = name.partition(".")
-        is_of_cells = bool(dot) and group not in fixed and name in known_names()
+        is_of_cells = bool(dot) and group not in fixed and bool(homes_of(name, words))
         if is_of_cells and _ONE_VALUE.fullmatch(value):
             cells.append(f"{name}=choice({value})")
         else:

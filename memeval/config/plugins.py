@@ -1,0 +1,180 @@
+"""What installed packages bring: parts by entry points, options and sweeps by folders of YAML.
+
+A package declares its parts under `memeval.systems` and the like (`PARTS`), and its YAML under
+`memeval.conf`, whose value names a folder in the package (`my_package.conf`). Packages are looked
+through when a name is not one of memeval's own, or a part is loaded; nothing of theirs is imported
+for that.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from memeval import __version__
+from memeval.config.paths import conf_dir, sweeps_dir
+from memeval.errors import UserError
+
+PARTS = {
+    "system": "memeval.systems",
+    "dataset": "memeval.datasets",
+    "judge": "memeval.judges",
+    "embedder": "memeval.embedders",
+    "reranker": "memeval.rerankers",
+    "llm": "memeval.models",
+    "prompt": "memeval.prompts",
+}
+"""The entry points of each group of options."""
+CONF = "memeval.conf"
+DECLARED = frozenset({*PARTS.values(), CONF})
+SWEEP = "sweep"
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """An option that an installed package brings."""
+
+    name: str
+    package: str
+    """Name and version: `my-memory 1.0`."""
+    path: str | None = None
+    """What its entry point names: `package.module:Class`."""
+    file: Path | None = None
+    """Its YAML."""
+
+
+Plugins = Mapping[str, Mapping[str, Sequence[Plugin]]]
+
+
+def plugins(group: str) -> Mapping[str, Sequence[Plugin]]:
+    """What packages bring to a group, by name; several packages may bring one name."""
+    # Again when the path has changed: then other packages may be found.
+    return _scan(tuple(sys.path)).get(group, {})
+
+
+def plugin(group: str, name: str) -> Plugin | None:
+    """What a package brings under a name; None if none does.
+
+    Raises `UserError` if two packages bring it, or memeval has an option of that name itself.
+    """
+    brought = plugins(group).get(name, ())
+    if not brought:
+        return None
+
+    packages = sorted(found.package for found in brought)
+    if own_file(group, name) is not None:
+        packages.insert(0, f"memeval {__version__}")
+    if len(packages) == 1:
+        return brought[0]
+
+    hints = [f"keep one of them:  pip uninstall {brought[-1].package.split()[0]}"]
+    if brought[-1].path and group not in ("llm", "prompt"):
+        hints.append(f"or name the class:  {group}.class={brought[-1].path}")
+
+    raise UserError(f"{group}={name} is in two packages: {' and '.join(packages)}", *hints)
+
+
+def own_file(group: str, name: str) -> Path | None:
+    """The file of an option of memeval's own; None if there is none."""
+    folder = sweeps_dir() if group == SWEEP else conf_dir() / group
+    path = folder / f"{name}.yaml"
+    # The name comes from a user: `../top_k/5` is not one of this folder.
+    return path if path.parent == folder and path.is_file() else None
+
+
+def own_files(group: str) -> list[Path]:
+    """The files of all options of memeval's own in a group, sorted."""
+    folder = sweeps_dir() if group == SWEEP else conf_dir() / group
+    return sorted(folder.glob("*.yaml"))
+
+
+def packages_of(module: str) -> str:
+    """Name and version of the packages that bring parts of a module's top-level package."""
+    top = module.partition(".")[0]
+    packages = {
+        found.package
+        for group in PARTS
+        for brought in plugins(group).values()
+        for found in brought
+        if found.path and found.path.partition(":")[0].partition(".")[0] == top
+    }
+    return ", ".join(sorted(packages))
+
+
+def check_folder(folder: Path) -> None:
+    """Raises `UserError` if a folder of the user's own has an option of a name that exists.
+
+    Hydra would take one of the two, and say nothing.
+    """
+    for path in sorted(folder.glob("*/*.yaml")):
+        group, name = path.parent.name, path.stem
+        brought = plugins(group).get(name, ())
+        homes = [found.package for found in brought]
+        if own_file(group, name) is not None:
+            homes.insert(0, "memeval")
+        if homes:
+            raise UserError(
+                f"{path}: {group}={name} is an option of {homes[0]} already",
+                f"give the file another name; to build on that option:  defaults: [{name}, _self_]",
+            )
+
+
+@cache
+def _scan(search_path: tuple[str, ...]) -> Plugins:
+    """Everything that the packages on a search path bring, by group and name."""
+    # Loaded here: it takes longer than `--help` may take.
+    from importlib.metadata import distributions
+
+    groups: dict[str, dict[str, list[Plugin]]] = defaultdict(lambda: defaultdict(list))
+    group_of = {declared: group for group, declared in PARTS.items()}
+    folders = []
+    seen: set[str] = set()
+
+    for distribution in distributions(path=list(search_path)):
+        points = [point for point in distribution.entry_points if point.group in DECLARED]
+        # The first on the path is the one that is imported.
+        if not points or distribution.name in seen:
+            continue
+
+        seen.add(distribution.name)
+        package = f"{distribution.name} {distribution.version}"
+        for point in points:
+            if point.group == CONF:
+                folders.append((point.value, package))
+                continue
+
+            group = group_of[point.group]
+            groups[group][point.name].append(Plugin(point.name, package, path=point.value))
+
+    # Once all parts are known: a file may be the option of one of them.
+    for value, package in folders:
+        for group, file in _files(value):
+            _add_file(groups[group][file.stem], file, package)
+
+    return groups
+
+
+def _add_file(brought: list[Plugin], file: Path, package: str) -> None:
+    """Adds an option's file: to the part that the same package brings under its name, if any."""
+    for index, part in enumerate(brought):
+        if part.package == package and part.file is None:
+            brought[index] = replace(part, file=file)
+            return
+
+    brought.append(Plugin(name=file.stem, package=package, file=file))
+
+
+def _files(value: str) -> Iterator[tuple[str, Path]]:
+    """The YAML files of a package's folder, `my_package.conf`, each with its group."""
+    top, *inner = value.partition(":")[0].split(".")
+    spec = find_spec(top)
+    # The folder is found beside the package's code, which is not imported.
+    for root in (spec.submodule_search_locations or ()) if spec else ():
+        folder = Path(root).joinpath(*inner)
+        for file in sorted(folder.rglob("*.yaml")):
+            yield file.parent.relative_to(folder).as_posix(), file

@@ -1,0 +1,280 @@
+"""Options without a file in conf/, served to Hydra.
+
+`<group>/<integer>`; `sweep/<name>` from the folder sweeps/; `cell/<name>-<number>` from a sweep's
+grids; and what installed packages bring: options and sweeps in YAML, and classes, whose options
+have the fields of their settings type. So is a class that only its path names (`class_words.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.object_type import ObjectType
+from hydra.core.plugins import Plugins
+from hydra.plugins.config_source import ConfigLoadError, ConfigResult, ConfigSource
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from memeval.config.class_words import CLASS_OPTION, GROUPS
+from memeval.config.classes import import_named
+from memeval.config.grids import CELL, cell_config, over_cells, sweep_file, sweep_files
+from memeval.config.integers import INTEGER
+from memeval.config.leaves import fields_of, flatten
+from memeval.config.plugins import PARTS, SWEEP, Plugin, own_file, plugin, plugins
+from memeval.config.schema import (
+    EmbedderConfig,
+    JudgeConfig,
+    LlmConfig,
+    PromptConfig,
+    RerankerConfig,
+)
+from memeval.config.settings import REQUIRED
+from memeval.errors import UserError
+
+_SCHEMAS: Mapping[str, type[Any]] = {
+    "judge": JudgeConfig,
+    "embedder": EmbedderConfig,
+    "reranker": RerankerConfig,
+    "llm": LlmConfig,
+    "prompt": PromptConfig,
+}
+"""Groups whose options all have the same fields. Those of the others are in their settings type."""
+Served = tuple[DictConfig, dict[str, str | None]]
+"""A config with its header."""
+
+
+def served_fields(group: str, option: str) -> dict[str, Any] | None:
+    """The fields of an option that is a class, `name` and `class` among them.
+
+    None if no package has it. Raises `UserError` for a class that can't be imported, and for an
+    option of two packages.
+    """
+    match = CLASS_OPTION.fullmatch(option) if group in GROUPS else None
+    if match is not None:
+        what = f"{group} '{match['name'] or match['path'].rpartition(':')[2]}'"
+        part = import_named(match["path"], group, what)
+        name = match["name"] or _name_of(group, match["path"], part)
+        return {"name": name, "class": match["path"], **_settings(group, part)}
+
+    found = plugin(group, option) if group in PARTS else None
+    if found is None or found.path is None:
+        return None
+    if group in _SCHEMAS:
+        return {"name": option, **_settings(group, None)}
+
+    part = import_named(found.path, group, f"{group} '{option}' of {found.package}")
+    return {"name": option, **_settings(group, part)}
+
+
+def describe(group: str, part: Plugin) -> str:
+    """The first line of what a class says of itself; empty for a text."""
+    if part.path is None or group == "prompt":
+        return ""
+
+    named = import_named(part.path, group, f"{group} '{part.name}' of {part.package}")
+    return (named.__doc__ or "").strip().partition("\n")[0]
+
+
+@cache
+def brought_homes(name: str, words: frozenset[str]) -> tuple[str, ...]:
+    """The options of packages, and of classes, among the words that have the field `name`."""
+    group, _, field = name.partition(".")
+    homes: list[str] = []
+    for word in sorted(words):
+        key, _, values = word.partition("=")
+        if key != group or group not in PARTS:
+            continue
+
+        options = [value.strip() for value in values.split(",")]
+        brought = [option for option in options if own_file(group, option) is None]
+        homes += [f"{group}={option}" for option in brought if field in _field_names(group, option)]
+
+    return tuple(homes)
+
+
+def brought_fields(group: str) -> list[str]:
+    """The fields of all options that packages bring to a group, by dotted name."""
+    names: set[str] = set()
+    for option in plugins(group):
+        # One that can't be imported says so where it is chosen.
+        with suppress(UserError):
+            names |= {f"{group}.{field}" for field in _field_names(group, option)}
+
+    return sorted(names)
+
+
+def _field_names(group: str, option: str) -> Collection[str]:
+    """The fields of an option that is not one of memeval's own, those that it inherits included."""
+    file = _file(group, option)
+    if file is None:
+        return served_fields(group, option) or ()
+
+    loaded: Any = OmegaConf.to_container(OmegaConf.load(file))
+    names = set(flatten(loaded))
+    for base in loaded.get("defaults", ()):
+        if isinstance(base, str) and base not in ("_self_", option):
+            names |= set(_field_names(group, base)) | fields_of(group, base)
+
+    return names
+
+
+def _name_of(group: str, path: str, part: Any) -> str:
+    """What an option is called that only a class path names."""
+    if group == "judge":
+        return "auto"
+
+    return str(getattr(getattr(part, "info", None), "name", path.rpartition(":")[2]))
+
+
+def _settings(group: str, part: Any) -> dict[str, Any]:
+    """The fields of a class's settings with their defaults, as YAML holds them."""
+    schema = _SCHEMAS.get(group) or getattr(part, "settings_type", None)
+    if not (isinstance(schema, type) and is_dataclass(schema)):
+        return {}  # refused where the settings are read
+
+    return {
+        name: value for name, value in _defaults(schema).items() if name not in ("name", "class_")
+    }
+
+
+def _defaults(schema: type[Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for entry in fields(schema):
+        if not entry.init or entry.metadata.get("deprecated"):
+            continue
+
+        value: Any = REQUIRED
+        if entry.default is not MISSING:
+            value = entry.default
+        elif entry.default_factory is not MISSING:
+            value = entry.default_factory()
+
+        if is_dataclass(value) and not isinstance(value, type):
+            values[entry.name] = _defaults(type(value))
+        elif isinstance(value, tuple):
+            values[entry.name] = list(value)
+        elif _is_yaml(value):
+            values[entry.name] = value
+
+    return values
+
+
+def _is_yaml(value: Any) -> bool:
+    """Whether YAML can hold a default. A setting without one that it can hold is not listed."""
+    try:
+        OmegaConf.create({"value": value})
+    except OmegaConfBaseException:
+        return False
+
+    return True
+
+
+class ServedConfigs(ConfigSource):
+    """Serves the options that have no file in conf/."""
+
+    @staticmethod
+    def scheme() -> str:
+        return "memeval"
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        name = config_path.removesuffix(".yaml")
+        served = self._serve(name)
+        if served is None:
+            raise ConfigLoadError(f"Config not found : {config_path}")
+
+        config, header = served
+
+        return ConfigResult(
+            config=config, path=f"memeval://{name}", provider=self.provider, header=header
+        )
+
+    def _serve(self, name: str) -> Served | None:
+        """The config of that name with its header; None if it is not ours to serve."""
+        # `_global_`, as in the files of these groups: the value is a field of the root.
+        if integer := INTEGER.fullmatch(name):
+            return OmegaConf.create({integer[1]: int(integer[2])}), {"package": "_global_"}
+
+        cell = CELL.fullmatch(name)
+        config = cell_config(cell[1], int(cell[2])) if cell else None
+        if config is not None:
+            return config, {"package": "_global_"}
+
+        group, _, option = name.rpartition("/")
+        file = _file(group, option)
+        if file is not None:
+            config, header = self._read(file)
+            return (over_cells(option, config) if group == SWEEP else config), header
+
+        values = served_fields(group, option)
+        return None if values is None else (OmegaConf.create(values), {"package": None})
+
+    def _read(self, file: Path) -> Served:
+        config = OmegaConf.load(file)
+        assert isinstance(config, DictConfig), f"{file.name} is not a mapping"
+        return config, self._get_header_dict(file.read_text(encoding="utf-8"))
+
+    def available(self) -> bool:
+        return True
+
+    def is_group(self, config_path: str) -> bool:
+        return config_path in ("", SWEEP, "cell") or bool(plugins(config_path))
+
+    def is_config(self, config_path: str) -> bool:
+        name = config_path.removesuffix(".yaml")
+        if cell := CELL.fullmatch(name):
+            return cell_config(cell[1], int(cell[2])) is not None
+
+        group, _, option = name.rpartition("/")
+        if INTEGER.fullmatch(name):
+            return True
+        if group in GROUPS and CLASS_OPTION.fullmatch(option):
+            return True
+
+        return _file(group, option) is not None or option in plugins(group)
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        """Presets only: integers are not listed."""
+        if config_path == "":
+            return [SWEEP] if results_filter != ObjectType.CONFIG else []
+        if results_filter == ObjectType.GROUP:
+            return []
+        if config_path == SWEEP:
+            return sorted(sweep_files())
+
+        return sorted(plugins(config_path))
+
+
+def _file(group: str, option: str) -> Path | None:
+    """The file that is served as an option; None for one that has none, or that Hydra finds."""
+    if group == SWEEP:
+        return sweep_file(option)
+
+    # Looked for in conf/ first, for it takes no search through packages.
+    if not group or own_file(group, option) is not None:
+        return None
+
+    found = plugin(group, option)
+    return found.file if found else None
+
+
+class ServedConfigsPath(SearchPathPlugin):
+    """Puts our source behind the main one."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        search_path.append("memeval", "memeval://served")
+
+
+def register() -> None:
+    """Makes the options known to Hydra.
+
+    Called before it starts. joblib's workers inherit the registration.
+    """
+    for source in (ServedConfigs, ServedConfigsPath):
+        Plugins.instance().register(source)

@@ -1,0 +1,245 @@
+"""What installed packages bring, on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import ROOT, SMALL, Ended, completed, memeval, runs
+from installed import install
+
+MEMORY = '''
+from dataclasses import dataclass, field
+
+from memeval.records import MemoryChunk, Query, Retrieved
+from memeval.systems.base import ANSWER, RecallSystem, SystemSettings
+
+
+@dataclass(frozen=True)
+class Settings(SystemSettings):
+    last: int = field(default=3, metadata=ANSWER)
+
+
+class EchoLast(RecallSystem):
+    """What was said last, whatever the question."""
+
+    settings_type = Settings
+
+    def reset(self) -> None:
+        self.chunks: list[MemoryChunk] = []
+
+    def ingest(self, chunk: MemoryChunk) -> None:
+        self.chunks.append(chunk)
+
+    def recall(self, query: Query, depth: int) -> list[Retrieved]:
+        newest = self.chunks[-self.settings.last :]
+        return [Retrieved(chunk.text, chunk.turn_ids) for chunk in reversed(newest)]
+'''
+FIVE = "# The last five.\ndefaults: [echo_last, _self_]\nname: echo_five\nlast: 5\n"
+SWEEP = (
+    "# @package _global_\n# How many it takes.\ndefaults:\n  - override /system: echo_last\n"
+    "sweep_name: lasts\nhydra:\n  mode: MULTIRUN\n  sweeper:\n    params:\n"
+    "      system.last: 1,2\n"
+)
+Command = Callable[..., Ended]
+CLASS = "echo_memory.memory:EchoLast"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the search path with installed packages."""
+    folder = tmp_path_factory.mktemp("site")
+    install(
+        folder,
+        "echo-memory",
+        {"memeval.systems": {"echo_last": CLASS}, "memeval.conf": {"echo": "echo_memory.conf"}},
+        {
+            "echo_memory/__init__.py": "",
+            "echo_memory/memory.py": MEMORY,
+            "echo_memory/conf/system/echo_five.yaml": FIVE,
+            "echo_memory/conf/sweep/lasts.yaml": SWEEP,
+        },
+        version="1.2",
+    )
+    install(
+        folder,
+        "broken-parts",
+        {
+            "memeval.systems": {"broken": "broken_parts:Thing"},
+            "memeval.datasets": {"broken_set": "broken_parts:Thing"},
+        },
+        {"broken_parts.py": "import not_installed_anywhere\n"},
+    )
+    for name, version in (("first-twin", "1.0"), ("second-twin", "2.0")):
+        twins = {"memeval.systems": dict.fromkeys(("twin", "rag"), "twin_parts:Twin")}
+        install(folder, name, twins, version=version)
+
+    return folder
+
+
+@pytest.fixture
+def run(site: Path, tmp_path: Path) -> Command:
+    """Runs a command where the packages are installed."""
+
+    def command(*words: str, must: bool = True) -> Ended:
+        run_it = completed if must else memeval
+        return run_it(tmp_path, *words, PYTHONPATH=str(site))
+
+    return command
+
+
+def shown_fields(run: Command, *words: str) -> str:
+    composed = run(*words, "--cfg", "job", "--package", "system").out
+    lines = [line.strip() for line in composed.splitlines() if "timeout_s" not in line]
+    return " ".join(line for line in lines if not line.startswith("#"))
+
+
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        (["system=echo_last"], "name: echo_last last: 3"),
+        (["system=echo_last", "system.last=5"], "name: echo_last last: 5"),
+        (["system=echo_five"], "name: echo_five last: 5"),
+        ([f"system.class={CLASS}"], f"name: EchoLast class: {CLASS} last: 3"),
+        ([f"system.class={CLASS}", "system.last=4"], f"name: EchoLast class: {CLASS} last: 4"),
+        ([f"+system.class={CLASS}", "+system.last=4"], f"name: EchoLast class: {CLASS} last: 4"),
+        (["system=rag", f"system.class={CLASS}"], f"name: rag class: {CLASS} last: 3"),
+    ],
+)
+def test_an_option_has_the_fields_of_its_class(run: Command, words: list[str], fields: str) -> None:
+    assert shown_fields(run, *words) == fields
+
+
+def test_a_run_by_name_and_its_keys(run: Command, site: Path, tmp_path: Path) -> None:
+    run("system=echo_last", "system.last=2", "plots=false", *SMALL)
+    (summary,) = runs(tmp_path)
+    assert summary["params"]["system"] == "echo_last" and summary["params"]["system.last"] == 2
+    assert re.search(rf'"{CLASS}@[0-9a-f]{{64}} echo-memory 1\.2"', json.dumps(summary["identity"]))
+
+
+def test_another_version_is_another_memory(site: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    points = {"memeval.systems": {"echo_last": CLASS}}
+    files = {"echo_memory/__init__.py": "", "echo_memory/memory.py": MEMORY}
+    install(other, "echo-memory", points, files, version="1.3")
+    for folder in (site, other):
+        completed(tmp_path, "system=echo_last", "plots=false", *SMALL, PYTHONPATH=str(folder))
+
+    first, second = runs(tmp_path)
+    assert first["identity"]["keys"] != second["identity"]["keys"]
+
+
+def test_a_class_by_its_path_runs_and_its_command_repeats_it(run: Command, tmp_path: Path) -> None:
+    run(f"system.class={CLASS}", "system.last=1", "plots=false", *SMALL)
+    (summary,) = runs(tmp_path)
+    assert summary["name"].startswith("EchoLast turn")
+    assert f"system.class={CLASS} system.last=1" in summary["tags"]["command"]
+
+
+def test_a_sweep_over_options_and_settings(run: Command, tmp_path: Path) -> None:
+    words = ("system=bm25,echo_last,echo_five", "system.last=1,4", "plots=false", *SMALL)
+    run("-m", *words)
+    swept = {
+        (found["params"]["system"], found["params"].get("system.last")) for found in runs(tmp_path)
+    }
+    lasts = {(name, last) for name in ("echo_last", "echo_five") for last in (1, 4)}
+    assert swept == {("bm25", None), *lasts}
+
+
+def test_a_sweep_over_classes(run: Command, tmp_path: Path) -> None:
+    run("-m", f"system.class={CLASS}", "system.last=1,4", "plots=false", *SMALL)
+    assert sorted(found["params"]["system.last"] for found in runs(tmp_path)) == [1, 4]
+
+
+def test_a_sweep_of_a_package(run: Command, tmp_path: Path) -> None:
+    run("-m", "+sweep=lasts", "plots=false", *SMALL)
+    assert sorted(found["params"]["system.last"] for found in runs(tmp_path)) == [1, 2]
+    assert {found["tags"]["sweep"] for found in runs(tmp_path)} == {"lasts"}
+
+
+def test_help_lists_them_with_their_packages(run: Command) -> None:
+    page = run("--help", "system").out
+    summary = "What was said last, whatever the question. (echo-memory 1.2)\n       system.last=3\n"
+    assert f"     echo_last        {summary}" in page
+    assert "     echo_five        The last five. (echo-memory 1.2)\n       system.last=5\n" in page
+    (broken,) = (line for line in page.splitlines() if line.startswith("     broken"))
+    assert "of broken-parts 1.0: no module named 'not_installed_anywhere'" in broken
+    assert (
+        "twin             system=twin is in two packages: first-twin 1.0 and second-twin 2.0"
+        in page
+    )
+    assert "lasts            How many it takes. (echo-memory 1.2)" in run("--help", "sweeps").out
+
+
+def test_a_listing_of_data_sets_says_which_can_not_be_imported(run: Command) -> None:
+    listed = run("data", "list").out
+    assert "locomo: LoCoMo" in listed
+    assert "broken_set: data set 'broken_set' of broken-parts 1.0: no module named" in listed
+
+
+def test_plan_and_check_know_them(run: Command) -> None:
+    planned = run("plan", "-m", "system=echo_last", "system.last=1,2", *SMALL)
+    assert "runs" in planned.out and "2" in planned.out
+    assert "echo_last: " in run("check", "system=echo_last", "system.last=50", must=False).out
+
+
+def test_completion_knows_them(site: Path, tmp_path: Path) -> None:
+    for line, wanted in (
+        ("system=echo", {"system=echo_five", "system=echo_last"}),
+        ("system=echo_last system.l", {"system.last="}),
+    ):
+        words = f"memeval {line}"
+        done = subprocess.run(
+            [sys.executable, "-m", "memeval", "-sc", "query=bash"],
+            env={
+                **os.environ,
+                "MEMEVAL_HOME": str(tmp_path),
+                "PYTHONPATH": f"{ROOT}:{site}",
+                "COMP_LINE": words,
+                "COMP_POINT": str(len(words)),
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert set(done.stdout.split()) == wanted
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["system=twin"], "system=twin is in two packages: first-twin 1.0 and second-twin 2.0"),
+        (["system=rag"], "system=rag is in two packages: memeval "),
+        (
+            ["system=broken"],
+            "system 'broken' of broken-parts 1.0: no module named 'not_installed_anywhere'",
+        ),
+        (["system=echo_lst"], "unknown system 'echo_lst'. Did you mean: echo_last"),
+        (["system=echo_last", "system.lst=1"], "'system.lst'. Did you mean: system.last"),
+        (["system=echo_last", "system.last=many"], "system.last must be a whole number"),
+        ([f"system.class={CLASS}", "system.tokens=space"], "'system.tokens' is a field of"),
+        (["system.class=echo_memory.memory:Ech"], "has no class 'Ech'"),
+        (["system.class=echo_memory"], "system.class must read package.module:Class"),
+    ],
+)
+def test_mistakes_are_one_line(run: Command, words: list[str], told: str) -> None:
+    done = run(*words, *SMALL, must=False)
+    assert done.status == 2 and told in done.told
+    assert "Traceback" not in done.err
+
+
+def test_a_folder_of_ones_own_hides_no_option(run: Command, tmp_path: Path) -> None:
+    for name, owner in (("bm25", "memeval"), ("echo_last", "echo-memory 1.2")):
+        folder = tmp_path / name
+        (folder / "system").mkdir(parents=True)
+        (folder / "system" / f"{name}.yaml").write_text(f"name: {name}\n", encoding="utf-8")
+        for command in ([], ["check"]):
+            done = run(*command, "--config-dir", str(folder), f"system={name}", must=False)
+            assert done.status == 2
+            assert f"system={name} is an option of {owner} already" in done.told
