@@ -34,6 +34,8 @@ class CachedCalls:
         """
         self._cache, self._origin, self._lose_store = cache, origin, lose_store
         self._flights = Flights[tuple[Entry, bool]](cache.claims())
+        self._unsound: set[str] = set()
+        """Keys with an unsound value, which is replaced by the next one."""
 
     async def once(
         self,
@@ -68,6 +70,7 @@ class CachedCalls:
         stored = self._cache.get(key)
         entry = read(stored.value) if stored is not None else None
         if stored is not None and entry is None:
+            self._unsound.add(key)
             self._cache.note_unsound(key)
         if stored is None or entry is None:
             return None
@@ -81,8 +84,8 @@ class CachedCalls:
     ) -> tuple[Entry, bool]:
         entry = await call()
         if is_kept(entry):
-            # A value that is stored already is unsound, or it would have been used.
-            put = self._cache.put if self._cache.get(key) is None else self._cache.replace
+            put = self._cache.replace if key in self._unsound else self._cache.put
+            self._unsound.discard(key)
             with _storing(self._lose_store):
                 put(key, json.dumps(entry, ensure_ascii=False).encode(), self._origin)
 

@@ -1,46 +1,50 @@
-"""Copies the sound entries of a damaged cache into a new file.
+"""Copies the sound entries of a damaged cache into a new file, row by row.
 
-The damaged file is renamed and kept. A note beside it names the file that is being read, so that a
-repair that was killed is done again. The new file replaces the old one in one step. The caller
-holds the cache's lock.
+The damaged file is renamed first, so that other processes notice, and it is kept. Until the copy is
+complete its name ends in `.salvage`: a repair that was killed is then done again. The new file gets
+its name in one step. The caller holds the cache's lock.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from memeval.llm import pages
 from memeval.llm.cache_schema import checksum, companions, make_tables
-from memeval.results import write_atomically
 
 _AT_ONCE = 1000
 """Rows that are read and written in one go."""
+_DIGITS = 3
+"""Digits of a key up to which keys are read apart, to pass over a damaged page."""
+_HEADER, _PAGE = 100, 4096
+"""Bytes of the file's header, and of the page that it begins."""
+_UNREADABLE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR)
+_ENTRIES = (
+    "INSERT OR IGNORE INTO entries (key, value, origin) VALUES (?, ?, ?)",
+    "SELECT key, CAST(value AS BLOB), origin FROM entries WHERE key > ? AND key < ? "
+    "AND typeof(value) IN ('blob', 'text') AND typeof(origin) = 'text'",
+)
+_SEALS = (
+    "INSERT OR IGNORE INTO seals (key, crc, tokens) VALUES (?, ?, ?)",
+    "SELECT key, crc, tokens FROM seals WHERE key > ? AND key < ? "
+    "AND typeof(crc) = 'integer' AND typeof(tokens) IN ('integer', 'null')",
+)
 
 
 def put_aside(path: Path) -> None:
-    """Renames the file at `path` to `….damaged-<time>`, with the files that belong to it."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    names = [
-        f"{path.name}.damaged-{stamp}",
-        *(f"{path.name}.damaged-{stamp}-{number}" for number in range(2, 100)),
-    ]
-    target = next(free for free in map(path.with_name, names) if not free.exists())
-
-    # The note comes first: a process that is killed after the renaming still finds the file.
-    write_atomically(_note(path), json.dumps({"damaged": target.name}))
+    """Renames the file at `path`, with the files that belong to it."""
     if path.exists():
-        path.rename(target)
+        path.rename(_pending(path))
     else:
-        # `finish` ignores a note without a file: such a repair has not begun, or is done.
-        target.touch()
+        _pending(path).touch()
 
-    _move_companions(path, target)
+    _move_companions(path, _pending(path))
 
 
 def finish(path: Path) -> str | None:
@@ -48,57 +52,30 @@ def finish(path: Path) -> str | None:
 
     Returns a message about it, or None where no file was put aside.
     """
-    damaged = _read_note(path)
-    if damaged is None:
+    pending = _pending(path)
+    if not pending.exists():
         return None
 
-    # A process was killed before the first step, or after the last one.
-    if not damaged.exists() or path.exists():
-        _note(path).unlink()
+    # Killed after the last step, a repair has nothing left to copy.
+    kept = None if path.exists() else _copy(path, pending)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    names = (f"{path.name}.damaged-{stamp}{more}" for more in ("", *range(-2, -100, -1)))
+    damaged = next(free for free in map(path.with_name, names) if not free.exists())
+    pending.rename(damaged)
+    _move_companions(pending, damaged)
+    if kept is None:
         return None
-
-    _move_companions(path, damaged)
-    fresh = path.with_name(f"{path.name}.new")
-    for leftover in (fresh, *companions(fresh)):
-        leftover.unlink(missing_ok=True)
-
-    kept = _build(damaged, fresh)
-    fresh.replace(path)
-    _note(path).unlink()
 
     entries = f"{kept} entries were kept" if kept != 1 else "1 entry was kept"
     rest = "the others are" if kept else "its content is"
-
     return (
         f"the cache {path} was damaged: {entries}; {rest} requested again. "
         f"The damaged file is kept as {damaged.name}"
     )
 
 
-def _note(path: Path) -> Path:
+def _pending(path: Path) -> Path:
     return path.with_name(f"{path.name}.salvage")
-
-
-def _read_note(path: Path) -> Path | None:
-    """The file that the note names."""
-    try:
-        name = json.loads(_note(path).read_text(encoding="utf-8"))["damaged"]
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError):
-        name = ""
-
-    prefix = f"{path.name}.damaged-"
-    if (
-        isinstance(name, str)
-        and name.startswith(prefix)
-        and name[len(prefix) :].replace("-", "").isdigit()
-    ):
-        return path.with_name(name)
-
-    _note(path).unlink()
-
-    return None
 
 
 def _move_companions(path: Path, target: Path) -> None:
@@ -109,124 +86,115 @@ def _move_companions(path: Path, target: Path) -> None:
                 source.rename(goal)
 
 
-def _build(damaged: Path, fresh: Path) -> int:
-    """Writes the sound entries into a new file; returns their number."""
+def _copy(path: Path, damaged: Path) -> int:
+    """Makes the file at `path` from the sound entries of a damaged one; returns their number."""
+    _move_companions(path, damaged)
+    fresh, mended = path.with_name(f"{path.name}.new"), path.with_name(f"{path.name}.mended")
+    temporary = (fresh, *companions(fresh), mended, *companions(mended))
+    for leftover in temporary:
+        leftover.unlink(missing_ok=True)
+
     with closing(sqlite3.connect(fresh, isolation_level=None)) as target:
         # Without a journal, because the file gets its name only when it is complete: a repair that
         # is killed begins again.
         target.execute("PRAGMA journal_mode=OFF")
         target.execute("PRAGMA synchronous=OFF")
         make_tables(target)
-        target.execute("CREATE TEMP TABLE torn (key TEXT PRIMARY KEY) WITHOUT ROWID")
+        first_page = fresh.read_bytes()[:_PAGE]
         target.execute("BEGIN")
 
-        if damaged.is_file() and not _copy_tables(damaged, target):
-            _copy_pages(damaged, target)
+        is_whole, kept = _copy_rows(damaged, target), _count(target)
+        # Unread with its own header, the file may be read with that of an empty cache, or with
+        # its whole first page, which also says where the tables begin.
+        for length in (_HEADER, _PAGE):
+            if not kept and damaged.is_file() and damaged.stat().st_size > _PAGE:
+                _mend(damaged, mended, first_page[:length])
+                _copy_rows(mended, target)
+                is_whole, kept = False, _count(target)
 
-        _drop_unsound(target)
-
-        (kept,) = target.execute("SELECT count(*) FROM entries").fetchone()
+        _drop_unsound(target, is_whole=is_whole)
+        kept = _count(target)
         target.execute("COMMIT")
 
-    return int(kept)
+    fresh.replace(path)
+    for leftover in temporary:
+        leftover.unlink(missing_ok=True)
+
+    return kept
 
 
-def _copy_tables(damaged: Path, target: sqlite3.Connection) -> bool:
-    """Copies the rows that SQLite still reads; returns whether it read to the end."""
-    whole = True
-    for insert, select in (
-        (_insert_entries, "SELECT key, value, origin FROM entries"),
-        (_insert_seals, "SELECT key, crc, tokens FROM seals"),
-    ):
-        try:
-            reader = sqlite3.connect(f"{damaged.absolute().as_uri()}?mode=ro", uri=True)
-        except sqlite3.Error:
-            return False
+def _count(target: sqlite3.Connection) -> int:
+    (count,) = target.execute("SELECT count(*) FROM entries").fetchone()
+    return int(count)
 
-        with closing(reader):
-            reader.text_factory = lambda data: data.decode("utf-8", errors="replace")
-            for rows in _read(reader, select):
+
+def _mend(damaged: Path, mended: Path, beginning: bytes) -> None:
+    """Copies a file with another beginning."""
+    sources = (damaged, *companions(damaged))
+    for source, goal in zip(sources, (mended, *companions(mended)), strict=True):
+        if source.is_file():
+            shutil.copyfile(source, goal)
+
+    with mended.open("r+b") as file:
+        file.write(beginning)
+        # The number of the change for which the count of pages holds: with another one, SQLite
+        # goes by the size of the file.
+        file.seek(92)
+        file.write(b"\xff" * 4)
+
+
+def _copy_rows(damaged: Path, target: sqlite3.Connection) -> bool:
+    """Copies the rows that SQLite reads; returns whether it read all of them."""
+    if not damaged.is_file():
+        return False
+
+    reader = sqlite3.connect(f"{damaged.absolute().as_uri()}?mode=ro", uri=True)
+    is_whole = True
+    with closing(reader):
+        # Damaged text must not raise: its checksum shows the damage.
+        reader.text_factory = lambda data: data.decode("utf-8", errors="replace")
+        for insert, select in (_ENTRIES, _SEALS):
+            for rows in _read(reader, select, ""):
                 if rows is None:
-                    whole = False
+                    is_whole = False
                 else:
-                    insert(target, rows)
+                    target.executemany(insert, rows)
 
-    return whole
+    return is_whole
 
 
-def _read(reader: sqlite3.Connection, select: str) -> Iterator[list[Any] | None]:
-    """The rows that SQLite reads, then None if it failed before the end."""
+def _read(reader: sqlite3.Connection, select: str, prefix: str) -> Iterator[list[Any] | None]:
+    """The rows whose keys begin with some digits; None where SQLite failed on one.
+
+    Behind a row that can't be read, rows are found by longer prefixes.
+    """
     try:
         # Without it, SQLite does not open a file that is too short.
         reader.execute("PRAGMA writable_schema=ON")
-        cursor = reader.execute(select)
+        # Keys are hexadecimal, and `g` follows their last digit.
+        cursor = reader.execute(select, (prefix, f"{prefix}g"))
         while rows := cursor.fetchmany(_AT_ONCE):
             yield rows
-    except sqlite3.Error:
+    except sqlite3.Error as error:
         yield None
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _UNREADABLE and len(prefix) < _DIGITS:
+            for digit in "0123456789abcdef":
+                yield from _read(reader, select, prefix + digit)
 
 
-def _copy_pages(damaged: Path, target: sqlite3.Connection) -> None:
-    """Copies the rows of single pages."""
-    some: list[pages.Row] = []
-    for row in pages.rows(damaged):
-        some.append(row)
-        if len(some) == _AT_ONCE:
-            _insert_torn(target, some)
-            some = []
-
-    _insert_torn(target, some)
-
-
-def _insert_torn(target: sqlite3.Connection, rows: Iterable[pages.Row]) -> None:
-    # A page does not say which table it belongs to: the types of the values tell entries and seals.
-    of_entries = ([str, bytes, str], [str, str, str])
-    entries = [row for row in rows if list(map(type, row)) in of_entries]
-    for row in entries:
-        if _insert_entries(target, [row]):
-            target.execute("INSERT OR IGNORE INTO torn VALUES (?)", (row[0],))
-
-    _insert_seals(target, [row for row in rows if len(row) == 3 and isinstance(row[1], int)])
-
-
-def _insert_entries(target: sqlite3.Connection, rows: Iterable[Any]) -> int:
-    """Inserts the rows that have the form of an entry; returns how many are new."""
-    sound = [
-        (key, value.encode(errors="replace") if isinstance(value, str) else value, origin)
-        for key, value, origin in rows
-        if isinstance(key, str)
-        and key
-        and isinstance(value, bytes | str)
-        and isinstance(origin, str)
-    ]
-    return target.executemany(
-        "INSERT OR IGNORE INTO entries (key, value, origin) VALUES (?, ?, ?)", sound
-    ).rowcount
-
-
-def _insert_seals(target: sqlite3.Connection, rows: Iterable[Any]) -> None:
-    sound = [
-        (key, crc, tokens)
-        for key, crc, tokens in rows
-        if isinstance(key, str)
-        and isinstance(crc, int)
-        and (tokens is None or isinstance(tokens, int))
-    ]
-    target.executemany("INSERT OR IGNORE INTO seals (key, crc, tokens) VALUES (?, ?, ?)", sound)
-
-
-def _drop_unsound(target: sqlite3.Connection) -> None:
+def _drop_unsound(target: sqlite3.Connection, *, is_whole: bool) -> None:
     """Drops entries that don't match their checksum, and seals without an entry.
 
-    An entry from a single page may have lost its checksum; then it must at least be JSON.
+    If rows could not be read, an entry may have lost its checksum; it must at least be JSON.
     """
     unsound = []
-    for key, value, origin, crc, tokens, torn in target.execute(
-        "SELECT e.key, e.value, e.origin, s.crc, s.tokens, t.key IS NOT NULL FROM entries e"
-        " LEFT JOIN seals s ON s.key = e.key LEFT JOIN torn t ON t.key = e.key"
+    for key, value, origin, crc, tokens in target.execute(
+        "SELECT e.key, e.value, e.origin, s.crc, s.tokens FROM entries e"
+        " LEFT JOIN seals s ON s.key = e.key"
     ):
         if crc is None:
-            is_sound = not torn or _is_json(value)
+            is_sound = is_whole or _is_json(value)
         else:
             is_sound = crc == checksum(key, value, origin, tokens)
 

@@ -146,8 +146,7 @@ def _leftovers(home: Home) -> Iterator[Item]:
 
     for path in _listed(home.cache):
         name, mark, _ = path.name.partition(_DAMAGED)
-        # A note says that its entries are still to be copied.
-        if mark and not (home.cache / f"{name}.salvage").exists():
+        if mark:
             yield _item(Kind.LEFTOVERS, [path], locks=[home.cache / f"{name}.lock"])
 
 
