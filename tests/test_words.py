@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memeval.granularity import Granularity, chunks
 from memeval.lint.words import gold_runs, spaced
 from memeval.llm.tokens import count_tokens
-from memeval.metrics.answer import COUNT_WORDS, answer_metrics
+from memeval.metrics.answer import METRICS, answer_metrics
 from memeval.records import EvalCase, EvalQuestion, MemoryChunk, Session, Turn
 from memeval.retrieval.bm25 import Bm25Index
 from memeval.retrieval.entities import content_words, entities
@@ -113,7 +113,9 @@ def test_decomposed_accents_are_those_of_one_character() -> None:
 def test_metrics_of_words_say_nothing_of_a_script_without_words(gold: str, script: str) -> None:
     assert script_without_words(gold) == script
     scores = answer_metrics(f"{gold} ok", question(gold))
-    assert [name for name, score in scores.items() if score is None] == list(COUNT_WORDS)
+    of_words = [metric.name for metric in METRICS if metric.needs_words]
+    assert [name for name, score in scores.items() if score is None] == of_words
+    assert len(of_words) == 4
     assert scores["contains"] == scores["keyword_pass"] == 1.0
     assert answer_metrics("dog", question(gold))["keyword_pass"] == 0.0
 

@@ -15,9 +15,9 @@ from memeval.cli.data import Parser
 from memeval.comparison.finding import FinishedRun
 from memeval.comparison.tables import WIDTH
 from memeval.errors import unknown
+from memeval.metrics.formats import NONE
 from memeval.redaction import redacted_in
 from memeval.report.disclosure import disclosed
-from memeval.report.figures import NONE
 from memeval.shown import one_line
 
 

@@ -15,12 +15,13 @@ from memeval.comparison.adjusting import adjust_by_discovery
 from memeval.comparison.build import compare_runs
 from memeval.comparison.files import as_json_value, write_comparisons
 from memeval.comparison.finding import FinishedRun, named_run, run_among
-from memeval.comparison.metric import Metric, metric_named
 from memeval.comparison.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
 from memeval.comparison.tables import comparison_text
 from memeval.comparison.words import refusal_lines
 from memeval.config.paths import outputs_dir
 from memeval.errors import StorageError, UserError
+from memeval.metrics.metric import Metric
+from memeval.metrics.registry import metric_named
 from memeval.names import file_name
 from memeval.private import make_folder
 from memeval.redaction import redacted_in

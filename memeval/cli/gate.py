@@ -16,7 +16,6 @@ from memeval.cli.compare import check_records
 from memeval.cli.comparison import metric_of
 from memeval.cli.data import Parser
 from memeval.comparison.finding import FinishedRun, finished_runs, named_run
-from memeval.comparison.metric import POINTS, Metric, metric_named
 from memeval.comparison.scores import ScoreReader
 from memeval.config.paths import outputs_dir
 from memeval.display.errors import report_damage
@@ -24,6 +23,8 @@ from memeval.errors import StorageError, UserError, WorldError
 from memeval.gating.baseline import baseline_of, read_baseline, write_baseline
 from memeval.gating.output import gate_json, gate_junit, gate_markdown
 from memeval.gating.verdict import BROKEN_STATUS, Rules, judge_run, not_sound
+from memeval.metrics.metric import POINTS, Metric
+from memeval.metrics.registry import metric_named
 from memeval.private import make_folder
 from memeval.redaction import redacted, redacted_in
 from memeval.results.files import as_json, write_atomically

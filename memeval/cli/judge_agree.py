@@ -12,8 +12,8 @@ from memeval.cli.compare import check_records
 from memeval.cli.data import Parser
 from memeval.comparison.tables import align
 from memeval.errors import UserError
+from memeval.metrics.formats import NONE, percent
 from memeval.redaction import redacted_in
-from memeval.report.figures import NONE, percent
 from memeval.shown import one_line
 
 SHOWN = 10

@@ -13,8 +13,8 @@ from memeval.cli.compare import check_records
 from memeval.cli.data import Parser
 from memeval.comparison.finding import FinishedRun
 from memeval.errors import StorageError
+from memeval.metrics.formats import interval, percent, span, with_interval
 from memeval.redaction import redacted_in
-from memeval.report.figures import interval, percent, span, with_interval
 from memeval.results import judge_shown
 from memeval.results.calibration import CALIBRATION_FILE, LABELS, PPI, Calibration, KindRange
 from memeval.shown import one_line

@@ -15,9 +15,9 @@ from memeval.cli.data import Parser
 from memeval.comparison.tables import align
 from memeval.display.progress import progress_for
 from memeval.errors import StorageError, UserError
+from memeval.metrics.formats import NONE, count, dollars, interval, percent
 from memeval.private import make_folder
 from memeval.redaction import redacted_in
-from memeval.report.figures import NONE, count, dollars, interval, percent
 from memeval.results import json_line, write_atomically
 from memeval.runs.compose.config import compose_config
 from memeval.runs.interrupt import run_loop

@@ -10,8 +10,10 @@ from memeval.api.selecting import select_runs
 from memeval.cli.data import Parser
 from memeval.comparison.finding import INVALID
 from memeval.comparison.tables import align
+from memeval.metrics.accuracy import corrected
+from memeval.metrics.formats import NONE, count, dollars, percent
 from memeval.report.differences import labels
-from memeval.report.figures import NONE, corrected, count, dollars, fresh_cost, percent
+from memeval.results import fresh_cost_usd
 from memeval.shown import one_line
 
 SHORTEST_KEY = 8
@@ -37,7 +39,7 @@ def list_runs(arguments: Sequence[str]) -> int:
                 percent(get("accuracy")),
                 corrected(run.summary) or NONE,
                 count(get("n_questions")),
-                dollars(fresh_cost(run.summary)),
+                dollars(fresh_cost_usd(run.summary.metrics)),
                 f"{when:%Y-%m-%d %H:%M}",
                 one_line(run.summary.sweep or "", 20),
             ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memeval.comparison.tables import align
-from memeval.report.figures import count, dollars, percent, short_count
+from memeval.metrics.formats import count, dollars, percent, short_count
 from memeval.runs.forecast.forecast import Forecast
 from memeval.runs.forecast.outlook import Outlook
 from memeval.runs.totals import Estimate, Line

@@ -16,21 +16,14 @@ from memeval.comparison.tables import WIDTH, align
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
 from memeval.llm.prices import total_cost_usd
+from memeval.metrics.accuracy import corrected
+from memeval.metrics.formats import NONE, count, dollars, milliseconds, percent, with_interval
+from memeval.metrics.metric import SHOW
+from memeval.metrics.registry import texts_at
 from memeval.records import Role
 from memeval.redaction import redacted
 from memeval.report.differences import as_yaml
-from memeval.report.figures import (
-    NONE,
-    corrected,
-    count,
-    dollars,
-    flags,
-    fresh_cost,
-    milliseconds,
-    percent,
-    retrieval_times,
-    with_interval,
-)
+from memeval.report.flags import flags
 from memeval.results import (
     RECORDS_FILE,
     Record,
@@ -97,13 +90,7 @@ def run_lines(run: FinishedRun) -> Iterator[str]:
             "re-run std": percent(get("accuracy_std")),
             "questions": count(get("n_questions")),
             "coverage": percent(get("coverage")),
-            "token F1": percent(get("token_f1")),
-            "recall@5": percent(get("recall_at_5")),
-            "context tokens": count(get("context_tokens")),
-            "cost of a fresh run $": dollars(fresh_cost(summary)),
-            "billed $": dollars(get("cost_usd/total")),
-            "answer, median": milliseconds(get("latency_ms/answer/p50")),
-            "retrieval, p50 / p95 ms": retrieval_times(summary),
+            **texts_at(SHOW, summary),
         }.items()
     )
 

@@ -5,7 +5,6 @@ Nothing is compared in silence that differs in more than what is compared: see `
 
 from memeval.comparison.build import compare_runs
 from memeval.comparison.finding import FinishedRun
-from memeval.comparison.metric import metric_named
 from memeval.comparison.records import (
     CaseDifference,
     CategoryDifference,
@@ -14,6 +13,7 @@ from memeval.comparison.records import (
     Difference,
     Refusal,
 )
+from memeval.metrics.registry import metric_named
 
 __all__ = [
     "CaseDifference",

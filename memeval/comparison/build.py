@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import combinations
 
 from memeval.comparison.finding import FinishedRun
-from memeval.comparison.metric import Metric, unknown_metric
 from memeval.comparison.pairs import difference_between, same_values
 from memeval.comparison.protocol import reasons_against
 from memeval.comparison.records import Comparison, Refusal
@@ -15,6 +14,8 @@ from memeval.comparison.runs import compared_runs
 from memeval.comparison.scores import RunScores, ScoreReader
 from memeval.comparison.sent import SentReader
 from memeval.comparison.significance import Pair, adjusted, letters_of
+from memeval.metrics.metric import Metric
+from memeval.metrics.registry import unknown_metric
 from memeval.report.categories import category_titles
 
 
@@ -52,7 +53,7 @@ def compare_runs(
             own,
             other,
             titles=titles,
-            most=metric.most,
+            most=metric.unit.most,
             forced=forced,
         )
         if same_values(own, other):
@@ -72,8 +73,8 @@ def compare_runs(
 
     return Comparison(
         metric=metric.name,
-        unit=metric.unit,
-        scale=metric.scale,
+        unit=metric.unit.name,
+        scale=metric.unit.scale,
         baseline=None if all_pairs or not runs else runs[baseline].key,
         runs=tuple(
             replace(run, letters=letters.get(number, "")) for number, run in enumerate(compared)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memeval.comparison.metric import metric_named
 from memeval.comparison.records import Comparison, Difference
 from memeval.comparison.sentences import sentence
 from memeval.comparison.tables import (
@@ -20,6 +19,7 @@ from memeval.comparison.tables import (
 )
 from memeval.comparison.words import describe_counts, headline, legend, refusal_lines
 from memeval.errors import StorageError
+from memeval.metrics.registry import metric_named
 from memeval.redaction import redacted_in
 from memeval.report.escaping import csv_cell, inline
 from memeval.results.files import as_json, write_atomically

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from memeval.comparison.metric import Metric
 from memeval.comparison.scores import RunScores
-from memeval.report.figures import percent
+from memeval.metrics.formats import percent
+from memeval.metrics.metric import Metric
 from memeval.results import JudgeIdentity, RunSummary, is_same_judge, judge_shown
 from memeval.shown import one_line
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memeval.comparison.metric import POINTS, Metric
 from memeval.comparison.records import ComparedRun
 from memeval.comparison.scores import RunScores, cases_of, weights_of
+from memeval.metrics.accuracy import corrected
+from memeval.metrics.metric import POINTS, Metric
 from memeval.report.differences import differing, labels, shown
-from memeval.report.figures import corrected, flags
+from memeval.report.flags import flags
 from memeval.results import RunSummary, fresh_cost_usd, judge_shown
 from memeval.results.calibration import NOTE_BEGINS
 from memeval.shown import one_line

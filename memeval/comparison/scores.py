@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from memeval.comparison.finding import FinishedRun
-from memeval.comparison.metric import Metric
 from memeval.errors import UserError
-from memeval.records import Label, Status
+from memeval.metrics.metric import Metric
 from memeval.results import RECORDS_FILE, Record
 from memeval.results.fields import is_weight
 from memeval.shown import one_line
@@ -132,8 +131,9 @@ class ScoreReader:
         # `json.loads` of whole lines, with their chunks and contexts, takes ten times as long.
         end = line.find(_AFTER_QUESTION)
         start = line.find(_STATUS, end)
-        stop = line.find(_METRICS if self.metric.name == "accuracy" else _RETRIEVED, start)
-        if min(end, start, stop) < 0 or self.metric.of_record is not None:
+        stop = line.find(_METRICS if self.metric.of_verdict else _RETRIEVED, start)
+        is_in_line = self.metric.of_verdict is not None or self.metric.of_record is None
+        if min(end, start, stop) < 0 or not is_in_line:
             return self._whole(line)
 
         try:
@@ -145,8 +145,8 @@ class ScoreReader:
         return question, value
 
     def _value(self, members: Mapping[str, Any]) -> float | None:
-        if self.metric.name == "accuracy":
-            return _accuracy(members)
+        if self.metric.of_verdict is not None:
+            return self.metric.of_verdict(members)
 
         value = members["metrics"].get(self.metric.name)
         if value is None:
@@ -163,13 +163,7 @@ class ScoreReader:
             raise ValueError("not an object")
 
         record = Record.from_json(content)
-        question = _question(record)
-        if self.metric.of_record is not None:
-            return question, self.metric.of_record(record)
-        if self.metric.name == "accuracy":
-            return question, record.score
-
-        return question, record.metrics.get(self.metric.name)
+        return _question(record), self.metric.of_question(record)
 
 
 def _remembered(known: dict[bytes, Any], text: bytes, read: Callable[[Any], Any]) -> Any:
@@ -218,21 +212,6 @@ def _question_of(members: Mapping[str, Any]) -> AskedQuestion:
         gold=tuple(gold),
         weight=float(weight),
     )
-
-
-def _accuracy(members: Mapping[str, Any]) -> float | None:
-    """As `Record.score`."""
-    verdict = members["verdict"]
-    if Status(members["status"]) is not Status.OK or verdict is None:
-        return None
-
-    label = Label(verdict["label"])
-    if label is Label.UNSCORED:
-        return None
-    if verdict.get("graded") is True:
-        return None if verdict["score"] is None else float(verdict["score"])
-
-    return float(label is Label.CORRECT)
 
 
 def _metric_names(path: Path) -> frozenset[str]:

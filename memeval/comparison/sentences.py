@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memeval.comparison.metric import POINTS
 from memeval.comparison.records import BENJAMINI_HOCHBERG, Comparison, Difference, is_significant
 from memeval.comparison.words import figure, probability
+from memeval.metrics.metric import POINTS
 from memeval.statistics.clusters import ClusteredMean
 from memeval.statistics.differences import ClusteredDifference, more_clusters
 
@@ -149,7 +149,7 @@ def limits(result: ClusteredDifference, unit: str) -> str:
     if result.mde is None:
         return "no question has another value"
     # Two shares differ by 100 points at most.
-    if unit == POINTS and result.mde >= 1:
+    if unit == POINTS.name and result.mde >= 1:
         return "this data can't reliably detect any difference"
     # Conversations that disagree this much: the rule of thumb is below what was not shown.
     if result.mde <= abs(result.mean):
@@ -164,7 +164,7 @@ def larger_data(result: ClusteredDifference, unit: str) -> str:
     if result.groups < 2 or result.largest_error is None:
         return ""
 
-    most = 1.0 if unit == POINTS else None
+    most = 1.0 if unit == POINTS.name else None
     found = more_clusters(result.largest_error, result.groups, most=most)
     return (
         "" if found is None else f"; {found[0]:,} would show about {figure(found[1], unit)} {unit}"

@@ -15,7 +15,7 @@ from memeval.comparison.words import (
     legend,
     probability,
 )
-from memeval.report.figures import NONE
+from memeval.metrics.formats import NONE
 
 WIDTH = 80
 CATEGORIES_A_TABLE = 4

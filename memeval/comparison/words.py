@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from memeval.comparison.metric import POINTS
 from memeval.comparison.records import BENJAMINI_HOCHBERG, Comparison, Difference
-from memeval.report.figures import NONE, short_count
+from memeval.metrics.formats import NONE, short_count
+from memeval.metrics.metric import POINTS
 from memeval.shown import one_line
 from memeval.statistics.clusters import dominating
 
@@ -20,7 +20,7 @@ def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
         return NONE
 
     size = abs(value)
-    if unit == POINTS:
+    if unit == POINTS.name:
         text = f"{100 * size:.1f}"
     elif unit == "$":
         text = f"{size:.3g}" if size < 100 else f"{size:,.0f}"

@@ -244,7 +244,7 @@ class Dataset(ABC):
         return ()
 
     def answer_metrics(self, answer: str, question: EvalQuestion) -> Mapping[str, float | None]:
-        """The free metrics of an answer, by name; those of `memeval.metrics.answer.METRICS`."""
+        """The free metrics of an answer, by name; those of `memeval.metrics.registry.metrics`."""
         return answer_metrics(answer, question)
 
     def ranking_metrics(

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from memeval.metrics.formats import dollars
 from memeval.records import Usage
-from memeval.report.figures import dollars
 
 if TYPE_CHECKING:
     from memeval.llm.endpoint import Endpoint

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from memeval.comparison.finding import FinishedRun
-from memeval.comparison.metric import Metric
 from memeval.comparison.scores import RunScores
 from memeval.errors import StorageError, UserError
+from memeval.metrics.metric import Metric
 from memeval.redaction import redacted, redacted_in
 from memeval.report.differences import as_yaml
 from memeval.results import JudgeIdentity

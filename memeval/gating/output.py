@@ -8,13 +8,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 from memeval.comparison.finding import FinishedRun
-from memeval.comparison.metric import POINTS, Metric
 from memeval.comparison.sentences import limits, with_interval
 from memeval.comparison.words import figure, probability
 from memeval.gating.baseline import Baseline, settings_of
-from memeval.gating.verdict import FAILING, Change, GateResult, MustPass, Outcome, Rules
+from memeval.gating.verdict import FAILING, Change, GateResult, MustPass, Outcome, Rules, is_loss
+from memeval.metrics.formats import NONE, count, dollars
+from memeval.metrics.metric import POINTS, Metric
 from memeval.report.escaping import inline
-from memeval.report.figures import NONE, count, dollars
 from memeval.report.tables import table
 from memeval.shown import one_line
 
@@ -34,10 +34,10 @@ def sentence(result: GateResult, metric: Metric, rules: Rules) -> str:
 
     amount = f"{_points(result.change)} points of {metric.name}"
     failed = [one_line(question.question_id, 80) for question in _failed(result)]
-    limit = figure(rules.non_inferior, POINTS)
+    limit = figure(rules.non_inferior, POINTS.name)
     difference = result.change.result
-    is_loss = difference.high is not None and difference.high < 0
-    within = "the loss is within --margin" if is_loss else "no difference is shown"
+    lost = is_loss(difference, metric)
+    within = "the loss is within --margin" if lost else "no difference is shown"
     tested = f"{amount} (p {probability(difference.p)})"
     sentences = {
         Outcome.WORSE: f"Worse than the baseline: {tested}.",
@@ -50,8 +50,8 @@ def sentence(result: GateResult, metric: Metric, rules: Rules) -> str:
     }
     words = sentences[result.outcome]
     # Of a loss that is shown, what the data could have shown says nothing.
-    if result.outcome in (Outcome.INCONCLUSIVE, Outcome.INFERIOR) and not is_loss:
-        ending = limits(difference, POINTS)
+    if result.outcome in (Outcome.INCONCLUSIVE, Outcome.INFERIOR) and not lost:
+        ending = limits(difference, POINTS.name)
         words = f"{words} {ending[0].upper()}{ending[1:]}."
 
     return words
@@ -59,7 +59,7 @@ def sentence(result: GateResult, metric: Metric, rules: Rules) -> str:
 
 def _points(change: Change) -> str:
     """`−4.1 [−6.0, −2.2]`."""
-    return with_interval(change.result, POINTS, signed=True)
+    return with_interval(change.result, POINTS.name, signed=True)
 
 
 def _failed(result: GateResult) -> list[MustPass]:
@@ -75,7 +75,10 @@ def gate_markdown(
     mark = mark or ("FAIL" if result.outcome in FAILING else "PASS")
     lines = [f"## memeval gate: {mark}", "", inline(sentence(result, metric, rules)), ""]
     rows = [
-        (inline(metric.name), figure(result.before, POINTS), figure(result.now, POINTS)),
+        (
+            inline(metric.name),
+            *(figure(value, POINTS.name) for value in (result.before, result.now)),
+        ),
         ("tokens", count(baseline.tokens), count(get("tokens/total"))),
         ("cost $", dollars(baseline.cost_usd), dollars(get("cost_usd_uncached/total"))),
     ]
@@ -198,8 +201,7 @@ def gate_junit(result: GateResult, metric: Metric, rules: Rules) -> str:
     is_worse = result.outcome is Outcome.WORSE
     for change in result.categories:
         words = f"{_points(change)} points of {metric.name}, {change.result.count} questions"
-        high = change.result.high
-        problem = "failure" if is_worse and high is not None and high < 0 else None
+        problem = "failure" if is_worse and is_loss(change.result, metric) else None
         _add_case(suite, f"category {change.name}", words, problem)
 
     for question in result.must_pass:

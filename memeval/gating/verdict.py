@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
 
 from memeval.comparison.finding import FinishedRun
-from memeval.comparison.metric import Metric
 from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, other_judge
 from memeval.comparison.scores import RunScores
 from memeval.gating.baseline import LABELS, Baseline, judge_of
-from memeval.report.figures import percent
+from memeval.metrics.formats import percent
+from memeval.metrics.metric import Metric
 from memeval.results import is_same_judge
 from memeval.shown import one_line
 from memeval.statistics.clusters import weighted_mean
@@ -66,13 +66,8 @@ class MustPass:
     question_id: str
     before: float | None
     now: float | None
-
-    @property
-    def passes(self) -> bool:
-        """Whether it is right, or no worse than in the baseline where that was not quite right."""
-        # Averages of repeats leave rounding behind: 2/3 may be 1e-16 below the baseline’s 2/3.
-        least = 1.0 if self.before is None else self.before
-        return self.now is not None and self.now >= least - _ROUNDING
+    passes: bool
+    """Whether it is right, or no worse than in the baseline where that was not quite right."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +83,7 @@ class GateResult:
     categories: tuple[Change, ...]
     must_pass: tuple[MustPass, ...]
     lost: tuple[str, ...]
-    """Questions whose value fell."""
+    """Questions whose value is worse."""
     gained: tuple[str, ...]
 
     @property
@@ -112,7 +107,9 @@ def judge_run(
     """Compares a run with its baseline."""
     before = baseline.values
     named = sorted({*baseline.must_pass, *must_pass})
-    passes = tuple(MustPass(name, before.get(name), scores.values.get(name)) for name in named)
+    passes = tuple(
+        _must_pass(name, before.get(name), scores.values.get(name), metric) for name in named
+    )
     common = [name for name in scores.values if name in before]
 
     reasons = [*not_sound(run), *_not_comparable(baseline, run, scores, metric)]
@@ -125,8 +122,10 @@ def judge_run(
     # What is not comparable is broken, whatever the figures say.
     outcome = Outcome.BROKEN
     if not reasons and change is not None:
-        outcome = _outcome(change, rules, passes)
+        outcome = _outcome(as_gain(change.result, metric), rules, passes)
 
+    fell = tuple(name for name in common if scores.values[name] < before[name])
+    rose = tuple(name for name in common if scores.values[name] > before[name])
     return GateResult(
         outcome=outcome,
         reasons=tuple(reasons),
@@ -135,9 +134,37 @@ def judge_run(
         now=_mean_of(scores.values, common, scores),
         categories=tuple(_by_category(common, baseline, scores)),
         must_pass=passes,
-        lost=tuple(name for name in common if scores.values[name] < before[name]),
-        gained=tuple(name for name in common if scores.values[name] > before[name]),
+        lost=fell if metric.more_is_better else rose,
+        gained=rose if metric.more_is_better else fell,
     )
+
+
+def as_gain(result: ClusteredDifference, metric: Metric) -> ClusteredDifference:
+    """A difference the way round in which more is better."""
+    if metric.more_is_better:
+        return result
+
+    low, high = result.low, result.high
+    return replace(
+        result,
+        mean=-result.mean,
+        low=None if high is None else -high,
+        high=None if low is None else -low,
+    )
+
+
+def is_loss(result: ClusteredDifference, metric: Metric) -> bool:
+    """Whether the whole interval is a loss."""
+    high = as_gain(result, metric).high
+    return high is not None and high < 0
+
+
+def _must_pass(name: str, before: float | None, now: float | None, metric: Metric) -> MustPass:
+    sign, right = (1, 1.0) if metric.more_is_better else (-1, 0.0)
+    least = right if before is None else before
+    # Averages of repeats leave rounding behind: 2/3 may be 1e-16 below the baseline’s 2/3.
+    passes = now is not None and sign * now >= sign * least - _ROUNDING
+    return MustPass(name, before, now, passes)
 
 
 def _mean_of(
@@ -164,8 +191,7 @@ def _by_category(
         yield _change(name, groups[name], baseline, scores)
 
 
-def _outcome(change: Change, rules: Rules, passes: Sequence[MustPass]) -> Outcome:
-    result = change.result
+def _outcome(result: ClusteredDifference, rules: Rules, passes: Sequence[MustPass]) -> Outcome:
     # Too few conversations give no interval: neither a loss nor its absence is shown, unless no
     # question changed.
     is_same = result.largest_error is None and result.mean == 0

@@ -6,31 +6,33 @@ from collections.abc import Callable, Sequence
 
 from memeval.metrics.keywords import keyword_overlap, keyword_pass
 from memeval.metrics.mem0 import bleu1, mem0_f1
+from memeval.metrics.metric import PAGE, REPEATS, REPORT, ROWS, SHOW, TABLE, TILE, Metric
+from memeval.metrics.registry import metrics
 from memeval.metrics.tokens import contains, exact_match, token_f1
 from memeval.records import EvalQuestion
 from memeval.words import script_without_words
 
-COUNT_WORDS = ("token_f1", "mem0_f1", "bleu1", "keyword_overlap")
-"""Metrics that need the words of a text, and so say nothing of a script whose words they can't
-tell apart.
-"""
-
-Metric = Callable[[str, str], float]
-"""Compares an answer with a gold."""
-
-METRICS: dict[str, Metric] = {
-    "token_f1": token_f1,
-    "mem0_f1": mem0_f1,
-    "bleu1": bleu1,
-    "keyword_overlap": keyword_overlap,
-    "keyword_pass": lambda answer, gold: float(keyword_pass(answer, gold)),
-    "exact_match": exact_match,
-    "contains": contains,
-}
+METRICS = (
+    Metric(
+        "token_f1",
+        of_answer=token_f1,
+        aliases=("f1",),
+        needs_words=True,
+        is_main=True,
+        columns={TABLE: "F1", PAGE: "token F1 %", REPEATS: "token F1 %", ROWS: "token_f1"},
+        lines={TILE: "Token F1", SHOW: "token F1", REPORT: "token F1"},
+    ),
+    Metric("mem0_f1", of_answer=mem0_f1, needs_words=True),
+    Metric("bleu1", of_answer=bleu1, needs_words=True),
+    Metric("keyword_overlap", of_answer=keyword_overlap, needs_words=True),
+    Metric("keyword_pass", of_answer=lambda answer, gold: float(keyword_pass(answer, gold))),
+    Metric("exact_match", of_answer=exact_match),
+    Metric("contains", of_answer=contains),
+)
 
 
 def answer_metrics(
-    answer: str, question: EvalQuestion, *, official_f1: Metric = token_f1
+    answer: str, question: EvalQuestion, *, official_f1: Callable[[str, str], float] = token_f1
 ) -> dict[str, float | None]:
     """Every answer metric, the best over the question's golds; always the same keys.
 
@@ -39,20 +41,27 @@ def answer_metrics(
     whose right answer is a refusal, which has no gold. Those that count words are None for golds
     whose words can't be counted (`memeval.words.script_without_words`). A blank answer scores 0.
     """
-    if question.choices or not question.answerable or not question.gold:
-        return dict.fromkeys(METRICS)
-    if not answer.strip():
-        return dict.fromkeys(METRICS, 0.0)
+    golds: Sequence[str] = question.gold
+    if question.choices or not question.answerable:
+        golds = ()
 
-    metrics = METRICS | {"token_f1": official_f1}
-    measured: dict[str, float | None] = {
-        name: _best(metric, answer, question.gold) for name, metric in metrics.items()
-    }
-    if script_without_words(" ".join(question.gold)):
-        measured |= dict.fromkeys(COUNT_WORDS)
+    lacks_words = script_without_words(" ".join(golds)) is not None
+    measured: dict[str, float | None] = {}
+    for metric in metrics().values():
+        if metric.of_answer is None:
+            continue
+
+        if not metric.needs_gold:
+            measured[metric.name] = metric.compare(answer, "")
+        elif not golds:
+            measured[metric.name] = None
+        elif not answer.strip() and metric.more_is_better:
+            measured[metric.name] = 0.0
+        elif metric.needs_words and lacks_words:
+            measured[metric.name] = None
+        else:
+            compare = official_f1 if metric.name == "token_f1" else metric.compare
+            best = max if metric.more_is_better else min
+            measured[metric.name] = best(compare(answer, gold) for gold in golds)
 
     return measured
-
-
-def _best(metric: Metric, answer: str, golds: Sequence[str]) -> float:
-    return max(metric(answer, gold) for gold in golds)

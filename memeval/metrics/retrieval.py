@@ -6,10 +6,21 @@ the 1-based rank of the first ranked chunk that covers it, or None where no chun
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log2
 
+from memeval.metrics.metric import (
+    PAGE,
+    ROWS,
+    SECTION,
+    SECTION_BY_CATEGORY,
+    SHOW,
+    TABLE,
+    TAGS,
+    TILE,
+    Metric,
+)
 from memeval.results.record import Record
 
 Ranks = Sequence[int | None]
@@ -163,3 +174,57 @@ def _count_within(ranks: Ranks, k: int) -> int:
 def _share_found(ranks: Ranks) -> float | None:
     """Share of the evidence that has a rank at all."""
     return sum(rank is not None for rank in ranks) / len(ranks) if ranks else None
+
+
+COLUMNS: dict[str, dict[str, str]] = {
+    "recall_at_1": {SECTION_BY_CATEGORY: "R@1"},
+    "recall_at_5": {TABLE: "R@5", SECTION_BY_CATEGORY: "R@5"},
+    "recall_at_10": {
+        TABLE: "R@10",
+        PAGE: "R@10 %",
+        ROWS: "recall_at_10",
+        SECTION_BY_CATEGORY: "R@10",
+    },
+    "recall_all_at_10": {SECTION_BY_CATEGORY: "all@10"},
+    "mrr": {SECTION_BY_CATEGORY: "MRR"},
+    "ndcg_at_10": {SECTION_BY_CATEGORY: "nDCG@10"},
+}
+LINES: dict[str, dict[str, str]] = {
+    "recall_at_5": {SHOW: "recall@5", TAGS: "recall_5"},
+    "recall_at_10": {TILE: "Evidence in 10 chunks", TAGS: "recall_10"},
+}
+
+
+def _of_ranks(name: str) -> Callable[[Record], float | None]:
+    """Reads a retrieval metric from the ranks of the evidence, as records hold no other."""
+
+    def read(record: Record) -> float | None:
+        # Records of other programs may have the metric without the ranks.
+        if not record.evidence_ranks:
+            return record.metrics.get(name)
+
+        return retrieval_of(record)[name]
+
+    return read
+
+
+def _metric(name: str) -> Metric:
+    lines = LINES.get(name, {})
+    if not name.startswith((RANKING, "session_")):
+        title = name.replace("_at_", "@").replace("mrr", "MRR").replace("ndcg", "nDCG")
+        lines = {**lines, SECTION: title}
+
+    return Metric(
+        name,
+        of_record=_of_ranks(name),
+        # The means of all of them are made at once, see `pipeline.measure`.
+        averaged=False,
+        all_categories=True,
+        columns=COLUMNS.get(name, {}),
+        lines=lines,
+        hint="share of the evidence within the first 10 chunks of the ranking",
+        optional=(TILE,),
+    )
+
+
+METRICS = tuple(map(_metric, retrieval_metrics(None, None, None)))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from memeval.metrics.accuracy import corrected
+from memeval.metrics.metric import PAGE, TILE
+from memeval.metrics.registry import metrics_at
 from memeval.page.data import (
     CategoryData,
     CellData,
@@ -11,6 +14,7 @@ from memeval.page.data import (
     ConversationData,
     CurveData,
     CurvePoint,
+    Figure,
     PageData,
     SettingData,
     Share,
@@ -22,7 +26,7 @@ from memeval.redaction import redacted
 from memeval.report.categories import columns_of, rows_of, titles_of
 from memeval.report.curves import curves_of, value_of
 from memeval.report.differences import differing, labels, shown
-from memeval.report.figures import corrected, flags
+from memeval.report.flags import flags
 from memeval.report.frontier import is_fair
 from memeval.results import Record, RunSummary, judge_shown
 from memeval.statistics.means import mean
@@ -84,6 +88,8 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             std=summary.metrics.get("accuracy_std"),
             repeats=len(summary.repeats),
             figures=summary.metrics,
+            columns=_figures(summary, PAGE),
+            tiles=_figures(summary, TILE),
             flags=tuple(flags(summary)),
             notes=tuple(map(redacted, summary.notes)),
             statuses=summary.statuses,
@@ -98,6 +104,17 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
         cells.append(cell)
 
     return tuple(cells)
+
+
+def _figures(summary: RunSummary, place: str) -> tuple[Figure, ...]:
+    made = []
+    for metric in metrics_at(place):
+        value, text = metric.of_figures(summary.metrics), metric.shown(place, summary)
+        before = "" if value is None else metric.unit.before
+        figure = Figure(metric.titles[place], metric.hint, value, before, text, metric.unit.after)
+        made.append(figure)
+
+    return tuple(made)
 
 
 def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from memeval.metrics.formats import percent
 from memeval.page.axis import Axis, Tick
 from memeval.page.data import CurveData, CurvePoint, Share
 from memeval.report.curves import LOG_FROM, WORDS, short
-from memeval.report.figures import percent
 
 LINES = 6
 """Forms of a line in the style sheet, each with dashes of its own."""

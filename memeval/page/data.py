@@ -17,6 +17,19 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """A figure of a run under its heading."""
+
+    title: str
+    hint: str
+    value: float | None
+    before: str
+    text: str
+    """Empty if it is left out."""
+    after: str
+
+
+@dataclass(frozen=True)
 class CellData:
     """One run, as the tables show it."""
 
@@ -32,6 +45,10 @@ class CellData:
     repeats: int
     figures: Mapping[str, float | None]
     """Metrics by the names of docs/metrics.md."""
+    columns: tuple[Figure, ...]
+    """Its row in the table of several cells, beside accuracy, differences and counts."""
+    tiles: tuple[Figure, ...]
+    """The same of a cell that is alone."""
     flags: tuple[str, ...]
     notes: tuple[str, ...]
     statuses: Mapping[str, int]

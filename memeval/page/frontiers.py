@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from memeval.metrics.formats import percent
+from memeval.metrics.metric import PRICE, Metric
+from memeval.metrics.registry import metrics_at
 from memeval.page.axis import LOG_FROM, Axis, Tick
 from memeval.page.data import CellData
-from memeval.report.figures import dollars, milliseconds, percent, short_count
 from memeval.report.frontier import area_words
 from memeval.statistics.frontier import pareto_frontier
 
@@ -44,30 +46,16 @@ class Frontier:
 
 def frontiers(cells: Sequence[CellData]) -> tuple[Frontier, ...]:
     """Accuracy against tokens of context, dollars and latency, where the cells differ in them."""
-    axes: list[tuple[str, str, str, Callable[[float | None], str]]] = [
-        ("Context, tokens per question", "context_tokens", "tokens", short_count),
-        ("Cost without the cache, US dollars", "cost_usd_uncached/total", "dollars", dollars),
-        ("Latency of an answer, median", "latency_ms/answer/p50", "ms", milliseconds),
-    ]
-    made = [
-        frontier(title, metric, cells, unit=unit, as_text=as_text)
-        for title, metric, unit, as_text in axes
-    ]
+    made = [frontier(metric, cells) for metric in metrics_at(PRICE)]
     return tuple(plot for plot in made if plot is not None)
 
 
-def frontier(
-    title: str,
-    metric: str,
-    cells: Sequence[CellData],
-    *,
-    unit: str,
-    as_text: Callable[[float | None], str],
-) -> Frontier | None:
+def frontier(metric: Metric, cells: Sequence[CellData]) -> Frontier | None:
     """Accuracy against one metric; None where fewer than two values of it are known."""
+    as_text = metric.unit.short
     rows = []
     for number, cell in enumerate(cells, start=1):
-        cost, accuracy = cell.figures.get(metric), cell.accuracy.value
+        cost, accuracy = cell.figures.get(metric.figure or metric.name), cell.accuracy.value
         if cost is not None and accuracy is not None:
             rows.append((number, cell, cost, accuracy))
 
@@ -94,7 +82,7 @@ def frontier(
         points.append(point)
 
     return Frontier(
-        title=title,
+        title=metric.titles[PRICE],
         points=tuple(points),
         steps=steps(points),
         x_ticks=tuple(
@@ -104,7 +92,7 @@ def frontier(
         y_ticks=tuple(
             Tick(round(100 - up.at(value), 2), percent(value, 0)) for value in up.ticks()
         ),
-        area=area_words(fair, unit),
+        area=area_words(fair, metric.unit.word or metric.unit.name),
     )
 
 

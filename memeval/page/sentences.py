@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memeval.metrics.formats import count, percent, with_interval
 from memeval.page.data import CellData
 from memeval.page.runs import PageRun
-from memeval.report.figures import count, percent, with_interval
 
 
 def sentences(cells: Sequence[CellData], runs: Sequence[PageRun]) -> tuple[str, ...]:

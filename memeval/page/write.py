@@ -11,6 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memeval.collector import rare_collections
+from memeval.metrics.formats import (
+    NONE,
+    count,
+    interval,
+    percent,
+)
 from memeval.page.build import page_data
 from memeval.page.charts import forest, largest_difference, shade
 from memeval.page.compared import comparison_data
@@ -19,16 +25,7 @@ from memeval.page.data import CellData, ComparisonData, PageData
 from memeval.page.frontiers import frontiers
 from memeval.page.runs import PageRun
 from memeval.records import Status
-from memeval.report.figures import (
-    NONE,
-    count,
-    dollars,
-    interval,
-    milliseconds,
-    percent,
-    short_count,
-)
-from memeval.results import fresh_cost_usd, write_atomically
+from memeval.results import write_atomically
 from memeval.shown import printable
 
 if TYPE_CHECKING:
@@ -172,10 +169,6 @@ def _environment() -> Environment:
     environment.filters |= {
         "percent": percent,
         "count": count,
-        "short": short_count,
-        "dollars": dollars,
-        "ms": milliseconds,
-        "fresh_cost": fresh_cost_usd,
         "points": points,
         "difference": difference,
         "p": p_value,

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from memeval.pipeline.cell import Cell
+from memeval.pipeline.measure import main_metrics
 from memeval.results import CategoryResult, Record
-
-OF_SCORE = ("accuracy", "token_f1")
-"""First words of the metrics that a run of only wrong answers does not have."""
 
 
 def has_score(cell: Cell) -> bool:
@@ -22,7 +20,8 @@ def has_score(cell: Cell) -> bool:
 
 def without_score(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
     """Metrics of a cell that has no score of its own."""
-    return {name: None if name.startswith(OF_SCORE) else value for name, value in metrics.items()}
+    scores = tuple(metric.name for metric in main_metrics())
+    return {name: None if name.startswith(scores) else value for name, value in metrics.items()}
 
 
 def row_without_score(row: CategoryResult) -> CategoryResult:

@@ -14,6 +14,7 @@ from memeval.config.identity import Digests
 from memeval.config.plugins import packages_of
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, RunConfig
 from memeval.config.sources import code_identity
+from memeval.metrics.registry import added_metrics
 
 _MODELS = {
     "extractive": "memeval.llm.extractive",
@@ -42,6 +43,9 @@ _LOOK_UPS = (
     "memeval.datasets.locomo.names",
     "memeval.datasets.registry",
     "memeval.judges.registry",
+    "memeval.metrics.formats",
+    "memeval.metrics.metric",
+    "memeval.metrics.registry",
     "memeval.embedding.registry",
     "memeval.retrieval.rerank",
     "memeval.systems.registry",
@@ -97,6 +101,9 @@ def stage_code(
 def figures_code(dataset: type) -> str:
     """The identity of the code that makes the figures of the rows. No key holds it."""
     measures = (
+        "memeval.metrics.accuracy",
+        "memeval.metrics.metric",
+        "memeval.metrics.spending",
         "memeval.pipeline.judge_identity",
         "memeval.pipeline.measure",
         "memeval.pipeline.metrics",
@@ -107,19 +114,28 @@ def figures_code(dataset: type) -> str:
         "memeval.pipeline.spending",
         "memeval.pipeline.summary",
     )
-    return code_identity(
+    ours = code_identity(
         [*measures, dataset.__module__],
         within=("memeval.metrics", "memeval.datasets", "memeval.words"),
         outside=_LOOK_UPS,
     )
+    added = []
+    for metric in added_metrics():
+        sources = [metric.of_answer, metric.of_record]
+        added += [f"{metric.name}={class_identity(source)}" for source in sources if source]
+
+    return " ".join([ours, *added])
 
 
-def class_identity(identified: type[Any]) -> str:
-    """`module:Class`; for a class of the user's own with the sha256 of its file, and name and
-    version of the package that brings it.
+def class_identity(identified: Any) -> str:
+    """`module:Class`; for a class or function of the user's own with the sha256 of its file, and
+    name and version of the package that brings it.
 
     So an edit of that file makes the results again. What the file imports is not looked at.
     """
+    if not hasattr(identified, "__qualname__"):
+        identified = type(identified)  # an object that is called like a function
+
     name = f"{identified.__module__}:{identified.__qualname__}"
     if is_built_in(identified):
         return name
@@ -142,6 +158,6 @@ def class_digests(stage: str, name: str, identified: type[Any] | None) -> Digest
     return {stage: {name: class_identity(identified)}}
 
 
-def is_built_in(identified: type[Any]) -> bool:
-    """Whether a class is one of memeval's own."""
-    return identified.__module__.split(".")[0] == "memeval"
+def is_built_in(identified: Any) -> bool:
+    """Whether a class or a function is one of memeval's own."""
+    return bool(identified.__module__.split(".")[0] == "memeval")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from memeval.metrics.answer import METRICS
+from memeval.metrics.metric import Metric
+from memeval.metrics.registry import metrics as all_metrics
 from memeval.metrics.retrieval import retrieval_of
 from memeval.pipeline.records import Ingest
 from memeval.pipeline.spending import Metrics, measure_spending, measure_times, sum_or_none
@@ -17,7 +18,6 @@ from memeval.statistics.means import bounds, design_effect, mean, sample_std, sc
 
 Headline = frozenset[CategoryId] | None
 """Categories that enter `accuracy`; None if all do."""
-_PLAIN_METRICS = tuple(name for name in METRICS if name != "token_f1")
 
 
 def measure_repeat(
@@ -54,21 +54,25 @@ def measure_repeat(
 def _means(records: Sequence[Record], headline: Headline) -> Metrics:
     """The means over questions, each of which is averaged over its repeats first."""
     main = [record for record in records if _in(headline, record)]
-    metrics: Metrics = {"accuracy": _mean_score(main), "token_f1": _mean_metric(main, "token_f1")}
-    metrics |= {name: _mean_metric(main, name) for name in _PLAIN_METRICS}
+    averaged = [metric for metric in all_metrics().values() if metric.has_mean]
+    of_categories = [metric for metric in averaged if not metric.all_categories]
+    metrics: Metrics = {metric.name: mean_of(metric, main) for metric in of_categories}
     for name, rows in _by_category_name(records).items():
-        metrics |= _group(name, rows)
-        metrics |= {f"{metric}/{name}": _mean_metric(rows, metric) for metric in _PLAIN_METRICS}
+        metrics |= {f"{metric.name}/{name}": mean_of(metric, rows) for metric in of_categories}
 
     metrics["accuracy_macro"] = mean(metrics[f"accuracy/{name}"] for name in category_names(main))
     for (facet, value), rows in _by_facet(records).items():
-        metrics |= _group(f"{facet}/{value}", rows)
+        for metric in main_metrics():
+            metrics[f"{metric.name}/{facet}/{value}"] = mean_of(metric, rows)
 
     metrics["abstention_rate"] = _refusals([record for record in main if record.answerable])
     if unanswerable := [record for record in records if not record.answerable]:
         metrics["abstention_rate/unanswerable"] = _refusals(unanswerable)
 
-    metrics["context_tokens"] = _mean_of(records, lambda record: record.context_tokens)
+    for metric in averaged:
+        if metric.all_categories:
+            metrics[metric.name] = mean_of(metric, records)
+
     return metrics | _retrieval(records) | _retrieval_by_category(records)
 
 
@@ -89,10 +93,9 @@ def measure_cell(
         metrics |= _means(records, headline)
 
     deviating = [
-        "accuracy",
         "accuracy_macro",
         *(name for name in metrics if name.startswith("accuracy/")),
-        "token_f1",
+        *(metric.name for metric in main_metrics()),
     ]
     for name in deviating:
         metrics[_std_name(name)] = sample_std(repeat.get(name) for repeat in repeats)
@@ -169,11 +172,11 @@ def _result(
         scored=sum(row.score is not None for row in rows),
         asked=len(rows),
         headline=in_headline,
-        accuracy=_mean_score(rows),
+        accuracy=_mean_of(rows, lambda record: record.score),
         accuracy_std=sample_std(repeat.get(f"accuracy/{name}") for repeat in repeats),
         ci95_low=low,
         ci95_high=high,
-        token_f1=_mean_metric(rows, "token_f1"),
+        token_f1=_mean_of(rows, lambda record: record.metrics.get("token_f1")),
     )
 
 
@@ -201,12 +204,9 @@ def _in(headline: Headline, record: Record) -> bool:
     return headline is None or record.category in headline
 
 
-def _group(name: str, rows: Sequence[Record]) -> Metrics:
-    """The metrics of a category, or of a value of a facet."""
-    return {
-        f"accuracy/{name}": _mean_score(rows),
-        f"token_f1/{name}": _mean_metric(rows, "token_f1"),
-    }
+def main_metrics() -> list[Metric]:
+    """The metrics that a run also has by facet, and with their deviation over repeats."""
+    return [metric for metric in all_metrics().values() if metric.is_main]
 
 
 def category_names(records: Iterable[Record]) -> list[str]:
@@ -233,12 +233,9 @@ def _mean_by_question(records: Sequence[Record], values: Iterable[float | None])
     return mean(map(mean, columns.values()), list(weights.values()))
 
 
-def _mean_score(records: Iterable[Record]) -> float | None:
-    return _mean_of(records, lambda record: record.score)
-
-
-def _mean_metric(records: Iterable[Record], name: str) -> float | None:
-    return _mean_of(records, lambda record: record.metrics.get(name))
+def mean_of(metric: Metric, records: Iterable[Record]) -> float | None:
+    """Mean of a metric over the questions of some records."""
+    return _mean_of(records, metric.of_question)
 
 
 def _judging(records: Sequence[Record]) -> Metrics:

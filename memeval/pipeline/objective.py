@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from functools import cache
 
 from memeval.datasets.contract import Dataset
 from memeval.errors import unknown
+from memeval.metrics.retrieval import retrieval_metrics
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.measure import measure_cell, measure_repeat
 
-_RANKING = re.compile(
-    r"recall_shown"
-    r"|(?:ranking_)?(?:session_)?(?:mrr|(?:recall|recall_all|hit)_at_(?:1|5|10|20)|ndcg_at_10)"
-)
 _GROUPED = ("accuracy_std", "latency_ms", "tokens", "calls", "cost_usd", "cost_usd_uncached")
 """First parts of further names with a slash, such as `tokens/answer/prompt`."""
 
@@ -29,7 +25,7 @@ def check_objective(cell: Cell) -> None:
     own = names_of_measures(cell.dataset)
     known = {*_plain_names(), *(own or ())}
     first = name.partition("/")[0]
-    if name in known or _RANKING.fullmatch(name):
+    if name in known or name in retrieval_metrics(None, None, None):
         return
     if "/" in name and (first in known or first in _GROUPED):
         return

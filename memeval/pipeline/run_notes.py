@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from memeval.metrics.answer import COUNT_WORDS
+from memeval.metrics.registry import metrics
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.chosen import notes_on_questions
 from memeval.pipeline.measure import Headline, found_nothing, statuses
@@ -109,11 +109,12 @@ def _settings(cell: Cell) -> Iterator[str]:
 def _uncounted(rows: Sequence[Record]) -> Iterator[str]:
     """Golds whose words can't be counted."""
     scripts = Counter(filter(None, (script_without_words(" ".join(row.gold)) for row in rows)))
+    names = [metric.name for metric in metrics().values() if metric.needs_words]
     for script, count in scripts.items():
         yield (
             f"{count} of {len(rows)} records have a gold in {script}, which has no spaces between "
-            f"words: {', '.join(COUNT_WORDS)} are not measured for them. exact_match, contains and "
-            "judges that are models are."
+            f"words: {', '.join(names)} are not measured for them. exact_match, contains "
+            "and judges that are models are."
         )
 
 

@@ -8,25 +8,16 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from memeval.metrics.accuracy import corrected
+from memeval.metrics.formats import NONE, count, percent, with_interval
+from memeval.metrics.metric import TABLE
+from memeval.metrics.registry import texts_at
 from memeval.redaction import redacted
 from memeval.report.categories import Titles, columns_of, rows_of, titles_of
 from memeval.report.differences import differing, shown
 from memeval.report.escaping import csv_cell, inline
-from memeval.report.figures import (
-    NONE,
-    asked_flags,
-    billed,
-    corrected,
-    count,
-    dollars,
-    flags,
-    fresh_cost,
-    percent,
-    retrieval_times,
-    short_count,
-    with_interval,
-)
 from memeval.report.fitting import fit
+from memeval.report.flags import asked_flags, flags
 from memeval.results import RunSummary, judge_shown
 from memeval.shown import one_line
 
@@ -255,14 +246,7 @@ def figures(
             for title, short in shorten(columns_of(categories)).items()
         },
         **{ability: percent(value) for ability, value in by_ability(summary, abilities).items()},
-        "F1": percent(get("token_f1")),
-        "R@5": percent(get("recall_at_5")),
-        "R@10": percent(get("recall_at_10")),
-        "ctx tok": short_count(get("context_tokens")),
-        "all tok": short_count(get("tokens/total")),
-        "cost $": dollars(fresh_cost(summary)),
-        "billed $": billed(summary),
-        "retr. ms": retrieval_times(summary),
+        **texts_at(TABLE, summary),
         "cov": percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
     }
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memeval.datasets.locomo_mc10.metrics import READ, UNREAD, position_bias
+from memeval.metrics.formats import count, percent
 from memeval.records import ChoiceLabels
 from memeval.report.canvas import BLUE, GREY, INK, canvas, save, wrap_title
-from memeval.report.figures import count, percent
 from memeval.results import Record, read_records
 
 if TYPE_CHECKING:

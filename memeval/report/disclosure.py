@@ -4,7 +4,7 @@ reader was given, and the error.
 
 from __future__ import annotations
 
-from memeval.report.figures import NONE, count, interval, percent
+from memeval.metrics.formats import NONE, count, interval, percent
 from memeval.results import CategoryResult, RunSummary
 from memeval.shown import one_line
 

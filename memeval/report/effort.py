@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+from memeval.metrics.formats import count, milliseconds
 from memeval.records import Status
 from memeval.report.escaping import inline
-from memeval.report.figures import STAGES, count, fresh_cost, milliseconds
 from memeval.report.tables import money, table, text
-from memeval.results import Record, RunSummary, read_records
+from memeval.results import Record, RunSummary, fresh_cost_usd, read_records
 
 FAILURES_SHOWN = 10
+STAGES = ("ingest", "answer", "judge", "embed")
 SOUND = (Status.OK, Status.RETRIEVED)
 
 
@@ -41,7 +42,7 @@ def tokens(summary: RunSummary) -> list[str]:
         "of the prompt, cached by the provider",
         "billed",
     )
-    uncached = f"A fresh run, without our response cache: {money(fresh_cost(summary))}."
+    uncached = f"A fresh run, without our response cache: {money(fresh_cost_usd(summary.metrics))}."
 
     return ["## Tokens and cost", "", *table(header, rows), "", uncached]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from memeval.metrics.accuracy import deviation
+from memeval.metrics.formats import count, interval, percent
+from memeval.metrics.metric import REPEATS, SECTION, SECTION_BY_CATEGORY
+from memeval.metrics.registry import metrics_at
 from memeval.report.escaping import code, inline
-from memeval.report.figures import count, deviation, interval, percent
 from memeval.report.tables import table, text
 from memeval.results import CategoryResult, RunSummary
 
 VALUES_SHOWN = 40
 MEASURED = ("n", "scored", "accuracy %", "95 % interval", "std", "token F1 %")
-RETRIEVAL = ("recall_at", "recall_shown", "hit_at", "recall_all_at", "ndcg_at", "mrr")
 
 
 def by_category(summary: RunSummary) -> list[str]:
@@ -89,21 +91,15 @@ def repeats(summary: RunSummary) -> list[str]:
     if len(summary.repeats) < 2:
         return []
 
-    rows = [
-        (
-            str(row.repeat),
-            str(row.seed),
-            percent(row.metrics.get("accuracy")),
-            percent(row.metrics.get("token_f1")),
-            percent(row.metrics.get("coverage")),
-        )
-        for row in summary.repeats
-    ]
-    return [
-        "## Repeats",
-        "",
-        *table(("repeat", "seed", "accuracy %", "token F1 %", "coverage %"), rows),
-    ]
+    columns = metrics_at(REPEATS)
+    header = ("repeat", "seed", *(metric.titles[REPEATS] for metric in columns), "coverage %")
+    rows = []
+    for row in summary.repeats:
+        figures = [metric.unit.full(metric.of_figures(row.metrics)) for metric in columns]
+        coverage = percent(row.metrics.get("coverage"))
+        rows.append((str(row.repeat), str(row.seed), *figures, coverage))
+
+    return ["## Repeats", "", *table(header, rows)]
 
 
 def retrieval(summary: RunSummary) -> list[str]:
@@ -112,28 +108,20 @@ def retrieval(summary: RunSummary) -> list[str]:
     For systems that show what they retrieved.
     """
     get = summary.metrics.get
-    names = [
-        name
-        for name in summary.metrics
-        if name.startswith(RETRIEVAL)
-        and "/" not in name
-        and (get(name) is not None or get(f"ranking_{name}") is not None)
-    ]
-    if not names:
+    rows = []
+    for metric in metrics_at(SECTION):
+        prefixes = ("", "session_", "ranking_", "ranking_session_")
+        values = [get(f"{prefix}{metric.name}") for prefix in prefixes]
+        if values[0] is not None or values[2] is not None:
+            rows.append((metric.titles[SECTION], *map(percent, values)))
+
+    if not rows:
         return [
             "## Retrieval",
             "",
             "Not measured: the system does not show what it retrieved, or the data set names no "
             "evidence.",
         ]
-
-    rows = []
-    for name in names:
-        title = name.replace("_at_", "@").replace("mrr", "MRR").replace("ndcg", "nDCG")
-        prefixes = ("", "session_", "ranking_", "ranking_session_")
-        values = [percent(get(f"{prefix}{name}")) for prefix in prefixes]
-        # The names are ours, but for a bar that would end the cell.
-        rows.append((title.replace("|", "\\|"), *values))
 
     header = (
         "against the evidence",
@@ -147,15 +135,15 @@ def retrieval(summary: RunSummary) -> list[str]:
 
 def _retrieval_by_category(summary: RunSummary) -> list[str]:
     """How well the evidence is found by category, where the run measured nothing else."""
-    names = ("recall_at_1", "recall_at_5", "recall_at_10", "recall_all_at_10", "mrr", "ndcg_at_10")
+    columns = metrics_at(SECTION_BY_CATEGORY)
     rows = []
     for category in summary.categories:
-        values = [summary.metrics.get(f"{name}/{category.name}") for name in names]
+        values = [summary.metrics.get(f"{metric.name}/{category.name}") for metric in columns]
         if any(value is not None for value in values):
             rows.append((inline(category.name), count(category.n), *map(percent, values)))
 
     if not rows:
         return []
 
-    header = ("category", "n", "R@1", "R@5", "R@10", "all@10", "MRR", "nDCG@10")
+    header = ("category", "n", *(metric.titles[SECTION_BY_CATEGORY] for metric in columns))
     return ["", *table(header, rows)]

@@ -8,24 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from memeval.metrics.accuracy import corrected, deviation
+from memeval.metrics.formats import NONE, count, interval, percent, span
+from memeval.metrics.metric import REPORT
+from memeval.metrics.registry import texts_at
 from memeval.redaction import redacted
 from memeval.report.differences import as_yaml
 from memeval.report.disclosure import disclosed
 from memeval.report.effort import failed_rows, latency, statuses, tokens
 from memeval.report.escaping import code, fenced, inline
-from memeval.report.figures import (
-    NONE,
-    corrected,
-    count,
-    deviation,
-    flags,
-    fresh_cost,
-    interval,
-    percent,
-    span,
-)
+from memeval.report.flags import flags
 from memeval.report.groups import by_category, by_facet, by_protocol, repeats, retrieval
-from memeval.report.tables import money, table, text
+from memeval.report.tables import table, text
 from memeval.results import RECORDS_FILE, Record, RunSummary, write_atomically
 from memeval.results.calibration import read_shown_summary
 
@@ -120,16 +114,13 @@ def headline(summary: RunSummary) -> list[str]:
         ("std over repeats, points", deviation(summary, get("accuracy_std"))),
         ("questions", count(get("n_questions")) + times),
         ("coverage", f"{percent(get('coverage'))} %"),
-        ("token F1", f"{percent(get('token_f1'))} %"),
     ]
     # With full coverage both bounds are the accuracy itself.
     if get("coverage") not in {None, 1.0}:
         bounds = span(get("accuracy_worst_case"), get("accuracy_best_case"))
         rows.append(("accuracy if the unscored were all wrong, all right", bounds))
 
-    rows.append(("context", f"{count(get('context_tokens'))} tokens per question"))
-    rows.append(("cost of a fresh run", money(fresh_cost(summary))))
-    rows.append(("billed", money(get("cost_usd/total"))))
+    rows += [(title, text) for title, text in texts_at(REPORT, summary).items() if text]
     if flagged := flags(summary):
         rows.append(("flags", ", ".join(flagged)))
 

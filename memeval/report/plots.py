@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memeval.metrics.formats import count, percent
 from memeval.report.canvas import BLUE, GREY, INK, PALE, canvas, save, wrap_name, wrap_title
-from memeval.report.figures import count, percent
 from memeval.report.price_plots import has_position, siblings, tokens_plot
 from memeval.results import CategoryResult, RunSummary
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from memeval.metrics.formats import NONE, dollars
 from memeval.report.escaping import inline
-from memeval.report.figures import NONE, dollars
 from memeval.shown import one_line
 
 LONGEST_CELL = 1000

@@ -9,9 +9,9 @@ from pathlib import Path
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
 from memeval.llm.budget import Budget, Limits
+from memeval.metrics.formats import dollars
 from memeval.pipeline.budget import check_budget, limits_of
 from memeval.pipeline.cell import Cell
-from memeval.report.figures import dollars
 from memeval.runs.interrupt import run_loop
 from memeval.runs.plan import Plan
 

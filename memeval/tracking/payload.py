@@ -17,9 +17,13 @@ from typing import Any
 
 from memeval.config.identity import field_stages
 from memeval.config.schema import RUNTIME, RunConfig
+from memeval.metrics.accuracy import accuracy_with_interval
+from memeval.metrics.formats import NONE, percent
+from memeval.metrics.metric import ROWS, TAGS
+from memeval.metrics.registry import metrics_at, texts_at
 from memeval.names import digest_name
 from memeval.redaction import redacted, without_known_in
-from memeval.results import RECORDS_FILE, RunSummary, fresh_cost_usd
+from memeval.results import RECORDS_FILE, RunSummary
 
 PARAM_LIMIT, TAG_LIMIT = 6000, 8000
 PREFIX = "memeval."
@@ -188,51 +192,13 @@ def rounded_figures(summary: RunSummary) -> dict[str, str]:
 
     Shares are in per cent.
     """
-    figures = summary.metrics
-    shown = {"accuracy": share(figures, "accuracy")}
-
+    shown = {"accuracy": accuracy_with_interval(summary)}
     for row in summary.categories:
         if row.headline:
-            shown[row.name] = share({row.name: row.accuracy}, row.name)
+            shown[row.name] = percent(row.accuracy)
 
-    for cutoff in (5, 10):
-        shown[f"recall_{cutoff}"] = share(figures, f"recall_at_{cutoff}")
-
-    cost = fresh_cost_usd(figures)
-    shown["cost"] = None if cost is None else dollars(cost)
-    for time in ("retrieval/p50", "retrieval/p95", "answer/p50"):
-        shown[time.replace("/", " ")] = duration(figures.get(f"latency_ms/{time}"))
-
-    tokens = figures.get("context_tokens")
-    shown["context"] = None if tokens is None else f"{tokens:,.0f}"
-
-    return {f"{ROUNDED}{name}": value for name, value in shown.items() if value is not None}
-
-
-def share(figures: Mapping[str, float | None], name: str) -> str | None:
-    """A share in per cent, with its interval if it has one; None if it was not measured."""
-    value, low, high = (figures.get(f"{name}{end}") for end in ("", "_ci95_low", "_ci95_high"))
-    if value is None:
-        return None
-    if low is None or high is None:
-        return f"{100 * value:.1f}"
-
-    return f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
-
-
-def dollars(cost: float) -> str:
-    """An amount with as many digits as tell small ones apart."""
-    return f"${cost:.4f}" if 0 < cost < 0.1 else f"${cost:,.2f}"
-
-
-def duration(milliseconds: float | None) -> str | None:
-    """A time in the unit that suits it, with three digits."""
-    if milliseconds is None:
-        return None
-    if milliseconds >= 1000:
-        return f"{milliseconds / 1000:.3g} s"
-
-    return f"{milliseconds:.3g} ms"
+    shown |= texts_at(TAGS, summary)
+    return {f"{ROUNDED}{name}": text for name, text in shown.items() if text not in ("", NONE)}
 
 
 def description(summary: RunSummary, report: str, own_note: str = "") -> str:
@@ -244,12 +210,11 @@ def description(summary: RunSummary, report: str, own_note: str = "") -> str:
 
 def sentence(summary: RunSummary) -> str:
     """A cell's accuracy in a sentence; empty if it was not measured."""
-    rounded = share(summary.metrics, "accuracy")
     questions = summary.metrics.get("n_questions")
-    if rounded is None or questions is None:
+    if summary.metrics.get("accuracy") is None or questions is None:
         return ""
 
-    value, _, interval = rounded.partition(" [")
+    value, _, interval = accuracy_with_interval(summary).partition(" [")
     certainty = f" (95 % interval {interval.rstrip(']')})" if interval else ""
     why = "nothing was found" if summary.found_nothing else "too few answers were scored"
     warning = "" if summary.valid else f" **Invalid: {why}.**"
@@ -331,8 +296,7 @@ def row(record: Mapping[str, Any]) -> dict[str, Cell]:
         "repeat": record.get("repeat") or 0,
         "status": record.get("status") or "ok",
         "error": record.get("error"),
-        "token_f1": metrics.get("token_f1"),
-        "recall_at_10": metrics.get("recall_at_10"),
+        **{metric.titles[ROWS]: metrics.get(metric.name) for metric in metrics_at(ROWS)},
         "context_tokens": record.get("context_tokens"),
         "answer_ms": times.get("answer_ms"),
     }

@@ -15,7 +15,7 @@ from memeval.pipeline.cell import Cell
 from memeval.pipeline.opening import open_cell
 from memeval.pipeline.run import CellRun
 from memeval.pipeline.summary import finish
-from memeval.report.figures import flags
+from memeval.report.flags import flags
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
 from memeval.runs.interrupt import run_loop

@@ -9,9 +9,9 @@ from math import sqrt
 from pathlib import Path
 
 from memeval.comparison.finding import FinishedRun, finished_runs
-from memeval.comparison.metric import metric_named
 from memeval.comparison.scores import RunScores, ScoreReader
 from memeval.errors import MemevalError
+from memeval.metrics.registry import metric_named
 from memeval.records import EvalCase
 from memeval.runs.plan import Plan
 from memeval.runs.units import CasesRead

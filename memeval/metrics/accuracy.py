@@ -1,0 +1,75 @@
+"""The accuracy of a run, with what the judge's errors mean for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memeval.metrics.formats import NONE, percent, span, with_interval
+from memeval.metrics.metric import REPEATS, Metric
+from memeval.records import Label, Status
+from memeval.results import Record, RunSummary
+from memeval.results.calibration import CORRECTED
+
+
+def accuracy_with_interval(summary: RunSummary) -> str:
+    """`37.6 [28.1, 48.2]`, or a dash."""
+    get = summary.metrics.get
+    return with_interval(get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high"))
+
+
+def corrected(summary: RunSummary) -> str:
+    """The accuracy that allows for the judge's errors, by labels: `57.4 [31.8, 83.1]`.
+
+    A range over kinds of wrong answer is not one number: `54.5 to 64.6`. Empty where no labels
+    were given, see `memeval.results.calibration`.
+    """
+    get = summary.metrics.get
+    value, low, high = get(CORRECTED), get(f"{CORRECTED}_low"), get(f"{CORRECTED}_high")
+
+    text = span(low, high) if value is None else with_interval(value, low, high)
+    return "" if text == NONE else text
+
+
+def deviation(summary: RunSummary, value: float | None) -> str:
+    """A standard deviation over repeats.
+
+    The zero of a deterministic reader is named as such: it says nothing about stability.
+    """
+    if value == 0 and summary.tags.get("deterministic") == "true":
+        return "0 (deterministic reader)"
+
+    return percent(value)
+
+
+def _of_verdict(members: Mapping[str, Any]) -> float | None:
+    """As `Record.score`."""
+    verdict = members["verdict"]
+    if Status(members["status"]) is not Status.OK or verdict is None:
+        return None
+
+    label = Label(verdict["label"])
+    if label is Label.UNSCORED:
+        return None
+    if verdict.get("graded") is True:
+        return None if verdict["score"] is None else float(verdict["score"])
+
+    return float(label is Label.CORRECT)
+
+
+def _score(record: Record) -> float | None:
+    return None if record.score is None or record.verdict is None else record.verdict.score
+
+
+METRICS = (
+    Metric(
+        "accuracy",
+        aliases=("acc",),
+        of_record=lambda record: record.score,
+        of_verdict=_of_verdict,
+        judged=True,
+        is_main=True,
+        lines={REPEATS: "accuracy %"},
+    ),
+    Metric("score", judged=True, averaged=False, of_record=_score),
+)

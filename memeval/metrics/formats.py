@@ -1,0 +1,89 @@
+"""How figures are written.
+
+What was not measured is a dash or a word, never a zero.
+"""
+
+from __future__ import annotations
+
+NONE = "–"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share in [0, 1] as a number of per cent, without the sign: `54.0`."""
+    return NONE if value is None else f"{100 * value:.{digits}f}"
+
+
+def span(low: float | None, high: float | None) -> str:
+    """A range of shares, such as that over kinds of wrong answer: `51.2 to 56.8`."""
+    return NONE if low is None or high is None else f"{percent(low)} to {percent(high)}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """A 95 % interval of shares: `[28.1, 48.2]`."""
+    return NONE if low is None or high is None else f"[{percent(low)}, {percent(high)}]"
+
+
+def with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """`37.6 [28.1, 48.2]`, or only the value where there is no interval.
+
+    Never half a width after a ±: the interval of a share is not symmetric.
+    """
+    ends = interval(low, high)
+    return percent(value) if value is None or ends == NONE else f"{percent(value)} {ends}"
+
+
+def count(value: float | None) -> str:
+    """A whole number with thousands marked: `1,540`."""
+    return NONE if value is None else f"{round(value):,}"
+
+
+def short_count(value: float | None) -> str:
+    """A number in at most five characters: `812`, `14.2k`, `3.1M`."""
+    if value is None:
+        return NONE
+
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if value >= 0.9995 * size:
+            scaled = value / size
+            # Three digits leave no room for a decimal.
+            return f"{scaled:.1f}{letter}" if scaled < 99.95 else f"{scaled:.0f}{letter}"
+
+    return f"{value:.0f}"
+
+
+def dollars(value: float | None) -> str:
+    """A cost in US dollars: three significant digits, or cents from one dollar on.
+
+    A cost that is not known is `unknown`.
+    """
+    if value is None:
+        return "unknown"
+    if value == 0:
+        return "0"
+
+    return f"{value:,.2f}" if value >= 1 else f"{value:.3g}"
+
+
+def milliseconds(value: float | None) -> str:
+    """A duration, in the unit that suits its size: `0.4 ms`, `812 ms`, `3.2 s`."""
+    if value is None:
+        return NONE
+    if value < 10:
+        return f"{value:.1f} ms"
+
+    return f"{value:.0f} ms" if value < 1000 else f"{value / 1000:.1f} s"
+
+
+def short_ms(value: float) -> str:
+    """Milliseconds with two digits, or whole ones from ten on."""
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
+
+
+def digits(value: float) -> str:
+    """A cost with as many digits as tell small ones apart: `$0.0123`."""
+    return f"${value:.4f}" if 0 < value < 0.1 else f"${value:,.2f}"
+
+
+def duration(value: float) -> str:
+    """A time in milliseconds, in the unit that suits it, with three digits: `2.5 s`."""
+    return f"{value / 1000:.3g} s" if value >= 1000 else f"{value:.3g} ms"

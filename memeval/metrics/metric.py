@@ -1,0 +1,174 @@
+"""A metric: what it is called, what it needs, how it is measured, and where and how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from memeval.errors import MemevalError, UserError
+from memeval.metrics.formats import (
+    count,
+    digits,
+    dollars,
+    duration,
+    milliseconds,
+    percent,
+    short_count,
+)
+from memeval.results import Record, RunSummary
+from memeval.shown import one_line
+
+Value = TypeVar("Value", float, float | None)
+
+TABLE, PAGE, PRICE = "table", "page", "price"
+"""Several runs: columns of the sweep's table and of the page's, axes against the accuracy."""
+SHOW, REPORT, TILE, TAGS = "show", "report", "tile", "tags"
+"""One run: lines of `memeval show`, of its report, of its page, and rounded in MLflow."""
+REPEATS, SECTION, SECTION_BY_CATEGORY, ROWS = "repeats", "section", "by category", "rows"
+"""Parts of a report on repeats and on retrieval; columns of MLflow's table of records."""
+USUAL = 50
+"""Position of a metric at a place; those with the same one are in the order of the registry."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What values are counted in, and how they are written."""
+
+    name: str
+    short: Callable[[float | None], str] = short_count
+    """Writes a value in a column."""
+    full: Callable[[float | None], str] = count
+    """Writes a value where there is room."""
+    tag: Callable[[float], str] = count
+    """Writes a value in MLflow."""
+    before: str = ""
+    after: str = ""
+    """Around a value in sentences."""
+    word: str = ""
+    """After a range of values; empty means the name."""
+    most: float | None = None
+    """The largest difference there can be; None if there is no bound."""
+    scale: float = 1.0
+    """What values are multiplied by when they are shown."""
+
+
+POINTS = Unit("points", percent, percent, percent, after=" %", most=1.0, scale=100.0)
+"""Shares in [0, 1], shown times 100."""
+DOLLARS = Unit("$", dollars, dollars, digits, before="$", word="dollars")
+TOKENS = Unit("tokens", after=" tokens")
+MS = Unit("ms", milliseconds, milliseconds, duration)
+QUESTIONS = Unit("questions", short=count)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure of a question, of a run, or of both."""
+
+    name: str
+    """As in records, in MLflow and on the command line: `accuracy`, `token_f1` …"""
+    unit: Unit = POINTS
+    figure: str = ""
+    """Name of the figure of a run; empty means the metric's own, the mean over its questions."""
+    aliases: Collection[str] = ()
+    """Other words for it on the command line."""
+
+    of_answer: Callable[[str, str], float] | None = None
+    """Measures an answer against a gold; the best over the golds is stored in the record."""
+    of_record: Callable[[Record], float | None] | None = None
+    """Reads it from a record; None: from `metrics` of the record, by its name."""
+    of_verdict: Callable[[Mapping[str, Any]], float | None] | None = None
+    """The same from the members `status` and `verdict` of the record's JSON alone: it is fast."""
+    of_run: Callable[[Mapping[str, float | None]], float | None] | None = None
+    """Reads it from the figures of a run; None: by `figure`."""
+
+    needs_gold: bool = True
+    """For `of_answer`: whether only questions with a gold have it; else all, with an empty gold."""
+    needs_words: bool = False
+    """Whether it says nothing of a script whose words can't be told apart."""
+    more_is_better: bool = True
+    """For shares: what is spent is better if there is less of it."""
+    judged: bool = False
+    """Whether it is the judge's: another judge then makes another metric."""
+    is_main: bool = False
+    """Whether a run also has it by facet and with its deviation, and none after `dataset.only`."""
+    averaged: bool = True
+    """Whether the mean over its questions is a figure of a run, unless `figure` names another."""
+    all_categories: bool = False
+    """Whether it counts every question; else only the categories that enter the accuracy."""
+    of_calls: bool = False
+    """Whether it counts what was spent on calls, which is not known of imported answers."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Headings by place, for tables of several runs."""
+    lines: Mapping[str, str] = field(default_factory=dict)
+    """The same for what is said of one run. A metric is shown at no other place."""
+    texts: Mapping[str, Callable[[RunSummary], str]] = field(default_factory=dict)
+    """How it is written at a place, if its unit does not say."""
+    hint: str = ""
+    """What its column on the page means."""
+    optional: Collection[str] = ()
+    """Places that leave it out if it was not measured."""
+    order: Mapping[str, int] = field(default_factory=dict)
+    """Its position at a place, if that is not the usual one."""
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """Its headings by place."""
+        return {**self.columns, **self.lines}
+
+    @property
+    def is_of_questions(self) -> bool:
+        """Whether questions have it, so that runs can be compared by it."""
+        return self.of_answer is not None or self.of_record is not None
+
+    @property
+    def has_mean(self) -> bool:
+        """Whether a run has the mean over its questions, under the metric's name."""
+        return self.is_of_questions and self.averaged and not self.figure
+
+    def of_question(self, record: Record) -> float | None:
+        """The value of a question. Raises `UserError` if it can't be measured."""
+        read = self.of_record
+        if read is None:
+            return record.metrics.get(self.name)
+
+        return self._measured(lambda: None if (value := read(record)) is None else float(value))
+
+    def compare(self, answer: str, gold: str) -> float:
+        """The value of an answer against a gold. Raises `UserError` if it can't be measured."""
+        measure = self.of_answer
+        assert measure is not None, f"{self.name} is not a metric of answers"
+        return self._measured(lambda: float(measure(answer, gold)))
+
+    def _measured(self, measure: Callable[[], Value]) -> Value:
+        try:
+            return measure()
+        except MemevalError:
+            raise
+        except Exception as error:
+            raise UserError(
+                f"metric '{one_line(self.name)}' failed: {type(error).__name__}: {one_line(error)}",
+                "no answer is lost: fix it, and the same command continues",
+            ) from error
+
+    def of_figures(self, figures: Mapping[str, float | None]) -> float | None:
+        """The value of a run, from its figures."""
+        return self.of_run(figures) if self.of_run else figures.get(self.figure or self.name)
+
+    def shown(self, place: str, summary: RunSummary) -> str:
+        """The figure of a run at a place; empty if it is left out there."""
+        if place in self.texts:
+            return self.texts[place](summary)
+
+        value, unit = self.of_figures(summary.metrics), self.unit
+        if value is None and (place == TAGS or place in self.optional):
+            return ""
+        if value is not None and place == TAGS:
+            return unit.tag(value)
+        if place in self.columns:
+            return unit.short(value)
+        if place == REPORT:
+            return f"{'' if value is None else unit.before}{unit.full(value)}{unit.after}"
+
+        return unit.full(value)

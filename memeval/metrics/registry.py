@@ -1,0 +1,87 @@
+"""Metrics by name: what tables, the page, MLflow, `compare` and `gate` ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
+
+from memeval.errors import UserError, unknown
+from memeval.metrics.metric import USUAL, Metric
+from memeval.results import RunSummary
+from memeval.shown import one_line
+
+_MODULES = ("accuracy", "answer", "retrieval", "spending")
+"""Modules of this package with `METRICS`, in the order in which tables have them."""
+_ADDED: dict[str, Metric] = {}
+
+
+def metrics() -> Mapping[str, Metric]:
+    """All metrics by name: memeval's own first, then those that were added."""
+    return {**_built_in(), **_ADDED}
+
+
+@cache
+def _built_in() -> dict[str, Metric]:
+    modules = [import_module(f"memeval.metrics.{name}") for name in _MODULES]
+    return {metric.name: metric for module in modules for metric in module.METRICS}
+
+
+def add(metric: Metric) -> None:
+    """Adds a metric. Raises `UserError` if there is one of this name, or with this heading."""
+    for other in metrics().values():
+        if other.name == metric.name:
+            raise UserError(f"there are two metrics '{one_line(metric.name)}'")
+
+        for place, title in sorted(metric.titles.items() & other.titles.items()):
+            raise UserError(
+                f"metrics '{one_line(metric.name)}' and '{one_line(other.name)}' have the same "
+                f"heading at '{one_line(place)}': {one_line(title)}"
+            )
+
+    _ADDED[metric.name] = metric
+
+
+def added_metrics() -> list[Metric]:
+    """The metrics that are not memeval's own."""
+    return list(_ADDED.values())
+
+
+def metrics_at(place: str) -> list[Metric]:
+    """The metrics that a place shows, in its order."""
+    shown = [metric for metric in metrics().values() if place in metric.titles]
+    return sorted(shown, key=lambda metric: metric.order.get(place, USUAL))
+
+
+def texts_at(place: str, summary: RunSummary) -> dict[str, str]:
+    """The figures of a run by their headings at a place; empty if it leaves one out."""
+    return {metric.titles[place]: metric.shown(place, summary) for metric in metrics_at(place)}
+
+
+def metric_named(word: str) -> Metric:
+    """The metric of a word of the command line: `accuracy`, `f1`, `recall@5`, `cost`, `latency` …
+
+    Any other word names a metric of the records themselves, such as those of one data set.
+    """
+    known = _of_questions()
+    aliases = {alias: metric.name for metric in known.values() for alias in metric.aliases}
+    name = aliases.get(word.strip().lower(), word.strip()).replace("@", "_at_")
+    return known.get(name) or Metric(name)
+
+
+def _of_questions() -> dict[str, Metric]:
+    return {name: metric for name, metric in metrics().items() if metric.is_of_questions}
+
+
+def unknown_metric(name: str, recorded: Iterable[str]) -> UserError:
+    """The error for a metric that no question of a run has."""
+    known = _of_questions()
+    # The name is right: these runs were not judged, or retrieved nothing.
+    if name in known:
+        return UserError(
+            f"no question of these runs has a value of {name}",
+            "after stages=retrieve:  --metric recall@10",
+            "of imported answers neither retrieval nor cost is known",
+        )
+
+    return unknown("metric", one_line(name), sorted({*known, *map(one_line, recorded)}))

@@ -1,0 +1,153 @@
+"""What a question and a run cost: context, tokens, money and time."""
+
+from __future__ import annotations
+
+from memeval.llm.prices import total_cost_usd
+from memeval.metrics.formats import NONE, count, dollars, milliseconds, short_ms
+from memeval.metrics.metric import (
+    DOLLARS,
+    MS,
+    PAGE,
+    PRICE,
+    REPORT,
+    SHOW,
+    TABLE,
+    TAGS,
+    TILE,
+    TOKENS,
+    Metric,
+)
+from memeval.results import Record, RunSummary, fresh_cost_usd
+
+RETRIEVAL_P50, RETRIEVAL_P95 = "latency_ms/retrieval/p50", "latency_ms/retrieval/p95"
+
+
+def _cost(record: Record) -> float | None:
+    # What was read from the cache counts, too: else the second run of a command would be cheaper.
+    return total_cost_usd(record.usage, billed=False)
+
+
+def _tokens(record: Record) -> float | None:
+    total = 0
+    for usage in record.usage:
+        # Not known is not 0: one such call would make a system look cheap.
+        if usage.prompt_tokens is None or usage.completion_tokens is None:
+            return None
+
+        total += usage.prompt_tokens + usage.completion_tokens
+
+    return float(total)
+
+
+def _context(record: Record) -> float | None:
+    return None if record.context_tokens is None else float(record.context_tokens)
+
+
+def _context_line(summary: RunSummary) -> str:
+    return f"{count(summary.metrics.get('context_tokens'))} tokens per question"
+
+
+def _billed(summary: RunSummary) -> str:
+    """What was billed, if that is less than a fresh run costs; else empty."""
+    own = summary.metrics.get("cost_usd/total")
+    return "" if own == fresh_cost_usd(summary.metrics) else dollars(own)
+
+
+def _retrieval_times(summary: RunSummary) -> str:
+    """Median and 95th percentile of one retrieval, in milliseconds: `0.04 / 0.11`."""
+    median, slow = summary.metrics.get(RETRIEVAL_P50), summary.metrics.get(RETRIEVAL_P95)
+    if median is None or slow is None:
+        return NONE
+
+    return f"{short_ms(median)} / {short_ms(slow)}"
+
+
+def _retrieval_tile(summary: RunSummary) -> str:
+    median = summary.metrics.get(RETRIEVAL_P50)
+    if median is None:
+        return ""
+
+    return f"{milliseconds(median)} / {milliseconds(summary.metrics.get(RETRIEVAL_P95))}"
+
+
+METRICS = (
+    Metric(
+        "context_tokens",
+        TOKENS,
+        aliases=("context",),
+        of_record=_context,
+        all_categories=True,
+        columns={TABLE: "ctx tok", PAGE: "context", PRICE: "Context, tokens per question"},
+        lines={TILE: "Context", SHOW: "context tokens", REPORT: "context", TAGS: "context"},
+        texts={REPORT: _context_line},
+        hint="tokens that the reader saw, per question",
+        order={TAGS: 99},
+    ),
+    Metric(
+        "tokens",
+        TOKENS,
+        figure="tokens/total",
+        of_record=_tokens,
+        all_categories=True,
+        of_calls=True,
+        columns={TABLE: "all tok"},
+    ),
+    Metric(
+        "cost_usd",
+        DOLLARS,
+        figure="cost_usd_uncached/total",
+        aliases=("cost",),
+        of_record=_cost,
+        of_run=fresh_cost_usd,
+        all_categories=True,
+        of_calls=True,
+        columns={TABLE: "cost $", PAGE: "cost $", PRICE: "Cost without the cache, US dollars"},
+        lines={
+            TILE: "Cost of a fresh run",
+            SHOW: "cost of a fresh run $",
+            REPORT: "cost of a fresh run",
+            TAGS: "cost",
+        },
+        hint="of a fresh run, without memeval’s own cache",
+    ),
+    Metric(
+        "cost_usd/total",
+        DOLLARS,
+        columns={TABLE: "billed $", PAGE: "billed $"},
+        lines={TILE: "Billed", SHOW: "billed $", REPORT: "billed"},
+        texts={TABLE: _billed, TILE: _billed},
+        hint="replies from memeval’s own cache cost nothing",
+    ),
+    Metric(
+        "latency_ms",
+        MS,
+        figure="latency_ms/answer/p50",
+        aliases=("latency",),
+        of_record=lambda record: record.times.answer_ms,
+        all_categories=True,
+        columns={PAGE: "latency", PRICE: "Latency of an answer, median"},
+        lines={TILE: "Latency, median", SHOW: "answer, median", TAGS: "answer p50"},
+        hint="of an answer, median",
+        optional=(TILE,),
+        order={TAGS: 98},
+    ),
+    Metric(
+        RETRIEVAL_P50,
+        MS,
+        columns={TABLE: "retr. ms", PAGE: "retrieval p50"},
+        lines={
+            TILE: "Retrieval, p50 / p95",
+            SHOW: "retrieval, p50 / p95 ms",
+            TAGS: "retrieval p50",
+        },
+        texts={TABLE: _retrieval_times, TILE: _retrieval_tile, SHOW: _retrieval_times},
+        hint="of one retrieval, median; no queue, no cache",
+    ),
+    Metric(
+        RETRIEVAL_P95,
+        MS,
+        columns={PAGE: "p95"},
+        lines={TAGS: "retrieval p95"},
+        hint="of one retrieval, 95th percentile",
+    ),
+)

@@ -1,0 +1,55 @@
+"""How figures read."""
+
+from __future__ import annotations
+
+import pytest
+
+from memeval.metrics import formats
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "–"),
+        (0, "0"),
+        (812, "812"),
+        (999.4, "999"),
+        (999.6, "1.0k"),
+        (14_210, "14.2k"),
+        (99_960, "100k"),
+        (999_600, "1.0M"),
+        (3.1e6, "3.1M"),
+    ],
+)
+def test_short_counts(value: float | None, said: str) -> None:
+    assert formats.short_count(value) == said
+    assert len(said) <= 5
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "unknown"),
+        (0, "0"),
+        (0.00421, "0.00421"),
+        (0.5, "0.5"),
+        (1.234, "1.23"),
+        (1234.5, "1,234.50"),
+    ],
+)
+def test_costs(value: float | None, said: str) -> None:
+    assert formats.dollars(value) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(None, "–"), (0.44, "0.4 ms"), (812.4, "812 ms"), (3210, "3.2 s")]
+)
+def test_durations(value: float | None, said: str) -> None:
+    assert formats.milliseconds(value) == said
+
+
+def test_intervals_show_both_ends() -> None:
+    assert formats.with_interval(0.376, 0.281, 0.482) == "37.6 [28.1, 48.2]"
+    assert formats.with_interval(0.54, None, None) == "54.0"
+    assert formats.with_interval(None, None, None) == "–"
+    assert formats.span(0.545, 0.646) == "54.5 to 64.6"

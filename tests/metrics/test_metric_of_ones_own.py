@@ -1,0 +1,191 @@
+"""A metric of one's own: one object, and every view, comparison and gate has it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import memeval
+from memeval.cli.compare import compare
+from memeval.cli.gate import gate
+from memeval.cli.show import show
+from memeval.errors import UserError
+from memeval.metrics import registry
+from memeval.metrics.metric import PAGE, REPORT, SHOW, TABLE, TAGS, TILE, Metric, Unit
+from memeval.metrics.registry import metric_named
+from memeval.page.build import page_data
+from memeval.page.runs import PageRun
+from memeval.page.write import render
+from memeval.records import EvalQuestion
+from memeval.report.comparison import cells, comparison_csv, comparison_markdown
+from memeval.results import Record, RunSummary
+from memeval.tracking.payload import metrics as logged_metrics
+from memeval.tracking.payload import rounded_figures
+
+SMALL = ("dataset.limit_cases=2", "tracking=none", "judge=keyword")
+
+
+def invents(answer: str, gold: str) -> float:
+    """Share of the words of an answer that the gold does not have."""
+    words = answer.lower().split()
+    known = gold.lower().split()
+    return sum(word not in known for word in words) / len(words) if words else 0.0
+
+
+def letters(record: Record) -> float | None:
+    return None if record.hypothesis is None else float(len(record.hypothesis))
+
+
+INVENTED = Metric(
+    "invented_words",
+    aliases=("invented",),
+    of_answer=invents,
+    more_is_better=False,
+    columns={TABLE: "inv", PAGE: "invented %"},
+    lines={SHOW: "invented words", REPORT: "invented", TILE: "Invented", TAGS: "invented"},
+    hint="words that the gold does not have",
+)
+LETTERS = Metric(
+    "letters", Unit("letters"), of_record=letters, columns={TABLE: "abc"}, all_categories=True
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEMEVAL_HOME", str(folder))
+        patch.setenv("MEMEVAL_PLOTS", "false")
+        patch.delenv("MEMEVAL_DATA_DIR", raising=False)
+        patch.setattr(registry, "_ADDED", {})
+        registry.add(INVENTED)
+        registry.add(LETTERS)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def runs(home: Path) -> list[memeval.Run]:
+    return [memeval.run(*SMALL, system=name, progress=False) for name in ("bm25", "no_memory")]
+
+
+@pytest.fixture
+def summaries(runs: list[memeval.Run]) -> list[RunSummary]:
+    return [RunSummary.read(run.folder) for run in runs]
+
+
+def test_a_run_has_its_mean_and_that_of_each_category(summaries: list[RunSummary]) -> None:
+    for summary in summaries:
+        value = summary.metrics["invented_words"]
+        assert value is not None and 0 < value <= 1
+        assert summary.metrics["invented_words/temporal"] is not None
+        letters_of_run = summary.metrics["letters"]
+        assert letters_of_run is not None and letters_of_run > 1
+
+
+def test_tables_and_the_report_have_it(
+    runs: list[memeval.Run], summaries: list[RunSummary], capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = summaries[0].metrics["invented_words"]
+    assert value is not None
+    shown = f"{100 * value:.1f}"
+
+    _, header, rows = cells(summaries)
+    assert rows[0][header.index("inv")] == shown
+    assert "abc" in header
+    assert "| inv |" in comparison_markdown(summaries)
+    columns = comparison_csv(summaries).split("\n")[0].split(",")
+    assert {"invented_words", "invented_words/temporal", "letters"} <= set(columns)
+
+    report = (runs[0].folder / "report.md").read_text(encoding="utf-8")
+    assert f"| invented | {shown} % |" in report
+    assert show([runs[0].key]) == 0
+    assert f"invented words:          {shown}\n" in capsys.readouterr().out
+
+
+def test_the_page_has_it(runs: list[memeval.Run], summaries: list[RunSummary]) -> None:
+    several = render(page_data([PageRun.read(run.folder) for run in runs]))
+    assert 'title="words that the gold does not have"' in several
+    assert f'data-value="{summaries[0].metrics["invented_words"]}"' in several
+    assert "<dt>Invented</dt>" in render(page_data([PageRun.read(runs[0].folder)]))
+
+
+def test_mlflow_has_it(summaries: list[RunSummary]) -> None:
+    value = summaries[0].metrics["invented_words"]
+    assert logged_metrics(summaries[0].metrics)["invented_words"] == value
+    assert value is not None
+    assert f"{100 * value:.1f}" in rounded_figures(summaries[0]).values()
+
+
+@pytest.mark.parametrize(("word", "unit"), [("invented", "points"), ("letters", "letters")])
+def test_runs_are_compared_by_it(
+    runs: list[memeval.Run], word: str, unit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare([*(run.key for run in runs), "--metric", word, "--json"]) == 0
+    comparison = json.loads(capsys.readouterr().out)
+    assert (comparison["metric"], comparison["unit"]) == (metric_named(word).name, unit)
+    assert comparison["differences"][0]["result"]["mean"] != 0
+
+
+def test_a_gate_calls_more_of_what_should_be_little_a_loss(
+    runs: list[memeval.Run], tmp_path: Path
+) -> None:
+    low, high = sorted(runs, key=lambda run: run.metrics["invented_words"] or 0.0)
+    baseline, folder = tmp_path / "baseline.json", tmp_path / "gate"
+    words = ["--baseline", str(baseline), "--metric", "invented", "--out", str(folder)]
+    assert gate([low.key, *words, "--bless"]) == 0
+
+    gate([high.key, *words])
+    verdict = json.loads((folder / "gate.json").read_text(encoding="utf-8"))
+    assert verdict["metric"] == "invented_words"
+    assert verdict["difference"]["mean"] > 0
+    assert len(verdict["lost"]) > len(verdict["gained"])
+
+
+def test_what_is_finished_is_measured_again_for_a_metric_that_is_new(
+    runs: list[memeval.Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_ADDED", {})
+    registry.add(replace(INVENTED, name="fabricated", aliases=()))
+    again = memeval.run(*SMALL, system="bm25", progress=False)
+    assert again.key == runs[0].key
+    assert again.metrics["fabricated"] == runs[0].metrics["invented_words"]
+    assert "invented_words" not in again.metrics
+
+
+def test_one_that_fails_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def divide(answer: str, gold: str) -> float:
+        return len(answer) / 0
+
+    monkeypatch.setattr(registry, "_ADDED", {})
+    registry.add(Metric("broken", of_answer=divide))
+    with pytest.raises(UserError, match="metric 'broken' failed: ZeroDivisionError: division by"):
+        memeval.run(*SMALL, system="bm25", progress=False)
+
+
+def test_the_best_gold_is_the_one_with_less_of_what_should_be_little() -> None:
+    from memeval.metrics.answer import answer_metrics
+
+    question = EvalQuestion("q", "c", "Which?", ("red", "a red car"), 1, "one")
+    assert answer_metrics("a red car", question)["invented_words"] == 0.0
+
+
+def test_names_and_headings_are_taken_once() -> None:
+    with pytest.raises(UserError, match="there are two metrics 'token_f1'"):
+        registry.add(Metric("token_f1"))
+    with pytest.raises(UserError, match="'f1' and 'token_f1' have the same heading at 'table': F1"):
+        registry.add(Metric("f1", columns={TABLE: "F1"}))
+
+
+def test_without_a_gold_only_what_needs_none_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    from memeval.metrics.answer import answer_metrics
+
+    monkeypatch.setattr(registry, "_ADDED", {})
+    registry.add(Metric("words", of_answer=lambda answer, _: float(len(answer.split()))))
+    registry.add(Metric("free", of_answer=lambda answer, gold: 1.0 + len(gold), needs_gold=False))
+    question = EvalQuestion("q", "c", "Who?", (), 1, "one", answerable=False)
+    measured = answer_metrics("two words", question)
+    assert (measured["words"], measured["free"], measured["token_f1"]) == (None, 1.0, None)
