@@ -27,7 +27,7 @@ usage: python -m memeval [COMMAND] [group=option ...] [field=value ...]
   check          whether a memory system keeps the rules
   judge, label   how far a judge can be trusted; label answers by hand
   verify, store  verify finished runs; show, clean and copy what is stored
-  ui             open MLflow's page of the runs
+  ui, init       open MLflow's page of the runs; write a plug-in package
 
 groups: {groups}
 more:   --help GROUP     its options and their fields

@@ -32,6 +32,7 @@ COMMANDS = {
     "verify": "memeval.cli.verify:verify",
     "store": "memeval.cli.store:store",
     "ui": "memeval.cli.ui:ui",
+    "init": "memeval.cli.init:init",
 }
 OWN_HELP = (
     "check",
@@ -39,6 +40,7 @@ OWN_HELP = (
     "compare",
     "data",
     "gate",
+    "init",
     "judge",
     "label",
     "lint",

@@ -1,4 +1,4 @@
-"""For authors of systems and data sets, and for our own tests.
+"""For authors of systems, data sets and judges, and for our own tests.
 
 Conformance suites, a scripted model, a scripted HTTP endpoint.
 """
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memeval.testing.contract import MemorySystemContract as MemorySystemContract
     from memeval.testing.datasets import DatasetContract as DatasetContract
+    from memeval.testing.judges import JudgeContract as JudgeContract
 
 SUITES = {
     "DatasetContract": "memeval.testing.datasets",
+    "JudgeContract": "memeval.testing.judges",
     "MemorySystemContract": "memeval.testing.contract",
 }
 """The module of each suite. Only that module imports pytest and hypothesis."""

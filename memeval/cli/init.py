@@ -1,0 +1,118 @@
+"""`python -m memeval init KIND NAME`: writes a package with a part of your own, ready to install."""
+
+from __future__ import annotations
+
+import argparse
+import keyword
+import re
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from string import Template
+
+from memeval.cli.data import Parser
+from memeval.config.options import is_available
+from memeval.config.plugins import PARTS
+from memeval.errors import UserError, unknown
+from memeval.shown import one_line
+
+KINDS = {
+    "system": "python -m memeval system={name}",
+    "dataset": "python -m memeval dataset={name}",
+    "judge": "python -m memeval judge={name}",
+}
+"""What can be written, and how it is run."""
+EXAMPLE = "for example:  python -m memeval init system my-memory"
+
+_FILES = Path(__file__).with_name("package")
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+
+
+def init(arguments: Sequence[str]) -> int:
+    """Writes the package, and says how it is installed, tested and run."""
+    options = parser().parse_args(list(arguments))
+    kind, name = _kind_and_name(options.words, options.kind)
+    folder = Path(options.out or name)
+    values = _values(kind, name)
+    _check(kind, values["module"], folder)
+
+    for path, source in _paths(kind, values["module"]).items():
+        text = Template(source.read_text(encoding="utf-8")).substitute(values)
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+    print(f"{one_line(folder)}: a package with a {kind}, {values['module']}\n")
+    print(f"  cd {one_line(folder)}\n  pip install -e '.[test]'\n  pytest\n  {values['command']}")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    options = Parser(
+        prog="python -m memeval init",
+        description="writes a package with a memory system, a data set or a judge of your own: "
+        "its entry point, the class, its conformance suite as a test, a README and a workflow",
+    )
+    options.add_argument(
+        "words", nargs="+", metavar="[KIND] NAME", help=f"what it brings ({', '.join(KINDS)})"
+    )
+    options.add_argument("--kind", metavar="KIND", help="what it brings; default: system")
+    options.add_argument("--out", metavar="FOLDER", help="where it is written; default: NAME")
+    return options
+
+
+def _kind_and_name(words: Sequence[str], kind: str | None) -> tuple[str, str]:
+    """What is written, and its name, by the words. Raises `UserError` for anything else."""
+    if len(words) > 2 or (len(words) == 2 and kind is not None):
+        raise UserError("init takes a kind and a name", EXAMPLE)
+
+    name = words[-1]
+    kind = words[0] if len(words) == 2 else kind or "system"
+    if kind not in KINDS:
+        raise unknown("kind of package", one_line(kind), KINDS)
+    if not _NAME.fullmatch(name):
+        raise UserError(
+            f"'{one_line(name)}' can't name a package: small letters, digits and '-'", EXAMPLE
+        )
+
+    return kind, name
+
+
+def _values(kind: str, name: str) -> dict[str, str]:
+    """What stands for the names in the templates."""
+    module = name.replace("-", "_")
+    return {
+        "project": name,
+        "module": module,
+        "kind": kind,
+        "target": "".join(part.capitalize() for part in module.split("_")),
+        "points": PARTS[kind],
+        "command": KINDS[kind].format(name=module),
+    }
+
+
+def _check(kind: str, module: str, folder: Path) -> None:
+    """Raises `UserError` if the name is taken, or the folder holds something."""
+    if keyword.iskeyword(module) or find_spec(module) is not None:
+        raise UserError(f"there is a Python module '{module}' already", "choose another name")
+    if is_available(kind, module):
+        raise UserError(f"there is an option {kind}={module} already", "choose another name")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{one_line(folder)} exists already", "elsewhere:  --out FOLDER")
+
+
+def _paths(kind: str, module: str) -> dict[str, Path]:
+    """The template of each file of the package."""
+    paths = {
+        "pyproject.toml": _FILES / "pyproject.toml.txt",
+        "README.md": _FILES / "README.md.txt",
+        ".github/workflows/test.yml": _FILES / "workflow.yml.txt",
+        f"{module}/__init__.py": _FILES / "init.py.txt",
+        f"{module}/{kind}.py": _FILES / kind / "part.py.txt",
+        f"tests/test_{module}.py": _FILES / kind / "test.py.txt",
+    }
+    if kind == "dataset":
+        paths[f"{module}/cases.json"] = _FILES / kind / "cases.json.txt"
+
+    return paths

@@ -1,0 +1,142 @@
+"""`init` writes packages that install, keep their conformance suites, and run by name."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+import pytest
+from command_line import ROOT, SMALL, completed, memeval, runs
+from installed import install
+
+from memeval.cli.init import KINDS
+from memeval.cli.main import run_command
+
+CHOSEN = tuple(f"{kind}=my_{kind}" for kind in ("system", "dataset", "judge"))
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a package of each kind."""
+    folder = tmp_path_factory.mktemp("packages")
+    for kind in KINDS:
+        assert run_command(["init", kind, f"my-{kind}", "--out", str(folder / f"my-{kind}")]) == 0
+
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The packages as pip leaves them: their code, and metadata with what pyproject.toml says."""
+    site = tmp_path_factory.mktemp("site")
+    for kind in KINDS:
+        package = packages / f"my-{kind}"
+        project = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        install(site, project["name"], project["entry-points"], version=project["version"])
+        shutil.copytree(package / f"my_{kind}", site / f"my_{kind}")
+
+    return site
+
+
+def test_they_run_by_name(site: Path, tmp_path: Path) -> None:
+    words = (*CHOSEN, "system.shortest_word=4", "tracking=none", "plots=false")
+    completed(tmp_path, *words, PYTHONPATH=str(site))
+    (run,) = runs(tmp_path)
+    assert {f"{kind}={run['params'][kind]}" for kind in ("system", "dataset", "judge")} == {*CHOSEN}
+    assert run["params"]["system.shortest_word"] == 4
+    assert run["valid"] and run["metrics"]["accuracy"] is not None
+
+
+def test_they_run_by_name_through_the_api(site: Path, tmp_path: Path) -> None:
+    code = (
+        "import memeval\n"
+        "run = memeval.run('tracking=none', 'plots=false', progress=False, system='my_system',\n"
+        "    dataset='my_dataset', judge='my_judge')\n"
+        "print(run.name, len(run.records()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": f"{site}:{ROOT}", "MEMEVAL_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("my_system turn k=10 my_judge") and done.stdout.endswith(" 5\n")
+
+
+def test_they_keep_their_conformance_suites(packages: Path, site: Path) -> None:
+    tests = [str(packages / f"my-{kind}" / "tests") for kind in KINDS]
+    done = subprocess.run(
+        # Hundreds of damaged files are for the slow test below.
+        [sys.executable, "-m", "pytest", "-q", "-k", "not damaged", *tests],
+        env={**os.environ, "PYTHONPATH": f"{site}:{ROOT}"},
+        cwd=packages,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout
+
+
+@pytest.mark.slow
+def test_they_are_installed_by_pip_into_a_fresh_environment(packages: Path, tmp_path: Path) -> None:
+    """The words that `init` prints, in an environment that has memeval and nothing of ours else."""
+    folder = tmp_path / "environment"
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    (found,) = folder.glob("lib/python*/site-packages")
+    # memeval's dependencies are those of this environment: a thousand megabytes are not fetched.
+    (found / "memeval.pth").write_text(f"{ROOT}\n{Path(pytest.__file__).parents[1]}\n")
+    environment = {**os.environ, "MEMEVAL_HOME": str(tmp_path / "home")}
+    environment.pop("PYTHONPATH", None)
+
+    for kind, command in KINDS.items():
+        package = packages / f"my-{kind}"
+        for words in (
+            ["-m", "pip", "install", "--quiet", "-e", f"{package}[test]"],
+            ["-m", "pytest", "-q"],
+            [*command.format(name=f"my_{kind}").split()[1:], *SMALL, "plots=false"],
+        ):
+            done = subprocess.run(
+                [python, *words],
+                cwd=package,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["sytem", "my-memory"], "unknown kind of package 'sytem'. Did you mean: system"),
+        (["system", "My Memory"], "'My Memory' can't name a package"),
+        (["system", "../elsewhere"], "'../elsewhere' can't name a package"),
+        (["system", "json"], "there is a Python module 'json' already"),
+        (["judge", "keyword"], "there is a Python module 'keyword' already"),
+        (["bm25"], "there is an option system=bm25 already"),
+        (["system", "a", "b"], "init takes a kind and a name"),
+        (["judge", "mine", "--kind", "judge"], "init takes a kind and a name"),
+    ],
+)
+def test_a_mistake_is_one_line(words: list[str], told: str, tmp_path: Path) -> None:
+    done = memeval(tmp_path, "init", *words)
+    assert done.status == 2 and done.told.startswith(f"memeval: {told}")
+    assert not (tmp_path / words[-1]).exists()
+
+
+def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
+    completed(tmp_path, "init", "my-memory", "--kind", "judge")
+    before = (tmp_path / "my-memory" / "README.md").read_text(encoding="utf-8")
+    done = memeval(tmp_path, "init", "my-memory")
+    assert done.status == 2 and "my-memory exists already" in done.told
+    assert (tmp_path / "my-memory" / "README.md").read_text(encoding="utf-8") == before
+    assert "judge" in before
