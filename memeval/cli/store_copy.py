@@ -40,7 +40,9 @@ def copy(home: Home, chosen: argparse.Namespace) -> int:
     items = list_items(home)
 
     def parts() -> Iterator[Copied]:
-        yield from Copying(home, PostgresStore(database), way, do_it=chosen.yes, items=items).run()
+        yield from Copying(
+            home, PostgresStore(database, home.cache), way, do_it=chosen.yes, items=items
+        ).run()
         if shared is not None:
             yield from copy_memories(home, items, shared, way, do_it=chosen.yes)
 

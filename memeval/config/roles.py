@@ -76,6 +76,15 @@ def called_roles(llm: LlmConfig) -> list[str]:
     return [role for role in ROLES if settings_of_role(llm, role).name == "openai"]
 
 
+def lowest_limit(config: RunConfig) -> int | None:
+    """The fewest requests at once that an endpoint of the config takes; None if it calls none."""
+    roles = called_roles(config.llm)
+    limits = [settings_of_role(config.llm, role).max_concurrency for role in roles]
+    parts = [part for part in (config.embedder, config.reranker) if part.base_url is not None]
+    limits += [part.max_concurrency for part in parts if part.max_concurrency is not None]
+    return min(limits, default=None)
+
+
 def with_roles_filled(llm: LlmConfig) -> LlmConfig:
     """The settings with nothing left open in a role: two that mean the same are equal."""
     filled = {}

@@ -119,7 +119,7 @@ class Lines:
 def rate(made: int, seconds: float) -> str:
     """How many items are made, in a unit in which that is one at least: `2.5/s`, `12/min`, `3/h`.
 
-    Over all of the time: those of a moment come in batches, as many as there are places.
+    Over all of the time: those of a moment come in batches, as many as there are slots.
     """
     if not made or seconds <= 0:
         return ""

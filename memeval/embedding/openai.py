@@ -35,7 +35,7 @@ WIDEST, BYTES_PER_NUMBER = 16_384, 32
 """Limits of a reply's size: numbers per vector, and bytes that a number takes in JSON."""
 
 BATCHES_AT_ONCE = 8
-"""Least batches that a process claims ahead, even at an endpoint with fewer places."""
+"""Least batches that a process leases ahead, even at an endpoint with fewer slots."""
 
 TIMED = b"s"
 """The first byte of a stored vector that its seconds precede."""

@@ -26,7 +26,7 @@ from memeval.llm import salvage
 from memeval.llm.cache_contract import CachedEntry, Damage
 from memeval.llm.cache_faults import describe, identity_of, is_damage, is_moved
 from memeval.llm.cache_schema import WrongSchema, checksum, make_tables
-from memeval.llm.flight import Claims
+from memeval.llm.leases import FileLeases
 
 T = TypeVar("T")
 
@@ -57,6 +57,10 @@ class Cache:
         # thread.
         self._repairs = FileLock(f"{path}.lock", thread_local=False, is_singleton=False)
         self._connection, self._identity = self._open()
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """The result of `work`: a file answers sooner than a thread would start."""
+        return work()
 
     def get(self, key: str) -> CachedEntry | None:
         """The entry under `key`; None without a sound one."""
@@ -165,6 +169,8 @@ class Cache:
         with self._lock:
             self._drop(key)
 
+    forget = delete
+
     def _drop(self, key: str) -> None:
         def write(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM entries WHERE key = ?", (key,))
@@ -172,9 +178,9 @@ class Cache:
 
         self._attempt(lambda connection: _transaction(connection, write))
 
-    def claims(self) -> Claims:
+    def leases(self) -> FileLeases:
         """The requests under way of all that use this cache."""
-        return Claims.beside(self.path)
+        return FileLeases.beside(self.path)
 
     def close(self) -> None:
         with self._lock:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from memeval.llm.flight import Claims
+from memeval.llm.leases import Leases
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +63,9 @@ class ReplyCache(Protocol):
     Its methods raise `StorageError` where it refuses.
     """
 
+    async def call(self, work: Callable[[], T]) -> T:
+        """The result of `work`, which uses the cache and must not hold up the event loop."""
+
     def get(self, key: str) -> CachedEntry | None:
         """The entry under `key`; None without a sound one."""
 
@@ -87,7 +92,10 @@ class ReplyCache(Protocol):
     def note_unsound(self, key: str) -> None:
         """Notes an entry that its reader can't use, and that is paid for again."""
 
-    def claims(self) -> Claims:
+    def forget(self, key: str) -> None:
+        """Removes the entry under `key` before the next look at it, without holding anybody up."""
+
+    def leases(self) -> Leases:
         """The requests under way of all that use this cache."""
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ class CachedCalls:
         `lose_store` is called when a reply could not be stored.
         """
         self._cache, self._origin, self._lose_store = cache, origin, lose_store
-        self._flights = Flights[tuple[Entry, bool]](cache.claims())
+        self._flights = Flights[tuple[Entry, bool]](cache.leases())
         self._unsound: set[str] = set()
         """Keys with an unsound value, which is replaced by the next one."""
 
@@ -62,12 +62,12 @@ class CachedCalls:
 
     def forget(self, key: str) -> None:
         """Drops a reply from the cache."""
-        self._cache.delete(key)
+        self._cache.forget(key)
 
-    def _read_stored(
+    async def _read_stored(
         self, key: str, read: Callable[[bytes], Entry | None]
     ) -> tuple[Entry, bool] | None:
-        stored = self._cache.get(key)
+        stored = await self._cache.call(lambda: self._cache.get(key))
         entry = read(stored.value) if stored is not None else None
         if stored is not None and entry is None:
             self._unsound.add(key)
@@ -84,12 +84,16 @@ class CachedCalls:
     ) -> tuple[Entry, bool]:
         entry = await call()
         if is_kept(entry):
-            put = self._cache.replace if key in self._unsound else self._cache.put
-            self._unsound.discard(key)
+            value = json.dumps(entry, ensure_ascii=False).encode()
             with _storing(self._lose_store):
-                put(key, json.dumps(entry, ensure_ascii=False).encode(), self._origin)
+                await self._cache.call(lambda: self._put(key, value))
 
         return entry, False
+
+    def _put(self, key: str, value: bytes) -> None:
+        put = self._cache.replace if key in self._unsound else self._cache.put
+        put(key, value, self._origin)
+        self._unsound.discard(key)
 
 
 @contextmanager
@@ -121,15 +125,15 @@ class CachedBatches:
         call: Callable[[Sequence[str]], Awaitable[Values]],
         lose_store: Callable[[StorageError], None],
     ) -> None:
-        """At most `size` texts are sent in one request, and `at_once` batches are claimed ahead.
+        """At most `size` texts are sent in one request, and `at_once` batches are leased ahead.
 
         `is_sound` says whether a stored value may be used; `call` makes one request; `lose_store`
         is called when a reply could not be stored.
         """
         self._cache, self._origin, self._lose_store = cache, origin, lose_store
         self._size, self._is_sound, self._call = size, is_sound, call
-        self._claims = cache.claims()
-        self._flights = Flights[CachedEntry](self._claims)
+        self._leases = cache.leases()
+        self._flights = Flights[CachedEntry](self._leases)
         self._turns = asyncio.Semaphore(at_once)
         self._unsound: set[str] = set()
         """Keys with an unsound value, which is replaced by the next one."""
@@ -145,7 +149,7 @@ class CachedBatches:
     async def _entries(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
         entries: dict[str, CachedEntry] = {}
         while missing := [text for text in keys if text not in entries]:
-            stored = self._read_stored(keys[text] for text in missing)
+            stored = await self._read_stored([keys[text] for text in missing])
             entries |= {text: stored[keys[text]] for text in missing if keys[text] in stored}
 
             fresh: dict[str, str] = {}
@@ -200,7 +204,7 @@ class CachedBatches:
     ) -> dict[str, CachedEntry]:
         try:
             async with self._turns:
-                return await self._claim(batch)
+                return await self._lease(batch)
         except MemevalError as error:
             current_ledger().failed += isinstance(error, ModelError)
             self._flights.end(own, error)
@@ -208,28 +212,32 @@ class CachedBatches:
         finally:
             self._flights.end(own)
 
-    async def _claim(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
+    async def _lease(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
         """The entries of a batch.
 
-        Texts that another process has claimed are waited for, and requested here if it fails.
+        Texts that another process has leased are waited for, and requested here if it fails.
         """
         entries: dict[str, CachedEntry] = {}
         pace = Pace()
         while missing := {text: key for text, key in batch.items() if text not in entries}:
-            claimed = {text: key for text, key in missing.items() if self._claims.take(key)}
+            leased = await self._leases.take(missing.values())
             try:
-                # Another process may have stored them before it gave up its claim.
-                stored = self._read_stored(missing.values())
+                # Another process may have stored them before it gave its lease back.
+                stored = await self._read_stored(missing.values())
                 entries |= {text: stored[key] for text, key in missing.items() if key in stored}
 
-                # A process that holds its claim too long may be stopped for good, so its texts are
-                # requested here.
-                wanted = missing if pace.over else claimed
-                to_call = {text: key for text, key in wanted.items() if text not in entries}
+                # A process that holds its lease too long may be stopped for ever, so its texts
+                # are requested here.
+                wanted = set(missing.values()) if pace.over else leased
+                to_call = {
+                    text: key
+                    for text, key in missing.items()
+                    if key in wanted and text not in entries
+                }
                 if to_call:
                     entries |= await self._call_and_store(to_call)
             finally:
-                self._claims.give(claimed.values())
+                self._leases.give(leased)
 
             if len(entries) < len(batch):
                 await pace.wait()
@@ -243,20 +251,23 @@ class CachedBatches:
         tokens = {batch[text]: part for text, (_, part) in results.items() if part is not None}
 
         with _storing(self._lose_store):
-            for key in self._unsound & values.keys():
-                self._cache.delete(key)
-                self._unsound.discard(key)
-
-            self._cache.put_all(values, self._origin, tokens)
+            await self._cache.call(lambda: self._put_all(values, tokens))
 
         return {
             text: CachedEntry(value=value, origin=self._origin, tokens=part)
             for text, (value, part) in results.items()
         }
 
-    def _read_stored(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
+    def _put_all(self, values: Mapping[str, bytes], tokens: Mapping[str, int]) -> None:
+        for key in self._unsound & values.keys():
+            self._cache.delete(key)
+            self._unsound.discard(key)
+
+        self._cache.put_all(values, self._origin, tokens)
+
+    async def _read_stored(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
         """The sound entries of the cache under `keys`."""
-        stored = self._cache.get_all(keys)
+        stored = await self._cache.call(lambda: self._cache.get_all(keys))
         sound = {key: entry for key, entry in stored.items() if self._is_sound(entry.value)}
         for key in stored.keys() - sound.keys() - self._unsound:
             self._unsound.add(key)

@@ -16,10 +16,10 @@ from memeval.llm.faults import Kind, Setback, of_connection, of_status, of_unsou
 from memeval.llm.load import Load
 from memeval.llm.metering import current_ledger
 from memeval.llm.outage import Backoff, Clock, Outage, Say, Sleep
-from memeval.llm.places import Places
 from memeval.llm.prices import provider_of
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply import CutReplyError, FilteredReplyError, UnsoundReplyError, parse
+from memeval.llm.slots import Slots
 from memeval.llm.transport import Transport, encode, is_cancelled, is_timeout
 
 T = TypeVar("T")
@@ -87,19 +87,19 @@ class Endpoint:
         clock: Clock = time.monotonic,
         seed: int = 0,
         say: Say | None = None,
-        places: Places | None = None,
+        slots: Slots | None = None,
         budget: Budget | None = None,
         breaker: Breaker | None = None,
     ) -> None:
         """`say` gets a message about each long wait. `budget` bounds what the calls take; `breaker`
         stops the work where they are useless.
 
-        `places` are shared with the other processes of the home. Without them the limit holds
-        only for this object.
+        `slots` are shared with the other endpoints of the process at this address. Without them
+        the limit holds only for this object.
         """
         self.settings = settings
         self.load = Load()
-        self._shared_places = places
+        self._shared_slots = slots
         self._budget, self._provider = budget, provider_of(settings.base_url)
         self._breaker = breaker or Breaker()
         self._sleep, self._clock = sleep, clock
@@ -112,7 +112,7 @@ class Endpoint:
             backoff=self._backoff,
             say=say,
         )
-        self._places = places or asyncio.Semaphore(settings.max_concurrency)
+        self._slots = slots or asyncio.Semaphore(settings.max_concurrency)
         self._transport: Transport | None = None
 
     async def post(
@@ -171,10 +171,10 @@ class Endpoint:
 
             try:
                 queued = time.perf_counter()
-                async with self._places:
+                async with self._slots:
                     started = time.perf_counter()
                     ledger.place_s += started - queued
-                    # The outage may have begun while this call queued for a place.
+                    # The outage may have begun while this call queued for a slot.
                     if self._outage.shut and not probe:
                         continue
 
@@ -202,7 +202,7 @@ class Endpoint:
                 if probe:
                     self._outage.leave()
 
-            # Outside of the block above: a wait between tries must not hold a place.
+            # Outside of the block above: a wait between tries must not hold a slot.
             if wait:
                 await self._sleep(wait)
                 call.waited_s += wait
@@ -330,10 +330,10 @@ class Endpoint:
     def limit(self, max_concurrency: int) -> None:
         """Lowers the limit of requests under way; to be called before the first request."""
         self.settings = replace(self.settings, max_concurrency=max_concurrency)
-        if self._shared_places is not None:
-            self._shared_places.lower(max_concurrency)
+        if self._shared_slots is not None:
+            self._shared_slots.lower(max_concurrency)
         else:
-            self._places = asyncio.Semaphore(max_concurrency)
+            self._slots = asyncio.Semaphore(max_concurrency)
 
     def _open(self) -> Transport:
         """The transport, opened for the first request and then kept."""
@@ -347,8 +347,8 @@ class Endpoint:
         return self._transport
 
     async def aclose(self) -> None:
-        if self._shared_places is not None:
-            self._shared_places.close()
+        if self._shared_slots is not None:
+            self._shared_slots.close()
 
         if self._transport is not None:
             await self._transport.aclose()

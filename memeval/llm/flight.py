@@ -1,8 +1,8 @@
 """Sends a request once for all callers that want the same reply at the same time.
 
 Within a process, the second caller waits for the outcome of the first one. Between processes, the
-one that sends holds a lock on the request's key. The kernel drops the lock when the process dies,
-and a waiting process takes over. The others find the reply in the cache.
+one that sends holds a lease of the request, which ends with the process: a waiting process takes
+over. The others find the reply in the cache.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from memeval.errors import MemevalError
-from memeval.llm.locks import Locks, LocksByName, locks_in
+from memeval.llm.leases import Leases
 
 T = TypeVar("T")
 
@@ -22,46 +21,6 @@ FIRST_POLL_S, LONGEST_POLL_S = 0.01, 0.2
 """Seconds between two looks whether another process is done with a request."""
 PATIENCE_S = 900.0
 """Seconds for which a process waits for another one, which may be stopped and never continue."""
-
-
-def lock_folder(cache: Path) -> Path:
-    """The folder with the locks of a cache's users."""
-    return cache.parent / "locks"
-
-
-class Claims:
-    """The keys of the requests under way. A claim is a lock, by default on a byte of a file."""
-
-    # The locks are spread over sixteen files: the kernel searches a file's locks one by one.
-
-    def __init__(self, where: Path | LocksByName) -> None:
-        """`where` is the folder with the lock files of a home, or what gives locks by name."""
-        self._locks_by_name = locks_in(where)
-
-    @classmethod
-    def beside(cls, cache: Path) -> Self:
-        """The claims of all users of the cache at that path."""
-        return cls(lock_folder(cache))
-
-    def take(self, key: str) -> bool:
-        """Claims a sha256 in hexadecimal unless another process has; returns whether it did.
-
-        Raises `StorageError` where the disk refuses.
-        """
-        return self._locks(key).take(self._offset(key))
-
-    def give(self, keys: Iterable[str]) -> None:
-        """Ends claims of this process."""
-        for key in keys:
-            self._locks(key).give(self._offset(key))
-
-    def _locks(self, key: str) -> Locks:
-        return self._locks_by_name(f"claims-{key[0]}")
-
-    @staticmethod
-    def _offset(key: str) -> int:
-        # 60 bits, because an offset in a file has 63; the first digit has chosen the file already.
-        return int(key[1:16], 16)
 
 
 class Pace:
@@ -84,28 +43,29 @@ class Pace:
 class Flights(Generic[T]):
     """The requests under way on one event loop, by key."""
 
-    def __init__(self, claims: Claims, patience_s: float = PATIENCE_S) -> None:
-        self._claims, self._patience_s = claims, patience_s
+    def __init__(self, leases: Leases, patience_s: float = PATIENCE_S) -> None:
+        self._leases, self._patience_s = leases, patience_s
         self._under_way: dict[str, asyncio.Future[None]] = {}
 
     async def once(
-        self, key: str, look: Callable[[], T | None], ask: Callable[[], Awaitable[T]]
+        self,
+        key: str,
+        look: Callable[[], Awaitable[T | None]],
+        ask: Callable[[], Awaitable[T]],
     ) -> T:
         """The reply that `look` reads from the cache, or that `ask` fetches and stores there.
 
         A caller that waits for another one of this process shares its failure. Where the other one
         was cancelled, or belongs to another process, the next caller asks.
         """
-        reply = look()
-        if reply is not None:
-            return reply
-
-        while (others := self._under_way.get(key)) is not None:
+        reply = await look()
+        while reply is None and (others := self._under_way.get(key)) is not None:
             # A caller that is cancelled must not cancel the request that the others wait for.
             await asyncio.shield(others)
-            reply = look()
-            if reply is not None:
-                return reply
+            reply = await look()
+
+        if reply is not None:
+            return reply
 
         own = self.begin([key])
         try:
@@ -119,20 +79,22 @@ class Flights(Generic[T]):
         return outcome
 
     async def _alone(
-        self, key: str, look: Callable[[], T | None], ask: Callable[[], Awaitable[T]]
+        self,
+        key: str,
+        look: Callable[[], Awaitable[T | None]],
+        ask: Callable[[], Awaitable[T]],
     ) -> T:
         """Does the work of `once` for the first caller of this process."""
         pace = Pace(self._patience_s)
-        while not (claimed := self._claims.take(key)) and not pace.over:
+        while not (leased := await self._leases.take([key])) and not pace.over:
             await pace.wait()
 
         try:
-            # Another process may have stored the reply before it gave up its claim.
-            reply = look()
+            # Another process may have stored the reply before it gave its lease back.
+            reply = await look()
             return reply if reply is not None else await ask()
         finally:
-            if claimed:
-                self._claims.give([key])
+            self._leases.give(leased)
 
     def begin(self, keys: Iterable[str]) -> Mapping[str, asyncio.Future[None]]:
         """Notes that requests for the keys begin; none of them may be under way."""

@@ -55,9 +55,9 @@ class Load:
                     self.worked_s = time.thread_time() - self._worked_before
                     self.busy_s += own.seconds()
 
-    def endpoint_share(self, places: int) -> float | None:
-        """The share of the endpoint's places that was in use from the first call to the last."""
-        return None if not self._elapsed_s else self.busy_s / self._elapsed_s / places
+    def endpoint_share(self, slots: int) -> float | None:
+        """The share of the endpoint's slots that was in use from the first call to the last."""
+        return None if not self._elapsed_s else self.busy_s / self._elapsed_s / slots
 
     @property
     def processor_share(self) -> float | None:
@@ -73,9 +73,9 @@ BINDING = 0.8
 """The share from which on something is what the others wait for."""
 
 
-def busy_line(load: Load, places: int) -> str | None:
+def busy_line(load: Load, slots: int) -> str | None:
     """How busy the endpoint and this machine were, and which of them binds; None before a call."""
-    endpoint, processor = load.endpoint_share(places), load.processor_share
+    endpoint, processor = load.endpoint_share(slots), load.processor_share
     if endpoint is None or processor is None:
         return None
 
@@ -84,6 +84,6 @@ def busy_line(load: Load, places: int) -> str | None:
         binding = "the endpoint binds" if endpoint >= processor else "the processor binds"
 
     return (
-        f"{100 * endpoint:.0f} % of the {places} request slots in use, "
+        f"{100 * endpoint:.0f} % of the {slots} request slots in use, "
         f"own processor {100 * processor:.0f} %: {binding}"
     )

@@ -56,7 +56,7 @@ class Ledger:
     the endpoint does not say.
     """
     place_s: float = 0.0
-    """Time spent in this process waiting for a place at the endpoint."""
+    """Time spent in this process waiting for a slot at the endpoint."""
     answered: Answered | None = None
     """The last request for an answer, and its reply."""
     mended: Counter[str] = field(default_factory=Counter)

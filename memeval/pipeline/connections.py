@@ -6,6 +6,7 @@ The cells of one invocation share them, so that one limit holds over all of them
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from pathlib import Path
 
 from memeval.config.paths import cache_dir, outputs_dir
@@ -14,7 +15,7 @@ from memeval.llm.budget import Budget
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.disk import Disk
 from memeval.llm.endpoint import Endpoint, EndpointSettings
-from memeval.llm.places import Places
+from memeval.llm.slots import Slots, slots_of_process
 from memeval.store.contract import FileStore, Store
 
 
@@ -26,12 +27,14 @@ class Connections:
         say: Callable[[str], None] | None = None,
         store: Store | None = None,
         budget: Budget | None = None,
+        processes: int = 1,
     ) -> None:
         """`say` gets what a user should know: which endpoint is waited for, damage of the caches
-        and what was kept. `store` keeps replies and locks: by default the files of the home.
-        `budget` bounds what all calls together take.
+        and what was kept. `store` keeps replies and leases: by default the files of the home.
+        `budget` bounds what all calls together take. `processes` share the limit of each endpoint:
+        each has a part of it.
         """
-        self._say, self.budget = say, budget
+        self._say, self.budget, self._processes = say, budget, processes
         self.breaker = Breaker(Disk((cache_dir(), outputs_dir())))
         self.store = store or FileStore(cache_dir())
         self.failed_memories: dict[Path, str] = {}
@@ -47,34 +50,33 @@ class Connections:
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
         """The endpoint at an address under a key and headers; where two parts ask for one with
-        different limits, the lower limit holds for both.
+        different limits, the lower limit holds for both, also if they wait for different times.
 
-        Its places are those of the home: the limit holds over all processes, and over parts that
-        wait for different times.
+        Raises `UserError` if this process's part of the limit is less than one request.
         """
+        limit = slots_of_process(settings.max_concurrency, self._processes, settings.base_url)
+        settings = replace(settings, max_concurrency=limit)
         reach = (
             settings.base_url,
             settings.api_key,
             tuple(sorted(settings.headers.items())),
-            # Parts that wait for different times need a client each, and share the places below.
+            # Parts that wait for different times need a client each, and share the slots below.
             settings.timeout_s,
             settings.patience_s,
             settings.max_retries,
         )
         known = self._endpoints.get(reach)
         if known is None:
-            places = Places(
-                self.store.locks, settings.base_url, settings.api_key, settings.max_concurrency
-            )
+            slots = Slots(settings.base_url, settings.api_key, limit)
             known = self._endpoints[reach] = Endpoint(
                 settings,
                 say=self._say,
-                places=places,
+                slots=slots,
                 budget=self.budget,
                 breaker=self.breaker,
             )
-        elif settings.max_concurrency < known.settings.max_concurrency:
-            known.limit(settings.max_concurrency)
+        elif limit < known.settings.max_concurrency:
+            known.limit(limit)
 
         return known
 

@@ -49,7 +49,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound=AbstractContextManager[Any])
 
 QUESTIONS_AHEAD = 3
-"""Questions opened per place at the endpoint: enough to keep every place busy, few enough to bound
+"""Questions opened per slot at the endpoint: enough to keep every slot busy, few enough to bound
 memory.
 """
 CASES_AHEAD = 4
@@ -82,13 +82,15 @@ class CellRun(CaseWork):
         *,
         lane: Lane | None = None,
         number: int = 0,
+        processes: int = 1,
     ) -> None:
         """`lane` is shared with other cells, among which this one is the one with that number.
+        Without one, `processes` share the limit of each endpoint.
 
         The other arguments are those of `CaseWork`.
         """
         self._shares_lane = lane is not None
-        self._lane = lane or _own_lane(cell, progress)
+        self._lane = lane or _own_lane(cell, progress, processes)
         self.number = number
         super().__init__(cell, progress, self._lane.connections, source, judge)
         self.stopped: Any = None
@@ -156,6 +158,8 @@ class CellRun(CaseWork):
                         "under these settings"
                     )
 
+                # A finished run is found as it is, and its files are not opened again.
+                await self._lane.connections.store.call(lambda: _flush(repeats))
                 seconds = time.perf_counter() - began
                 finished = Finished(tuple(cases), tuple(repeats), started, seconds, self.notes())
                 if not self._shares_lane:
@@ -199,7 +203,9 @@ class CellRun(CaseWork):
             turn.give()
 
         async def open_store_at(path: Path, make: Callable[[], S]) -> S:
-            store = await stack.enter_async_context(self._lane.stores.open_store(path, make, busy))
+            store = await stack.enter_async_context(
+                self._lane.stores.open_store(path, make, busy, shared.call)
+            )
             # The turn was given away while another process held the file.
             await turn.take()
             return store
@@ -306,10 +312,18 @@ class CellRun(CaseWork):
         self._noted += done.notes
 
 
-def _own_lane(cell: Cell, progress: Progress) -> Lane:
+def _flush(repeats: Sequence[Repeat]) -> None:
+    """Returns when the store has all rows and texts. Raises `StorageError` if it takes one not."""
+    for repeat in repeats:
+        repeat.answers.flush()
+        repeat.verdicts.flush()
+        repeat.texts.flush()
+
+
+def _own_lane(cell: Cell, progress: Progress, processes: int) -> Lane:
     """A lane that one cell has for itself."""
     store = open_store(cell.config.store, cache_dir(), progress.say)
-    connections = Connections(progress.say, store, budget_of(cell.config))
+    connections = Connections(progress.say, store, budget_of(cell.config), processes=processes)
     return Lane(connections, Stores(), Window(window_limit(cell)))
 
 

@@ -16,13 +16,17 @@ class SharedRows(Protocol):
         """All lines, in the order in which they were appended."""
 
     def append(self, line: bytes) -> None:
-        """Appends a line.
+        """Has a line appended, without holding up the event loop.
 
-        Raises `StorageError` where another process has become the one that appends.
+        Raises `StorageError` if an earlier one could not be, for example because another process
+        has become the one that appends.
         """
 
+    def flush(self) -> None:
+        """Returns when all lines are stored."""
+
     def give(self) -> None:
-        """Lets another process append."""
+        """Stores what is left, and lets another process append."""
 
 
 class SharedTexts(Protocol):
@@ -35,4 +39,7 @@ class SharedTexts(Protocol):
         """The lines of some references."""
 
     def put(self, lines: Mapping[str, bytes]) -> None:
-        """Stores lines, each unless its reference is there already."""
+        """Has lines stored, each unless its reference is there already."""
+
+    def flush(self) -> None:
+        """Returns when all lines are stored."""

@@ -163,7 +163,8 @@ class RowStore(Generic[R]):
         self._found: Rows[R] = Rows()
         self._parse = parse
         self._on_wait, self._shared = on_wait, shared
-        self._lock = FileLock(f"{path}.lock", mode=FILE_MODE)
+        # Shared rows are opened in one thread and closed in another.
+        self._lock = FileLock(f"{path}.lock", mode=FILE_MODE, thread_local=False)
         self._file: int | None = None
 
     @property
@@ -242,10 +243,11 @@ class RowStore(Generic[R]):
         write_atomically(self.path, self._shared.read().decode(errors="replace"))
 
     def _release(self) -> None:
-        if self._shared is not None:
-            self._shared.give()
-
-        self._lock.release()
+        try:
+            if self._shared is not None:
+                self._shared.give()
+        finally:
+            self._lock.release()
 
     def _read(self) -> None:
         if not self.path.exists():
@@ -279,13 +281,17 @@ class RowStore(Generic[R]):
     def _write(self, row: Json) -> str:
         assert self._file is not None, "the store is not open"
         line = sealed_line(self.header, row)
-        # First the store: it refuses where another machine has taken over. A crash between the two
-        # leaves a row that the next opening copies here.
+        append_whole(self._file, line, self.path)
+        # The store gets it later. The next opening adds what it lacks.
         if self._shared is not None:
             self._shared.append(line)
 
-        append_whole(self._file, line, self.path)
         return line[-19:-3].decode()
+
+    def flush(self) -> None:
+        """Returns when the shared rows are stored. Raises `StorageError` if one can't be."""
+        if self._shared is not None:
+            self._shared.flush()
 
     def __exit__(
         self,

@@ -276,6 +276,12 @@ class TextStore(Texts):
             self._shared.put(self._unsent)
             self._unsent, self._sent_at = {}, time.monotonic()
 
+    def flush(self) -> None:
+        """Returns when the shared texts are stored. Raises `StorageError` if one can't be."""
+        self._share()
+        if self._shared is not None:
+            self._shared.flush()
+
     def _append(self, line: bytes, ref: str) -> None:
         assert self._file is not None, "the store is not open"
         before = append_whole(self._file, line, self.path)
@@ -291,4 +297,4 @@ class TextStore(Texts):
             os.close(self._file)
             self._file = None
 
-        self._share()
+        self.flush()

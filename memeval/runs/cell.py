@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from memeval.config.paths import cache_dir
 from memeval.config.roles import called_roles, settings_of_role
@@ -51,12 +52,17 @@ _PUBLISHING = threading.Lock()
 """A publisher answers one request at a time; the Python API may run several cells at once."""
 
 
-def run_cell(cell: Cell, job: int = 0, runner: Runner | None = None) -> RunSummary:
+def run_cell(
+    cell: Cell, job: int = 0, runner: Runner | None = None, *, processes: int = 1
+) -> RunSummary:
     """Runs the cell, or takes it as it was finished before, and publishes it.
+
+    `processes` of this command share the limit of each endpoint.
 
     Raises `UserError`, `StorageError`, and `BudgetError` for a run that was stopped, once what is
     done is published.
     """
+    runner = runner or partial(_run, processes=processes)
     completed = complete_cell(cell, lambda: progress_for(cell.name), runner)
     note_done(
         DoneCell(
@@ -144,10 +150,10 @@ def check_keys(config: RunConfig) -> None:
         key_for(key, embedder.base_url, "embedder=openai", embedder.headers)
 
 
-def _run(cell: Cell, progress: Progress, finished: Finish) -> RunSummary:
+def _run(cell: Cell, progress: Progress, finished: Finish, processes: int = 1) -> RunSummary:
     from memeval.pipeline.run import CellRun
 
-    return run_loop(CellRun(cell, progress).run(finished))
+    return run_loop(CellRun(cell, progress, processes=processes).run(finished))
 
 
 def tag_with_sweep(cell: Cell, summary: RunSummary) -> RunSummary:

@@ -50,6 +50,7 @@ def _run_job(composed: Any) -> float | None:
 
     from memeval.pipeline.summary import earlier
     from memeval.runs.cell import run_cell
+    from memeval.runs.launch.joblib_workers import processes_of
     from memeval.runs.plan import Plan, PlannedCell
     from memeval.runs.spending import check_single, confirm_cost
 
@@ -64,7 +65,8 @@ def _run_job(composed: Any) -> float | None:
         if cell.config.confirm_above_usd is not None:
             confirm_cost(Plan([PlannedCell(number, cell, earlier(cell))]))
 
-        return objective_of(cell, run_cell(cell, number))
+        processes = processes_of(job.launcher) if job.mode is RunMode.MULTIRUN else 1
+        return objective_of(cell, run_cell(cell, number, processes=processes))
     except UserError as error:
         note_failed(
             FailedCell(job=number, status=2, message=error.message, hints=list(error.hints))

@@ -1,7 +1,7 @@
 """Runs the cells of a plan side by side.
 
 All cells that wait for the same endpoints are one stream of work: the cases of the first cell come
-first, and where they no longer keep all places busy those of the next cell follow. Cells that only
+first, and where they no longer keep all slots busy those of the next cell follow. Cells that only
 compute are spread over processes.
 """
 
@@ -59,6 +59,8 @@ class Computers(Computing, Protocol):
     """Other processes that compute units of a plan."""
 
     processes: int
+    callers: int
+    """Processes that share the limit of an endpoint, this one included if it makes calls."""
     say: Callable[[str], None]
     """Gets what a user should know of them."""
 
@@ -93,7 +95,12 @@ class Schedule:
     ) -> None:
         """`workers` compute what can be computed in other processes; `budget` bounds all calls."""
         self._plan, self._watcher, self._workers = plan, watcher, workers
-        self.connections = Connections(watcher.say, _store_of(plan, watcher.say), budget)
+        self.connections = Connections(
+            watcher.say,
+            _store_of(plan, watcher.say),
+            budget,
+            processes=1 if workers is None else workers.callers,
+        )
         if workers is not None:
             workers.say = watcher.say
 

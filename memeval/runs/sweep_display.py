@@ -108,7 +108,7 @@ class Figures:
     cells: int
     ended: int
     under_way: int
-    places: int
+    slots: int
     """Requests under way at all endpoints."""
     limit: int
     calls: int
@@ -127,7 +127,7 @@ class Figures:
         """Two lines, each at most 79 columns wide."""
         first = f"runs {self.ended}/{self.cells}, {self.under_way} under way"
         if self.limit:
-            first += f"  places {self.places}/{self.limit}  {self.per_s:.0f} calls/s"
+            first += f"  slots {self.slots}/{self.limit}  {self.per_s:.0f} calls/s"
         if self.waits:
             first += f"  429: {self.waits}"
 
@@ -266,7 +266,7 @@ class SweepDisplay:
             cells=len(self._plan.cells),
             ended=self._ended,
             under_way=len(self._counts),
-            places=sum(endpoint.load.under_way for endpoint in endpoints),
+            slots=sum(endpoint.load.under_way for endpoint in endpoints),
             limit=sum(endpoint.settings.max_concurrency for endpoint in endpoints),
             calls=calls,
             waits=sum(endpoint.load.waits for endpoint in endpoints),

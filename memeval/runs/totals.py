@@ -30,7 +30,7 @@ class Line:
     most_usd: float | None
     """If no request were equal to another, and every reply as long as its limit of tokens."""
     seconds: float
-    """Wall time at the places of the address."""
+    """Wall time at the slots of the address."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _sum(parts: Sequence[float | None]) -> float | None:
 class CallSums:
     """Sums over the calls of one role at one model."""
 
-    places: int
+    slots: int
     calls: float = 0.0
     known: float = 0.0
     prompt: float = 0.0
@@ -99,7 +99,7 @@ class CallSums:
 
     def add(self, call: Call, weight: float, completion: float, seconds: float) -> None:
         # Parts with different limits at one address share the lower one.
-        self.places = min(self.places, call.places)
+        self.slots = min(self.slots, call.slots)
         self.calls += weight
         # What stands for others is extrapolated, and so not known.
         self.known += min(weight, 1.0) * call.known
@@ -130,7 +130,7 @@ def line_of(key: tuple[Role, str, str, str], sums: CallSums, *, repeated: float)
         completion_tokens=sums.completion,
         usd=price.of(sums.calls, completion),
         most_usd=price.of(sums.calls + repeated, most_completion),
-        seconds=sums.seconds / sums.places,
+        seconds=sums.seconds / sums.slots,
     )
 
 

@@ -1,17 +1,16 @@
-"""What a run needs of the place where its rows, replies and locks are kept."""
+"""What a run needs of the store that keeps its rows, replies and leases."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from memeval.llm.cache import Cache
 from memeval.llm.cache_contract import ReplyCache
-from memeval.llm.flight import lock_folder
-from memeval.llm.locks import Locks, locks_in
 from memeval.results.shared_lines import SharedRows, SharedTexts
 
+T = TypeVar("T")
 Say = Callable[[str], None]
 
 
@@ -21,8 +20,11 @@ class Store(Protocol):
     def cache(self, name: str, say: Say | None) -> ReplyCache:
         """The cache of that name; `say` gets the messages about it."""
 
-    def locks(self, name: str) -> Locks:
-        """The locks of that name; the same object each time."""
+    async def call(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
+        """The result of `work`, which uses the store and must not hold up the event loop.
+
+        If the caller is cancelled while a thread does it, `undo` gets the result.
+        """
 
     def rows(self, path: Path) -> SharedRows | None:
         """The shared rows of which a file is the copy; None where the file is all there is."""
@@ -37,13 +39,12 @@ class FileStore:
     def __init__(self, cache: Path) -> None:
         """`cache` is the folder of the caches."""
         self._cache = cache
-        self._locks = locks_in(lock_folder(cache / "responses.sqlite"))
 
     def cache(self, name: str, say: Say | None) -> ReplyCache:
         return Cache(self._cache / f"{name}.sqlite", say)
 
-    def locks(self, name: str) -> Locks:
-        return self._locks(name)
+    async def call(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
+        return work()
 
     def rows(self, path: Path) -> None:
         return None

@@ -25,7 +25,7 @@ def open_store(settings: StoreConfig, cache: Path, say: Say | None) -> Store:
     database = open_database(settings.url, settings.patience_s)
     database.say = say or database.say
 
-    return PostgresStore(database)
+    return PostgresStore(database, cache)
 
 
 def open_memories(settings: StoreConfig, say: Say | None = None) -> SharedMemories | None:

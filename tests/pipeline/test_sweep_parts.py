@@ -17,6 +17,7 @@ from memeval.records import Role, Usage
 from memeval.runs.launch.launcher import SweepLauncher
 from memeval.runs.plan import Plan
 from memeval.runs.sweep_display import Figures, SweepDisplay, compact, duration
+from memeval.store.contract import FileStore
 
 
 def test_turns_are_taken_in_the_sweeps_order() -> None:
@@ -83,12 +84,12 @@ def test_cells_share_an_open_file_which_the_last_one_closes() -> None:
 
     async def main() -> None:
         stores, path = Stores(), Path("a")
-        async with stores.open_store(path, make, busy) as first:
-            async with stores.open_store(path, make, busy) as second:
+        async with stores.open_store(path, make, busy, FileStore(Path()).call) as first:
+            async with stores.open_store(path, make, busy, FileStore(Path()).call) as second:
                 assert first is second
             assert not first.closed
         assert first.closed
-        async with stores.open_store(path, make, busy) as third:
+        async with stores.open_store(path, make, busy, FileStore(Path()).call) as third:
             assert third is not first
 
     asyncio.run(main())
@@ -103,7 +104,9 @@ def test_a_file_that_another_process_holds_is_waited_for_and_others_go_on() -> N
 
     async def main() -> None:
         stores = Stores()
-        async with stores.open_store(Path("a"), lambda: File(holders), busy):
+        async with stores.open_store(
+            Path("a"), lambda: File(holders), busy, FileStore(Path()).call
+        ):
             pass
 
     asyncio.run(main())
@@ -133,7 +136,7 @@ LARGE = Figures(
     cells=1458,
     ended=1203,
     under_way=27,
-    places=1000,
+    slots=1000,
     limit=1000,
     calls=10**7,
     waits=12345,
@@ -146,7 +149,7 @@ LARGE = Figures(
 
 def test_what_is_shown_fits_eighty_columns() -> None:
     assert LARGE.lines == [
-        "runs 1203/1458, 27 under way  places 1000/1000  3210 calls/s  429: 12345",
+        "runs 1203/1458, 27 under way  slots 1000/1000  3210 calls/s  429: 12345",
         "12345.7M tokens  $12,345.68  about 27 h 26 min left",
     ]
     assert max(map(len, LARGE.lines)) < 80

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from postgres_server import PROGRAMS, Server
 
 from memeval.errors import StorageError, UserError
+from memeval.llm.cache_contract import CachedEntry
 from memeval.store.postgres import database as module
-from memeval.store.postgres import locks
+from memeval.store.postgres import leases
 from memeval.store.postgres.cache import PostgresCache
 from memeval.store.postgres.database import Database
-from memeval.store.postgres.locks import LeasedLocks
+from memeval.store.postgres.leases import LeasedLocks, RowLeases
 from memeval.store.postgres.store import PostgresStore
 
 pytestmark = pytest.mark.skipif(
@@ -35,7 +38,8 @@ def server() -> Iterator[Server]:
 def hurried(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     """Limits of tenths of seconds."""
     monkeypatch.setenv("PGUSER", "memeval")
-    for name, seconds in (("SAY_S", 0.1), ("ANSWER_S", 0.4), ("LOOK_S", 0.05), ("CONNECT_S", 2)):
+    limits = {"SAY_S": 0.1, "ANSWER_S": 0.4, "LOOK_S": 0.05, "CONNECT_S": 2, "REST_S": 0.3}
+    for name, seconds in limits.items():
         monkeypatch.setattr(module, name, seconds)
 
     return server
@@ -58,6 +62,7 @@ def test_a_server_that_never_answers_is_said_and_given_up(hurried: Server) -> No
     finally:
         hurried.thaw()
 
+    time.sleep(module.REST_S)
     assert database.run("SELECT 1") == [(1,)]
     assert said[1:] == [f"the store {hurried.url} is back"]
     database.close()
@@ -95,12 +100,12 @@ def test_the_server_gives_up_a_statement_that_takes_too_long(
 
 
 def test_damaged_entries_are_dropped_and_said(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PGUSER", "memeval")
     said: list[str] = []
     database = Database(server.url, patience_s=5)
-    cache = PostgresStore(database).cache("embeddings", said.append)
+    cache = PostgresStore(database, tmp_path).cache("embeddings", said.append)
     assert isinstance(cache, PostgresCache)
     cache.put_all({"a": b"1", "b": b"2", "c": b"3"}, "run")
     database.run("UPDATE memeval_entries SET value = 'xx' WHERE key <> 'c'")
@@ -115,8 +120,8 @@ def test_a_lease_that_lapsed_while_nobody_was_answered_is_not_taken_over(
     hurried: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RENEW_S", 0.2)
-    monkeypatch.setattr(locks, "LEASE_S", 0.0)
-    monkeypatch.setattr(locks, "TAKE_OVER_S", 30.0)
+    monkeypatch.setattr(leases, "LEASE_S", 0.0)
+    monkeypatch.setattr(leases, "TAKE_OVER_S", 30.0)
     one, other = Database(hurried.url, patience_s=60), Database(hurried.url, patience_s=60)
     held, wanted = LeasedLocks(one, "claims"), LeasedLocks(other, "claims")
     assert held.take(7) and not wanted.take(7)
@@ -136,8 +141,8 @@ def test_a_lease_that_lapsed_while_nobody_was_answered_is_not_taken_over(
 def test_the_locks_of_a_dead_process_are_taken_over(
     hurried: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "LEASE_S", 0.0)
-    monkeypatch.setattr(locks, "TAKE_OVER_S", 0.2)
+    monkeypatch.setattr(leases, "LEASE_S", 0.0)
+    monkeypatch.setattr(leases, "TAKE_OVER_S", 0.2)
     database = Database(hurried.url, patience_s=60)
     database.run("INSERT INTO memeval_holders VALUES ('dead', now() - interval '1 second')")
     database.run("INSERT INTO memeval_locks VALUES ('claims', 7, 'dead')")
@@ -148,3 +153,150 @@ def test_the_locks_of_a_dead_process_are_taken_over(
         assert time.monotonic() < until
 
     database.close()
+
+
+KEY = "7" * 64
+
+
+@pytest.fixture
+def database(hurried: Server) -> Iterator[Database]:
+    database = Database(hurried.url, patience_s=60)
+    yield database
+    hurried.thaw()
+    database.close()
+
+
+def test_the_event_loop_goes_on_while_the_server_never_answers(
+    hurried: Server, database: Database
+) -> None:
+    async def scene() -> float:
+        asked = [
+            asyncio.create_task(database.call(lambda: database.run("SELECT 1"))) for _ in range(20)
+        ]
+        longest, last = 0.0, time.monotonic()
+        for _ in range(80):
+            await asyncio.sleep(0.01)
+            longest, last = max(longest, time.monotonic() - last), time.monotonic()
+
+        assert not any(task.done() for task in asked)
+        hurried.thaw()
+        assert await asyncio.gather(*asked) == [[(1,)]] * 20
+        return longest
+
+    hurried.freeze()
+    assert asyncio.run(scene()) < 0.5
+
+
+def test_all_that_wait_for_a_server_have_one_patience(hurried: Server, database: Database) -> None:
+    said: list[str] = []
+    database.say, database.patience_s = said.append, 0.5
+
+    async def scene() -> list[object]:
+        asked = [database.call(lambda: database.run("SELECT 1")) for _ in range(30)]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    hurried.freeze()
+    began = time.monotonic()
+    outcomes = asyncio.run(scene())
+    assert {type(outcome) for outcome in outcomes} == {StorageError}
+    # One of them takes 0.4 s until it is cut, and the next one 2 s to be let in.
+    assert time.monotonic() - began < 8
+    assert len(said) == 1
+    hurried.thaw()
+    time.sleep(module.REST_S)
+    assert database.run("SELECT 1") == [(1,)]
+    assert said[-1] == f"the store {hurried.url} is back"
+
+
+def test_a_request_that_is_cancelled_while_it_is_leased_is_given_back(
+    hurried: Server, database: Database
+) -> None:
+    other = Database(hurried.url, patience_s=60)
+    ours, theirs = (RowLeases(one, PostgresStore(one, Path()).locks) for one in (database, other))
+
+    async def scene() -> None:
+        hurried.freeze()
+        taking = asyncio.create_task(ours.take([KEY]))
+        await asyncio.sleep(0.2)
+        taking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await taking
+
+        hurried.thaw()
+        async with asyncio.timeout(30):
+            while not await theirs.take([KEY]):  # noqa: ASYNC110 - a lease rings no bell
+                await asyncio.sleep(0.05)
+
+        assert await ours.take([KEY]) == set()
+
+    asyncio.run(scene())
+    other.close()
+
+
+def test_rows_are_sent_behind_the_event_loop_in_their_order(
+    hurried: Server, database: Database
+) -> None:
+    rows = PostgresStore(database, Path()).rows(Path("answers/some.jsonl"))
+    assert rows.hold() and rows.read() == b""
+    hurried.freeze()
+    began = time.monotonic()
+    for number in range(500):
+        rows.append(b"%d\n" % number)
+
+    assert time.monotonic() - began < 0.3
+    hurried.thaw()
+    rows.flush()
+    assert rows.read() == b"".join(b"%d\n" % number for number in range(500))
+    rows.give()
+
+
+def test_rows_that_were_not_stored_are_told_at_the_next_one(
+    hurried: Server, database: Database
+) -> None:
+    rows = PostgresStore(database, Path()).rows(Path("answers/other.jsonl"))
+    assert rows.hold() and rows.read() == b""
+    database.run("INSERT INTO memeval_rows VALUES ('answers/other.jsonl', 0, 'of another')")
+    rows.append(b"ours\n")
+    with pytest.raises(StorageError, match="another process appends to"):
+        rows.flush()
+
+    with pytest.raises(StorageError, match="another process appends to"):
+        rows.append(b"ours\n")
+
+    with pytest.raises(StorageError, match="another process"):
+        rows.give()
+
+    assert rows.hold(), "its lock was given back nevertheless"
+    with pytest.raises(StorageError):
+        rows.give()
+
+
+def test_a_forgotten_entry_is_gone_at_the_next_look(
+    hurried: Server, database: Database, tmp_path: Path
+) -> None:
+    cache = PostgresStore(database, tmp_path).cache("responses", None)
+    cache.put(KEY, b"useless", "run")
+    hurried.freeze()
+    began = time.monotonic()
+    cache.forget(KEY)
+    assert time.monotonic() - began < 0.2
+    hurried.thaw()
+    assert cache.get(KEY) is None
+
+
+def test_replies_that_come_while_the_server_is_away_are_kept_and_stored_later(
+    hurried: Server, database: Database, tmp_path: Path
+) -> None:
+    store = PostgresStore(database, tmp_path)
+    cache = store.cache("embeddings", None)
+    # A server that is away until the patience is over ends in the same error.
+    database.run("ALTER TABLE memeval_entries RENAME TO away")
+    cache.put_all({KEY: b"paid for"}, "run", {KEY: 7})
+    database.run("ALTER TABLE away RENAME TO memeval_entries")
+    cache.close()
+
+    # The next command in this home stores it: another home finds it then.
+    elsewhere = PostgresStore(database, tmp_path / "other").cache("embeddings", None)
+    assert elsewhere.get(KEY) is None
+    expected = CachedEntry(b"paid for", "run", 7)
+    assert store.cache("embeddings", None).get(KEY) == expected == elsewhere.get(KEY)

@@ -242,7 +242,7 @@ class Estimator:
             self._unknown_length.add(kind)
 
         key = (call.role, call.model, call.provider, call.address)
-        sums = self._sums.setdefault(key, CallSums(call.places))
+        sums = self._sums.setdefault(key, CallSums(call.slots))
         sums.add(
             call,
             weight,

@@ -48,7 +48,7 @@ class Call:
     model: str
     provider: str
     address: str
-    places: int
+    slots: int
     """Requests under way at once at this address."""
     prompt_tokens: int
     completion_tokens: int
@@ -125,7 +125,7 @@ class ImaginedEndpoint(Endpoint):
                 model=str(body.get("model", "")),
                 provider=provider_of(self.settings.base_url),
                 address=self.settings.base_url,
-                places=self.settings.max_concurrency,
+                slots=self.settings.max_concurrency,
                 prompt_tokens=tokens[0],
                 completion_tokens=tokens[1],
                 most_completion_tokens=max(

@@ -32,6 +32,8 @@ class Start:
     version: str
     """memeval's, on the machine that started the sweep."""
     cells: dict[int, Cell]
+    processes: int
+    """How many share the limit of each endpoint."""
     become: Callable[[], None]
     """Makes the process one of memeval's, whose outputs hold no secret."""
     run_loop: RunLoop
@@ -65,7 +67,8 @@ class Computer:
         cells = self._start.cells
         config = next(iter(cells.values())).config
         store = open_store(config.store, cache_dir(), _say)
-        self._connections = Connections(_say, store)
+        processes = self._start.processes
+        self._connections = Connections(_say, store, processes=processes)
         # No case is handed out here, so the window is never entered.
         self._units = UnitComputer(cells, Lane(self._connections, Stores(), Window(1)))
         loops.set_result(asyncio.get_running_loop())

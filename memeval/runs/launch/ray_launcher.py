@@ -80,7 +80,10 @@ def start_ray(
         cluster.close()
         raise several_nodes()
 
-    return RayWorkers(cluster, cells, settings, become_worker, run_loop)
+    calls_here = any(
+        planned.reach and not planned.may_compute_elsewhere for planned in plan.open_cells
+    )
+    return RayWorkers(cluster, cells, settings, become_worker, run_loop, calls_here=calls_here)
 
 
 def _keep_to_this_machine() -> None:

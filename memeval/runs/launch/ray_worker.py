@@ -104,7 +104,7 @@ class Worker:
         await self._run(self._computer.finish(most_s))
 
     async def leave(self) -> None:
-        """Gives back what the process holds: connections, places and rights to make requests."""
+        """Gives back what the process holds: connections and leases of requests."""
         await self._run(self._computer.aclose())
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:

@@ -22,6 +22,7 @@ import ray as untyped_ray
 from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
 from memeval import __version__, started
+from memeval.config.roles import lowest_limit
 from memeval.errors import UserError, WorldError
 from memeval.llm.in_flight import in_flight
 from memeval.pipeline.cell import Cell
@@ -145,13 +146,31 @@ class RayWorkers:
         settings: RaySettings,
         become: Callable[[], None],
         run_loop: RunLoop,
+        *,
+        calls_here: bool = False,
     ) -> None:
-        """`become` makes a worker's process one of memeval's; `run_loop` drives its event loop."""
+        """`become` makes a worker's process one of memeval's; `run_loop` drives its event loop.
+
+        `calls_here` says whether this process calls endpoints as well.
+        """
+        limits = [lowest_limit(cell.config) for cell in cells.values()]
+        # Each worker has its part of an endpoint's limit: one without a part would wait for ever.
+        most = min((limit for limit in limits if limit is not None), default=None)
         self.processes = settings.workers or max(1, cluster.processors)
+        if most is not None:
+            self.processes = min(self.processes, max(1, most - calls_here))
+
         self.say: Callable[[str], None] = lambda _: None
         self._cluster, self._settings = cluster, settings
         self._shares_store = next(iter(cells.values())).config.store.url is not None
-        start = Start(version=__version__, cells=dict(cells), become=become, run_loop=run_loop)
+        self.callers = self.processes + calls_here
+        start = Start(
+            version=__version__,
+            cells=dict(cells),
+            processes=self.callers,
+            become=become,
+            run_loop=run_loop,
+        )
         # Put once: given to each worker as an argument, all cells would be sent again each time.
         self._cells = ray.put(ray_worker.pack(start))
         # By value: a node can import memeval only once `begin` has said where it is.
@@ -331,7 +350,7 @@ class RayWorkers:
         for task in starting:
             task.cancel()
 
-        # With a shared store, a killed worker keeps its places at endpoints until its lease ends.
+        # With a shared store, a killed worker keeps its requests until its lease ends.
         leaving = [_task(_value(seat.actor.leave.remote())) for seat in self._seats]
         if starting or leaving:
             await asyncio.wait([*starting, *leaving], timeout=LEAVING_S)

@@ -49,7 +49,7 @@ class Workers:
 
     def __init__(self, cells: Mapping[int, Cell], processes: int, run_loop: RunLoop) -> None:
         """Forks the process that forks the workers: call it before any thread is started."""
-        self.processes = processes
+        self.processes, self.callers = processes, 1
         self.say: Callable[[str], None] = lambda _: None
         self._control, other = socket.socketpair()
         with warnings.catch_warnings():
@@ -69,7 +69,7 @@ class Workers:
 
     def takes(self, planned: PlannedCell) -> bool:
         """Whether a cell's units are computed here: those that wait for an endpoint share the
-        places of this process.
+        slots of this process.
         """
         return not planned.reach and planned.may_compute_elsewhere
 

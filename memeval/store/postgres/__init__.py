@@ -1,1 +1,1 @@
-"""The store in PostgreSQL: rows, texts, replies, claims and places that several machines share."""
+"""The store in PostgreSQL: rows, texts, replies and leases that several machines share."""

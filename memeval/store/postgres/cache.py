@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TypeVar
 
+from memeval.errors import StorageError
+from memeval.llm.cache import Cache
 from memeval.llm.cache_contract import CachedEntry, Damage
 from memeval.llm.cache_schema import checksum
-from memeval.llm.flight import Claims
-from memeval.llm.locks import LocksByName
 from memeval.store.postgres.database import Database
+from memeval.store.postgres.leases import RowLeases
+
+T = TypeVar("T")
 
 _KEYS_AT_ONCE = 10_000
 _PUT = (
@@ -31,12 +38,24 @@ class PostgresCache:
         self,
         database: Database,
         name: str,
-        locks: LocksByName,
+        leases: RowLeases,
+        kept: Path,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        """`say` gets the messages about damage."""
-        self._database, self._name, self._locks = database, name, locks
+        """`kept` is where replies go that came while the database was away: they are paid for.
+
+        `say` gets the messages about damage.
+        """
+        self._database, self._name, self._leases = database, name, leases
+        self._forgetting: dict[str, Future[None]] = {}
+        """Removals under way, which the next look waits for."""
+        self._kept_path, self._kept = kept, None if not kept.exists() else Cache(kept, say)
+        self._keeping = threading.Lock()
         self._damage = Damage(f"the cache {name} in the store {database.url}", say)
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """The result of `work`, which runs in a thread."""
+        return await self._database.call(work)
 
     def get(self, key: str) -> CachedEntry | None:
         """The entry under `key`; None without a sound one."""
@@ -44,10 +63,15 @@ class PostgresCache:
 
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
         """The entries under `keys` that match their checksums; drops the others."""
+        wanted = list(keys)
+        for key in wanted:
+            if (removal := self._forgetting.get(key)) is not None:
+                removal.result()
+
         rows = self._database.run(
             "SELECT key, value, origin, crc, tokens FROM memeval_entries "
             "WHERE cache = :cache AND key = ANY(:keys)",
-            {"cache": self._name, "keys": list(keys)},
+            {"cache": self._name, "keys": wanted},
         )
         sound: dict[str, CachedEntry] = {}
         for key, value, origin, crc, tokens in rows:
@@ -58,7 +82,15 @@ class PostgresCache:
                 self.delete(key)
                 self._damage.note(key)
 
-        return sound
+        if self._kept is None:
+            return sound
+
+        kept = self._kept.get_all(key for key in wanted if key not in sound)
+        for key, entry in kept.items():
+            part = {} if entry.tokens is None else {key: entry.tokens}
+            self.put_all({key: entry.value}, entry.origin, part)
+
+        return sound | kept
 
     def keys(self) -> Iterator[str]:
         """All keys, in order."""
@@ -93,6 +125,19 @@ class PostgresCache:
     def _put(
         self, statement: str, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int]
     ) -> None:
+        try:
+            self._send(statement, values, origin, tokens)
+        except StorageError:
+            with self._keeping:
+                self._kept = self._kept or Cache(self._kept_path)
+                for key in values:
+                    self._kept.delete(key)
+
+                self._kept.put_all(values, origin, tokens)
+
+    def _send(
+        self, statement: str, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int]
+    ) -> None:
         parts = {key: tokens.get(key) for key in values}
         self._database.run(
             statement,
@@ -108,18 +153,40 @@ class PostgresCache:
 
     def delete(self, key: str) -> None:
         """Removes the entry under `key`."""
+        if self._kept is not None:
+            self._kept.delete(key)
+
         self._database.run(
             "DELETE FROM memeval_entries WHERE cache = :cache AND key = :key",
             {"cache": self._name, "key": key},
         )
 
-    def claims(self) -> Claims:
+    def forget(self, key: str) -> None:
+        """Removes the entry under `key` before the next look at it, without holding anybody up."""
+        removal: Future[None] = Future()
+        self._forgetting[key] = removal
+
+        def remove() -> None:
+            try:
+                self.delete(key)
+            finally:
+                self._forgetting.pop(key, None)
+                removal.set_result(None)
+
+        self._database.post(remove)
+
+    def leases(self) -> RowLeases:
         """The requests under way of all that use this cache."""
-        return Claims(self._locks)
+        return self._leases
 
     def note_unsound(self, key: str) -> None:
         self._damage.note(key)
 
     def close(self) -> None:
-        """Nothing is open: the process's connection stays."""
+        """Closes all but the connection, which is the process's."""
+        with self._keeping:
+            if self._kept is not None:
+                self._kept.close()
+                self._kept = None
+
         self._damage.close()

@@ -1,22 +1,27 @@
 """A connection to PostgreSQL that outlives the server's restarts, and the leases of this process.
 
-Each statement is a transaction of its own, and may be sent twice: where the connection breaks, it
+What an event loop asks runs in threads: a server that does not answer holds nothing else up. Each
+statement is a transaction of its own, and may be sent twice: where the connection breaks, it
 is unknown whether the server has done it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import importlib.util
+import logging
 import os
 import socket
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any
+from queue import Queue
+from typing import Any, NoReturn, TypeVar
 
 from memeval.errors import StorageError, UserError
 from memeval.shown import one_line
@@ -36,6 +41,14 @@ stopped keeps its connections open, and gives nothing up.
 """
 SAY_S = 3.0
 """A statement that takes longer is reported."""
+SAY_EVERY_S = 10.0
+"""Between two messages about a server that is away."""
+REST_S = 10.0
+"""How long a server that was away for too long is taken to be away, without another try."""
+THREADS = 8
+"""They run what event loops ask."""
+CLOSING_S = 5.0
+"""How long the end of the process waits for what is still to be stored, here or there."""
 LOOK_S = 0.5
 """Between two looks at the statements under way."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
@@ -47,7 +60,9 @@ _PASSING = ("08", "53", "57P", "57014", "40")
 concurrency.
 """
 
+T = TypeVar("T")
 Row = Sequence[Any]
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -76,46 +91,130 @@ class Database:
         self._engine = _engine(url)
         self._closed = threading.Event()
         self._under_way: dict[int, _Statement] = {}
-        self._has_said_so = False
+        self._away_since: float | None = None
+        """When the first statement began of those that failed since the last answer."""
+        self._failed_at = 0.0
+        self._said_at: float | None = None
+        self._trying = threading.Lock()
+        self._jobs: Queue[Callable[[], None]] = Queue()
         threading.Thread(target=self._keep_watching, name="memeval-store", daemon=True).start()
         self._set_up()
 
         # Before the first lock is taken: a lock without a live lease is anybody's.
         self._renew()
         threading.Thread(target=self._keep_renewing, name="memeval-lease", daemon=True).start()
+        for _ in range(THREADS):
+            threading.Thread(target=self._work, name="memeval-store", daemon=True).start()
+
         atexit.register(self.close)
 
     def run(self, statement: str, values: Mapping[str, Any] | None = None) -> list[Row]:
         """The rows of a statement.
 
         Waits while the server is away, with a message. Raises `StorageError` where it stays away
-        for longer than `patience_s`, or refuses.
+        for longer than `patience_s`, or refuses. Event loops use `call`.
         """
         import sqlalchemy.exc
 
-        began, wait_s = time.monotonic(), FIRST_WAIT_S
+        first, wait_s = time.monotonic(), FIRST_WAIT_S
         while True:
-            try:
-                rows = self._run_once(statement, values)
-            except sqlalchemy.exc.SQLAlchemyError as error:
-                reason = one_line(getattr(error, "orig", None) or error, 300)
-                if not _is_passing(error):
-                    raise StorageError(f"the store {self.url} refuses: {reason}") from error
-                if time.monotonic() - began >= self.patience_s:
-                    raise StorageError(
-                        f"the store {self.url} was away for {self.patience_s:g} s "
-                        f"(store.patience_s): {reason}"
-                    ) from error
+            # While the server is away, one statement at a time tries for all.
+            with nullcontext() if self._away_since is None else self._trying:
+                began = time.monotonic()
+                self._refuse_if_given_up(began)
+                try:
+                    rows = self._run_once(statement, values)
+                except sqlalchemy.exc.SQLAlchemyError as error:
+                    self._note_failure(error, first=first, began=began)
+                else:
+                    self._note_answer()
+                    return rows
+
+                self._closed.wait(wait_s)
+                wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+    def _refuse_if_given_up(self, now: float) -> None:
+        """Raises `StorageError` while a server that was away for too long is not tried again."""
+        since = self._away_since
+        if since is None or now - self._failed_at >= REST_S:
+            return
+        if self._failed_at - since >= self.patience_s:
+            self._give_up("it did not answer")
+
+    def _note_failure(self, error: Exception, *, first: float, began: float) -> None:
+        """Notes a failure that may pass. Raises `StorageError` for another, and the last one.
+
+        `first` is when the statement was first asked for, `began` when this try began.
+        """
+        reason = one_line(getattr(error, "orig", None) or error, 300)
+        if not _is_passing(error):
+            raise StorageError(f"the store {self.url} refuses: {reason}") from error
+
+        self._failed_at = time.monotonic()
+        self._away_since = since = began if self._away_since is None else self._away_since
+        if self._failed_at - min(first, since) >= self.patience_s or self._closed.is_set():
+            self._give_up(reason, error)
+
+        self._report_wait(reason)
+
+    def _give_up(self, reason: str, error: Exception | None = None) -> NoReturn:
+        raise StorageError(
+            f"the store {self.url} was away for {self.patience_s:g} s (store.patience_s): {reason}"
+        ) from error
+
+    def _note_answer(self) -> None:
+        self._away_since = None
+        if self.say is not None and self._said_at is not None:
+            self._said_at = None
+            self.say(f"the store {self.url} is back")
+
+    async def call(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
+        """The result of `work`, which runs in a thread.
+
+        The thread goes on after its caller was cancelled; `undo` then gets the result.
+        """
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[T] = loop.create_future()
+
+        def settle(done: Future[T]) -> None:
+            error = done.exception()
+            if ended.done():
+                if error is None and undo is not None:
+                    self.post(lambda: undo(done.result()))
+            elif error is None:
+                ended.set_result(done.result())
             else:
-                if self.say is not None and self._has_said_so:
-                    self._has_said_so = False
-                    self.say(f"the store {self.url} is back")
+                ended.set_exception(error)
 
-                return rows
+        def run() -> None:
+            done: Future[T] = Future()
+            try:
+                done.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
+                done.set_exception(error)
 
-            self._report_wait(reason)
-            time.sleep(wait_s)
-            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+            with suppress(RuntimeError):  # the loop is closed: the process ends
+                loop.call_soon_threadsafe(settle, done)
+
+        self._jobs.put(run)
+        return await ended
+
+    def post(self, work: Callable[[], object]) -> None:
+        """Has `work` done in a thread; nobody waits for it."""
+
+        def run() -> None:
+            try:
+                work()
+            except Exception as error:  # noqa: BLE001 - what needs the result asks again, and is told
+                _log.debug("%s", error)
+
+        self._jobs.put(run)
+
+    def _work(self) -> None:
+        while True:
+            job = self._jobs.get()
+            job()
+            self._jobs.task_done()
 
     def _run_once(self, statement: str, values: Mapping[str, Any] | None) -> list[Row]:
         import sqlalchemy
@@ -146,10 +245,13 @@ class Database:
                     statement.cut()
 
     def _report_wait(self, reason: str) -> None:
-        """Says once that the server is waited for."""
-        if self.say is not None and not self._has_said_so:
-            self._has_said_so = True
-            self.say(f"waiting for the store {self.url}: {reason}")
+        """Says that the server is waited for, at once and then every few seconds."""
+        now = time.monotonic()
+        if self.say is None or (self._said_at is not None and now - self._said_at < SAY_EVERY_S):
+            return
+
+        self._said_at = now
+        self.say(f"waiting for the store {self.url}: {reason} (up to {self.patience_s:g} s)")
 
     def _set_up(self) -> None:
         import sqlalchemy
@@ -189,6 +291,7 @@ class Database:
         while not self._closed.wait(RENEW_S):
             with suppress(Exception):
                 self._renew()
+                self._note_answer()
 
     def _renew(self) -> None:
         self._run_once(
@@ -198,12 +301,32 @@ class Database:
             {"holder": self.holder, "lease": LEASE_S},
         )
 
+    def _finish_jobs(self, is_worth_it: Callable[[], bool]) -> None:
+        until = time.monotonic() + CLOSING_S
+        while self._jobs.unfinished_tasks and is_worth_it() and time.monotonic() < until:
+            time.sleep(LOOK_S / 10)
+
+    def _is_away(self) -> bool:
+        oldest = min((one.began for one in list(self._under_way.values())), default=None)
+        is_silent = oldest is not None and time.monotonic() - oldest >= SAY_S
+        return is_silent or self._away_since is not None
+
     def close(self) -> None:
         """Gives back the leases of this process."""
         if self._closed.is_set():
             return
 
+        self._finish_jobs(lambda: not self._is_away())
+        is_away = self._is_away()
         self._closed.set()
+        # Whoever still waits is told, and keeps in the home what can't be stored.
+        for statement in list(self._under_way.values()):
+            statement.cut()
+
+        self._finish_jobs(lambda: True)
+        if is_away:
+            return
+
         with suppress(Exception):
             values = {"holder": self.holder}
             # Once each: the process is ending, and the leases run out by themselves.

@@ -2,22 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 from memeval.errors import StorageError
-from memeval.llm.locks import Locks
 from memeval.store.postgres.database import Database
+from memeval.store.postgres.leases import LeasedLocks
+
+T = TypeVar("T")
 
 _AT_ONCE = 1000
 """Lines that one statement reads or writes."""
 
 
+class _Outbox(Generic[T]):
+    """What a thread of the database sends, in order: the event loop does not wait for it."""
+
+    def __init__(self, database: Database, send: Callable[[Sequence[T]], None]) -> None:
+        self._database, self._send = database, send
+        self._unsent: list[T] = []
+        self._guard, self._sending = threading.Lock(), threading.Lock()
+        self._is_due = False
+        self._error: StorageError | None = None
+
+    def put(self, items: Sequence[T]) -> None:
+        """Has items sent. Raises `StorageError` if earlier ones could not be."""
+        if self._error is not None:
+            raise self._error
+
+        with self._guard:
+            self._unsent += items
+            if self._is_due:
+                return
+
+            self._is_due = True
+
+        self._database.post(self.flush)
+
+    def flush(self) -> None:
+        """Sends what is left. Raises `StorageError` if something could not be sent."""
+        with self._sending:
+            with self._guard:
+                items, self._unsent, self._is_due = self._unsent, [], False
+
+            if items and self._error is None:
+                try:
+                    self._send(items)
+                except StorageError as error:
+                    self._error = error
+
+        if self._error is not None:
+            raise self._error
+
+
 class PostgresRows:
     """The lines of one file of rows."""
 
-    def __init__(self, database: Database, name: str, lock: Locks) -> None:
+    def __init__(self, database: Database, name: str, lock: LeasedLocks) -> None:
         self._database, self._name, self._lock = database, name, lock
         self._count = 0
+        self._outbox = _Outbox(database, self.append_all)
 
     def hold(self) -> bool:
         """Makes this process the one that appends; False where another one is."""
@@ -25,6 +70,7 @@ class PostgresRows:
 
     def read(self) -> bytes:
         """All lines, in the order in which they were appended."""
+        self.flush()
         rows = self._database.run(
             "SELECT number, line FROM memeval_rows WHERE name = :name ORDER BY number",
             {"name": self._name},
@@ -33,24 +79,16 @@ class PostgresRows:
         return b"".join(bytes(line) for _, line in rows)
 
     def append(self, line: bytes) -> None:
-        """Appends a line.
+        """Has a line appended by a thread.
 
-        Raises `StorageError` where another process has become the one that appends.
+        Raises `StorageError` if an earlier one could not be: another process has become the one
+        that appends, or the server is away.
         """
-        # A line that was stored before the connection broke is found, and taken for stored.
-        stored = self._database.run(
-            "INSERT INTO memeval_rows AS r VALUES (:name, :number, :line) "
-            "ON CONFLICT (name, number) DO UPDATE SET line = r.line WHERE r.line = excluded.line "
-            "RETURNING number",
-            {"name": self._name, "number": self._count, "line": line},
-        )
-        if not stored:
-            raise StorageError(
-                f"another process appends to {self._name} in the store {self._database.url}: this "
-                "one did not renew its lease in time"
-            )
+        self._outbox.put([line])
 
-        self._count += 1
+    def flush(self) -> None:
+        """Returns when all lines are stored. Raises `StorageError` if one could not be."""
+        self._outbox.flush()
 
     def append_all(self, lines: Sequence[bytes]) -> None:
         """Appends lines, each once, behind those that `read` found.
@@ -59,7 +97,7 @@ class PostgresRows:
         """
         for start in range(0, len(lines), _AT_ONCE):
             some = lines[start : start + _AT_ONCE]
-            # Lines that were stored before the connection broke are found, as in `append`.
+            # Lines that were stored before the connection broke are found, and taken for stored.
             stored = self._database.run(
                 "INSERT INTO memeval_rows AS r "
                 "SELECT :name, :first + l.place, l.line "
@@ -78,8 +116,11 @@ class PostgresRows:
             self._count += len(some)
 
     def give(self) -> None:
-        """Lets another process append."""
-        self._lock.give(0)
+        """Stores what is left, and lets another process append."""
+        try:
+            self.flush()
+        finally:
+            self._lock.give(0)
 
 
 class PostgresTexts:
@@ -87,6 +128,7 @@ class PostgresTexts:
 
     def __init__(self, database: Database, name: str) -> None:
         self._database, self._name = database, name
+        self._outbox = _Outbox(database, self._put)
 
     def references(self) -> set[str]:
         """The references of all lines."""
@@ -97,6 +139,7 @@ class PostgresTexts:
 
     def read(self, references: Sequence[str]) -> dict[str, bytes]:
         """The lines of some references."""
+        self.flush()
         lines: dict[str, bytes] = {}
         for start in range(0, len(references), _AT_ONCE):
             rows = self._database.run(
@@ -109,17 +152,23 @@ class PostgresTexts:
         return lines
 
     def put(self, lines: Mapping[str, bytes]) -> None:
-        """Stores lines, each unless its reference is there already."""
-        references = list(lines)
-        for start in range(0, len(references), _AT_ONCE):
-            some = references[start : start + _AT_ONCE]
+        """Has a thread store lines, each unless its reference is there already."""
+        self._outbox.put(list(lines.items()))
+
+    def flush(self) -> None:
+        """Returns when all lines are stored. Raises `StorageError` if one could not be."""
+        self._outbox.flush()
+
+    def _put(self, lines: Sequence[tuple[str, bytes]]) -> None:
+        for start in range(0, len(lines), _AT_ONCE):
+            some = lines[start : start + _AT_ONCE]
             self._database.run(
                 "INSERT INTO memeval_texts SELECT :name, * FROM "
                 "unnest(CAST(:references AS text[]), CAST(:lines AS bytea[])) "
                 "ON CONFLICT (name, reference) DO NOTHING",
                 {
                     "name": self._name,
-                    "references": some,
-                    "lines": [lines[reference] for reference in some],
+                    "references": [reference for reference, _ in some],
+                    "lines": [line for _, line in some],
                 },
             )

@@ -20,8 +20,6 @@ TABLES = (
     " expires timestamptz NOT NULL)",
     "CREATE TABLE IF NOT EXISTS memeval_locks (name text NOT NULL, number bigint NOT NULL,"
     " holder text NOT NULL, PRIMARY KEY (name, number))",
-    "CREATE TABLE IF NOT EXISTS memeval_notes (name text NOT NULL, place bigint NOT NULL,"
-    " note bytea NOT NULL, PRIMARY KEY (name, place))",
     # What was held by processes that died long ago. Younger ones may only have been stopped.
     "DELETE FROM memeval_holders WHERE expires < now() - interval '1 hour'",
     "DELETE FROM memeval_locks l WHERE NOT EXISTS"

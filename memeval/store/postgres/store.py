@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from memeval.llm.cache_contract import ReplyCache
 from memeval.store.contract import Say
 from memeval.store.postgres.cache import PostgresCache
 from memeval.store.postgres.database import Database
+from memeval.store.postgres.leases import LeasedLocks, RowLeases
 from memeval.store.postgres.lines import PostgresRows, PostgresTexts
-from memeval.store.postgres.locks import LeasedLocks
+
+T = TypeVar("T")
 
 
 class PostgresStore:
     """One database, shared by all processes that name it."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, folder: Path) -> None:
+        """`folder` is that of the home's caches."""
+        self._database, self._folder = database, folder
 
     def cache(self, name: str, say: Say | None) -> ReplyCache:
-        return PostgresCache(self._database, name, self.locks, say)
+        leases = RowLeases(self._database, self.locks)
+        kept = self._folder / f"kept-{name}.sqlite"
+        return PostgresCache(self._database, name, leases, kept, say)
+
+    async def call(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
+        return await self._database.call(work, undo)
 
     def locks(self, name: str) -> LeasedLocks:
+        """The locks of that name; the same object each time."""
         with _making:
             own = _locks.setdefault(self._database.holder, {})
             if name not in own:

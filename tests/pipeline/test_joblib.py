@@ -1,0 +1,67 @@
+"""`hydra/launcher=joblib`: its processes divide the limit of an endpoint, and pay nothing twice."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+
+import pytest
+from conftest_pipeline import SMALL, Command
+
+from memeval.runs.launch.joblib_workers import processes_of
+from memeval.testing.endpoint import ScriptedEndpoint
+
+JOBLIB = ("-m", "hydra/launcher=joblib", "llm=openai", "llm.model=m", "judge=llm")
+needs_joblib = pytest.mark.skipif(
+    importlib.util.find_spec("hydra_plugins.hydra_joblib_launcher") is None,
+    reason="needs hydra-joblib-launcher",
+)
+
+
+@needs_joblib
+def test_all_processes_together_keep_the_limit(memeval: Command) -> None:
+    with ScriptedEndpoint(latency_s=0.05) as endpoint:
+        memeval(
+            *JOBLIB,
+            *SMALL,
+            "system=no_memory,bm25",
+            "hydra.launcher.n_jobs=2",
+            "llm.max_concurrency=5",
+            f"llm.base_url={endpoint.base_url}",
+        )
+        asked = Counter(repr(body) for _, body in endpoint.requests)
+        assert set(asked.values()) == {1}
+        assert 2 < endpoint.peak <= 4, "two of the five slots each, and both had work"
+
+
+@needs_joblib
+def test_fewer_slots_than_processes_are_one_line(memeval: Command) -> None:
+    with ScriptedEndpoint() as endpoint:
+        done = memeval(
+            *JOBLIB,
+            *SMALL,
+            "top_k=3,5",
+            "hydra.launcher.n_jobs=2",
+            "llm.max_concurrency=1",
+            f"llm.base_url={endpoint.base_url}",
+            check=False,
+        )
+        assert done.returncode == 2 and not endpoint.count()
+        assert f"2 processes can't share max_concurrency=1 at {endpoint.base_url}" in done.stderr
+        assert "hydra.launcher.n_jobs=1" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "count"), [({}, 1), ({"n_jobs": 3}, 3), ({"n_jobs": None}, 1)]
+)
+def test_processes_are_what_the_launcher_is_set_to(
+    settings: dict[str, int | None], count: int
+) -> None:
+    assert processes_of(settings) == count
+
+
+def test_processes_are_counted_from_the_processors_as_joblib_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    assert [processes_of({"n_jobs": jobs}) for jobs in (-1, -2, -20)] == [8, 7, 1]
