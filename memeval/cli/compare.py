@@ -8,53 +8,41 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from memeval.api.selecting import select_runs
-from memeval.cli.comparison import metric_of
+from memeval.api.comparing import chosen_metrics, comparisons_of, selected
 from memeval.cli.data import Parser
-from memeval.comparison.adjusting import adjust_by_discovery
-from memeval.comparison.build import compare_runs
 from memeval.comparison.files import as_json_value, write_comparisons
-from memeval.comparison.finding import FinishedRun, named_run, run_among
+from memeval.comparison.finding import FinishedRun
 from memeval.comparison.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
 from memeval.comparison.tables import comparison_text
 from memeval.comparison.words import refusal_lines
 from memeval.config.paths import outputs_dir
-from memeval.errors import StorageError, UserError
-from memeval.metrics.metric import Metric
-from memeval.metrics.registry import metric_named
+from memeval.errors import StorageError
 from memeval.names import file_name
 from memeval.private import make_folder
 from memeval.redaction import redacted_in
 from memeval.report.comparison import by_dataset, comparison_csv, comparison_markdown
-from memeval.results import RECORDS_FILE
-from memeval.results.files import file_digest
 from memeval.runs.publish.comparison_page import write_page_of
-from memeval.shown import one_line
-
-EXAMPLE = "for example:  python -m memeval compare sweep=baselines --baseline bm25"
 
 
 def compare(arguments: Sequence[str]) -> int:
     """Prints how runs differ, and leaves it in outputs/comparisons/."""
     options = parser().parse_intermixed_args(list(arguments))
-    runs, baseline = chosen_runs(options)
-    for run in runs:
-        check_records(run)
-
-    metrics = chosen_metrics(options.metric, runs)
-    comparisons = [
-        compare_runs(
-            runs, metric, baseline=baseline, all_pairs=options.all_pairs, force=options.force
-        )
-        for metric in metrics
-    ]
-    # What can't be compared by one metric may be compared by another: another judge matters only
-    # to accuracies.
-    if not any(comparison.differences for comparison in comparisons):
-        raise refusal(comparisons[0])
-    if options.adjust == BENJAMINI_HOCHBERG:
-        comparisons = adjust_by_discovery(comparisons)
-
+    selection = selected(
+        options.words,
+        baseline=options.baseline,
+        last=options.last,
+        all_pairs=options.all_pairs,
+    )
+    runs = selection.chosen
+    comparisons = comparisons_of(
+        runs,
+        chosen_metrics(options.metric or (), runs),
+        baseline=options.baseline,
+        known=selection.known,
+        all_pairs=options.all_pairs,
+        adjust=options.adjust,
+        force=options.force,
+    )
     folder = write_files(comparisons, runs, plots=options.plots)
     if options.json:
         print(json.dumps(redacted_in(as_json_value(comparisons)), indent=1))
@@ -67,41 +55,6 @@ def compare(arguments: Sequence[str]) -> int:
 
     print(f"files: {folder}")
     return 0
-
-
-def chosen_runs(options: argparse.Namespace) -> tuple[list[FinishedRun], int]:
-    """The runs to compare, and the position of the baseline among them. Raises `UserError`."""
-    if not options.words and options.last is None:
-        raise UserError("compare needs two runs, or a filter such as sweep=…", EXAMPLE)
-    if options.all_pairs and options.baseline is not None:
-        raise UserError("--all-pairs compares all with all: leave --baseline out")
-
-    selection = select_runs(options.words, options.last)
-    runs, baseline = selection.chosen, 0
-    if options.baseline is not None:
-        first = find_baseline(options.baseline, runs, selection.known)
-        if first.key not in {run.key for run in runs}:
-            runs = [first, *runs]
-
-        baseline = [run.key for run in runs].index(first.key)
-
-    if len(runs) < 2:
-        raise UserError(f"only one run: {one_line(runs[0].name)} has nothing to be compared with")
-
-    return runs, baseline
-
-
-def chosen_metrics(words: Sequence[str] | None, runs: Sequence[FinishedRun]) -> list[Metric]:
-    """The metrics of the words `--metric`, each once; the usual one of these runs without any."""
-    if not words:
-        return [metric_named(metric_of([run.summary for run in runs]))]
-
-    names = [name.strip() for word in words for name in word.split(",")]
-    if not all(names):
-        raise UserError("--metric names no metric", "use:  --metric accuracy,f1")
-
-    by_name = {metric.name: metric for metric in map(metric_named, names)}
-    return list(by_name.values())
 
 
 def write_files(
@@ -178,43 +131,6 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_argument("--json", action="store_true", help="print the comparison as JSON")
     return options
-
-
-def find_baseline(
-    word: str, chosen: Sequence[FinishedRun], known: Sequence[FinishedRun]
-) -> FinishedRun:
-    """The run that is compared with: by its system or its label among the chosen runs, or by name
-    as any run.
-    """
-    return run_among(word, chosen) or named_run(word, known)
-
-
-def check_records(run: FinishedRun) -> None:
-    """Raises `UserError` where the records of a run are not those that it wrote."""
-    digest = run.summary.files.get(RECORDS_FILE)
-    path = run.folder / RECORDS_FILE
-    try:
-        is_whole = file_digest(path) == digest
-    except OSError as error:
-        raise UserError(
-            f"{path} can't be read: {error.strerror or error}",
-            "the run's own command makes it again",
-        ) from error
-
-    if not is_whole:
-        raise UserError(
-            f"{path} is damaged or was edited", f"look:  python -m memeval verify {run.key}"
-        )
-
-
-def refusal(comparison: Comparison) -> UserError:
-    """The error where nothing could be compared."""
-    message, *others = refusal_lines(comparison)
-    kinds = {kind for refusal in comparison.refusals for kind in refusal.kinds}
-    if "common" not in kinds:
-        others.append("to compare all the same:  --force, which every table will say")
-
-    return UserError(message, *others)
 
 
 def comparison_name(comparisons: Sequence[Comparison]) -> str:

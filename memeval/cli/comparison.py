@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from memeval.config.paths import outputs_dir
 from memeval.display.terminal import drawn, folded
-from memeval.errors import StorageError, UserError
-from memeval.names import file_name
 from memeval.results import RunSummary
-from memeval.results.calibration import read_shown_summary
-from memeval.runs.publish.comparison_page import write_page_of
-from memeval.runs.publish.drawings import copy_drawn, draw_cells
-from memeval.runs.publish.sweep_end import MOST_SENTENCES, NOT_LOGGED, Compared, log_sweep_end
-from memeval.runs.session import (
-    DoneCell,
-    any_publisher,
-    done_cells,
-    session_folder,
-)
+from memeval.runs.publish.conclusion import Conclusion, conclusion_of
+from memeval.runs.publish.publisher import NOT_LOGGED
+from memeval.runs.publish.sweep_end import MOST_SENTENCES, Compared, Logged
+from memeval.runs.session import DoneCell, Session
 from memeval.shown import printable
-
-if TYPE_CHECKING:
-    from memeval.comparison import Comparison
 
 SCORED = ("ok", "retrieved")
 """Statuses of records that count as scored."""
@@ -37,39 +21,34 @@ Groups = Mapping[str, Sequence[RunSummary]]
 """The cells of each data set."""
 
 
-def read_summaries() -> list[RunSummary]:
-    """Summaries of this invocation's cells, in the sweep's order."""
-    return [read_shown_summary(Path(cell.folder)) for cell in done_cells()]
-
-
-def show_comparison(*, interrupted: bool = False) -> None:
-    """Prints a table of the invocation's cells for each data set, and leaves them in outputs/ as
+def show_comparison(session: Session, *, interrupted: bool = False) -> Conclusion:
+    """Prints a table of the invocation's cells for each data set, and leaves them in its folder as
     Markdown, CSV, a page and plots.
 
     After an interruption nothing is drawn or logged: the publisher, which does both, may be what
     the user did not want to wait for.
     """
-    from memeval.report.comparison import by_dataset
+    conclusion = conclusion_of(session)
+    if not conclusion.cells:
+        return conclusion
 
-    cells = done_cells()
-    if not cells:
-        return
+    compared = conclusion.compared
+    for problem in conclusion.problems:
+        _say(problem)
 
-    summaries, folder = read_summaries(), session_folder()
-    groups = by_dataset(summaries)
-    compared = compare_groups(groups)
+    said = len(conclusion.problems)
     # Words first: what a reader of a sweep wants is a sentence.
     print_sentences(compared)
-    print_tables(groups)
-    write_tables(summaries, folder)
-    print_differences(compared, folder)
-    draws = any(cell.plots for cell in cells) and not interrupted
-    with plots_meanwhile(compared if draws else [], folder):
-        pages = write_pages(compared, folder)
+    print_tables(conclusion.groups)
+    print_differences(compared)
+    pages = conclusion.write(draws=not interrupted)
+    for problem in conclusion.problems[said:]:
+        print(problem, file=sys.stderr)
 
-    print_invalid(summaries)
-    print_unpublished(cells)
-    print(f"reports: {cells[-1].folder if len(cells) == 1 else folder}")
+    print_invalid(conclusion.summaries)
+    print_unpublished(conclusion.cells)
+    cells = conclusion.cells
+    print(f"reports: {cells[-1].folder if len(cells) == 1 else conclusion.folder}")
     for page in pages:
         print(f"page: {page}")
 
@@ -77,9 +56,10 @@ def show_comparison(*, interrupted: bool = False) -> None:
         print("compare: python -m memeval ui")
 
     if not interrupted:
-        log_sweep_end(cells, compared, folder)
+        print_logged(conclusion.log())
 
-    print_notes(summaries)
+    print_notes(conclusion.summaries)
+    return conclusion
 
 
 def print_tables(groups: Groups) -> None:
@@ -102,41 +82,6 @@ def print_tables(groups: Groups) -> None:
         console.print(comparison_table(group, console.width))
 
 
-def write_tables(summaries: Sequence[RunSummary], folder: Path) -> None:
-    """Writes `comparison.md` and `comparison.csv`. Raises `StorageError`."""
-    from memeval.report.comparison import comparison_csv, comparison_markdown
-
-    try:
-        (folder / "comparison.md").write_text(comparison_markdown(summaries), encoding="utf-8")
-        (folder / "comparison.csv").write_text(comparison_csv(summaries), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"{folder} can't be written: {error.strerror}") from error
-
-
-def compare_groups(groups: Groups) -> list[Compared]:
-    """How the cells of each data set differ from the first of them."""
-    compared = []
-    for name, group in groups.items():
-        by_folder = {outputs_dir() / "runs" / summary.run_key: summary for summary in group}
-        comparison = _compare(by_folder) if len(by_folder) > 1 else None
-        suffix = f"_{file_name(name)}" if len(groups) > 1 else ""
-        compared.append(Compared(list(by_folder), suffix, comparison))
-
-    return compared
-
-
-def _compare(by_folder: Mapping[Path, RunSummary]) -> Comparison | None:
-    """How runs differ; None where they can't be compared, which is printed."""
-    from memeval.comparison import FinishedRun, compare_runs, metric_named
-
-    runs = [FinishedRun(folder, summary) for folder, summary in by_folder.items()]
-    try:
-        return compare_runs(runs, metric_named(metric_of(list(by_folder.values()))))
-    except UserError as error:  # the cells are finished: what was measured is shown below
-        _say(f"not compared: {error.message}")
-        return None
-
-
 def print_sentences(compared: Sequence[Compared]) -> None:
     """Prints what the differences say, and what was not compared."""
     from memeval.comparison.tables import sentences_text
@@ -152,69 +97,22 @@ def print_sentences(compared: Sequence[Compared]) -> None:
             print(line)
 
 
-def print_differences(compared: Sequence[Compared], folder: Path) -> None:
-    """Prints the figures of the differences, and adds them to the folder's files."""
-    comparisons = [group.comparison for group in compared if group.comparison]
-    if not comparisons:
-        return
-
-    from memeval.comparison.files import comparison_markdown, data_files, write_texts
+def print_differences(compared: Sequence[Compared]) -> None:
+    """Prints the figures of the differences."""
     from memeval.comparison.tables import figures_text
 
-    for comparison in comparisons:
-        if comparison.differences:
-            print(f"\n{figures_text(comparison)}", end="")
-
-    path = folder / "comparison.md"
-    parts = [path.read_text(encoding="utf-8"), *map(comparison_markdown, comparisons)]
-    write_texts({path.name: "\n".join(parts), **data_files(comparisons)}, folder)
-
-
-@contextmanager
-def plots_meanwhile(compared: Sequence[Compared], folder: Path) -> Iterator[None]:
-    """Has the publisher draw the cells while this process writes their page: on two cores the end
-    of a sweep takes half as long.
-    """
-    several = [group for group in compared if len(group.folders) > 1]
-    if not several:
-        yield
-        return
-
-    problems: list[str] = []
-
-    def draw() -> None:
-        from memeval.comparison.plots import as_drawn
-
-        for group in several:
-            differences = as_drawn(group.comparison).to_json() if group.comparison else None
-            plot = folder / f"comparison{group.suffix}.png"
-            if copy_drawn(group.folders, plot, differences):
-                continue
-
-            result = draw_cells(any_publisher(), group.folders, plot, differences)
-            if result.error is not None:
-                problems.append(result.error)
-
-    thread = threading.Thread(target=draw, name="memeval-drawing")
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
-
-    for problem in dict.fromkeys(problems):
-        print(f"not drawn: {problem}", file=sys.stderr)
-
-
-def write_pages(compared: Sequence[Compared], folder: Path) -> list[Path]:
-    """Writes a page for each data set whose cells could be compared, and returns their paths."""
-    pages = []
     for group in compared:
-        page = folder / f"comparison{group.suffix}.html"
-        if group.comparison and write_page_of(group.comparison, group.folders, page):
-            pages.append(page)
+        if group.comparison is not None and group.comparison.differences:
+            print(f"\n{figures_text(group.comparison)}", end="")
 
-    return pages
+
+def print_logged(logged: Logged) -> None:
+    """Prints where the end of the sweep is in MLflow, and why it is not."""
+    for url in logged.urls:
+        print(f"in MLflow: {url}")
+
+    for error in logged.errors:
+        print(f"comparison {NOT_LOGGED}: {error}", file=sys.stderr)
 
 
 def print_invalid(summaries: Sequence[RunSummary]) -> None:
@@ -256,16 +154,6 @@ def _say(line: str) -> None:
 def _is_reason(note: str) -> bool:
     """Whether a note says why records have no score."""
     return " have no score" in note
-
-
-def metric_of(summaries: Sequence[RunSummary]) -> str:
-    """What runs are compared by: recall where nothing was answered, else accuracy."""
-    if any(summary.tags.get("stages") != "retrieve" for summary in summaries):
-        return "accuracy"
-
-    # A reader who is shown three chunks has no recall@10.
-    has_ten = all(summary.metrics.get("recall_at_10") is not None for summary in summaries)
-    return "recall_at_10" if has_ten else "recall_shown"
 
 
 def _why_invalid(summary: RunSummary) -> str:

@@ -5,28 +5,22 @@ its baseline.
 from __future__ import annotations
 
 import argparse
-import math
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from memeval.cli.compare import check_records
-from memeval.cli.comparison import metric_of
+from memeval.api.gating import bless, rules_of, unsound
+from memeval.api.gating import gate as gate_run
+from memeval.api.running import run_here
 from memeval.cli.data import Parser
-from memeval.comparison.finding import FinishedRun, finished_runs, named_run
-from memeval.comparison.scores import ScoreReader
+from memeval.comparison.finding import FinishedRun, check_records, finished_runs, named_run
 from memeval.config.paths import outputs_dir
 from memeval.display.errors import report_damage
 from memeval.errors import StorageError, UserError, WorldError
-from memeval.gating.baseline import baseline_of, read_baseline, write_baseline
-from memeval.gating.output import gate_json, gate_junit, gate_markdown
-from memeval.gating.verdict import BROKEN_STATUS, Rules, judge_run, not_sound
-from memeval.metrics.metric import POINTS, Metric
-from memeval.metrics.registry import metric_named
+from memeval.gating.baseline import read_baseline
+from memeval.gating.verdict import BROKEN_STATUS
 from memeval.private import make_folder
-from memeval.redaction import redacted, redacted_in
 from memeval.results.files import as_json, write_atomically
 from memeval.shown import one_line
 
@@ -37,26 +31,17 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 def gate(arguments: Sequence[str]) -> int:
     """Exit status 0 fine, 1 worse, 3 broken or not comparable; mistakes of the user's are 2."""
     options = parser().parse_intermixed_args(list(arguments))
-    rules = Rules(
-        margin=_share("--margin", options.margin),
-        non_inferior=(
-            None if options.non_inferior is None else _share("--non-inferior", options.non_inferior)
-        ),
-    )
-    if rules.non_inferior == 0:
-        raise UserError("--non-inferior must be above 0: no data can rule out every loss")
-
+    rules_of(options.margin, options.non_inferior)
     path = Path(options.baseline)
     if not options.bless:
         read_baseline(path)  # a mistake in it is reported before anything is run or paid for
 
     try:
         run = _run_of(options.words, options.config_dir)
-        check_records(run)
         if options.bless:
             return _bless(run, path, options)
 
-        return _compare(run, path, options, rules)
+        return _judge(run, path, options)
     except WorldError as error:
         # Status 1 would say that the run is worse.
         print(f"memeval: {error}", file=sys.stderr)
@@ -116,13 +101,6 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
-def _share(option: str, points: float) -> float:
-    if not (math.isfinite(points) and 0 <= points <= 100):
-        raise UserError(f"{option} must be between 0 and 100 points, not {points:g}")
-
-    return points / 100
-
-
 def _run_of(words: Sequence[str], config_dir: str | None) -> FinishedRun:
     """The run that is gated: named, made from settings, or the newest."""
     runs = outputs_dir() / "runs"
@@ -144,25 +122,9 @@ def _run_of(words: Sequence[str], config_dir: str | None) -> FinishedRun:
     if len(settings) < len(words):
         raise UserError("gate takes a run, or settings of one, not both", EXAMPLE)
 
-    from memeval.pipeline.opening import open_cell
-    from memeval.runs.cell import run_cell
-    from memeval.runs.compose.config import compose_config
-    from memeval.runs.job import check_writable, is_repeated
-
     folder = ["--config-dir", config_dir] if config_dir else []
-    config = compose_config([*folder, *settings])
-    check_writable()
-    command = shlex.join(["python", "-m", "memeval", *folder, *filter(is_repeated, settings)])
-    cell = open_cell(config, redacted(command))
-    return FinishedRun(cell.folder, run_cell(cell))
-
-
-def _metric(name: str) -> Metric:
-    metric = metric_named(name)
-    if metric.unit != POINTS:
-        raise UserError(f"gate compares shares, such as accuracy or recall@10, not {metric.name}")
-
-    return metric
+    made = run_here([*folder, *settings], progress=True)
+    return FinishedRun(made.folder, made.summary)
 
 
 def _must_pass_ids(options: argparse.Namespace) -> list[str]:
@@ -171,51 +133,35 @@ def _must_pass_ids(options: argparse.Namespace) -> list[str]:
 
 
 def _bless(run: FinishedRun, path: Path, options: argparse.Namespace) -> int:
-    """Writes the baseline. Questions that must pass stay in it."""
-    kept: tuple[str, ...] = ()
-    metric = options.metric or metric_of([run.summary])
-    if path.exists():
-        before = read_baseline(path)
-        kept, metric = before.must_pass, options.metric or before.metric
-
-    if reasons := list(not_sound(run)):
+    """Writes the baseline."""
+    check_records(run)
+    if reasons := unsound(run):
         print(f"memeval: not blessed: {one_line(run.name)}: {'; '.join(reasons)}", file=sys.stderr)
         return BROKEN_STATUS
 
-    chosen = _metric(metric)
-    scores = ScoreReader(chosen).read(run)
-    if not scores.values:
-        raise UserError(f"{one_line(run.name)} has no value of {one_line(chosen.name)}")
-
-    baseline = baseline_of(run, chosen, scores, [*kept, *_must_pass_ids(options)])
-    write_baseline(baseline, path)
+    made = bless(run, path, must_pass=_must_pass_ids(options), metric=options.metric)
     print(
-        f"{one_line(path)}: {len(scores.values):,} values of {chosen.name}, from "
+        f"{one_line(path)}: {len(made.values):,} values of {made.metric}, from "
         f"{one_line(run.name)} ({run.key})"
     )
     return 0
 
 
-def _compare(run: FinishedRun, path: Path, options: argparse.Namespace, rules: Rules) -> int:
-    baseline = read_baseline(path)
-    metric = _metric(baseline.metric)
-    if options.metric and metric_named(options.metric) != metric:
-        raise UserError(
-            f"the baseline holds {one_line(metric.name)}, not {one_line(options.metric)}",
-            "another metric needs another baseline:  --bless",
-        )
-
-    scores = ScoreReader(metric).read(run)
-    result = judge_run(
-        baseline, run, scores, metric, rules=rules, must_pass=_must_pass_ids(options)
+def _judge(run: FinishedRun, path: Path, options: argparse.Namespace) -> int:
+    """Prints the verdict, and leaves it in its folder."""
+    judged = gate_run(
+        run,
+        path,
+        margin=options.margin,
+        non_inferior=options.non_inferior,
+        must_pass=_must_pass_ids(options),
+        metric=options.metric,
     )
-    markdown = gate_markdown(result, baseline, run, metric, rules)
     folder = Path(options.out) if options.out else outputs_dir() / "gate" / run.key
     texts = {
-        "gate.md": markdown,
-        "gate.json": as_json(redacted_in(gate_json(result, baseline, run, metric, rules)), indent=1)
-        + "\n",
-        "junit.xml": gate_junit(result, metric, rules),
+        "gate.md": judged.markdown,
+        "gate.json": as_json(judged.to_json(), indent=1) + "\n",
+        "junit.xml": judged.junit,
     }
     try:
         make_folder(folder)
@@ -224,7 +170,7 @@ def _compare(run: FinishedRun, path: Path, options: argparse.Namespace, rules: R
     except OSError as error:
         raise StorageError(f"{folder} can't be written: {error.strerror or error}") from error
 
-    print(markdown)
+    print(judged.markdown)
     print(f"files: {folder}")
     pages = [run.folder / name for name in ("report.html", "report.md")]
     for page in pages:
@@ -232,8 +178,8 @@ def _compare(run: FinishedRun, path: Path, options: argparse.Namespace, rules: R
             print(f"page:  {page}")
             break
 
-    _add_to_step_summary(markdown)
-    return result.status
+    _add_to_step_summary(judged.markdown)
+    return judged.status
 
 
 def _add_to_step_summary(markdown: str) -> None:

@@ -1,4 +1,4 @@
-"""`python -m memeval init KIND NAME`: writes a package with a part of your own, ready to install."""
+"""`python -m memeval init KIND NAME`: writes a package with a part of your own, to install."""
 
 from __future__ import annotations
 

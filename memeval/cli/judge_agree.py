@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from memeval.api.selecting import select_runs
 from memeval.calibration.agreement import Agreement, Disagreement, PairAgreement, agree
-from memeval.cli.compare import check_records
 from memeval.cli.data import Parser
+from memeval.comparison.finding import check_records
 from memeval.comparison.tables import align
 from memeval.errors import UserError
 from memeval.metrics.formats import NONE, percent

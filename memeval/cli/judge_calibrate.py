@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
+from memeval.api.judging import calibrate as calibrate_run
 from memeval.api.selecting import select_runs
-from memeval.calibration.correcting import calibrate_run
-from memeval.cli.compare import check_records
 from memeval.cli.data import Parser
 from memeval.comparison.finding import FinishedRun
-from memeval.errors import StorageError
 from memeval.metrics.formats import interval, percent, span, with_interval
 from memeval.redaction import redacted_in
 from memeval.results import judge_shown
@@ -24,15 +21,8 @@ from memeval.statistics.proportions import wilson_interval
 def calibrate(arguments: Sequence[str]) -> int:
     """Prints the corrected accuracy, and leaves it beside the run."""
     options = parser().parse_args(list(arguments))
-    selection = select_runs([options.run])
-    run = selection.chosen[0]
-    check_records(run)
-    calibration = calibrate_run(run, Path(options.labels), selection.known, partial=options.partial)
-    try:
-        calibration.write(run.folder)
-    except OSError as error:
-        raise StorageError(f"{run.folder} can't be written: {error.strerror or error}") from error
-
+    run = select_runs([options.run]).chosen[0]
+    calibration = calibrate_run(run.key, options.labels, partial=options.partial)
     if options.json:
         print(json.dumps(redacted_in(calibration.to_json()), indent=1))
         return 0

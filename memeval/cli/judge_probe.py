@@ -7,26 +7,17 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import memeval
+from memeval.api.judging import probe as probe_of
 from memeval.calibration.injection import FlipRate
-from memeval.calibration.items import ProbeItem, read_items
-from memeval.calibration.probe import KindResult, ProbeResult, probe_judge
+from memeval.calibration.probe import KindResult, ProbeResult
 from memeval.cli.data import Parser
 from memeval.comparison.tables import align
-from memeval.display.progress import progress_for
 from memeval.errors import StorageError, UserError
 from memeval.metrics.formats import NONE, count, dollars, interval, percent
 from memeval.private import make_folder
 from memeval.redaction import redacted_in
 from memeval.results import json_line, write_atomically
-from memeval.runs.compose.config import compose_config
-from memeval.runs.interrupt import run_loop
-from memeval.runs.job import check_writable
 from memeval.shown import one_line
-
-ITEMS_FILE = "data/demo/judge_probe.jsonl"
-SHIPPED = "demo"
-"""The data set that the shipped items are about."""
 
 
 def probe(arguments: Sequence[str]) -> int:
@@ -34,8 +25,6 @@ def probe(arguments: Sequence[str]) -> int:
 
     Exit status 1 if it gave no verdict at all.
     """
-    from memeval.pipeline.opening import open_cell
-
     options = parser().parse_intermixed_args(list(arguments))
     for word in options.overrides:
         if "=" not in word:
@@ -45,20 +34,8 @@ def probe(arguments: Sequence[str]) -> int:
             )
 
     out = check_out(options.out)
-    items = chosen_items(options.items)
     folder = ["--config-dir", options.config_dir] if options.config_dir else []
-    config = compose_config([*folder, *options.overrides])
-    if not options.items and config.dataset["name"] != SHIPPED:
-        raise UserError(
-            f"the shipped items are about dataset={SHIPPED}, not dataset={config.dataset['name']}",
-            "items of your own:  --items FILE",
-        )
-
-    check_writable()
-    cell = open_cell(config, "")
-    with progress_for(f"probe {cell.config.judge.name}") as progress:
-        result = run_loop(probe_judge(cell, items, progress, inject=options.inject))
-
+    result = probe_of([*folder, *options.overrides], options.items, inject=options.inject)
     if out is not None:
         write_labels(result, out)
 
@@ -120,32 +97,6 @@ def check_out(word: str | None) -> Path | None:
         raise UserError(f"--out {one_line(word)}: the file must end in .jsonl")
 
     return Path(word)
-
-
-def chosen_items(words: Sequence[str]) -> list[ProbeItem]:
-    """The items of the files that are named, or the shipped ones."""
-    if not words:
-        return read_items(shipped_file())
-
-    items = []
-    for word in words:
-        kind, equals, file = word.partition("=")
-        # A file may have `=` in its name.
-        if equals and not Path(word).exists():
-            items += read_items(Path(file), kind)
-        else:
-            items += read_items(Path(word))
-
-    return items
-
-
-def shipped_file() -> Path:
-    """The items that ship: inside the package where it was installed from a wheel, else the
-    checkout's.
-    """
-    package = Path(memeval.__file__).parent
-    inside = package / ITEMS_FILE
-    return inside if inside.exists() else package.parent / ITEMS_FILE
 
 
 def write_labels(result: ProbeResult, path: Path) -> None:

@@ -11,10 +11,9 @@ from memeval.api.selecting import select_runs
 from memeval.calibration.label_file import LabelSheet, gold_text, keep_labels, suffix_of
 from memeval.calibration.sampling import STRATA, draw_sample
 from memeval.calibration.scored import JudgedAnswer, scored_answers
-from memeval.cli.compare import check_records
 from memeval.cli.data import Parser
 from memeval.cli.show import wrap
-from memeval.comparison.finding import FinishedRun
+from memeval.comparison.finding import FinishedRun, check_records
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
 from memeval.shown import one_line

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from memeval.api.selecting import select_runs
 from memeval.cli.claims import fold
-from memeval.cli.compare import check_records
 from memeval.cli.data import Parser
 from memeval.cli.finished_data import DATA_HELP, cases_of
 from memeval.cli.show import texts_of
-from memeval.comparison.finding import FinishedRun
+from memeval.comparison.finding import FinishedRun, check_records
 from memeval.config.paths import prepared_dir
 from memeval.errors import UserError
 from memeval.lint import Finding, Lint, Material, lint_run

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
+from memeval.api.sweeping import forecast_of
 from memeval.cli.run import report_refusal
-from memeval.config.paths import outputs_dir
 from memeval.display.terminal import folded
-from memeval.runs.forecast.forecast import Forecast, forecast
-from memeval.runs.interrupt import run_loop
-from memeval.runs.launch.planning import compose_plan
-from memeval.runs.plan import Plan
-from memeval.runs.session import VARIABLE
+from memeval.runs.forecast.forecast import Forecast
 
 JSON, EXACT = "--json", "--exact"
 
@@ -29,10 +22,7 @@ def plan(arguments: Sequence[str]) -> int:
 
     words = [word for word in arguments if word not in (JSON, EXACT)]
     try:
-        with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
-            # Hydra writes files into the session's folder: those of a plan are thrown away.
-            os.environ[VARIABLE] = folder
-            result = _forecast(compose_plan(words), Path(folder), exact=EXACT in arguments)
+        result = forecast_of(words, exact=EXACT in arguments)
     except RefusedError as refusal:
         return report_refusal(refusal)
 
@@ -44,10 +34,6 @@ def plan(arguments: Sequence[str]) -> int:
         print(folded("\n".join(plan_lines(result)), sys.stdout))
 
     return 0
-
-
-def _forecast(plan: Plan, folder: Path, *, exact: bool) -> Forecast:
-    return run_loop(forecast(plan, folder, outputs_dir() / "runs", exact=exact))
 
 
 def as_json(result: Forecast) -> dict[str, Any]:

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memeval.cli.comparison import read_summaries, show_comparison
+from memeval.cli.comparison import show_comparison
 from memeval.display.errors import report_error
 from memeval.errors import UserError
 from memeval.runs.compose.words import KEEP_GOING, reorder_arguments
 from memeval.runs.interrupt import describe_lost
 from memeval.runs.job import check_writable, clean_copies
-from memeval.runs.session import failed_cells, session_folder
+from memeval.runs.session import current_session
 
 if TYPE_CHECKING:
     from memeval.runs.compose.refused import RefusedError
@@ -30,6 +30,7 @@ def run(arguments: Sequence[str]) -> int:
     check_writable()
     main = hydra_application(arguments)
     interrupted = False
+    session = current_session()
 
     try:
         main()
@@ -47,10 +48,10 @@ def run(arguments: Sequence[str]) -> int:
         raise
     finally:
         # After an error or Ctrl-C as well: cells that were finished are shown.
-        clean_copies(session_folder())
-        show_comparison(interrupted=interrupted)
+        clean_copies(session.folder)
+        conclusion = show_comparison(session, interrupted=interrupted)
 
-    failures = failed_cells()
+    failures = session.failed_cells()
     for failure in {(failure.message, *failure.hints): failure for failure in failures}.values():
         report_error(UserError(failure.message, *failure.hints))
 
@@ -60,7 +61,7 @@ def run(arguments: Sequence[str]) -> int:
 
         return max(failure.status for failure in failures)
 
-    return 1 if any(not cell.valid for cell in read_summaries()) else 0
+    return 1 if any(not summary.valid for summary in conclusion.summaries) else 0
 
 
 def report_refusal(refusal: RefusedError) -> int:

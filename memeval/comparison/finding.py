@@ -12,8 +12,9 @@ from pathlib import Path
 
 from memeval.errors import UserError
 from memeval.report.differences import as_yaml, labels
-from memeval.results import RUN_FILE, RunSummary
+from memeval.results import RECORDS_FILE, RUN_FILE, RunSummary
 from memeval.results.calibration import read_shown_summary
+from memeval.results.files import file_digest
 from memeval.results.summary import TRACKED_FILE
 from memeval.shown import one_line
 
@@ -257,3 +258,31 @@ def _unknown(what: str, name: str, known: Sequence[str], hint: str) -> UserError
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     guess = f" Did you mean: {', '.join(map(one_line, near))}?" if near else ""
     return UserError(f"unknown {what} '{one_line(name)}'.{guess}", hint)
+
+
+def check_records(run: FinishedRun) -> None:
+    """Raises `UserError` where the records of a run are not those that it wrote."""
+    digest = run.summary.files.get(RECORDS_FILE)
+    path = run.folder / RECORDS_FILE
+    try:
+        is_whole = file_digest(path) == digest
+    except OSError as error:
+        raise UserError(
+            f"{path} can't be read: {error.strerror or error}",
+            "the run's own command makes it again",
+        ) from error
+
+    if not is_whole:
+        raise UserError(
+            f"{path} is damaged or was edited", f"look:  python -m memeval verify {run.key}"
+        )
+
+
+def usual_metric(summaries: Sequence[RunSummary]) -> str:
+    """What runs are compared by: recall where nothing was answered, else accuracy."""
+    if any(summary.tags.get("stages") != "retrieve" for summary in summaries):
+        return "accuracy"
+
+    # A reader who is shown three chunks has no recall@10.
+    has_ten = all(summary.metrics.get("recall_at_10") is not None for summary in summaries)
+    return "recall_at_10" if has_ten else "recall_shown"

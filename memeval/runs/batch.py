@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.utils import JobReturn, JobStatus, setup_globals
@@ -24,12 +23,12 @@ from memeval.runs.compose.errors import explain, is_about_configs
 from memeval.runs.compose.refused import RefusedError
 from memeval.runs.compose.sweep import SweepComposer, remember_files
 from memeval.runs.interrupt import KEYS_THREAD, run_loop
-from memeval.runs.job import hint_after, objective_of, open_job
+from memeval.runs.job import failed_cell, objective_of, open_job
 from memeval.runs.launch.workers import Workers
 from memeval.runs.plan import Plan, PlannedCell
 from memeval.runs.publish.publishing import Publishing
 from memeval.runs.schedule import Computers, Outcome, Schedule
-from memeval.runs.session import FailedCell, note_failed
+from memeval.runs.session import Session
 from memeval.runs.spending import confirm_cost, shared_budget
 from memeval.runs.sweep_display import SweepDisplay
 
@@ -42,6 +41,7 @@ class Batch:
         loader: ConfigLoader,
         master: DictConfig,
         *,
+        session: Session,
         keep_going: bool = False,
         budgets: dict[Limits, Budget] | None = None,
     ) -> None:
@@ -52,8 +52,8 @@ class Batch:
         With `keep_going` the cells that can be run are run, whatever the others are like.
         """
         self._loader, self._master, self._keep_going = loader, master, keep_going
+        self._session = session
         self._budgets = {} if budgets is None else budgets
-        self._ends: dict[int, JobReturn] = {}
         self._opened = OpenedData()
 
     def run(
@@ -68,33 +68,8 @@ class Batch:
 
         Raises `RefusedError` where one can't be run, before any is.
         """
-        plan = self.plan(jobs, first)
-        budget = shared_budget(plan, self._budgets)
-        confirm_cost(plan)
-        # Before publishing and display, which start threads: a process with threads must not be
-        # forked.
-        workers = start(plan)
-        publishing = Publishing()
-        try:
-            with SweepDisplay(plan) as display:
-                watcher = _Watcher(display, publishing, self._ends)
-                schedule = Schedule(plan, watcher, workers, budget)
-                display.connections = schedule.connections
-                publishing.start(plan)
-                self._run_until_spent(schedule, first)
-                publishing.wait()
-        finally:
-            publishing.close()
-            if workers is not None:
-                workers.close()
-
-        return [self._ends.get(first + number, _failed_return()) for number in range(len(jobs))]
-
-    def _run_until_spent(self, schedule: Schedule, first: int) -> None:
-        try:
-            run_loop(schedule.run())
-        except BudgetError as error:
-            note_failed(FailedCell(first, status=1, message=str(error), hints=[hint_after(error)]))
+        ends = run_plan(self.plan(jobs, first), self._session, start, budgets=self._budgets)
+        return [_job_return(ends.get(first + number)) for number in range(len(jobs))]
 
     def plan(self, jobs: Sequence[Sequence[str]], first: int) -> Plan:
         """The cells of the jobs, composed, opened and checked.
@@ -119,9 +94,7 @@ class Batch:
                 cells.append(PlannedCell(number, cell, before))
             except UserError as error:
                 errors.append(error)
-                note_failed(
-                    FailedCell(number, status=2, message=error.message, hints=list(error.hints))
-                )
+                self._session.note_failed(failed_cell(number, error))
 
         if errors and not self._keep_going:
             raise RefusedError(errors, len(jobs))
@@ -141,37 +114,67 @@ class Batch:
         return open_job(fields, task, self._opened)
 
 
+def run_plan(
+    plan: Plan,
+    session: Session,
+    start: Callable[[Plan], Computers | None],
+    *,
+    budgets: dict[Limits, Budget] | None = None,
+    show: Callable[[Plan], SweepDisplay] = SweepDisplay,
+) -> dict[int, Outcome]:
+    """Runs what is left to do of a plan, and publishes it; returns the cells' ends by number.
+
+    What could not be run is in the session's list of failures.
+    """
+    budget = shared_budget(plan, {} if budgets is None else budgets)
+    confirm_cost(plan)
+    # Before publishing and display, which start threads: a process with threads must not be forked.
+    workers = start(plan)
+    publishing = Publishing(session)
+    ends: dict[int, Outcome] = {}
+    try:
+        with show(plan) as display:
+            watcher = _Watcher(display, publishing, session, ends)
+            schedule = Schedule(plan, watcher, workers, budget)
+            display.connections = schedule.connections
+            publishing.start(plan)
+            try:
+                run_loop(schedule.run())
+            except BudgetError as error:
+                first = min((planned.number for planned in plan.cells), default=0)
+                session.note_failed(failed_cell(first, error))
+
+            publishing.wait()
+    finally:
+        publishing.close()
+        if workers is not None:
+            workers.close()
+
+    return ends
+
+
 class _Watcher:
     """Shows what happens, and has finished cells published."""
 
     def __init__(
-        self, display: SweepDisplay, publishing: Publishing, ends: dict[int, JobReturn]
+        self,
+        display: SweepDisplay,
+        publishing: Publishing,
+        session: Session,
+        ends: dict[int, Outcome],
     ) -> None:
-        self._publishing, self._ends = publishing, ends
+        self._publishing, self._session, self._ends = publishing, session, ends
         self.progress, self.say = display.progress, display.say
         self._display = display
 
     def ended(self, outcome: Outcome) -> None:
         """Notes a cell's end: its failure at once, its results once they are published."""
-        planned = outcome.planned
         self._display.ended(outcome)
+        self._ends[outcome.planned.number] = outcome
         if outcome.summary is not None:
-            metric = objective_of(planned.cell, outcome.summary)
-            self._ends[planned.number] = _job_return(JobStatus.COMPLETED, metric)
             self._publishing.add(outcome)
-            return
-
-        error = outcome.error
-        if isinstance(error, UserError):
-            note_failed(
-                FailedCell(planned.number, status=2, message=error.message, hints=list(error.hints))
-            )
-        elif isinstance(error, WorldError):
-            hint = hint_after(error)
-            note_failed(FailedCell(planned.number, status=1, message=str(error), hints=[hint]))
-        else:
-            # A fault of ours: Hydra raises it again at the end, with its traceback.
-            self._ends[planned.number] = _job_return(JobStatus.FAILED, error)
+        elif isinstance(outcome.error, UserError | WorldError):
+            self._session.note_failed(failed_cell(outcome.planned.number, outcome.error))
 
 
 def start_workers(plan: Plan, processes: int | None = None) -> Workers | None:
@@ -209,13 +212,22 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _job_return(status: JobStatus, value: Any) -> JobReturn:
-    returned = JobReturn(status=status)
-    returned.return_value = value
+def _job_return(outcome: Outcome | None) -> JobReturn:
+    """What a sweeper gets for a job."""
+    if outcome is not None and outcome.summary is not None:
+        returned = JobReturn(status=JobStatus.COMPLETED)
+        returned.return_value = objective_of(outcome.planned.cell, outcome.summary)
+        return returned
+
+    error = None if outcome is None else outcome.error
+    if error is None or isinstance(error, UserError | WorldError):
+        # Reported already, and not FAILED: Hydra would raise the error of the first such job, and
+        # end the command with it.
+        returned = JobReturn(status=JobStatus.COMPLETED)
+        returned.return_value = None
+        return returned
+
+    # A fault of ours: Hydra raises it again at the end, with its traceback.
+    returned = JobReturn(status=JobStatus.FAILED)
+    returned.return_value = error
     return returned
-
-
-def _failed_return() -> JobReturn:
-    """What a sweeper gets for a cell whose failure is reported already."""
-    # Not FAILED: Hydra would raise the error of the first such job, and end the command with it.
-    return _job_return(JobStatus.COMPLETED, None)

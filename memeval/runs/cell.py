@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 
+from memeval.config.filing import read_filing
 from memeval.config.paths import cache_dir
 from memeval.config.roles import called_roles, settings_of_role
 from memeval.config.schema import RunConfig
@@ -23,14 +24,8 @@ from memeval.results import RunSummary
 from memeval.runs.interrupt import run_loop
 from memeval.runs.publish.published import published_before
 from memeval.runs.publish.publisher import PublishResult
-from memeval.runs.session import (
-    DoneCell,
-    describe_publication,
-    filing_of,
-    note_done,
-    start_publisher,
-    tracked_sweep,
-)
+from memeval.runs.publish.publishers import start_publisher
+from memeval.runs.session import DoneCell, Session
 from memeval.store.opening import open_memories, open_store
 
 Finish = Callable[[Finished], RunSummary]
@@ -53,7 +48,12 @@ _PUBLISHING = threading.Lock()
 
 
 def run_cell(
-    cell: Cell, job: int = 0, runner: Runner | None = None, *, processes: int = 1
+    cell: Cell,
+    session: Session,
+    job: int = 0,
+    runner: Runner | None = None,
+    *,
+    processes: int = 1,
 ) -> RunSummary:
     """Runs the cell, or takes it as it was finished before, and publishes it.
 
@@ -63,15 +63,15 @@ def run_cell(
     done is published.
     """
     runner = runner or partial(_run, processes=processes)
-    completed = complete_cell(cell, lambda: progress_for(cell.name), runner)
-    note_done(
+    completed = complete_cell(cell, lambda: progress_for(cell.name), runner, session.sweep)
+    session.note_done(
         DoneCell(
             job=job,
             folder=str(cell.folder),
             reused=completed.reused,
-            published=describe_publication(completed.published),
+            published=completed.published.shown,
             plots=cell.config.plots is not False,
-            sweep_id=tracked_sweep(cell.config),
+            sweep_id=session.tracked_sweep(cell.config),
         )
     )
     refuse_stopped(completed.summary)
@@ -85,11 +85,15 @@ def refuse_stopped(summary: RunSummary) -> None:
 
 
 def complete_cell(
-    cell: Cell, show: Callable[[], AbstractContextManager[Progress]], runner: Runner | None = None
+    cell: Cell,
+    show: Callable[[], AbstractContextManager[Progress]],
+    runner: Runner | None = None,
+    sweep: str | None = None,
 ) -> Completed:
     """Runs and publishes a cell.
 
-    `show` makes what shows its progress, once nothing is left to be checked.
+    `show` makes what shows its progress, once nothing is left to be checked; `sweep` is the digest
+    of the words of the sweep that asks for it.
 
     Raises `UserError` and `StorageError`.
     """
@@ -103,7 +107,7 @@ def complete_cell(
         open_memories(cell.config.store)
 
     # MLflow and pyplot take seconds of CPU to load: only where something is left to publish.
-    known = published_before([cell]).get(cell.folder) if reused else None
+    known = published_before([cell], sweep).get(cell.folder) if reused else None
     # Before the run, and not behind it: MLflow loads while the model is waited for.
     if known is None:
         start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
@@ -126,14 +130,14 @@ def complete_cell(
     if known is not None:
         return Completed(summary, reused, PublishResult(url=known or None))
 
-    return Completed(summary, reused, publish_cell(cell))
+    return Completed(summary, reused, publish_cell(cell, sweep))
 
 
-def publish_cell(cell: Cell) -> PublishResult:
+def publish_cell(cell: Cell, sweep: str | None) -> PublishResult:
     """Writes a finished cell's report and logs it."""
     publisher = start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
     with _PUBLISHING:
-        return publisher.publish(cell.folder, filing_of(cell.config))
+        return publisher.publish(cell.folder, read_filing(cell.config, sweep))
 
 
 def check_keys(config: RunConfig) -> None:

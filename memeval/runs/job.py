@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,20 @@ from memeval.errors import BudgetError, UserError, WorldError
 from memeval.redaction import redacted
 from memeval.runs.compose.only import name_questions
 from memeval.runs.interrupt import listening
-from memeval.runs.session import FailedCell, note_failed
+from memeval.runs.session import FailedCell, current_session
 
 if TYPE_CHECKING:
     from memeval.pipeline.cell import Cell
     from memeval.pipeline.opening import OpenedData
     from memeval.results import RunSummary
+
+
+def failed_cell(number: int, error: UserError | WorldError) -> FailedCell:
+    """A cell that could not be run: status 2 for a mistake of the user's, 1 for a fault outside."""
+    if isinstance(error, UserError):
+        return FailedCell(number, status=2, message=error.message, hints=list(error.hints))
+
+    return FailedCell(number, status=1, message=str(error), hints=[hint_after(error)])
 
 
 def hint_after(error: WorldError) -> str:
@@ -56,23 +65,21 @@ def _run_job(composed: Any) -> float | None:
 
     job = HydraConfig.get()
     # A single run of Hydra has no job number.
+    is_sweep = job.mode is RunMode.MULTIRUN
+    session = current_session(in_sweep=is_sweep)
     number = 0 if OmegaConf.is_missing(job.job, "num") else job.job.num
     task: Any = OmegaConf.to_container(job.overrides.task, resolve=False)
 
     try:
         cell = open_job(composed, task)
-        check_single(cell, is_sweep=job.mode is RunMode.MULTIRUN)
+        check_single(cell, is_sweep=is_sweep)
         if cell.config.confirm_above_usd is not None:
             confirm_cost(Plan([PlannedCell(number, cell, earlier(cell))]))
 
-        processes = processes_of(job.launcher) if job.mode is RunMode.MULTIRUN else 1
-        return objective_of(cell, run_cell(cell, number, processes=processes))
-    except UserError as error:
-        note_failed(
-            FailedCell(job=number, status=2, message=error.message, hints=list(error.hints))
-        )
-    except WorldError as error:
-        note_failed(FailedCell(job=number, status=1, message=str(error), hints=[hint_after(error)]))
+        processes = processes_of(job.launcher) if is_sweep else 1
+        return objective_of(cell, run_cell(cell, session, number, processes=processes))
+    except (UserError, WorldError) as error:
+        session.note_failed(failed_cell(number, error))
 
     return None
 
@@ -144,8 +151,8 @@ def check_writable() -> None:
     folder = outputs_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # Named by the process: two commands may try at once.
-        probe = folder / f".writable.{os.getpid()}"
+        # Named by process and thread: two runs may try at once.
+        probe = folder / f".writable.{os.getpid()}.{threading.get_ident()}"
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:

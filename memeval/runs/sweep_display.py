@@ -148,8 +148,9 @@ class Figures:
 class SweepDisplay:
     """The display of one sweep."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self, plan: Plan, *, quiet: bool = False) -> None:
+        """A `quiet` display prints nothing."""
+        self._plan, self._quiet = plan, quiet
         self.connections: Connections | None = None
         self._counts: dict[int, CellCounts] = {}
         """Of the cells under way, by number."""
@@ -165,7 +166,7 @@ class SweepDisplay:
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not self._quiet:
             from rich.console import Console
             from rich.live import Live
 
@@ -251,6 +252,9 @@ class SweepDisplay:
 
     def say(self, message: str) -> None:
         """Something that the user should read, above the live lines."""
+        if self._quiet:
+            return
+
         text = printable(redacted(message))
         with self._guard:
             if self._live is None:

@@ -49,12 +49,19 @@ class SweepLauncher(Launcher):
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
         from memeval.runs.batch import Batch
+        from memeval.runs.session import current_session
 
         count = self.processes
         if count is not None and (not isinstance(count, int) or count < 1):
             raise UserError(f"hydra.launcher.processes must be at least 1, got {count}")
 
-        batch = Batch(self.loader, self.config, keep_going=self.keep_going, budgets=self._budgets)
+        batch = Batch(
+            self.loader,
+            self.config,
+            session=current_session(in_sweep=True),
+            keep_going=self.keep_going,
+            budgets=self._budgets,
+        )
         if _on_plan is not None:
             _check_sweeper(self.config)
             _on_plan(batch.plan(job_overrides, initial_job_idx))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from memeval.config.schema import StoreConfig
@@ -27,6 +28,7 @@ def compose_plan(words: Sequence[str]) -> Plan:
         own = [word for word in own if not word.startswith(OF_LAUNCHER)]
 
     plans: list[Plan] = []
+    before = sys.argv
     try:
         with planning(plans.append):
             hydra_application([*reorder_arguments(own), MULTIRUN[1]])()
@@ -37,13 +39,11 @@ def compose_plan(words: Sequence[str]) -> Plan:
             raise explain(error) from error
 
         raise
+    finally:
+        sys.argv = before  # where Hydra's application finds its words
 
     # One plan per batch: a sweeper may hand over its cells in several.
-    plan = Plan([cell for batch in plans for cell in batch.cells])
-    for planned in plan.cells:
-        check_store_is_read(planned.cell.config.store)
-
-    return plan
+    return Plan([cell for batch in plans for cell in batch.cells])
 
 
 def check_store_is_read(store: StoreConfig) -> None:

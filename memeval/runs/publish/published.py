@@ -6,18 +6,18 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from memeval.config.filing import read_filing
 from memeval.config.paths import project_root
 from memeval.pipeline.cell import Cell
 from memeval.report.stamp import has_report
 from memeval.results import RunSummary
-from memeval.runs.session import filing_of
 from memeval.tracking.known import logged_before
 from memeval.tracking.store import check_store, locate
 
 
-def published_before(cells: Iterable[Cell]) -> dict[Path, str]:
+def published_before(cells: Iterable[Cell], sweep: str | None) -> dict[Path, str]:
     """Addresses, by run folder, of the finished cells whose report and run are as they would be
-    made now; empty where nothing is tracked.
+    made now; empty where nothing is tracked. `sweep` is the digest of the sweep's words.
 
     Raises `UserError` for an address that is not a tracking URI.
     """
@@ -31,7 +31,9 @@ def published_before(cells: Iterable[Cell]) -> dict[Path, str]:
         store = locate(project_root(), address or None)
         check_store(store)
         filings = {
-            cell.folder: filing_of(cell.config) for cell in of_store if cell.folder in folders
+            cell.folder: read_filing(cell.config, sweep)
+            for cell in of_store
+            if cell.folder in folders
         }
         known |= logged_before(filings, store)
 

@@ -25,6 +25,7 @@ from memeval.config.filing import Filing
 from memeval.runs.publish import worker
 from memeval.tracking.sweep_end import SweepEnd
 
+NOT_LOGGED = "not logged"
 CLOSING_S = 0.2
 """How long a worker that is closed may take to end; an idle one takes less. One that does not is
 left to itself.
@@ -53,6 +54,11 @@ class PublishResult:
     def ok(self) -> bool:
         """Whether report and tracking are complete."""
         return self.error is None
+
+    @property
+    def shown(self) -> str:
+        """The run's address, or why there is none."""
+        return (self.url or "") if self.ok else f"{NOT_LOGGED}: {self.error}"
 
 
 class Publisher:

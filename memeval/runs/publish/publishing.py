@@ -9,21 +9,18 @@ from queue import SimpleQueue
 from memeval.runs.cell import publish_cell, tag_with_sweep
 from memeval.runs.plan import Plan
 from memeval.runs.publish.published import published_before
+from memeval.runs.publish.publisher import NOT_LOGGED
+from memeval.runs.publish.publishers import any_publisher, start_publisher
 from memeval.runs.schedule import Outcome
-from memeval.runs.session import (
-    DoneCell,
-    any_publisher,
-    describe_publication,
-    note_done,
-    start_publisher,
-    tracked_sweep,
-)
+from memeval.runs.session import DoneCell, Session
 
 
 class Publishing:
     """The cells that are to be published, one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: Session) -> None:
+        """`session` has the list that published cells are added to."""
+        self._session = session
         self._queue: SimpleQueue[Outcome | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -38,7 +35,7 @@ class Publishing:
         Raises `UserError` for an address that is not a tracking URI.
         """
         self._known = published_before(
-            planned.cell for planned in plan.cells if planned.is_finished
+            (planned.cell for planned in plan.cells if planned.is_finished), self._session.sweep
         )
         unpublished = [planned for planned in plan.cells if planned.cell.folder not in self._known]
         for planned in unpublished:
@@ -75,7 +72,7 @@ class Publishing:
 
         for outcome in left:
             if outcome is not None:
-                _note(outcome, "not logged: the sweep was stopped")
+                self._note(outcome, f"{NOT_LOGGED}: the sweep was stopped")
 
     def _work(self) -> None:
         while (outcome := self._queue.get()) is not None:
@@ -93,25 +90,24 @@ class Publishing:
         if outcome.reused:
             known = self._known.get(cell.folder)
             if known is not None:
-                _note(outcome, known)
+                self._note(outcome, known)
                 return
 
             tag_with_sweep(cell, summary)
 
-        result = publish_cell(cell)
+        result = publish_cell(cell, self._session.sweep)
         if not self._stopped:
-            _note(outcome, describe_publication(result))
+            self._note(outcome, result.shown)
 
-
-def _note(outcome: Outcome, published: str) -> None:
-    cell = outcome.planned.cell
-    note_done(
-        DoneCell(
-            job=outcome.planned.number,
-            folder=str(cell.folder),
-            reused=outcome.reused,
-            published=published,
-            plots=cell.config.plots is not False,
-            sweep_id=tracked_sweep(cell.config),
+    def _note(self, outcome: Outcome, published: str) -> None:
+        cell = outcome.planned.cell
+        self._session.note_done(
+            DoneCell(
+                job=outcome.planned.number,
+                folder=str(cell.folder),
+                reused=outcome.reused,
+                published=published,
+                plots=cell.config.plots is not False,
+                sweep_id=self._session.tracked_sweep(cell.config),
+            )
         )
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,8 @@ from memeval.config.schema import TrackingConfig
 from memeval.report.differences import differing, labels, system_of
 from memeval.results import RunSummary
 from memeval.results.calibration import read_shown_summary
-from memeval.runs.session import DoneCell, start_publisher, tracking_publishers
+from memeval.runs.publish.publishers import start_publisher, tracking_publishers
+from memeval.runs.session import DoneCell
 from memeval.tracking.home import read_tracked
 from memeval.tracking.known import shows_comparison
 from memeval.tracking.store import LOCAL_PAGE, locate
@@ -23,7 +23,6 @@ from memeval.tracking.sweep_end import SweepEnd, short_names
 if TYPE_CHECKING:
     from memeval.comparison import Comparison
 
-NOT_LOGGED = "not logged"
 MOST_SENTENCES = 12
 """Differences that are put in words; the files of a comparison have all."""
 
@@ -39,14 +38,21 @@ class Compared:
     """None where nothing can be compared, such as a single cell."""
 
 
-def log_sweep_end(cells: Sequence[DoneCell], compared: Sequence[Compared], folder: Path) -> None:
-    """Logs the end of a sweep to every store that has its cells.
+@dataclass(frozen=True)
+class Logged:
+    """Where the end of a sweep is in MLflow."""
 
-    Prints the addresses of its runs, and why it was not logged if that failed.
-    """
+    urls: Sequence[str] = ()
+    """Of its runs at servers."""
+    errors: Sequence[str] = ()
+    """Why it was not logged to a store, one line each."""
+
+
+def log_sweep_end(cells: Sequence[DoneCell], compared: Sequence[Compared], folder: Path) -> Logged:
+    """Logs the end of a sweep to every store that has its cells."""
     end = end_of(cells, compared)
     if end is None:
-        return
+        return Logged()
 
     publishers = tracking_publishers()
     if not publishers:
@@ -56,19 +62,17 @@ def log_sweep_end(cells: Sequence[DoneCell], compared: Sequence[Compared], folde
         # Cells of a store that `tracking.uri` names are not in this one, which must not be made.
         is_here = any(store.name in read_tracked(cell) for cell in end.names)
         if not is_here or shows_comparison(end.names, end.digest, store):
-            return
+            return Logged()
 
         publishers = [start_publisher(tracking, plots=False)]
 
-    for publisher in publishers:
-        result = publisher.log_comparison(folder, end)
-        for url in result.urls:
-            # Nothing answers at the address of a local store until `memeval ui` runs.
-            if not url.startswith(LOCAL_PAGE):
-                print(f"in MLflow: {url}")
-
-        if result.error is not None:
-            print(f"comparison {NOT_LOGGED}: {result.error}", file=sys.stderr)
+    results = [publisher.log_comparison(folder, end) for publisher in publishers]
+    urls = [url for result in results for url in result.urls]
+    return Logged(
+        # Nothing answers at the address of a local store until `memeval ui` runs.
+        urls=[url for url in urls if not url.startswith(LOCAL_PAGE)],
+        errors=[result.error for result in results if result.error is not None],
+    )
 
 
 def end_of(cells: Sequence[DoneCell], compared: Sequence[Compared]) -> SweepEnd | None:

@@ -20,6 +20,7 @@ def test_the_guide_runs_from_the_first_block_to_the_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, give_store: Callable[[Path], None]
 ) -> None:
     give_store(tmp_path)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
     monkeypatch.setenv("MEMEVAL_PLOTS", "false")
     monkeypatch.delenv("MEMEVAL_DATA_DIR", raising=False)

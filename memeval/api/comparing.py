@@ -1,0 +1,206 @@
+"""Finished runs, compared."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+from memeval.api.finished import Run
+from memeval.api.selecting import Selection, select_runs
+from memeval.comparison.adjusting import adjust_by_discovery
+from memeval.comparison.build import compare_runs
+from memeval.comparison.files import differences_csv
+from memeval.comparison.finding import (
+    FinishedRun,
+    check_records,
+    named_run,
+    run_among,
+    usual_metric,
+)
+from memeval.comparison.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
+from memeval.comparison.sentences import sentences
+from memeval.comparison.words import refusal_lines
+from memeval.errors import UserError
+from memeval.metrics.metric import Metric
+from memeval.metrics.registry import metric_named
+from memeval.shown import one_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXAMPLE = "for example:  python -m memeval compare sweep=baselines --baseline bm25"
+
+
+class Comparisons(Sequence[Comparison]):
+    """How runs differ: a comparison for each metric, or for each data set of a sweep."""
+
+    def __init__(self, comparisons: Sequence[Comparison]) -> None:
+        self._comparisons = tuple(comparisons)
+
+    @overload
+    def __getitem__(self, index: int) -> Comparison: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Comparison]: ...
+
+    def __getitem__(self, index: int | slice) -> Comparison | Sequence[Comparison]:
+        return self._comparisons[index]
+
+    def __len__(self) -> int:
+        return len(self._comparisons)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences) or "<no differences>"
+
+    @property
+    def sentences(self) -> list[str]:
+        """What the differences say, in words, and what was not compared."""
+        lines = []
+        for comparison in self:
+            lines += sentences(comparison)
+            lines += refusal_lines(comparison)
+
+        return lines
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The columns of `differences.csv`: a row per difference and per category of it, unrounded,
+        shares in [0, 1].
+        """
+        import pandas as pd
+
+        return pd.read_csv(io.StringIO(differences_csv(self)))
+
+
+def compare(
+    *runs: Run | str | Path,
+    baseline: Run | str | Path | None = None,
+    metric: str | Sequence[str] = (),
+    last: int | None = None,
+    all_pairs: bool = False,
+    adjust: str = MAX_T,
+    force: bool = False,
+) -> Comparisons:
+    """How finished runs differ from the first of them, or from `baseline`, on the questions that
+    both scored.
+
+    A run is a `Run`, its key, its name, its folder or its MLflow run id; a string such as
+    `"sweep=baselines"` or `"system=bm25"` stands for all finished runs that match, and `last` for
+    the newest of them. `metric` is accuracy (recall@10 after `stages=retrieve`), or one or several
+    of those of `compare --metric`. p is adjusted over the differences of each metric (`"max-t"`),
+    or over those of all metrics (`"bh"`).
+
+    Raises `UserError` where nothing can be compared.
+    """
+    words = [_word(run) for run in runs]
+    first = None if baseline is None else _word(baseline)
+    selection = selected(words, baseline=first, last=last, all_pairs=all_pairs)
+    names = [metric] if isinstance(metric, str) else metric
+    return comparisons_of(
+        selection.chosen,
+        chosen_metrics(names, selection.chosen),
+        baseline=first,
+        known=selection.known,
+        all_pairs=all_pairs,
+        adjust=adjust,
+        force=force,
+    )
+
+
+def selected(
+    words: Sequence[str],
+    *,
+    baseline: str | None = None,
+    last: int | None = None,
+    all_pairs: bool = False,
+) -> Selection:
+    """The runs that are to be compared, that of `baseline` among them. Raises `UserError`."""
+    if not words and last is None:
+        raise UserError("compare needs two runs, or a filter such as sweep=…", EXAMPLE)
+    if all_pairs and baseline is not None:
+        raise UserError("--all-pairs compares all with all: leave --baseline out")
+
+    selection = select_runs(words, last)
+    runs = selection.chosen
+    if baseline is not None:
+        first = _baseline(baseline, runs, selection.known)
+        if first.key not in {run.key for run in runs}:
+            runs = [first, *runs]
+
+    if len(runs) < 2:
+        raise UserError(f"only one run: {one_line(runs[0].name)} has nothing to be compared with")
+
+    return Selection(selection.known, runs)
+
+
+def comparisons_of(
+    runs: Sequence[FinishedRun],
+    metrics: Sequence[Metric],
+    *,
+    baseline: str | None,
+    known: Sequence[FinishedRun],
+    all_pairs: bool,
+    adjust: str,
+    force: bool,
+) -> Comparisons:
+    """A comparison of the runs for each metric. Raises `UserError` if nothing can be compared."""
+    for run in runs:
+        check_records(run)
+
+    position = 0
+    if baseline is not None:
+        first = _baseline(baseline, runs, known)
+        position = [run.key for run in runs].index(first.key)
+
+    comparisons = [
+        compare_runs(runs, metric, baseline=position, all_pairs=all_pairs, force=force)
+        for metric in metrics
+    ]
+    # What can't be compared by one metric may be compared by another: another judge matters only
+    # to accuracies.
+    if not any(comparison.differences for comparison in comparisons):
+        raise refusal(comparisons[0])
+    if adjust == BENJAMINI_HOCHBERG:
+        comparisons = adjust_by_discovery(comparisons)
+
+    return Comparisons(comparisons)
+
+
+def chosen_metrics(words: Sequence[str], runs: Sequence[FinishedRun]) -> list[Metric]:
+    """The metrics of the words, each once; the usual one of these runs without any.
+
+    Raises `UserError`.
+    """
+    if not words:
+        return [metric_named(usual_metric([run.summary for run in runs]))]
+
+    names = [name.strip() for word in words for name in word.split(",")]
+    if not all(names):
+        raise UserError("--metric names no metric", "use:  --metric accuracy,f1")
+
+    by_name = {metric.name: metric for metric in map(metric_named, names)}
+    return list(by_name.values())
+
+
+def refusal(comparison: Comparison) -> UserError:
+    """The error where nothing could be compared."""
+    message, *others = refusal_lines(comparison)
+    kinds = {kind for refusal in comparison.refusals for kind in refusal.kinds}
+    if "common" not in kinds:
+        others.append("to compare all the same:  --force, which every table will say")
+
+    return UserError(message, *others)
+
+
+def _word(run: Run | str | Path) -> str:
+    return run.key if isinstance(run, Run) else str(run)
+
+
+def _baseline(
+    word: str, chosen: Sequence[FinishedRun], known: Sequence[FinishedRun]
+) -> FinishedRun:
+    """The run that is compared with: by its system or its label among the chosen runs, or by name
+    as any run.
+    """
+    return run_among(word, chosen) or named_run(word, known)

@@ -1,0 +1,156 @@
+"""A finished run against a baseline that is kept in a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memeval.api.finished import Run
+from memeval.comparison.finding import FinishedRun, check_records, usual_metric
+from memeval.comparison.scores import ScoreReader
+from memeval.errors import UserError
+from memeval.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
+from memeval.gating.output import gate_json, gate_junit, gate_markdown, sentence
+from memeval.gating.verdict import GateResult, Rules, judge_run, not_sound
+from memeval.metrics.metric import POINTS, Metric
+from memeval.metrics.registry import metric_named
+from memeval.redaction import redacted_in
+from memeval.shown import one_line
+
+
+@dataclass(frozen=True, repr=False)
+class Gate:
+    """A run, judged by its baseline."""
+
+    run: FinishedRun
+    baseline: Baseline
+    metric: Metric
+    rules: Rules
+    result: GateResult
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    @property
+    def status(self) -> int:
+        """The exit status of the command: 0 fine, 1 worse, 3 broken or not comparable."""
+        return self.result.status
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        return sentence(self.result, self.metric, self.rules)
+
+    @property
+    def markdown(self) -> str:
+        """The verdict with its tables, as in `gate.md`."""
+        return gate_markdown(self.result, self.baseline, self.run, self.metric, self.rules)
+
+    @property
+    def junit(self) -> str:
+        """The verdict as JUnit's XML, as in `junit.xml`."""
+        return gate_junit(self.result, self.metric, self.rules)
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as in `gate.json`."""
+        content = gate_json(self.result, self.baseline, self.run, self.metric, self.rules)
+        redacted: dict[str, Any] = redacted_in(content)
+        return redacted
+
+
+def gate(
+    run: Run | FinishedRun,
+    baseline: str | Path,
+    *,
+    margin: float = 0.0,
+    non_inferior: float | None = None,
+    must_pass: Sequence[str] = (),
+    metric: str | None = None,
+) -> Gate:
+    """Whether a run is worse than its baseline, by the same test as `compare`.
+
+    A loss below `margin` is never called worse; with `non_inferior` the run fails unless a loss of
+    that size is ruled out. Both are in percentage points. `must_pass` are ids of questions that
+    must be right. `metric` must be the baseline's, if it is given.
+
+    Raises `UserError` for a baseline or records that can't be read.
+    """
+    rules = rules_of(margin, non_inferior)
+    kept = read_baseline(Path(baseline))
+    finished = FinishedRun(run.folder, run.summary)
+    check_records(finished)
+    chosen = _share_metric(kept.metric)
+    if metric and metric_named(metric) != chosen:
+        raise UserError(
+            f"the baseline holds {one_line(chosen.name)}, not {one_line(metric)}",
+            "another metric needs another baseline:  --bless",
+        )
+
+    scores = ScoreReader(chosen).read(finished)
+    result = judge_run(kept, finished, scores, chosen, rules=rules, must_pass=must_pass)
+    return Gate(finished, kept, chosen, rules, result)
+
+
+def bless(
+    run: Run | FinishedRun,
+    baseline: str | Path,
+    *,
+    must_pass: Sequence[str] = (),
+    metric: str | None = None,
+) -> Baseline:
+    """Writes the baseline from a run. Questions that must pass stay in it.
+
+    Raises `UserError` for a run whose figures mean nothing (see `unsound`), and `StorageError`
+    where the file can't be written.
+    """
+    path, finished = Path(baseline), FinishedRun(run.folder, run.summary)
+    check_records(finished)
+    kept: tuple[str, ...] = ()
+    name = metric or usual_metric([finished.summary])
+    if path.exists():
+        before = read_baseline(path)
+        kept, name = before.must_pass, metric or before.metric
+
+    if reasons := unsound(finished):
+        raise UserError(f"not blessed: {one_line(finished.name)}: {'; '.join(reasons)}")
+
+    chosen = _share_metric(name)
+    scores = ScoreReader(chosen).read(finished)
+    if not scores.values:
+        raise UserError(f"{one_line(finished.name)} has no value of {one_line(chosen.name)}")
+
+    made = baseline_of(finished, chosen, scores, [*kept, *must_pass])
+    write_baseline(made, path)
+    return made
+
+
+def unsound(run: FinishedRun) -> list[str]:
+    """Why the figures of a run mean nothing by themselves."""
+    return list(not_sound(run))
+
+
+def rules_of(margin: float, non_inferior: float | None) -> Rules:
+    """What a gate demands, in percentage points. Raises `UserError`."""
+    least = None if non_inferior is None else _share("--non-inferior", non_inferior)
+    if least == 0:
+        raise UserError("--non-inferior must be above 0: no data can rule out every loss")
+
+    return Rules(margin=_share("--margin", margin), non_inferior=least)
+
+
+def _share(option: str, points: float) -> float:
+    if not (math.isfinite(points) and 0 <= points <= 100):
+        raise UserError(f"{option} must be between 0 and 100 points, not {points:g}")
+
+    return points / 100
+
+
+def _share_metric(name: str) -> Metric:
+    metric = metric_named(name)
+    if metric.unit != POINTS:
+        raise UserError(f"gate compares shares, such as accuracy or recall@10, not {metric.name}")
+
+    return metric

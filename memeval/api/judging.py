@@ -1,0 +1,286 @@
+"""Judges: answers of other programs, tests of a judge, and accuracies that allow for its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import memeval
+from memeval.api.finished import Run
+from memeval.api.overrides import as_overrides
+from memeval.api.selecting import select_runs
+from memeval.api.threads import COMPOSING, in_thread
+from memeval.comparison.finding import check_records
+from memeval.errors import StorageError, UserError
+from memeval.shown import one_line
+
+if TYPE_CHECKING:
+    from memeval.calibration.items import ProbeItem
+    from memeval.calibration.probe import ProbeResult
+    from memeval.config.schema import RunConfig
+    from memeval.judges.recorded import RecordedJudge
+    from memeval.pipeline.cell import Cell
+    from memeval.pipeline.imported import Hypotheses, ImportedAnswers
+    from memeval.pipeline.models import Models
+    from memeval.pipeline.progress import Progress
+    from memeval.results import RunSummary
+    from memeval.results.calibration import Calibration
+    from memeval.runs.cell import Finish, Runner
+
+ITEMS_FILE = "data/demo/judge_probe.jsonl"
+SHIPPED = "demo"
+"""The data set that the shipped items are about."""
+
+
+def evaluate(
+    answers: str | Path,
+    *overrides: str,
+    only_listed: bool = False,
+    judged_by: str | None = None,
+    progress: bool = True,
+    **settings: Any,
+) -> Run:
+    """Judges a file of answers that another program gave, and returns the run.
+
+    `only_listed` asks only the questions that the file lists. Under `judge="recorded"` the verdicts
+    in the file count; `judged_by` names whose, if there are several.
+
+    Raises `UserError` for a file or settings that can't be used.
+    """
+    words = [*overrides, *as_overrides(settings)]
+
+    def work() -> Run:
+        from memeval.runs.cell import complete_cell, refuse_stopped
+
+        job = evaluation(str(answers), words, only_listed=only_listed, judged_by=judged_by)
+        summary = complete_cell(job.cell, _progress_of(job.cell.name, progress), job.runner).summary
+        refuse_stopped(summary)
+        return Run(job.cell.folder, summary)
+
+    return in_thread(work).result()
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A run whose answers are those of a file."""
+
+    cell: Cell
+    runner: Runner
+
+
+def evaluation(
+    file: str,
+    overrides: Sequence[str],
+    *,
+    only_listed: bool,
+    judged_by: str | None,
+    command: str = "",
+) -> Evaluation:
+    """The run that judges a file; `command` repeats it. Raises `UserError`."""
+    from memeval.pipeline.imported import read_hypotheses
+    from memeval.pipeline.opening import open_cell
+    from memeval.runs.job import check_writable
+
+    config = _composed(overrides)
+    if config.num_runs != 1:
+        raise UserError(
+            "num_runs must be 1 for evaluate: it can't repeat the answers of another program"
+        )
+
+    check_writable()
+    hypotheses = read_hypotheses(Path(file))
+    judge_of_file = _judge_in_file(config, hypotheses, judged_by)
+    # In place of a system: the file is what gives the answers, and part of the run's key.
+    config.system = _system_of_file(file, hypotheses, judge_of_file, only_listed=only_listed)
+    cell = open_cell(config, command)
+    known = _known_questions(config)
+    # Without this check a file for another data set would be a run in which nothing was answered.
+    if only_listed and known.isdisjoint(hypotheses.answers):
+        raise UserError(
+            f"{one_line(file)} does not list a question of dataset={config.dataset['name']}",
+            f"an id of this data set:  {one_line(min(known, default='none'))}",
+        )
+
+    return Evaluation(cell, _runner_of(hypotheses, known, judge_of_file, only_listed=only_listed))
+
+
+def judge_probe(
+    *overrides: str,
+    items: str | Path | Sequence[str | Path] = (),
+    inject: bool = False,
+    progress: bool = True,
+    **settings: Any,
+) -> ProbeResult:
+    """Asks a judge about answers that are known to be right, or wrong in some way.
+
+    `items` are files of JSON lines `{question_id, kind, answer}` about the questions of `dataset`;
+    without one, the items that ship with memeval, about `dataset=demo`. `inject` also tries to talk
+    the judge into calling wrong answers right. Raises `UserError` for files that don't fit.
+    """
+    files = [items] if isinstance(items, str | Path) else items
+    words = [*overrides, *as_overrides(settings)]
+    work = partial(probe, words, [str(file) for file in files], inject=inject, progress=progress)
+    return in_thread(work).result()
+
+
+def probe(
+    overrides: Sequence[str], files: Sequence[str], *, inject: bool, progress: bool = True
+) -> ProbeResult:
+    """`judge_probe`, in this thread; `KIND=FILE` gives a kind to the rows of a file."""
+    from memeval.calibration.probe import probe_judge
+    from memeval.pipeline.opening import open_cell
+    from memeval.runs.interrupt import run_loop
+    from memeval.runs.job import check_writable
+
+    chosen = _chosen_items(files)
+    config = _composed(overrides)
+    if not files and config.dataset["name"] != SHIPPED:
+        raise UserError(
+            f"the shipped items are about dataset={SHIPPED}, not dataset={config.dataset['name']}",
+            "items of your own:  --items FILE",
+        )
+
+    check_writable()
+    cell = open_cell(config, "")
+    with _progress_of(f"probe {cell.config.judge.name}", progress)() as shown:
+        return run_loop(probe_judge(cell, chosen, shown, inject=inject))
+
+
+def calibrate(run: Run | str | Path, labels: str | Path, *, partial: bool = False) -> Calibration:
+    """A run's accuracy, corrected for the errors of its judge by labels of a person, and written
+    beside the run: reports and comparisons show it from then on.
+
+    `labels` is what `memeval label` wrote for this run, or labels of other answers with the judge's
+    verdicts. `partial` takes a file in which rows have no label yet. Raises `UserError` for a file
+    that does not fit, `StorageError` where the run folder can't be written.
+    """
+    from memeval.calibration.correcting import calibrate_run
+
+    selection = select_runs([run.key if isinstance(run, Run) else str(run)])
+    finished = selection.chosen[0]
+    check_records(finished)
+    calibration = calibrate_run(finished, Path(labels), selection.known, partial=partial)
+    try:
+        calibration.write(finished.folder)
+    except OSError as error:
+        raise StorageError(
+            f"{finished.folder} can't be written: {error.strerror or error}"
+        ) from error
+
+    return calibration
+
+
+def _composed(words: Sequence[str]) -> RunConfig:
+    from memeval.runs.compose.config import compose_config
+    from memeval.runs.environment import set_environment
+
+    set_environment()
+    with COMPOSING:
+        return compose_config(words)
+
+
+def _progress_of(name: str, shown: bool) -> Callable[[], AbstractContextManager[Progress]]:
+    """Makes what shows the progress of a run."""
+    from memeval.display.progress import progress_for
+    from memeval.pipeline.progress import Silent
+
+    return lambda: progress_for(name) if shown else nullcontext(Silent())
+
+
+def _judge_in_file(
+    config: RunConfig, hypotheses: Hypotheses, judged_by: str | None
+) -> RecordedJudge | None:
+    """The judge whose verdicts the file records, under `judge=recorded`; else None.
+
+    Raises `UserError` where the file records no verdict of that judge, and for `--judged-by` under
+    another judge.
+    """
+    from memeval.judges.recorded import RECORDED
+    from memeval.pipeline.imported_verdicts import recorded_judge
+
+    if config.judge.name == RECORDED:
+        return recorded_judge(hypotheses, judged_by)
+    if judged_by is not None:
+        raise UserError(f"--judged-by={one_line(judged_by)} needs judge=recorded")
+
+    return None
+
+
+def _system_of_file(
+    file: str,
+    hypotheses: Hypotheses,
+    judge_of_file: RecordedJudge | None,
+    *,
+    only_listed: bool,
+) -> dict[str, Any]:
+    """The system of the run: the file, and what of it is used. It is part of the run's key."""
+    from memeval.pipeline.imported_source import IMPORTED
+
+    system: dict[str, Any] = {"name": IMPORTED, "file": file, "sha256": hypotheses.sha256}
+    if only_listed:
+        system["only_listed"] = True
+    if judge_of_file is not None:
+        system["judged_by"] = judge_of_file.judged_by
+
+    return system
+
+
+def _known_questions(config: RunConfig) -> frozenset[str]:
+    """The ids of all questions of the data set, those that are not asked included."""
+    from memeval.pipeline.opening import open_dataset
+
+    cases = open_dataset(config).read()
+    return frozenset(question.question_id for case in cases for question in case.questions)
+
+
+def _runner_of(
+    hypotheses: Hypotheses,
+    known: frozenset[str],
+    judge_of_file: RecordedJudge | None,
+    *,
+    only_listed: bool,
+) -> Runner:
+    """Runs a cell whose answers are those of the file."""
+    from memeval.pipeline.imported import ImportedAnswers
+    from memeval.pipeline.run import CellRun
+    from memeval.runs.interrupt import run_loop
+
+    def source(cell: Cell, _: Models) -> ImportedAnswers:
+        return ImportedAnswers(cell, hypotheses, known, only_listed=only_listed)
+
+    def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:
+        return run_loop(CellRun(cell, progress, source, judge_of_file).run(finish))
+
+    return judge
+
+
+def _chosen_items(words: Sequence[str]) -> list[ProbeItem]:
+    """The items of the files that are named, or the shipped ones."""
+    from memeval.calibration.items import read_items
+
+    if not words:
+        return read_items(_shipped_file())
+
+    items = []
+    for word in words:
+        kind, equals, file = word.partition("=")
+        # A file may have `=` in its name.
+        if equals and not Path(word).exists():
+            items += read_items(Path(file), kind)
+        else:
+            items += read_items(Path(word))
+
+    return items
+
+
+def _shipped_file() -> Path:
+    """The items that ship: inside the package where it was installed from a wheel, else the
+    checkout's.
+    """
+    package = Path(memeval.__file__).parent
+    inside = package / ITEMS_FILE
+    return inside if inside.exists() else package.parent / ITEMS_FILE

@@ -1,0 +1,36 @@
+"""Work that has a thread and an event loop of its own: the caller may have a running loop, as in
+Jupyter.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+T = TypeVar("T")
+
+COMPOSING = threading.Lock()
+"""Hydra composes one config at a time; what is composed runs beside other runs."""
+
+
+def in_thread(work: Callable[[], T]) -> Future[T]:
+    """Starts `work` in a thread of its own.
+
+    The thread is a daemon, so that Ctrl-C in the caller ends the process.
+    """
+    future: Future[T] = Future()
+
+    def target() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001
+            # Raised again where the result is asked for.
+            future.set_exception(error)
+
+    # From here on the future refuses `cancel`: a thread can't be stopped from outside.
+    future.set_running_or_notify_cancel()
+    threading.Thread(target=target, name="memeval-run", daemon=True).start()
+
+    return future

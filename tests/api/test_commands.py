@@ -1,0 +1,134 @@
+"""What the commands do, as functions: sweeps, plans, comparisons, gates, judges."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import memeval
+from memeval.errors import UserError
+
+SMALL = ("dataset.limit_questions=3", "tracking=none")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEMEVAL_HOME", str(folder))
+        patch.setenv("MEMEVAL_PLOTS", "false")
+        patch.delenv("MEMEVAL_DATA_DIR", raising=False)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def swept(home: Path) -> memeval.Sweep:
+    return memeval.sweep(*SMALL, system="bm25,no_memory", progress=False)
+
+
+def test_a_sweep_has_its_runs_and_how_they_differ(swept: memeval.Sweep) -> None:
+    assert [run.params["system"] for run in swept.runs] == ["bm25", "no_memory"]
+    assert not swept.failures
+    assert repr(swept.comparisons).startswith("no_memory is lower than bm25 by ")
+    assert {"comparison.md", "comparison.csv", "comparison.html"} <= {
+        path.name for path in swept.folder.iterdir()
+    }
+
+
+def test_differences_are_a_table(swept: memeval.Sweep) -> None:
+    table = swept.comparisons.to_pandas()
+    (whole,) = table[table["scope"] == "all"].to_dict("records")
+    assert whole["delta"] == swept.comparisons[0].differences[0].result.mean
+    assert whole["adjusted_p"] <= 0.05
+
+
+def test_a_sweep_says_what_it_does_unless_it_should_not(
+    swept: memeval.Sweep, capfd: pytest.CaptureFixture[str]
+) -> None:
+    memeval.sweep(*SMALL, system="bm25,no_memory")
+    assert "2 runs, both already finished" in capfd.readouterr().err
+    memeval.sweep(*SMALL, system="bm25,no_memory", progress=False)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_sweep_may_be_awaited(swept: memeval.Sweep) -> None:
+    async def again() -> memeval.Sweep:
+        return await memeval.asweep(*SMALL, system="bm25,no_memory", progress=False)
+
+    assert [run.key for run in asyncio.run(again()).runs] == [run.key for run in swept.runs]
+
+
+def test_a_sweep_with_a_mistake_runs_nothing(home: Path) -> None:
+    before = len(memeval.load_runs())
+    with pytest.raises(UserError, match="unknown system 'bm52'"):
+        memeval.sweep(*SMALL, system="oracle,bm52", progress=False)
+
+    assert len(memeval.load_runs()) == before
+
+
+def test_a_sweep_may_go_on_without_what_can_not_be_run(home: Path) -> None:
+    swept = memeval.sweep(*SMALL, system="bm25,bm52", progress=False, keep_going=True)
+    assert [run.params["system"] for run in swept.runs] == ["bm25"]
+    (failure,) = swept.failures
+    assert failure.status == 2 and "bm52" in failure.message
+
+
+def test_a_plan_says_what_would_be_done(swept: memeval.Sweep) -> None:
+    plan = memeval.plan(*SMALL, system="bm25,no_memory,oracle")
+    assert (plan.cells, plan.finished_cells, plan.estimate.calls) == (3, 2, 0)
+    with pytest.raises(UserError, match="unknown system"):
+        memeval.plan(system="bm25,bm52")
+
+
+def test_runs_are_compared_by_several_metrics(swept: memeval.Sweep) -> None:
+    bm25, no_memory = swept.runs
+    accuracy, f1 = memeval.compare(no_memory, bm25, baseline=bm25, metric=["accuracy", "f1"])
+    assert accuracy.baseline == f1.baseline == bm25.key
+    assert accuracy.differences == swept.comparisons[0].differences
+    with pytest.raises(UserError, match="only one run"):
+        memeval.compare(bm25)
+
+
+def test_a_gate_keeps_what_was_reached(swept: memeval.Sweep, tmp_path: Path) -> None:
+    bm25, no_memory = swept.runs
+    baseline = tmp_path / "baseline.json"
+    memeval.bless(bm25, baseline)
+    assert memeval.gate(bm25, baseline).status == 0
+    worse = memeval.gate(no_memory, baseline)
+    assert worse.status == 1
+    assert repr(worse).startswith("Worse than the baseline: −")
+    with pytest.raises(UserError, match="between 0 and 100 points"):
+        memeval.gate(bm25, baseline, margin=-1)
+
+
+def test_answers_of_another_program_are_judged(swept: memeval.Sweep, tmp_path: Path) -> None:
+    records = swept.runs[0].records()
+    answers = tmp_path / "answers.jsonl"
+    rows = zip(records["question_id"], records["hypothesis"], strict=True)
+    lines = [json.dumps({"question_id": name, "hypothesis": text}) for name, text in rows]
+    answers.write_text("\n".join(lines), encoding="utf-8")
+    run = memeval.evaluate(answers, *SMALL, progress=False, only_listed=True)
+    assert run.metrics["accuracy"] == swept.runs[0].metrics["accuracy"]
+
+
+def test_a_judge_is_probed(home: Path) -> None:
+    result = memeval.judge_probe(judge="keyword", progress=False)
+    accepted = {kind.kind: kind.accepted for kind in result.kinds}
+    assert accepted["right"] > accepted["vague"]
+
+
+def test_an_accuracy_is_corrected_by_labels(swept: memeval.Sweep, tmp_path: Path) -> None:
+    run = swept.runs[0]
+    records = run.records()
+    rows = [
+        {"run": run.key, "question_id": name, "repeat": 0, "label": label == "correct"}
+        for name, label in zip(records["question_id"], records["verdict.label"], strict=True)
+    ]
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    calibration = memeval.calibrate(run, labels)
+    assert calibration.accuracy == pytest.approx(calibration.raw)
