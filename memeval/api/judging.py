@@ -263,7 +263,7 @@ def _chosen_items(words: Sequence[str]) -> list[ProbeItem]:
     from memeval.calibration.items import read_items
 
     if not words:
-        return read_items(_shipped_file())
+        return read_items(shipped_file())
 
     items = []
     for word in words:
@@ -277,7 +277,7 @@ def _chosen_items(words: Sequence[str]) -> list[ProbeItem]:
     return items
 
 
-def _shipped_file() -> Path:
+def shipped_file() -> Path:
     """The items that ship: inside the package where it was installed from a wheel, else the
     checkout's.
     """

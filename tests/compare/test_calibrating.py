@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from made_runs import made_run
 
+from memeval.api.judging import shipped_file
 from memeval.calibration.items import read_items
 from memeval.calibration.sampling import allocate, draw_sample
 from memeval.calibration.scored import scored_answers
-from memeval.cli.judge_probe import shipped_file
 from memeval.cli.main import run_command
 from memeval.comparison import FinishedRun
 from memeval.datasets.demo.info import DEMO

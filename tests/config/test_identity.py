@@ -18,7 +18,6 @@ from cells import all_keys, changed, config, differing, inputs, with_digest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.cli.evaluate import compose_config
 from memeval.config.identity import (
     IdentityInputs,
     digest,
@@ -33,6 +32,7 @@ from memeval.config.options import built_in_classes, options
 from memeval.config.schema import STAGES, RunConfig
 from memeval.datasets.locate import adapter_class
 from memeval.pipeline.opening import open_cell
+from memeval.runs.compose.config import compose_config
 from memeval.systems.registry import settings_of
 
 ALL = {"prepare", "answer", "judge", "run"}

@@ -10,7 +10,6 @@ from hydra.core.object_type import ObjectType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.cli.evaluate import compose_config
 from memeval.config.integers import (
     INTEGER_GROUPS,
     option_value,
@@ -20,6 +19,7 @@ from memeval.config.integers import (
 from memeval.config.options import options
 from memeval.config.served import ServedConfigs
 from memeval.errors import UserError
+from memeval.runs.compose.config import compose_config
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from memeval.cli.evaluate import compose_config
 from memeval.config.resolve import resolve
 from memeval.config.roles import INGEST, JUDGE, settings_of_role
 from memeval.config.schema import LlmConfig, RunConfig
 from memeval.errors import UserError
+from memeval.runs.compose.config import compose_config
 
 LOCAL = "http://localhost:1/v1"
 REMOTE = "https://judge.example/v1"
