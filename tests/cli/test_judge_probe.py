@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from command_line import completed, memeval
 
+from memeval.api.judging import shipped_file
 from memeval.calibration.attacks import LABEL, VERDICTS, attacks
-from memeval.cli.judge_probe import shipped_file
 from memeval.testing.endpoint import ScriptedEndpoint
 
 
