@@ -9,7 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from sys import float_info
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+MOST = 10**13
+"""Upper bound of a count: a million calls of ten million tokens each."""
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+Finite = Annotated[float, Meta(ge=-float_info.max, le=float_info.max)]
+"""A number that JSON can hold: neither NaN nor infinite."""
 
 MONTHS = (
     "January",
@@ -240,8 +249,7 @@ class Role(StrEnum):
     EMBED = "embed"
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True, forbid_unknown_fields=True):
     """Tokens that one or more calls of one role and model moved.
 
     `None` means that the provider did not say, which is not zero.
@@ -251,12 +259,12 @@ class Usage:
     model: str
     provider: str
     """Name of the provider as the price table knows it, or `offline`."""
-    prompt_tokens: int | None
+    prompt_tokens: Count | None = None
     """Tokens sent, those read from the provider's own prompt cache included."""
-    completion_tokens: int | None
-    cached_tokens: int = 0
+    completion_tokens: Count | None = None
+    cached_tokens: Count = 0
     """The part of `prompt_tokens` that the provider read from its prompt cache."""
-    calls: int = 1
+    calls: Count = 1
     estimated: bool = False
     """True where the endpoint reported no usage and the tokens were counted here."""
     cached: bool = False
@@ -292,11 +300,11 @@ class Answer:
 class IngestHealth:
     """How many of a memory's chunks were stored and lost."""
 
-    asked: int
+    asked: Count
     """Chunks that went in."""
-    stored: int
+    stored: Count
     """Chunks that were stored whole, also those without anything worth keeping."""
-    lost: int
+    lost: Count
     """Chunks of which something was lost.
 
     A call failed, a reply could not be read, or a vector was never made.
@@ -331,24 +339,24 @@ class Verdict:
 
     judge: str
     label: Label
-    score: float | None
+    score: Finite | None = None
     """In [0, 1]; None where unscored."""
     reason: str = ""
-    chosen: tuple[int, ...] | None = None
+    chosen: tuple[Count, ...] | None = None
     """Positions that a reply to a question with choices was read as.
 
     None where it could not be read, and for answers in words.
     """
     votes: tuple[Label, ...] = ()
     """The result of each judging, where the answer was judged several times."""
-    tries: int = 0
+    tries: Count = 0
     """Replies of a model that could not be read.
 
     Where the verdict is unscored, the next pass asks beyond them.
     """
     graded: bool = False
     """True where `accuracy` is the mean of `score`, not the share of labels that are correct."""
-    parts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    parts: Mapping[str, tuple[Finite, ...]] = field(default_factory=dict)
     """What the judge found part by part, by name: the data set's own metrics are made from it."""
 
 

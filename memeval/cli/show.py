@@ -33,6 +33,7 @@ from memeval.results import (
     read_records,
     texts_file,
 )
+from memeval.results.fields import as_plain
 from memeval.shown import one_line, printable
 
 MISSING = "(not on this machine)"
@@ -241,7 +242,7 @@ def spending_lines(record: Record) -> Iterator[str]:
             f"  {role.value}: {sent:,} tokens sent, {received:,} received, cost $ {cost} ({models})"
         )
 
-    times: Mapping[str, float] = record.times.to_json()
+    times: Mapping[str, float] = as_plain(record.times)
     shown = [
         f"{name.removesuffix('_ms')} {milliseconds(value)}"
         for name, value in times.items()

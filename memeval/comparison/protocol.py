@@ -7,7 +7,9 @@ A difference in one of them is another experiment. It is refused with its reason
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec import structs
 
 from memeval.comparison.scores import RunScores
 from memeval.metrics.formats import percent
@@ -103,7 +105,7 @@ def _same_model(first: RunSummary, second: RunSummary) -> str:
     """A hint if two runs differ in their judge only because each was judged by its own model."""
     if first.judge is None or second.judge is None or first.judge.model == second.judge.model:
         return ""
-    if not is_same_judge(replace(first.judge, model=second.judge.model), second.judge):
+    if not is_same_judge(structs.replace(first.judge, model=second.judge.model), second.judge):
         return ""
     if any(run.params.get("llm.judge.model") is not None for run in (first, second)):
         return ""

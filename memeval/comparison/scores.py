@@ -17,7 +17,6 @@ from memeval.comparison.finding import FinishedRun
 from memeval.errors import UserError
 from memeval.metrics.metric import Metric
 from memeval.results import RECORDS_FILE, Record
-from memeval.results.fields import is_weight
 from memeval.shown import one_line
 from memeval.statistics.means import mean, sample_std
 
@@ -191,27 +190,7 @@ def _question(record: Record) -> AskedQuestion:
 
 def _question_of(members: Mapping[str, Any]) -> AskedQuestion:
     """As `_question`, only from the members before the answer."""
-    texts = [members[name] for name in ("question_id", "case_id", "category_name")]
-    category, repeat, gold = members["category"], members["repeat"], members["gold"]
-    if not isinstance(repeat, int) or not isinstance(gold, list):
-        raise ValueError("repeat or gold is of another type")
-    if not all(isinstance(text, str) for text in (*texts, *gold)):
-        raise ValueError("an id, a name or a gold answer is not a string")
-
-    weight = members.get("weight", 1.0)
-    if not is_weight(weight):
-        raise ValueError("weight is not a number above 0")
-
-    question_id, case_id, category_name = texts
-    return AskedQuestion(
-        question_id=question_id,
-        case_id=case_id,
-        category=str(category),
-        category_name=category_name or str(category),
-        repeat=repeat,
-        gold=tuple(gold),
-        weight=float(weight),
-    )
+    return _question(Record.from_json(members))
 
 
 def _metric_names(path: Path) -> frozenset[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from memeval.comparison.finding import FinishedRun
 from memeval.comparison.scores import RunScores
@@ -15,7 +16,7 @@ from memeval.metrics.metric import Metric
 from memeval.redaction import redacted, redacted_in
 from memeval.report.differences import as_yaml
 from memeval.results import JudgeIdentity
-from memeval.results.fields import Fields, is_number, is_weight
+from memeval.results.fields import Number, Share, Weight, as_plain, read_as
 from memeval.results.files import SEAL, as_json, is_sealed, sealed, write_atomically
 from memeval.shown import one_line
 from memeval.tracking.payload import is_runtime, stages_of
@@ -24,39 +25,19 @@ VERSION = 1
 LARGEST = 64 * 2**20
 """Bytes of a baseline: a hundred times LoCoMo's."""
 LABELS = "dataset.labels"
-_MEMBERS = (
-    "memeval_baseline",
-    "metric",
-    "run_key",
-    "name",
-    "dataset",
-    "protocol",
-    "data_sha256",
-    "labels",
-    "judge",
-    "settings",
-    "tokens",
-    "cost_usd",
-    "must_pass",
-    "questions",
-    SEAL,
-)
-_OF_QUESTION = ("case", "category", "value", "weight")
 
 
-@dataclass(frozen=True)
-class BaselineQuestion:
+class BaselineQuestion(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A question as the run of the baseline asked it."""
 
-    case_id: str
+    case_id: str = field(name="case")
     category: str
-    value: float | None
+    value: Share | None
     """Mean over the repeats; None where it was not scored."""
-    weight: float = 1.0
+    weight: Weight = 1.0
 
 
-@dataclass(frozen=True)
-class Baseline:
+class Baseline(Struct, frozen=True, forbid_unknown_fields=True):
     """What a run is compared with."""
 
     metric: str
@@ -71,8 +52,8 @@ class Baseline:
     """None if the metric is not the judge's."""
     settings: Mapping[str, str]
     """Those that make the run what it is, as YAML writes them; shown if they differ."""
-    tokens: float | None
-    cost_usd: float | None
+    tokens: Number | None
+    cost_usd: Number | None
     must_pass: tuple[str, ...]
     questions: Mapping[str, BaselineQuestion]
 
@@ -146,37 +127,13 @@ def write_baseline(baseline: Baseline, path: Path) -> None:
 
     Raises `StorageError` where the disk refuses.
     """
-    head = {
-        "memeval_baseline": VERSION,
-        "metric": baseline.metric,
-        "run_key": baseline.run_key,
-        "name": baseline.name,
-        "dataset": baseline.dataset,
-        "protocol": baseline.protocol,
-        "data_sha256": baseline.data_sha256,
-        "labels": baseline.labels,
-        "judge": redacted_in(baseline.judge.to_json()) if baseline.judge else None,
-        "settings": dict(baseline.settings),
-        "tokens": baseline.tokens,
-        "cost_usd": baseline.cost_usd,
-        "must_pass": list(baseline.must_pass),
-    }
+    content = as_plain(baseline)
+    written = content.pop("questions")
+    head = {"memeval_baseline": VERSION, **content, "judge": redacted_in(content["judge"])}
     # json.dumps would put each member of a question on a line of its own: a diff would be long.
     lines = [f" {as_json(name)}: {as_json(value)}," for name, value in head.items()]
-    rows, written = [], {}
-    for name, question in sorted(baseline.questions.items()):
-        row: dict[str, Any] = {
-            "case": question.case_id,
-            "category": question.category,
-            "value": question.value,
-        }
-        # Only questions of a sample have other weights.
-        if question.weight != 1.0:
-            row["weight"] = question.weight
-
-        written[name] = row
-        rows.append(f"  {as_json(name)}: {as_json(row)}")
-
+    written = dict(sorted(written.items()))
+    rows = [f"  {as_json(name)}: {as_json(row)}" for name, row in written.items()]
     digest = sealed({**head, "questions": written})[SEAL]
     end = [" },", f" {as_json(SEAL)}: {as_json(digest)}", "}", ""]
     text = "\n".join(["{", *lines, ' "questions": {', ",\n".join(rows), *end])
@@ -225,62 +182,22 @@ def _baseline_from(content: Any) -> Baseline:
     if not isinstance(content, dict):
         raise ValueError("it does not hold an object")
 
-    members = Fields(content)
-    members.check_names(_MEMBERS)
     if content.get("memeval_baseline") != VERSION:
         raise ValueError(f"memeval_baseline is not {VERSION}")
     if not is_sealed(content):
         raise ValueError("its digest does not fit: it was edited, or merged")
 
-    rows = members.member("questions")
-    if rows is None:
-        raise members.wrong("questions")
+    members = {name: content[name] for name in content if name not in ("memeval_baseline", SEAL)}
+    # One by one, for an error that names the question.
+    if isinstance(members.get("questions"), dict):
+        members["questions"] = {
+            name: read_as(row, BaselineQuestion, at=f"$.questions.{name}")
+            for name, row in members["questions"].items()
+        }
 
-    questions = {name: _question_from(rows, name) for name in content["questions"]}
-    must_pass = members.strings("must_pass")
-    for name in must_pass:
-        if name not in questions:
+    baseline = read_as(members, Baseline)
+    for name in baseline.must_pass:
+        if name not in baseline.questions:
             raise ValueError(f"must_pass names '{one_line(name)}', which is not a question")
 
-    return Baseline(
-        metric=members.string("metric"),
-        run_key=members.string("run_key"),
-        name=members.string("name"),
-        dataset=members.string("dataset"),
-        protocol=members.string("protocol"),
-        data_sha256=members.string("data_sha256"),
-        labels=members.string("labels"),
-        judge=JudgeIdentity.from_json(members.mapping("judge")) if members.has("judge") else None,
-        settings=_strings_from(members.mapping("settings")),
-        tokens=members.number_or_none("tokens"),
-        cost_usd=members.number_or_none("cost_usd"),
-        must_pass=must_pass,
-        questions=questions,
-    )
-
-
-def _strings_from(values: Mapping[str, Any]) -> dict[str, str]:
-    if not all(isinstance(value, str) for value in values.values()):
-        raise ValueError("settings holds a value that is not a string")
-
-    return dict(values)
-
-
-def _question_from(rows: Fields, name: str) -> BaselineQuestion:
-    row = rows.member(name)
-    if row is None:
-        raise rows.wrong(name)
-
-    row.check_names(_OF_QUESTION)
-    value, weight = row.raw("value"), row.raw("weight")
-    if value is not None and not (is_number(value) and 0 <= value <= 1):
-        raise row.wrong("value")
-    if weight is not None and not is_weight(weight):
-        raise row.wrong("weight")
-
-    return BaselineQuestion(
-        case_id=row.string("case"),
-        category=row.string("category"),
-        value=None if value is None else float(value),
-        weight=1.0 if weight is None else float(weight),
-    )
+    return baseline

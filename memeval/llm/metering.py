@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from memeval.errors import WorldError
 from memeval.llm.contract import Completion, LanguageModel, Prompt

@@ -15,6 +15,7 @@ from memeval.page.runs import PageRun, questions_of
 from memeval.records import Label, Status, format_time
 from memeval.redaction import redacted, redacted_in
 from memeval.results import Record, Texts, as_json
+from memeval.results.fields import as_plain
 
 RIGHT, WRONG, ABSTAINED, UNSCORED, FAILED, MIXED, NOT_ASKED = "rwaufm-"
 """How an answer ended, a letter each: the script draws them. `m`: the repeats differ."""
@@ -221,7 +222,7 @@ def _answer(
         "cost": _round(total_cost_usd(record.usage, billed=False)),
         "sent": _sum([usage.prompt_tokens for usage in record.usage]),
         "received": _sum([usage.completion_tokens for usage in record.usage]),
-        "times": {name: _round(value) for name, value in record.times.to_json().items()},
+        "times": {name: _round(value) for name, value in as_plain(record.times).items()},
     }
     if record.status is not Status.OK:
         answer["status"] = record.status.value

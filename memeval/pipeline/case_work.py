@@ -7,7 +7,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memeval.config.schema import ANSWER, JUDGE, STAGES
 from memeval.errors import ModelError, StorageError

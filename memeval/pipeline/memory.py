@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, structs
+
 from memeval import __version__
 from memeval.errors import IngestLossError, MemevalError
 from memeval.leftovers import own_name
@@ -18,20 +20,35 @@ from memeval.pipeline.cell import Cell
 from memeval.pipeline.ingest import check_loss
 from memeval.pipeline.watch import Watched
 from memeval.private import make_folder
-from memeval.records import IngestHealth, Usage
+from memeval.records import Count, Finite, IngestHealth, Usage
 from memeval.redaction import without_known_in
 from memeval.results import is_sealed, sealed, write_atomically
-from memeval.results.fields import Fields, usage_json
+from memeval.results.fields import as_plain, read_as
 from memeval.results.files import as_json
-from memeval.results.rows import health_from, health_json
+from memeval.results.rows import check_health
 from memeval.shown import one_line
 from memeval.systems.base import MemorySystem
 
 MANIFEST = "memory.json"
 META = "meta.json"
 """What made a memory, for people to read."""
-IN_MANIFEST = ("chunks", "compressions", "usage", "seconds", "origin", "notes", "health")
-"""What a manifest says of the ingest, by the names of `Memory`."""
+
+
+class Manifest(Struct, frozen=True):
+    """What the manifest of a saved memory says of the ingest, by the names of `Memory`."""
+
+    chunks: Count
+    compressions: Count
+    usage: tuple[Usage, ...]
+    seconds: Finite | None
+    origin: str
+    notes: Mapping[str, str]
+    health: IngestHealth
+    ready_seconds: Finite | None = None
+
+
+IN_MANIFEST = Manifest.__struct_fields__[:-1]
+"""Members that every manifest has."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +105,12 @@ async def load_memory(
         return None
 
     try:
-        manifest = Fields(await asyncio.to_thread(read_manifest, folder))
-        health = _health_of(manifest)
-        check_loss(health, cell.config.max_ingest_loss)
+        content = await asyncio.to_thread(read_manifest, folder)
+        manifest = read_as(content, Manifest)
+        check_health(manifest.health)
+        check_loss(manifest.health, cell.config.max_ingest_loss)
         # Digests of two case ids might be equal, or someone may have copied a folder.
-        own = all(manifest.string(name) == value for name, value in identity.items())
+        own = all(content.get(name) == value for name, value in identity.items())
     except (ValueError, IngestLossError):
         return None
 
@@ -105,16 +123,9 @@ async def load_memory(
         await watched.call("load", folder)
         return Memory(
             watched=watched,
-            chunks=manifest.count("chunks"),
-            compressions=manifest.count("compressions"),
-            usage=manifest.usages("usage"),
-            seconds=manifest.number_or_none("seconds"),
-            ready_seconds=manifest.number_or_none("ready_seconds"),
-            origin=manifest.string("origin"),
-            health=health,
             found=True,
             saved=True,
-            notes=manifest.mapping("notes"),
+            **structs.asdict(manifest),
         )
     except Exception:  # noqa: BLE001
         # A system of the user's own may fail in any way on a memory that it can't read; it is built
@@ -124,14 +135,6 @@ async def load_memory(
     except BaseException:
         await watched.close()
         raise
-
-
-def _health_of(manifest: Fields) -> IngestHealth:
-    members = manifest.member("health")
-    if members is None:
-        raise manifest.wrong("health")
-
-    return health_from(members)
 
 
 def describe_memory(cell: Cell, identity: Mapping[str, str]) -> dict[str, Any]:
@@ -180,11 +183,11 @@ async def save_memory(
             **identity,
             "chunks": memory.chunks,
             "compressions": memory.compressions,
-            "usage": list(map(usage_json, memory.usage)),
+            "usage": list(map(as_plain, memory.usage)),
             "seconds": memory.seconds,
             "ready_seconds": memory.ready_seconds,
             "origin": memory.origin,
-            "health": health_json(memory.health),
+            "health": as_plain(memory.health),
             "notes": dict(memory.notes),
             "files": await asyncio.to_thread(_digests, beside),
         }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memeval.errors import MemevalError, StorageError, SystemFaultError, UserError
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt

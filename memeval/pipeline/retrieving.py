@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from memeval.config.schema import JudgeConfig, JudgeModelConfig, LlmConfig, PromptConfig, RunConfig
 from memeval.datasets.contract import Dataset
 from memeval.errors import UserError
@@ -67,4 +69,4 @@ class SilentReader:
 
 def retrieved_row(row: AnswerRow) -> AnswerRow:
     """The row of a question that ended after its retrieval."""
-    return replace(row, status=Status.RETRIEVED, hypothesis=None, raw=None)
+    return structs.replace(row, status=Status.RETRIEVED, hypothesis=None, raw=None)

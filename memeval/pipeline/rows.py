@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from hashlib import sha256
+
+from msgspec.structs import replace
 
 from memeval.records import Status, Usage
 from memeval.results.rows import AnswerRow, IngestRow

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memeval.records import EvalCase
+from memeval.results.rows import Ranking
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class CaseTurns:
     session_of: Mapping[str, str]
     """The session of each turn."""
     position_of: Mapping[str, int]
+    alone: tuple[tuple[str], ...]
+    """Each turn's id as the chunk of this one turn, made once: rankings hold hundreds of them."""
 
     @classmethod
     def of(cls, case: EvalCase) -> CaseTurns:
@@ -28,23 +31,40 @@ class CaseTurns:
         }
         ids = tuple(session_of)
         positions = {turn_id: position for position, turn_id in enumerate(ids)}
-        return cls(ids=ids, session_of=session_of, position_of=positions)
+        alone = tuple((turn_id,) for turn_id in ids)
+        return cls(ids=ids, session_of=session_of, position_of=positions, alone=alone)
 
-    def positions(self, ranking: Iterable[Sequence[str]]) -> tuple[tuple[int, ...], ...]:
+    def positions(self, ranking: Iterable[Sequence[str]]) -> Ranking:
         """A ranking of turn ids as one of positions.
 
         Raises `KeyError` for a turn that the case does not hold.
         """
-        # Positions are short: ids would make up most of a file of rows.
-        return tuple(tuple(map(self.position_of.__getitem__, chunk)) for chunk in ranking)
+        position_of = self.position_of
+        positions: list[int | tuple[int, ...]] = []
+        for chunk in ranking:
+            if len(chunk) == 1:
+                positions.append(position_of[chunk[0]])
+            else:
+                positions.append(tuple(position_of[turn_id] for turn_id in chunk))
 
-    def ranking(self, positions: Iterable[Sequence[int]]) -> tuple[tuple[str, ...], ...]:
+        return tuple(positions)
+
+    def ranking(self, positions: Ranking) -> tuple[tuple[str, ...], ...]:
         """A ranking of positions as one of turn ids.
 
         Raises `IndexError` for a position that the case does not have.
         """
-        return tuple(tuple(map(self.ids.__getitem__, chunk)) for chunk in positions)
+        alone, ids = self.alone, self.ids
+        return tuple(
+            alone[chunk] if isinstance(chunk, int) else tuple(ids[position] for position in chunk)
+            for chunk in positions
+        )
 
-    def hold(self, positions: Iterable[Sequence[int]]) -> bool:
+    def hold(self, positions: Ranking) -> bool:
         """Whether the case has a turn at each of the positions."""
-        return all(position < len(self.ids) for chunk in positions for position in chunk)
+        try:
+            self.ranking(positions)
+        except IndexError:
+            return False
+
+        return True

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from memeval.results.fields import Fields, Json
+from msgspec import Meta, Struct
+
+from memeval.records import Count, Finite
+from memeval.results.fields import Json, Share, as_plain, read_as
 from memeval.results.files import as_json, is_sealed, sealed, write_atomically
 from memeval.results.summary import RECORDS_FILE, RunSummary
 from memeval.shown import one_line
@@ -34,56 +37,54 @@ METHODS = {
 }
 
 
-@dataclass(frozen=True)
-class KindRange:
+class KindRange(Struct, frozen=True):
     """What a run's accuracy would be if all its wrong answers were of one kind."""
 
     kind: str
-    caught: int
+    caught: Count
     """Wrong answers of the kind that the judge called wrong."""
-    labels: int
+    labels: Count
     """Wrong answers of the kind that were labelled."""
-    share: float | None
+    share: Share | None
     """None where the judge does not tell this kind from right answers: nothing can be said."""
-    low: float
-    high: float
+    low: Share
+    high: Share
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(Struct, frozen=True):
     """An accuracy that allows for the judge's errors, and where it comes from."""
 
     run_key: str
     records: str
     """sha256 of the records that it is about."""
-    method: str
+    method: Annotated[str, Meta(pattern="^(ppi|labels|range)$")]
     """`ppi`, `labels` or `range`."""
-    raw: float
+    raw: Share
     """The accuracy by the judge."""
-    accuracy: float | None
+    accuracy: Share | None
     """The corrected one; None for a range, which is never one number."""
-    low: float | None
-    high: float | None
+    low: Share | None
+    high: Share | None
     """95 % interval, or the range; None where nothing can be said."""
-    labels: int
+    labels: Count
     """Labels that it rests on."""
-    unlabelled: int
+    unlabelled: Count
     """Rows of the file of labels without a label."""
     file: str
     """Name of the file of labels."""
     sha256: str
     """Of that file."""
-    se: float | None = None
-    power: float | None = None
+    se: Finite | None = None
+    power: Finite | None = None
     """λ of PPI++: how far the judge is trusted, from 0 to 1."""
-    groups: int | None = None
+    groups: Count | None = None
     """Conversations that the error allows for; None where answers count as independent."""
-    right_kept: int | None = None
-    right_labels: int | None = None
+    right_kept: Count | None = None
+    right_labels: Count | None = None
     """Under a range: right answers that the judge called right, of those that were labelled."""
-    kinds: tuple[KindRange, ...] = field(default_factory=tuple)
-    flipped: int | None = None
-    attacks: int | None = None
+    kinds: tuple[KindRange, ...] = ()
+    flipped: Count | None = None
+    attacks: Count | None = None
     """Attacks that talked the judge into calling a wrong answer right, of those that were tried."""
 
     @property
@@ -104,70 +105,17 @@ class Calibration:
 
     def write(self, folder: Path) -> None:
         """Writes `calibration.json` atomically."""
-        content = json.loads(json.dumps(asdict(self)))
+        content = json.loads(json.dumps(self.to_json()))
         write_atomically(folder / CALIBRATION_FILE, as_json(sealed(content), indent=1) + "\n")
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Calibration:
         """Reads a calibration. Raises `ValueError` naming the member that does not fit."""
-        members = Fields(content)
-        method = members.string("method")
-        if method not in METHODS:
-            raise members.wrong("method")
-
-        return cls(
-            run_key=members.string("run_key"),
-            records=members.string("records"),
-            method=method,
-            raw=_share(members, "raw"),
-            accuracy=_share_or_none(members, "accuracy"),
-            low=_share_or_none(members, "low"),
-            high=_share_or_none(members, "high"),
-            labels=members.count("labels"),
-            unlabelled=members.count("unlabelled"),
-            file=members.string("file"),
-            sha256=members.string("sha256"),
-            se=members.number_or_none("se"),
-            power=members.number_or_none("power"),
-            groups=members.count_or_none("groups"),
-            right_kept=members.count_or_none("right_kept"),
-            right_labels=members.count_or_none("right_labels"),
-            kinds=tuple(map(_kind, members.items("kinds"))),
-            flipped=members.count_or_none("flipped"),
-            attacks=members.count_or_none("attacks"),
-        )
+        return read_as(content, cls)
 
     def to_json(self) -> Json:
         """The calibration as plain JSON."""
-        plain: Json = json.loads(json.dumps(asdict(self)))
-        return plain
-
-
-def _kind(members: Fields) -> KindRange:
-    return KindRange(
-        kind=members.string("kind"),
-        caught=members.count("caught"),
-        labels=members.count("labels"),
-        share=_share_or_none(members, "share"),
-        low=_share(members, "low"),
-        high=_share(members, "high"),
-    )
-
-
-def _share_or_none(members: Fields, name: str) -> float | None:
-    value = members.number_or_none(name)
-    if value is not None and not 0 <= value <= 1:
-        raise members.wrong(name)
-
-    return value
-
-
-def _share(members: Fields, name: str) -> float:
-    value = _share_or_none(members, name)
-    if value is None:
-        raise members.wrong(name)
-
-    return value
+        return as_plain(self)
 
 
 def read_calibration(folder: Path) -> Calibration | None:

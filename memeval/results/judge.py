@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
 from typing import Any
 
-from memeval.results.fields import Fields
+from msgspec import Struct, field
+
+from memeval.records import Count, Finite
+from memeval.results.fields import as_plain, read_as
 
 _USUAL_REQUEST = {"temperature": 0.0, "max_tokens": 256, "seed": True}
 """Parameters that `shown` leaves out, because most runs have them."""
@@ -20,8 +22,7 @@ _USUAL_ADDRESS = "https://api.openai.com/v1"
 _USUAL = {"repeats": 1, "reading": "first_word", "scoring": "v2", "fence": True}
 
 
-@dataclass(frozen=True)
-class JudgeIdentity:
+class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
     """A judge with all that decides what it calls right. None: this judge has no such setting."""
 
     name: str
@@ -40,8 +41,8 @@ class JudgeIdentity:
     whether the repeat's seed is sent.
     """
     reading: str | None = None
-    repeats: int | None = None
-    threshold: float | None = None
+    repeats: Count | None = None
+    threshold: Finite | None = None
     fence: bool | None = None
     """Whether the answer is sent between marks."""
     scoring: str | None = None
@@ -99,27 +100,12 @@ class JudgeIdentity:
 
     def to_json(self) -> dict[str, Any]:
         """The object as `run.json` and baselines hold it."""
-        content = {member.name: getattr(self, member.name) for member in fields(self)}
-        return {**content, "request": dict(self.request)}
+        return as_plain(self)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> JudgeIdentity:
         """Reads the object. Raises `ValueError` naming a member that does not fit."""
-        members = Fields(content, "judge.")
-        members.check_names(tuple(member.name for member in fields(cls)))
-        return cls(
-            name=members.string("name"),
-            own_class=members.string_or_none("own_class"),
-            prompt_sha256=members.string_or_none("prompt_sha256"),
-            model=members.string_or_none("model"),
-            address=members.string_or_none("address"),
-            request=members.mapping("request"),
-            reading=members.string_or_none("reading"),
-            repeats=members.count_or_none("repeats"),
-            threshold=members.number_or_none("threshold"),
-            fence=members.boolean("fence") if members.has("fence") else None,
-            scoring=members.string_or_none("scoring"),
-        )
+        return read_as(content, cls)
 
 
 def is_same_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> bool:

@@ -7,37 +7,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memeval.records import CategoryId, ChoiceLabels, Label, Status, Usage, Verdict
-from memeval.results.fields import Fields, Json, usage_json
-from memeval.results.retrieved import RetrievedChunk, retrieved_from
+from msgspec import Struct, field
+
+from memeval.records import CategoryId, ChoiceLabels, Count, Label, Status, Usage, Verdict
+from memeval.results.fields import Json, Number, Rank, Weight, as_plain, read_as
+from memeval.results.retrieved import RetrievedChunk
 from memeval.results.rows import NO_TIMES, SentMessage, StepTimes
-from memeval.results.verdict_row import verdict_from, verdict_json
+from memeval.results.verdict_row import verdict_json
+
+Ranks = tuple[Rank | None, ...] | None
 
 TIMES = "times"
 """The one member of a record that differs between an interrupted run and an uninterrupted one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """One question of one repeat."""
 
     question_id: str
-    case_id: str
-    category: CategoryId
+    case_id: str = ""
+    category: CategoryId = ""
     """The id as the data set stores it."""
-    category_name: str
-    repeat: int
+    category_name: str = ""
+    repeat: Count = 0
     """From 0."""
-    seed: int
-    question: str
-    gold: tuple[str, ...]
-    answerable: bool
-    status: Status
+    seed: int = 0
+    question: str = ""
+    gold: tuple[str, ...] = ()
+    answerable: bool = True
+    status: Status = Status.OK
     asked_at: datetime | None = None
     """When the question is asked, where the data set says."""
     facets: Mapping[str, str] = field(default_factory=dict)
@@ -45,27 +47,27 @@ class Record:
     """Ids of the turns that hold the answer."""
     hypothesis: str | None = None
     verdict: Verdict | None = None
-    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    metrics: Mapping[str, Number | None] = field(default_factory=dict)
     """Answer and ranking metrics, made from the answer and the gold; empty if there is no
     answer.
     """
     retrieved: tuple[RetrievedChunk, ...] | None = None
-    evidence_ranks: tuple[int | None, ...] | None = None
+    evidence_ranks: Ranks = None
     """For each piece of evidence the rank of the first chunk that covers it, None if no chunk
     does; None without a ranking.
     """
-    session_evidence_ranks: tuple[int | None, ...] | None = None
-    shown_evidence_ranks: tuple[int | None, ...] | None = None
+    session_evidence_ranks: Ranks = None
+    shown_evidence_ranks: Ranks = None
     """As `evidence_ranks`, among the chunks that the reader was shown; None if the system does not
     say which.
     """
-    shown_session_ranks: tuple[int | None, ...] | None = None
-    top_k: int | None = None
+    shown_session_ranks: Ranks = None
+    top_k: Count | None = None
     """Chunks that the reader may be shown; None without `shown_evidence_ranks`."""
     context: str | None = None
     """Reference of the context as the reader saw it."""
     prompt: tuple[SentMessage, ...] = ()
-    context_tokens: int | None = None
+    context_tokens: Count | None = None
     usage: tuple[Usage, ...] = ()
     """A usage per call of the answer and of the judge; calls that another run paid for are marked
     `cached`.
@@ -74,11 +76,11 @@ class Record:
     finish_reason: str | None = None
     choices: tuple[str, ...] = ()
     choice_labels: ChoiceLabels = ChoiceLabels.DIGITS
-    right_choices: tuple[int, ...] = ()
+    right_choices: tuple[Count, ...] = ()
     raw: str | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
-    weight: float = 1.0
+    weight: Weight = 1.0
     """How many questions of its category it represents, in a sample."""
 
     @property
@@ -153,8 +155,8 @@ class Record:
             "shown_session_ranks": _list_or_none(self.shown_session_ranks),
             "top_k": self.top_k,
             "context_tokens": self.context_tokens,
-            "usage": list(map(usage_json, self.usage)),
-            TIMES: self.times.to_json(),
+            "usage": list(map(as_plain, self.usage)),
+            TIMES: as_plain(self.times),
         }
         if self.choices:
             record["choices"] = list(self.choices)
@@ -163,7 +165,7 @@ class Record:
             record["chosen"] = _list_or_none(self.chosen)
 
         if self.prompt:
-            record["prompt"] = [message.to_json() for message in self.prompt]
+            record["prompt"] = list(map(as_plain, self.prompt))
 
         optional = {
             "asked_at": self.asked_at.isoformat() if self.asked_at else None,
@@ -179,53 +181,9 @@ class Record:
     def from_json(cls, record: Mapping[str, Any]) -> Record:
         """Reads a line of `records.jsonl`. Only the question's id must be there.
 
-        Raises `ValueError` naming a member of another type.
+        Raises `ValueError` naming a member that does not fit.
         """
-        members = Fields(record)
-        category = members.raw("category")
-        if not isinstance(category, str | int | None):
-            raise members.wrong("category")
-
-        facets = members.mapping("facets")
-        return cls(
-            question_id=members.string("question_id"),
-            case_id=members.string_or_none("case_id") or "",
-            category="" if category is None else category,
-            category_name=members.string_or_none("category_name") or "",
-            repeat=members.count("repeat", 0),
-            seed=members.integer("seed", 0),
-            question=members.string_or_none("question") or "",
-            gold=members.strings("gold"),
-            answerable=members.boolean("answerable", True),
-            status=members.choice("status", Status) if members.has("status") else Status.OK,
-            asked_at=members.time_or_none("asked_at"),
-            facets={name: str(value) for name, value in facets.items()},
-            evidence=members.strings("evidence"),
-            hypothesis=members.string_or_none("hypothesis"),
-            verdict=verdict_from(members),
-            metrics=members.numbers("metrics"),
-            retrieved=retrieved_from(members),
-            evidence_ranks=members.ranks("evidence_ranks"),
-            session_evidence_ranks=members.ranks("session_evidence_ranks"),
-            shown_evidence_ranks=members.ranks("shown_evidence_ranks"),
-            shown_session_ranks=members.ranks("shown_session_ranks"),
-            top_k=members.count_or_none("top_k"),
-            context=members.string_or_none("context"),
-            prompt=tuple(map(SentMessage.from_json, members.items("prompt"))),
-            context_tokens=members.count_or_none("context_tokens"),
-            usage=members.usages("usage"),
-            times=StepTimes.from_json(members),
-            finish_reason=members.string_or_none("finish_reason"),
-            choices=members.strings("choices"),
-            choice_labels=members.choice("choice_labels", ChoiceLabels)
-            if members.has("choice_labels")
-            else ChoiceLabels.DIGITS,
-            right_choices=members.counts("right_choices") or (),
-            raw=members.string_or_none("raw"),
-            notes=members.mapping("notes"),
-            error=members.string_or_none("error"),
-            weight=members.weight("weight"),
-        )
+        return read_as(record, cls)
 
 
 def _retrieved_json(chunks: tuple[RetrievedChunk, ...] | None) -> list[Json] | None:
@@ -247,10 +205,6 @@ def read_records(path: Path) -> Iterator[Record]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
-                content = json.loads(line)
-                if not isinstance(content, dict):
-                    raise ValueError("not an object")
-
-                yield Record.from_json(content)
+                yield Record.from_json(json.loads(line))
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"{path}, line {number}: {error}") from error

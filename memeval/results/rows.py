@@ -2,100 +2,86 @@
 
 Metrics are not among it: they are made from rows.
 
-`from_json` is the one reader of each kind and raises `ValueError` naming the field that does not
+`from_json` is the one reader of each kind and raises `ValueError` naming the member that does not
 fit; `to_json` is the one writer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from typing import Any
 
-from memeval.records import IngestHealth, Status, Usage
-from memeval.results.fields import Fields, Json, usage_json
-from memeval.results.retrieved import RetrievedChunk, ranking_from, retrieved_from, short_positions
+from msgspec import Struct, field
+
+from memeval.records import Count, IngestHealth, Status, Usage
+from memeval.results.fields import Json, Number, as_plain, read_as
+from memeval.results.retrieved import RetrievedChunk
 
 INGEST_PREFIX = "ingest "
 """Beginning of the ids of rows with what an ingest took."""
+Ranking = tuple[Count | tuple[Count, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StepTimes:
+def _no_usage() -> tuple[Usage, ...]:
+    return ()
+
+
+class StepTimes(Struct, frozen=True, omit_defaults=True):
     """How long each step took.
 
     None if the step did not happen or was not measured. A reply from the cache counts with the time
     that it took when it was paid for.
     """
 
-    answer_ms: float | None = None
+    answer_ms: Number | None = None
     """The retrieval and the model's calls, without waits for a place at the endpoint and between
     retries.
     """
-    retrieval_ms: float | None = None
+    retrieval_ms: Number | None = None
     """The system's own work and its requests to an embedder, a reranker or its memory service.
 
     Without queues, locks and whatever else the process does meanwhile.
     """
-    model_ms: float | None = None
+    model_ms: Number | None = None
     """In calls of language models, one after the other, without waits."""
-    place_ms: float | None = None
+    place_ms: Number | None = None
     """Waiting for a place at the endpoint."""
-    wait_s: float | None = None
+    wait_s: Number | None = None
     """Seconds of waits between retries of the answer's calls."""
-    judge_ms: float | None = None
-    judge_wait_s: float | None = None
-    ingest_ms: float | None = None
-    ready_ms: float | None = None
+    judge_ms: Number | None = None
+    judge_wait_s: Number | None = None
+    ingest_ms: Number | None = None
+    ready_ms: Number | None = None
     """From the last chunk until the memory could be searched, for systems that index in the
     background.
     """
 
-    @classmethod
-    def from_json(cls, row: Fields) -> StepTimes:
-        """The times of a row; a member that this version does not know is ignored."""
-        times = row.numbers("times")
-        return cls(**{name: times[name] for name in _TIMES if name in times})
-
-    def to_json(self) -> Json:
-        """The times that were taken."""
-        return {name: value for name in _TIMES if (value := getattr(self, name)) is not None}
-
     def join(self, other: StepTimes) -> StepTimes:
         """These times, and those of another row for the steps that this one lacks."""
         # These win: of an answer's row and its verdict's, each measured its own steps.
-        return StepTimes(**{**other.to_json(), **self.to_json()})
+        return StepTimes(**{**as_plain(other), **as_plain(self)})
 
 
-_TIMES = tuple(field.name for field in fields(StepTimes))
 NO_TIMES = StepTimes()
 
 
-@dataclass(frozen=True, slots=True)
-class SentMessage:
+class SentMessage(Struct, frozen=True):
     """One message of the prompt that was sent for an answer."""
 
     role: str
     text: str
     """Reference of its text."""
 
-    @classmethod
-    def from_json(cls, message: Fields) -> SentMessage:
-        return cls(role=message.string("role"), text=message.string("text"))
 
-    def to_json(self) -> Json:
-        return {"role": self.role, "text": self.text}
+class AnswerRow(Struct, frozen=True, omit_defaults=True):
+    """The answer to one question, or why there is none. Its file has the members in this order.
 
-
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
-    """The answer to one question, or why there is none."""
+    A member with its default is left out, unless its default is made by a function.
+    """
 
     id: str
     """The question's id."""
     status: Status
-    origin: str = ""
-    """Key of the run that paid for it."""
     hypothesis: str | None = None
     """The answer, or the part of it that arrived if the reply was cut or withheld."""
     error: str | None = None
@@ -104,151 +90,85 @@ class AnswerRow:
     """The model's whole reply where the answer is less of it."""
     finish_reason: str | None = None
     """How the reply that the answer rests on ended; None if nobody said."""
-    retrieved: tuple[RetrievedChunk, ...] | None = None
-    """What the reader was shown, best first; None if the system can't show it."""
-    ranking: tuple[tuple[int, ...], ...] | None = None
-    """The whole ranking, best first: for each chunk the positions of its turns among those of the
-    case, from 0.
-    """
     context: str | None = None
     """Reference of the context as the reader saw it; None if the system answers without the
     reader.
     """
+    context_tokens: Count | None = None
+    retrieved: tuple[RetrievedChunk, ...] | None = None
+    """What the reader was shown, best first; None if the system can't show it, empty if nothing was
+    retrieved.
+    """
+    ranking: Ranking | None = None
+    """The whole ranking, best first: for each chunk the position of its turn among those of the
+    case, from 0, or the positions where it has not one turn.
+    """
     prompt: tuple[SentMessage, ...] = ()
     """The messages that were sent for the answer; empty offline, where none are."""
-    context_tokens: int | None = None
-    usage: tuple[Usage, ...] = ()
-    """A usage per call."""
-    times: StepTimes = NO_TIMES
     notes: Mapping[str, Any] = field(default_factory=dict)
+    usage: tuple[Usage, ...] = field(default_factory=_no_usage)
+    """A usage per call."""
+    times: StepTimes = field(default_factory=StepTimes)
+    origin: str = field(default_factory=str)
+    """Key of the run that paid for it."""
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> AnswerRow:
-        """Reads a row. Raises `ValueError` naming the field that does not fit."""
-        members = Fields(row)
-        status = members.choice("status", Status)
-        answered = status is Status.OK
-        has_failed = status not in (Status.OK, Status.RETRIEVED)
-        return cls(
-            id=members.string("id"),
-            status=status,
-            origin=members.string_or_none("origin") or "",
-            # A sound answer must have its text, and a failed one its reason.
-            hypothesis=members.string("hypothesis")
-            if answered
-            else members.string_or_none("hypothesis"),
-            error=members.string("error") if has_failed else members.string_or_none("error"),
-            raw=members.string_or_none("raw"),
-            finish_reason=members.string_or_none("finish_reason"),
-            retrieved=retrieved_from(members),
-            ranking=ranking_from(members),
-            context=members.string_or_none("context"),
-            prompt=tuple(map(SentMessage.from_json, members.items("prompt"))),
-            context_tokens=members.count_or_none("context_tokens"),
-            usage=members.usages("usage"),
-            times=StepTimes.from_json(members),
-            notes=members.mapping("notes"),
-        )
+        """Reads a row. Raises `ValueError` naming the member that does not fit."""
+        answer = read_as(row, cls)
+        # A sound answer must have its text, and a failed one its reason.
+        if answer.status is Status.OK and answer.hypothesis is None:
+            raise ValueError("an answer without a hypothesis - at `$.hypothesis`")
+        if answer.status not in (Status.OK, Status.RETRIEVED) and answer.error is None:
+            raise ValueError("a failed answer without a reason - at `$.error`")
+
+        return answer
 
     def to_json(self) -> Json:
         """The row as JSON; members without a value are left out."""
-        row: Json = {
-            "id": self.id,
-            "status": self.status.value,
-            "hypothesis": self.hypothesis,
-            "error": self.error,
-            "raw": self.raw,
-            "finish_reason": self.finish_reason,
-            "context": self.context,
-            "context_tokens": self.context_tokens,
-        }
-        row = {name: value for name, value in row.items() if value is not None}
-        # An empty list is kept: nothing was retrieved, which is not the same as not known.
+        row = as_plain(self)
         if self.retrieved is not None:
             row["retrieved"] = [chunk.to_json() for chunk in self.retrieved]
-        if self.ranking is not None:
-            row["ranking"] = [short_positions(positions) for positions in self.ranking]
-        if self.prompt:
-            row["prompt"] = [message.to_json() for message in self.prompt]
-        if self.notes:
-            row["notes"] = dict(self.notes)
 
-        row["usage"] = list(map(usage_json, self.usage))
-        row["times"] = self.times.to_json()
-        row["origin"] = self.origin
         return row
 
 
-@dataclass(frozen=True, slots=True)
-class IngestRow:
+class IngestRow(Struct, frozen=True, omit_defaults=True):
     """What the ingest of one case took."""
 
     id: str
     """`ingest <case id>`."""
-    chunks: int
+    chunks: Count
     """Chunks that were ingested."""
-    compressions: int
+    compressions: Count
     """How often the window was cut."""
-    origin: str = ""
-    """Key of the run that paid for it."""
     health: IngestHealth | None = None
     """What became of the chunks; None if the system does not say."""
-    usage: tuple[Usage, ...] = ()
-    """Added up by role, model and kind: an ingest may make thousands of calls."""
-    times: StepTimes = NO_TIMES
     notes: Mapping[str, Any] = field(default_factory=dict)
+    usage: tuple[Usage, ...] = field(default_factory=_no_usage)
+    """Added up by role, model and kind: an ingest may make thousands of calls."""
+    times: StepTimes = field(default_factory=StepTimes)
+    origin: str = field(default_factory=str)
+    """Key of the run that paid for it."""
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> IngestRow:
-        """Reads a row. Raises `ValueError` naming the field that does not fit."""
-        members = Fields(row)
-        members.choice("status", Status)
-        health = members.member("health")
-        return cls(
-            id=members.string("id"),
-            chunks=members.count("chunks"),
-            compressions=members.count("compressions"),
-            origin=members.string_or_none("origin") or "",
-            health=health_from(health) if health else None,
-            usage=members.usages("usage"),
-            times=StepTimes.from_json(members),
-            notes=members.mapping("notes"),
-        )
+        """Reads a row. Raises `ValueError` naming the member that does not fit."""
+        Status(str(row.get("status")))
+        ingest = read_as(row, cls)
+        check_health(ingest.health)
+        return ingest
 
     def to_json(self) -> Json:
         """The row as JSON."""
-        row: Json = {
-            "id": self.id,
-            "status": Status.OK.value,
-            "chunks": self.chunks,
-            "compressions": self.compressions,
-        }
-        if self.health is not None:
-            row["health"] = health_json(self.health)
-        if self.notes:
-            row["notes"] = dict(self.notes)
-
-        return row | {
-            "usage": list(map(usage_json, self.usage)),
-            "times": self.times.to_json(),
-            "origin": self.origin,
-        }
+        # Readers of the file expect a status in each row.
+        return {"id": self.id, "status": Status.OK.value, **as_plain(self)}
 
 
-def health_from(members: Fields) -> IngestHealth:
-    """Reads what became of an ingest's chunks."""
-    health = IngestHealth(
-        asked=members.count("asked"), stored=members.count("stored"), lost=members.count("lost")
-    )
-    if health.lost > health.asked:
-        raise members.wrong("lost")
-
-    return health
-
-
-def health_json(health: IngestHealth) -> Json:
-    """What became of an ingest's chunks, as JSON."""
-    return {"asked": health.asked, "stored": health.stored, "lost": health.lost}
+def check_health(health: IngestHealth | None) -> None:
+    """Raises `ValueError` if more chunks were lost than there were."""
+    if health is not None and health.lost > health.asked:
+        raise ValueError("more chunks were lost than asked - at `$.health.lost`")
 
 
 def answer_or_ingest(row: Mapping[str, Any]) -> AnswerRow | IngestRow:

@@ -266,9 +266,9 @@ class RowStore(Generic[R]):
         Raises `ValueError` for a row that could not be read again, and `StorageError` where the
         disk refuses; earlier rows stay.
         """
-        content = _clean(row.to_json())
         # Read as it will be read later: nothing is stored that would then be left out.
         try:
+            content = _clean(row.to_json())
             json.dumps(content)
             stored = self._parse(content)
         except (ValueError, TypeError, RecursionError) as error:

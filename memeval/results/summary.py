@@ -8,14 +8,16 @@ question and repeat), `hypotheses.jsonl` (a file of answers per repeat), `run.js
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from memeval.redaction import redacted_in, without_known_in
+from memeval.results.fields import as_plain, read_as
 from memeval.results.files import SEAL, as_json, file_digest, is_sealed, sealed, write_atomically
 from memeval.results.judge import JudgeIdentity
 
@@ -28,7 +30,8 @@ HYPOTHESES_FILE = "hypotheses.jsonl"
 """
 _OURS = ("command", "params", "tags", "notes", "judge")
 """Members in which nothing that looks like a secret is kept."""
-_RUN_KEY = re.compile(r"[A-Za-z0-9._-]{1,100}")
+RunKey = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,100}\Z")]
+"""It names a folder: an edited one must not lead elsewhere."""
 RUN_FILE, RECORDS_FILE, CONFIG_FILE, TRACKED_FILE = (
     "run.json",
     "records.jsonl",
@@ -76,7 +79,7 @@ class RepeatResult:
 class RunSummary:
     """A cell's results over its repeats."""
 
-    run_key: str
+    run_key: RunKey
     name: str
     """Short and readable: `bm25 turn k=10 never keyword short extractive`."""
     dataset: str
@@ -142,7 +145,7 @@ class RunSummary:
 
     def write(self, folder: Path) -> None:
         """Writes `run.json` atomically."""
-        content = json.loads(json.dumps(_clean(asdict(self))))
+        content = json.loads(json.dumps(_clean(as_plain(self))))
         write_atomically(folder / RUN_FILE, as_json(sealed(content), indent=1) + "\n")
 
     @classmethod
@@ -167,32 +170,13 @@ class RunSummary:
 
         del content[SEAL]
         try:
-            summary = cls._of(content)
-            _check_types(summary)
-        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-            raise ValueError(
-                f"{folder / RUN_FILE} is damaged: {type(error).__name__}: {error}"
-            ) from error
+            summary = read_as(content, cls)
+            for time in (summary.started_at, summary.finished_at):
+                datetime.fromisoformat(time)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{folder / RUN_FILE} is damaged: {error}") from error
 
         return summary
-
-    @classmethod
-    def _of(cls, fields: dict[str, Any]) -> RunSummary:
-        fields["categories"] = tuple(CategoryResult(**row) for row in fields["categories"])
-        fields["repeats"] = tuple(RepeatResult(**row) for row in fields["repeats"])
-
-        facets = {}
-        for facet, rows in fields.get("facets", {}).items():
-            facets[facet] = tuple(CategoryResult(**row) for row in rows)
-
-        fields["facets"] = facets
-        if fields.get("judge") is not None:
-            fields["judge"] = JudgeIdentity.from_json(fields["judge"])
-
-        for name in ("notes", "protocol_metrics"):
-            fields[name] = tuple(fields.get(name, ()))
-
-        return cls(**fields)
 
     def misfits(self, folder: Path) -> list[str]:
         """What of the run folder differs from this summary, one line each; empty if all fits."""
@@ -222,51 +206,6 @@ def fresh_cost_usd(figures: Mapping[str, float | None]) -> float | None:
     """
     # Runs of `evaluate` have no cache, and only the one figure.
     return figures.get("cost_usd_uncached/total", figures.get("cost_usd/total"))
-
-
-def _check_types(summary: RunSummary) -> None:
-    """Raises `TypeError` for the fields that decide what is taken or shown, where they hold another
-    type.
-    """
-    texts = [
-        summary.run_key,
-        summary.name,
-        summary.dataset,
-        summary.command,
-        summary.started_at,
-        summary.finished_at,
-        summary.status,
-    ]
-    numbers = [
-        *summary.metrics.values(),
-        *(value for repeat in summary.repeats for value in repeat.metrics.values()),
-    ]
-    counts = [
-        *summary.statuses.values(),
-        *(row.n for row in summary.categories),
-        *(row.asked for row in summary.categories),
-    ]
-    digests = [
-        *summary.files.values(),
-        *summary.rows.values(),
-        *summary.tags.values(),
-        *summary.notes,
-    ]
-    if not all(isinstance(value, str) for value in (*texts, *digests)) or not isinstance(
-        summary.valid, bool
-    ):
-        raise TypeError("a string is missing")
-
-    if not all(value is None or isinstance(value, int | float) for value in numbers):
-        raise TypeError("a metric is not a number")
-    if not all(isinstance(value, int) for value in counts):
-        raise TypeError("a count is not an integer")
-    # It names a folder: an edited one must not lead elsewhere.
-    if not _RUN_KEY.fullmatch(summary.run_key):
-        raise TypeError("run_key is not a key")
-
-    for time in (summary.started_at, summary.finished_at):
-        datetime.fromisoformat(time)  # raises `ValueError`, which `read` turns into damage
 
 
 def _clean(summary: dict[str, Any]) -> dict[str, Any]:

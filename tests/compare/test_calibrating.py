@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from made_runs import made_run
+from msgspec import structs
 
 from memeval.api.judging import shipped_file
 from memeval.calibration.items import read_items
@@ -283,7 +284,10 @@ def test_labels_name_the_whole_judge_by_its_key(home: Path, command: Command, me
     run = independent(home, "1101", judge=judge)
     file = other_labels(home / "labels.jsonl", right=(9, 10), vague=(1, 10))
     rows = [json.loads(line) | {"judge": judge.shown} for line in file.read_text().splitlines()]
-    for other, status in ((judge, 0), (replace(judge, request={**judge.request, member: 0.7}), 2)):
+    for other, status in (
+        (judge, 0),
+        (structs.replace(judge, request={**judge.request, member: 0.7}), 2),
+    ):
         lines = [json.dumps(row | {"judge_key": other.digest}) + "\n" for row in rows]
         file.write_text("".join(lines), encoding="utf-8")
         assert command("judge", "calibrate", run.key, "--labels", file)[0] == status

@@ -6,12 +6,12 @@ import csv
 import io
 import json
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_runs import example, in_conversations, made_record, made_run
+from msgspec.structs import replace
 
 from memeval.comparison import Comparison, FinishedRun, compare_runs, metric_named
 from memeval.comparison.files import comparison_markdown, comparison_tex, differences_csv

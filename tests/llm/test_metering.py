@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 from genai_prices import Usage as PricedUsage
@@ -11,6 +10,7 @@ from genai_prices import calc_price
 from genai_prices.data import providers
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memeval.llm.metering import Ledger, current_ledger, metered, totals
 from memeval.llm.prices import cost_usd, provider_of, total_cost_usd

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from memeval.records import Label, Role, Status, Usage, Verdict
 from memeval.results import (
@@ -150,10 +152,11 @@ def _with_texts(record: Record, turns: dict[str, str], texts: TextStore) -> Reco
     """The record with the references of its chunks and its context."""
     chunks = record.retrieved or ()
     shown = [turns[chunk.turn_ids[0]] for chunk in chunks]
-    return replace(
+    return structs.replace(
         record,
         retrieved=tuple(
-            replace(chunk, text=texts.put(text)) for chunk, text in zip(chunks, shown, strict=True)
+            structs.replace(chunk, text=texts.put(text))
+            for chunk, text in zip(chunks, shown, strict=True)
         ),
         context=texts.put_joined(shown, "\n"),
     )

@@ -18,6 +18,7 @@ from sample_pages import SHOWN, Size, comparison_json, sentences_of, write_runs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from msgspec import structs
 from sample_records import record, verdict
 
 from memeval.page import write_comparison_page, write_page
@@ -136,7 +137,7 @@ def hostile_run(folders: list[Path], root: Path) -> Path:
     folder = root / "runs" / folders[0].name
     shutil.copytree(folders[0], folder)
     rows = [
-        replace(
+        structs.replace(
             row,
             question=HOSTILE,
             gold=(HOSTILE,),
@@ -211,7 +212,11 @@ def test_how_much_of_the_evidence_the_reader_was_shown(
 ) -> None:
     row = record(evidence=("D1", "D2"), retrieved=(RetrievedChunk(turns),))
     assert shown([row]) == expected
-    assert shown([replace(row, retrieved=None)]) == shown([replace(row, evidence=())]) == "-"
+    assert (
+        shown([structs.replace(row, retrieved=None)])
+        == shown([structs.replace(row, evidence=())])
+        == "-"
+    )
 
 
 def made_run(folders: list[Path], *rows: Record) -> PageRun:

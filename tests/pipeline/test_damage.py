@@ -12,11 +12,12 @@ import json
 import random
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from memeval.__main__ import main
 
@@ -422,7 +423,7 @@ def test_a_verdict_of_another_answer_is_made_again(
     rows = read_rows(file.read_bytes(), header, answer_or_ingest).rows
     for row in rows.values():
         if isinstance(row, AnswerRow):
-            other = replace(row, hypothesis="something else entirely")
+            other = structs.replace(row, hypothesis="something else entirely")
             file.write_bytes(file.read_bytes() + sealed_line(header, other.to_json()))
     shutil.rmtree(home.path / "outputs" / "runs" / home.keys["run"])
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from sample_records import record, verdict
 
 from memeval.errors import StorageError
@@ -324,7 +324,7 @@ def test_odd_answer_files_are_told_by_line(tmp_path: Path, line: str, told: str)
 
 
 def test_what_was_chosen_is_no_refusal_and_no_answer_in_words() -> None:
-    rows = [replace(judged("correct", category), choices=("a", "b")) for category in (4, 5)]
+    rows = [structs.replace(judged("correct", category), choices=("a", "b")) for category in (4, 5)]
     metrics = measure_repeat(rows, [], HEADLINE)
     assert metrics["abstention_rate"] is None and metrics["abstention_rate/unanswerable"] is None
     assert metrics["accuracy"] == 1.0

@@ -7,6 +7,7 @@ import io
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from rich.console import Console
 from sample_runs import CONTEXT, summary
 
@@ -117,7 +118,7 @@ def test_the_head_of_a_table_names_the_judges_own_model() -> None:
     cells = [summary(params={"llm.model": model}, judge=judge) for model in ("a", "b")]
     assert judged_by(cells) == "judge: llm (judges)"
 
-    other = summary(judge=replace(judge, request={"temperature": 0.7}))
+    other = summary(judge=structs.replace(judge, request={"temperature": 0.7}))
     assert judged_by([*cells, other]).startswith("judges: llm (judges), llm (judges, temperature=0")
 
 

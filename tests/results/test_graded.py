@@ -10,8 +10,7 @@ from sample_records import record, verdict
 from memeval.pipeline.measure import measure_repeat
 from memeval.records import Label, Status
 from memeval.results import Record, VerdictRow, json_line
-from memeval.results.fields import Fields
-from memeval.results.verdict_row import verdict_from, verdict_json
+from memeval.results.verdict_row import verdict_json
 
 HALF = verdict(Label.WRONG, score=0.25, graded=True, parts={"items": (0.5, 0.0)})
 
@@ -45,5 +44,8 @@ def test_other_verdicts_are_written_as_before() -> None:
     [{"graded": "yes"}, {"parts": [1]}, {"parts": {"items": ["1"]}}, {"parts": {"items": 1}}],
 )
 def test_odd_members_are_refused(odd: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="is missing, or is not what it should be"):
-        verdict_from(Fields({"verdict": {**verdict_json(HALF), **odd}}))
+    row = VerdictRow(id="q", status=Status.OK, verdict=HALF).to_json()
+    row["verdict"] |= odd
+    (name,) = odd
+    with pytest.raises(ValueError, match=rf"at `\$\.verdict\.{name}"):
+        VerdictRow.from_json(row)

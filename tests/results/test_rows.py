@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from memeval.errors import StorageError
 from memeval.pipeline.imported import read_hypotheses
@@ -167,11 +167,66 @@ def test_odd_verdicts_are_left_out_and_counted(change: dict[str, Any]) -> None:
     assert not is_taken({**VERDICT, **change}, VerdictRow.from_json)
 
 
+def test_a_huge_number_is_odd_too() -> None:
+    assert not is_taken({**ANSWER, "times": {"wait_s": 10**400}}, answer_or_ingest)
+    assert not is_taken({**ANSWER, "context_tokens": 10**14}, answer_or_ingest)
+
+
+def test_a_refusal_names_the_path_of_the_member() -> None:
+    odd = {**ANSWER, "usage": [{**USAGE, "calls": -1}]}
+    with pytest.raises(ValueError, match=r"Expected `int` >= 0 - at `\$\.usage\[0\]\.calls`"):
+        answer_or_ingest(odd)
+
+
 @pytest.mark.parametrize("name", ["id", "status", "hypothesis"])
 def test_a_missing_field_is_odd_too(name: str) -> None:
     assert not is_taken(
         {key: value for key, value in ANSWER.items() if key != name}, answer_or_ingest
     )
+
+
+STORED_ANSWER = (
+    b'{"id":"q","status":"ok","hypothesis":"7 May","error":"e","raw":"May","finish_reason":"stop",'
+    b'"context":"0123456789abcdef","context_tokens":12,"retrieved":[{"text":"0123456789abcdef",'
+    b'"turn_ids":["D1:1"],"score":0.5,"time":"2023-05-07T13:56:00"},{"text":"0123456789abcdef",'
+    b'"turn_ids":[]}],"ranking":[3,[4,5],[]],"prompt":[{"role":"user","text":"0123456789abcdef"}],'
+    b'"notes":{"cut":1},"usage":[{"role":"answer","model":"m","provider":"offline",'
+    b'"prompt_tokens":3,"completion_tokens":null,"cached_tokens":0,"calls":1,"estimated":false,'
+    b'"cached":false}],"times":{"wait_s":0.0},"origin":"run","seal":"74738d51bdfc402c"}'
+)
+STORED_INGEST = (
+    b'{"id":"ingest c","status":"ok","chunks":3,"compressions":0,"health":{"asked":3,"stored":2,'
+    b'"lost":1},"notes":{"a":1},"usage":[],"times":{"ingest_ms":1.0},"origin":"run",'
+    b'"seal":"faf1da692a36c67f"}'
+)
+STORED_VERDICT = (
+    b'{"id":"q","status":"ok","verdict":{"judge":"keyword","label":"correct","score":1.0,'
+    b'"reason":"exact","chosen":[1],"votes":["correct"],"tries":1,"graded":true,'
+    b'"parts":{"items":[1.0,0.5]}},"error":"e","judged":"0123456789abcdef","notes":{"a":1},'
+    b'"usage":[],"times":{},"origin":"run","seal":"87cf8bc4c3de07b1"}'
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "parse"),
+    [
+        (STORED_ANSWER, answer_or_ingest),
+        (STORED_INGEST, answer_or_ingest),
+        (STORED_VERDICT, VerdictRow.from_json),
+    ],
+)
+def test_a_stored_line_is_written_again_byte_by_byte(line: bytes, parse: Any) -> None:
+    """Seals are over bytes: another order of members would make all stored rows be another's."""
+    content = sealed_line(HEADER, {"header": HEADER}) + line + b"\n"
+    (row,) = read_rows(content, HEADER, parse).rows.values()
+    assert sealed_line(HEADER, row.to_json()) == line + b"\n"
+
+
+@pytest.mark.parametrize("time", ["2023-05-07T13:56:00+00:00", "2023-05-07T13:56:00.125000-05:30"])
+def test_a_time_with_an_offset_is_written_as_python_writes_it(time: str) -> None:
+    chunk = {"text": None, "turn_ids": [], "time": time}
+    row = answer_or_ingest({**ANSWER, "retrieved": [chunk]})
+    assert row.to_json()["retrieved"] == [chunk]
 
 
 @pytest.mark.parametrize("row", [ANSWER, INGEST])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
+from msgspec import structs
 from sample_runs import summary, write_folder
 
 from memeval.config.filing import Filing
@@ -169,6 +170,6 @@ def test_a_corrected_run_is_logged_with_its_figures(store: Store, tmp_path: Path
     assert not log_run(folder, store).created
 
     # A calibration of other records says nothing of this run.
-    replace(calibration, records="1" * 64).write(folder)
+    structs.replace(calibration, records="1" * 64).write(folder)
     again = client.get_run(log_run(folder, store).run_id).data
     assert "accuracy_corrected" not in again.metrics
