@@ -1,4 +1,4 @@
-"""`python -m memeval init KIND NAME`: writes a package with a part of your own, to install."""
+"""`python -m memeval init KIND NAME`: writes a package that brings a part of your own."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from string import Template
 
 from memeval.cli.data import Parser
 from memeval.config.options import is_available
-from memeval.config.plugins import PARTS
+from memeval.config.plugins import METRIC, PARTS
 from memeval.errors import UserError, unknown
+from memeval.metrics.registry import metrics
 from memeval.shown import one_line
 
 KINDS = {
     "system": "python -m memeval system={name}",
     "dataset": "python -m memeval dataset={name}",
     "judge": "python -m memeval judge={name}",
+    "metric": "python -m memeval",
 }
 """What can be written, and how it is run."""
 EXAMPLE = "for example:  python -m memeval init system my-memory"
@@ -51,8 +53,8 @@ def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
     options = Parser(
         prog="python -m memeval init",
-        description="writes a package with a memory system, a data set or a judge of your own: "
-        "its entry point, the class, its conformance suite as a test, a README and a workflow",
+        description="writes a package with a memory system, a data set, a judge or a metric: its "
+        "entry point, the class, its conformance suite as a test, a README and a workflow",
     )
     options.add_argument(
         "words", nargs="+", metavar="[KIND] NAME", help=f"what it brings ({', '.join(KINDS)})"
@@ -86,18 +88,24 @@ def _values(kind: str, name: str) -> dict[str, str]:
         "project": name,
         "module": module,
         "kind": kind,
-        "target": "".join(part.capitalize() for part in module.split("_")),
+        # A metric is an object, and the others are classes.
+        "target": module.upper() if kind == "metric" else _class_name(module),
+        "heading": module.replace("_", " "),
         "points": PARTS[kind],
         "command": KINDS[kind].format(name=module),
     }
+
+
+def _class_name(module: str) -> str:
+    return "".join(part.capitalize() for part in module.split("_"))
 
 
 def _check(kind: str, module: str, folder: Path) -> None:
     """Raises `UserError` if the name is taken, or the folder holds something."""
     if keyword.iskeyword(module) or find_spec(module) is not None:
         raise UserError(f"there is a Python module '{module}' already", "choose another name")
-    if is_available(kind, module):
-        raise UserError(f"there is an option {kind}={module} already", "choose another name")
+    if is_available(kind, module) or (kind == METRIC and module in metrics()):
+        raise UserError(f"there is a {kind} '{module}' already", "choose another name")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{one_line(folder)} exists already", "elsewhere:  --out FOLDER")
 

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from memeval.config.classes import class_at
+from memeval.config.classes import class_at, import_named
 from memeval.config.plugins import own_file, own_files, plugin, plugins
-from memeval.errors import unknown
+from memeval.errors import UserError, unknown
 
 T = TypeVar("T")
 
@@ -99,6 +99,20 @@ class Registry(Generic[T]):
             what += origin(self.group, name)
 
         return class_at(path=path, base=self.base, group=self.group, what=what)
+
+    def load_object(self, name: str) -> T:
+        """The object of that name, for a kind whose parts are objects of the base.
+
+        Raises `UserError` as `load` does.
+        """
+        path = self.path_of(name)
+        what = f"{self.noun} '{name}'{origin(self.group, name)}"
+        named = import_named(path, self.group, what)
+        if not isinstance(named, self.base):
+            base = f"{self.base.__module__}.{self.base.__qualname__}"
+            raise UserError(f"{what}: {path} is not a {base}")
+
+        return named
 
 
 def origin(group: str, name: str) -> str:

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from memeval import __version__
+from memeval.config.class_words import GROUPS
 from memeval.config.paths import conf_dir, sweeps_dir
 from memeval.errors import UserError
 
@@ -28,8 +29,10 @@ PARTS = {
     "reranker": "memeval.rerankers",
     "llm": "memeval.models",
     "prompt": "memeval.prompts",
+    "metric": "memeval.metrics",
 }
-"""The entry points of each group of options."""
+"""The entry points of each group of options, and those of metrics, which are not chosen."""
+METRIC = "metric"
 CONF = "memeval.conf"
 DECLARED = frozenset({*PARTS.values(), CONF})
 SWEEP = "sweep"
@@ -73,10 +76,11 @@ def plugin(group: str, name: str) -> Plugin | None:
         return brought[0]
 
     hints = [f"keep one of them:  pip uninstall {brought[-1].package.split()[0]}"]
-    if brought[-1].path and group not in ("llm", "prompt"):
+    if brought[-1].path and group in GROUPS:
         hints.append(f"or name the class:  {group}.class={brought[-1].path}")
 
-    raise UserError(f"{group}={name} is in two packages: {' and '.join(packages)}", *hints)
+    what = f"metric '{name}'" if group == METRIC else f"{group}={name}"
+    raise UserError(f"{what} is in two packages: {' and '.join(packages)}", *hints)
 
 
 def own_file(group: str, name: str) -> Path | None:

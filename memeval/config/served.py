@@ -27,7 +27,7 @@ from memeval.config.classes import import_named
 from memeval.config.grids import CELL, cell_config, over_cells, sweep_file, sweep_files
 from memeval.config.integers import INTEGER
 from memeval.config.leaves import fields_of, flatten
-from memeval.config.plugins import PARTS, SWEEP, Plugin, own_file, plugin, plugins
+from memeval.config.plugins import METRIC, PARTS, SWEEP, Plugin, own_file, plugin, plugins
 from memeval.config.schema import (
     EmbedderConfig,
     JudgeConfig,
@@ -63,7 +63,7 @@ def served_fields(group: str, option: str) -> dict[str, Any] | None:
         name = match["name"] or _name_of(group, match["path"], part)
         return {"name": name, "class": match["path"], **_settings(group, part)}
 
-    found = plugin(group, option) if group in PARTS else None
+    found = plugin(group, option) if group in PARTS and group != METRIC else None
     if found is None or found.path is None:
         return None
     if group in _SCHEMAS:
@@ -224,7 +224,7 @@ class ServedConfigs(ConfigSource):
         return True
 
     def is_group(self, config_path: str) -> bool:
-        return config_path in ("", SWEEP, "cell") or bool(plugins(config_path))
+        return config_path in ("", SWEEP, "cell") or bool(_chosen_among(config_path))
 
     def is_config(self, config_path: str) -> bool:
         name = config_path.removesuffix(".yaml")
@@ -237,7 +237,7 @@ class ServedConfigs(ConfigSource):
         if group in GROUPS and CLASS_OPTION.fullmatch(option):
             return True
 
-        return _file(group, option) is not None or option in plugins(group)
+        return _file(group, option) is not None or option in _chosen_among(group)
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Presets only: integers are not listed."""
@@ -248,7 +248,12 @@ class ServedConfigs(ConfigSource):
         if config_path == SWEEP:
             return sorted(sweep_files())
 
-        return sorted(plugins(config_path))
+        return sorted(_chosen_among(config_path))
+
+
+def _chosen_among(group: str) -> Collection[str]:
+    """The options that packages bring to a group. A metric is not chosen: all are measured."""
+    return () if group == METRIC else plugins(group)
 
 
 def _file(group: str, option: str) -> Path | None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
+from multiprocessing import parent_process
 
+from memeval.config.options import Registry
+from memeval.config.plugins import METRIC, Plugin, plugins
 from memeval.errors import UserError, unknown
 from memeval.metrics.metric import USUAL, Metric
 from memeval.results import RunSummary
@@ -13,12 +17,15 @@ from memeval.shown import one_line
 
 _MODULES = ("accuracy", "answer", "retrieval", "spending")
 """Modules of this package with `METRICS`, in the order in which tables have them."""
+METRICS = Registry(METRIC, Metric)
+"""The metrics that packages bring."""
 _ADDED: dict[str, Metric] = {}
 
 
 def metrics() -> Mapping[str, Metric]:
-    """All metrics by name: memeval's own first, then those that were added."""
-    return {**_built_in(), **_ADDED}
+    """All metrics by name: memeval's own, those of packages, and those that were added."""
+    brought = [found for named in plugins(METRIC).values() for found in named]
+    return {**_built_in(), **_brought(tuple(brought)), **_ADDED}
 
 
 @cache
@@ -27,9 +34,35 @@ def _built_in() -> dict[str, Metric]:
     return {metric.name: metric for module in modules for metric in module.METRICS}
 
 
+@cache
+def _brought(found: tuple[Plugin, ...]) -> dict[str, Metric]:
+    """The metrics that were found in packages.
+
+    Every command measures: one that can't be taken is left out, and said on one line.
+    """
+    brought: dict[str, Metric] = {}
+    for name in sorted({plugin.name for plugin in found}):
+        try:
+            metric = METRICS.load_object(name)
+            _check(metric, [*_built_in().values(), *brought.values()])
+        except UserError as error:
+            # Not by each of the processes that compute.
+            if parent_process() is None:
+                sys.stderr.write(f"memeval: {error}; the metric is left out\n")
+        else:
+            brought[metric.name] = metric
+
+    return brought
+
+
 def add(metric: Metric) -> None:
     """Adds a metric. Raises `UserError` if there is one of this name, or with this heading."""
-    for other in metrics().values():
+    _check(metric, metrics().values())
+    _ADDED[metric.name] = metric
+
+
+def _check(metric: Metric, others: Iterable[Metric]) -> None:
+    for other in others:
         if other.name == metric.name:
             raise UserError(f"there are two metrics '{one_line(metric.name)}'")
 
@@ -39,12 +72,10 @@ def add(metric: Metric) -> None:
                 f"heading at '{one_line(place)}': {one_line(title)}"
             )
 
-    _ADDED[metric.name] = metric
-
 
 def added_metrics() -> list[Metric]:
     """The metrics that are not memeval's own."""
-    return list(_ADDED.values())
+    return [metric for name, metric in metrics().items() if name not in _built_in()]
 
 
 def metrics_at(place: str) -> list[Metric]:

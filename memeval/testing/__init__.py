@@ -1,4 +1,4 @@
-"""For authors of systems, data sets and judges, and for our own tests.
+"""For authors of systems, data sets, judges and metrics, and for our own tests.
 
 Conformance suites, a scripted model, a scripted HTTP endpoint.
 """
@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from memeval.testing.contract import MemorySystemContract as MemorySystemContract
     from memeval.testing.datasets import DatasetContract as DatasetContract
     from memeval.testing.judges import JudgeContract as JudgeContract
+    from memeval.testing.metrics import MetricContract as MetricContract
 
 SUITES = {
     "DatasetContract": "memeval.testing.datasets",
     "JudgeContract": "memeval.testing.judges",
     "MemorySystemContract": "memeval.testing.contract",
+    "MetricContract": "memeval.testing.metrics",
 }
 """The module of each suite. Only that module imports pytest and hypothesis."""
 

@@ -49,6 +49,7 @@ def test_they_run_by_name(site: Path, tmp_path: Path) -> None:
     (run,) = runs(tmp_path)
     assert {f"{kind}={run['params'][kind]}" for kind in ("system", "dataset", "judge")} == {*CHOSEN}
     assert run["params"]["system.shortest_word"] == 4
+    assert run["metrics"]["my_metric"] is not None
     assert run["valid"] and run["metrics"]["accuracy"] is not None
 
 
@@ -57,7 +58,7 @@ def test_they_run_by_name_through_the_api(site: Path, tmp_path: Path) -> None:
         "import memeval\n"
         "run = memeval.run('tracking=none', 'plots=false', progress=False, system='my_system',\n"
         "    dataset='my_dataset', judge='my_judge')\n"
-        "print(run.name, len(run.records()))"
+        "print(run.name, run.metrics['my_metric'] > 0, len(run.records()))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -66,7 +67,9 @@ def test_they_run_by_name_through_the_api(site: Path, tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.startswith("my_system turn k=10 my_judge") and done.stdout.endswith(" 5\n")
+    assert done.stdout.startswith("my_system turn k=10 my_judge") and done.stdout.endswith(
+        " True 5\n"
+    )
 
 
 def test_they_keep_their_conformance_suites(packages: Path, site: Path) -> None:
@@ -122,7 +125,8 @@ def test_they_are_installed_by_pip_into_a_fresh_environment(packages: Path, tmp_
         (["system", "../elsewhere"], "'../elsewhere' can't name a package"),
         (["system", "json"], "there is a Python module 'json' already"),
         (["judge", "keyword"], "there is a Python module 'keyword' already"),
-        (["bm25"], "there is an option system=bm25 already"),
+        (["bm25"], "there is a system 'bm25' already"),
+        (["metric", "token-f1"], "there is a metric 'token_f1' already"),
         (["system", "a", "b"], "init takes a kind and a name"),
         (["judge", "mine", "--kind", "judge"], "init takes a kind and a name"),
     ],

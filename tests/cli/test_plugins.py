@@ -183,6 +183,40 @@ def test_a_listing_of_data_sets_says_which_can_not_be_imported(run: Command) -> 
     assert "broken_set: data set 'broken_set' of broken-parts 1.0: no module named" in listed
 
 
+METRIC = """
+from memeval.metrics.metric import SHOW, TABLE, Metric
+
+LETTERS = Metric("letters", of_answer=lambda answer, gold: 1.0, columns={TABLE: "abc"})
+TAKEN = Metric("accuracy")
+CLASS = Metric
+"""
+
+
+def test_a_metric_that_can_not_be_taken_is_one_line_and_the_others_work(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    points = {"letters": "LETTERS", "taken": "TAKEN", "class_of_metrics": "CLASS", "lost": "NO"}
+    paths = {name: f"letter_metrics:{value}" for name, value in points.items()}
+    install(site, "letter-metrics", {"memeval.metrics": paths}, {"letter_metrics.py": METRIC})
+    broken = {"memeval.metrics": {"broken": "broken_metrics:ANY"}}
+    install(site, "broken-metrics", broken, {"broken_metrics.py": "1 / 0\n"})
+    for name in ("first-twin", "second-twin"):
+        install(site, name, {"memeval.metrics": {"twin": "letter_metrics:LETTERS"}})
+
+    done = completed(tmp_path, "system=bm25", "plots=false", *SMALL, PYTHONPATH=str(site))
+    (run,) = runs(tmp_path)
+    assert run["metrics"]["letters"] == 1.0 and "abc" in done.out
+    for line in (
+        "metric 'broken' of broken-metrics 1.0: broken_metrics.py:1: ZeroDivisionError: division",
+        "metric 'class_of_metrics' of letter-metrics 1.0: letter_metrics:CLASS is not a memeval",
+        "metric 'lost' of letter-metrics 1.0: module 'letter_metrics' has no class 'NO'",
+        "there are two metrics 'accuracy'",
+        "metric 'twin' is in two packages: first-twin 1.0 and second-twin 1.0",
+    ):
+        assert done.err.count(line) == 1, line
+        (told,) = (told for told in done.err.splitlines() if line in told)
+        assert told.endswith("; the metric is left out")
+
+
 def test_plan_and_check_know_them(run: Command) -> None:
     planned = run("plan", "-m", "system=echo_last", "system.last=1,2", *SMALL)
     assert "runs" in planned.out and "2" in planned.out
