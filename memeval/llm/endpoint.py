@@ -20,7 +20,7 @@ from memeval.llm.prices import provider_of
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply import CutReplyError, FilteredReplyError, UnsoundReplyError, parse
 from memeval.llm.slots import Slots
-from memeval.llm.transport import Transport, encode, is_cancelled, is_timeout
+from memeval.llm.transport import Transport, encode
 
 T = TypeVar("T")
 
@@ -294,12 +294,9 @@ class Endpoint:
                 status, headers, body = await transport.send(
                     self._address(path), content, most_bytes
                 )
-        except Exception as error:
-            # The transport turns a cancellation into an error of its own: it may come from our
-            # deadline, or from the caller.
-            if is_cancelled() and not deadline.expired():
-                raise asyncio.CancelledError from error
-            if deadline.expired() or is_timeout(error):
+        except Exception as error:  # noqa: BLE001
+            # Whatever the client raises, the try has failed.
+            if deadline.expired():
                 return Setback(f"no whole reply within {self.settings.timeout_s:g} s", Kind.LOST)
 
             return of_connection(
@@ -339,6 +336,7 @@ class Endpoint:
         """The transport, opened for the first request and then kept."""
         if self._transport is None:
             self._transport = Transport(
+                self.settings.base_url,
                 api_key=self.settings.api_key,
                 headers=self.settings.headers,
                 connections=self.settings.max_concurrency,

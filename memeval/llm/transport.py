@@ -1,52 +1,68 @@
-"""Sends one request over HTTP, and tells a timeout and a cancellation from other errors."""
+"""Sends one request over HTTP, and tells a timeout from other errors."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from memeval.llm.exchange import timed_socket
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 MOST_ERROR_BYTES = 2**20
 """Bytes of a refusal's body that are read; the rest is dropped."""
+KEPT_ALIVE_S = 5.0
+"""How long a connection without a request is kept: many servers close theirs soon after."""
 
 
 class Transport:
     """A client that posts JSON. It follows no redirect: prompts go to the given address only.
 
-    Without a key it sends no `Authorization` of its own.
+    Without a key it sends no `Authorization` of its own. It belongs to the event loop on which it
+    is made.
     """
 
-    def __init__(self, *, api_key: str, headers: Mapping[str, str], connections: int) -> None:
-        from httpx2 import Limits, create_ssl_context
+    def __init__(
+        self, address: str, *, api_key: str, headers: Mapping[str, str], connections: int
+    ) -> None:
+        """`address` is what all requests begin with."""
+        from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
-        from memeval.llm.aiohttp_client import client_class, timed_transport
+        own = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "User-Agent": "memeval",
+        }
+        if api_key:
+            own["Authorization"] = f"Bearer {api_key}"
 
-        authorization = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        limits = Limits(max_connections=connections, max_keepalive_connections=connections)
-        # Made once for all transports: it reads every authority that this machine trusts.
-        context = create_ssl_context()
-        timed = timed_transport(limits, context)
-        # A mount leaves the user's proxies in force, unless one of them is for all addresses.
-        is_proxied = any(name.lower() == "all_proxy" for name in os.environ)
-        # One client for all requests, with its connections kept alive: the client is most of what
-        # a request costs. A legacy `httpx.AsyncClient` in its place is four times slower.
-        self._client = client_class()(
-            headers={
-                **authorization,
-                "Content-Type": "application/json",
-                "Accept": "application/json",
-                "User-Agent": "memeval",
-                **headers,
-            },
-            # The caller bounds a whole try.
-            timeout=None,
-            limits=limits,
-            verify=context,
-            mounts={} if timed is None or is_proxied else {"all://": timed},
-            follow_redirects=False,
+        # The user's headers replace ours of the same name, in whatever case they are written.
+        theirs = {name.lower() for name in headers}
+        self._headers = {name: own[name] for name in own if name.lower() not in theirs}
+        self._headers |= headers
+        scheme = urlsplit(address).scheme
+        connector = TCPConnector(
+            limit=connections,
+            keepalive_timeout=KEPT_ALIVE_S,
+            ssl=_trusted() if scheme == "https" else True,
+            socket_factory=timed_socket,
         )
+        # One client for all requests, with its connections kept alive: the client is most of what
+        # a request costs.
+        self._session = ClientSession(
+            connector=connector,
+            # The caller bounds a whole try.
+            timeout=ClientTimeout(total=None, sock_connect=None),
+        )
+        self._proxy, self._to_proxy = proxy_of(address)
+        # Over TLS the proxy reads none of our headers; without, it reads them all.
+        if scheme != "https":
+            self._headers.update(self._to_proxy)
 
     async def send(
         self, url: str, content: bytes, most_bytes: int
@@ -55,27 +71,60 @@ class Transport:
 
         A larger body ends with the chunk that exceeds `most_bytes`, so the caller sees the excess.
         """
-        request = self._client.build_request("POST", url, content=content)
-        response = await self._client.send(request, stream=True)
-
-        try:
-            most = most_bytes if response.status_code < 300 else MOST_ERROR_BYTES
+        request = self._session.post(
+            url,
+            data=content,
+            # Not the session's own: those are sent to a proxy, too, and with them the key.
+            headers=self._headers,
+            allow_redirects=False,
+            proxy=self._proxy,
+            proxy_headers=self._to_proxy,
+        )
+        async with request as response:
+            most = most_bytes if response.status < 300 else MOST_ERROR_BYTES
             parts: list[bytes] = []
             size = 0
 
-            async for part in response.aiter_bytes():
+            async for part in response.content.iter_any():
                 parts.append(part)
                 size += len(part)
                 if size > most:
                     break
 
-            return response.status_code, response.headers, b"".join(parts)
-        finally:
-            await response.aclose()
+            return response.status, response.headers, b"".join(parts)
 
     async def aclose(self) -> None:
         """Closes the connections."""
-        await self._client.aclose()
+        await self._session.close()
+
+
+def proxy_of(address: str) -> tuple[str | None, dict[str, str]]:
+    """The proxy that the environment names for an address, and the header that it wants.
+
+    aiohttp's own way of reading the environment also sends passwords of `.netrc`.
+    """
+    from aiohttp import encode_basic_auth
+
+    called, proxies = urlsplit(address), getproxies()
+    named = proxies.get(called.scheme) or proxies.get("all")
+    if not named or proxy_bypass(called.hostname or ""):
+        return None, {}
+
+    proxy = urlsplit(named if "://" in named else f"http://{named}")
+    if proxy.username is None:
+        return proxy.geturl(), {}
+
+    login = encode_basic_auth(unquote(proxy.username), unquote(proxy.password or ""))
+    bare = proxy._replace(netloc=proxy.netloc.rpartition("@")[2])
+    return bare.geturl(), {"Proxy-Authorization": login}
+
+
+@cache
+def _trusted() -> SSLContext:
+    """The authorities that this machine trusts. Made once: to read all of them takes a while."""
+    from httpx2 import create_ssl_context
+
+    return create_ssl_context()
 
 
 def encode(body: Mapping[str, Any]) -> bytes:
@@ -87,18 +136,3 @@ def encode(body: Mapping[str, Any]) -> bytes:
     except UnicodeEncodeError:
         # UTF-8 can't hold a half of a surrogate pair: it becomes U+FFFD.
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
-
-
-def is_cancelled() -> bool:
-    """Whether the current task was cancelled."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-def is_timeout(error: BaseException) -> bool:
-    """Whether the time was over."""
-    # The transport reports a broken connection as a timeout, too, but then with an error number.
-    return any(
-        isinstance(cause, TimeoutError) and cause.errno is None
-        for cause in (error, error.__cause__)
-    )
