@@ -10,6 +10,7 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import date, datetime, time, timedelta
 from enum import Enum
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
     if value.retrieved is not None:
         retrieved = tuple(_chunks(value.retrieved, turns))
     if value.ranking is not None:
-        ranking = tuple(_ranking(value.ranking, turns))
+        ranking = _ranking(value.ranking, turns)
     if value.raw is not None:
         raw = _text(value.raw, "raw")
     if value.context_tokens is not None:
@@ -140,13 +141,17 @@ def _chunks(chunks: Any, turns: Mapping[str, Any]) -> Iterable[Retrieved]:
         )
 
 
-def _ranking(ranking: Any, turns: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
-    for chunk in _members(ranking, "ranking"):
-        yield _turns(chunk, "ranking", turns)
+def _ranking(ranking: Any, turns: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    # What the built-in systems return, checked as a whole: a ranking holds hundreds of chunks.
+    if type(ranking) is tuple and set(map(type, ranking)) == {tuple}:
+        kinds = set(map(type, chain.from_iterable(ranking)))
+        if kinds <= {str} and turns.keys() >= set(chain.from_iterable(ranking)):
+            return ranking
+
+    return tuple(_turns(chunk, "ranking", turns) for chunk in _members(ranking, "ranking"))
 
 
 def _turns(ids: Any, name: str, turns: Mapping[str, Any]) -> tuple[str, ...]:
-    # What the built-in systems return, checked quickly: a ranking holds hundreds of these.
     if type(ids) is tuple and all(type(turn) is str and turn in turns for turn in ids):
         return ids
 
