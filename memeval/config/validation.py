@@ -56,7 +56,6 @@ LONGEST_TIMEOUT_S = 86_400.0
 """A day: whoever waits longer for one reply waits for nothing."""
 FRESH_STAGES = (PREPARE, ANSWER, JUDGE)
 _ONE_OF = {
-    "llm.name": ("extractive", "openai", "mock"),
     "tracking.name": ("mlflow", "none"),
     "judge.reading": ("first_word", "official"),
     "judge.scoring": ("v1", "v2"),
@@ -99,6 +98,9 @@ def check(config: RunConfig) -> None:
     for path, allowed in _ONE_OF.items():
         if leaves[path] not in allowed:
             raise unknown(path, str(leaves[path]), allowed)
+
+    if not is_available("llm", config.llm.name):
+        raise unknown("llm.name", config.llm.name, available("llm"))
 
     embedder = config.embedder
     if embedder.class_ is None and not is_available("embedder", embedder.name):

@@ -11,9 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from memeval.records import ChoiceLabels, Role, Usage, format_time, labelled
+
+if TYPE_CHECKING:
+    from memeval.config.schema import LlmConfig
+    from memeval.llm.network import Network
 
 Message = Mapping[str, str]
 """A chat message: `role` and `content`."""
@@ -280,6 +284,15 @@ class LanguageModel(ABC):
     """True where equal prompts give equal replies under every seed."""
     sends_messages: bool = True
     """False where the typed prompt is read, and its messages are never sent: the offline reader."""
+
+    @classmethod
+    def from_settings(cls, settings: LlmConfig, role: str, network: Network) -> Self:
+        """The model under the settings of a role: `llm`, `llm.ingest` or `llm.judge`.
+
+        Called for the models of packages. `network` has the run's endpoints and caches. Raises
+        `UserError` for unusable settings. Default: built without arguments.
+        """
+        return cls()
 
     @abstractmethod
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:

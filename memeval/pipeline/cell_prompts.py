@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from memeval.config.identity import (
     Digests,
 )
+from memeval.config.plugins import plugin
 from memeval.config.schema import (
     ANSWER,
     JUDGE,
@@ -18,7 +19,7 @@ from memeval.judges.contract import Judge
 from memeval.pipeline.cell_checks import has_language_model
 from memeval.pipeline.code import class_digests
 from memeval.pipeline.imported_source import IMPORTED
-from memeval.prompts import PromptTemplate, from_file, load_builtin
+from memeval.prompts import PromptTemplate, from_file, load_brought, load_builtin
 from memeval.records import AnswerForm
 
 AUTO, SHORT, CHAIN_OF_NOTES = "auto", "short", "con"
@@ -75,7 +76,12 @@ def answer_template(
     if config.prompt.file and not (chooses and _lists_choices(config.prompt.file)):
         return from_file(config.prompt.file, ("question", "context"))
 
-    return load_builtin(f"answer_{SHORT if config.prompt.name == AUTO else config.prompt.name}")
+    name = SHORT if config.prompt.name == AUTO else config.prompt.name
+    brought = plugin("prompt", name)
+    if brought is not None and brought.path is not None:
+        return load_brought(name, brought.path, brought.package)
+
+    return load_builtin(f"answer_{name}")
 
 
 def _form_templates(

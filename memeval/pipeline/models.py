@@ -8,12 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from memeval.config.options import Registry
 from memeval.config.paths import cache_dir
 from memeval.config.roles import ANSWERS, INGEST, JUDGE, settings_of_role
 from memeval.config.schema import LlmConfig, RunConfig
 from memeval.embedding.contract import Embedder
 from memeval.embedding.registry import embedder_class
-from memeval.errors import UserError, unknown
+from memeval.errors import UserError
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.contract import LanguageModel
 from memeval.llm.endpoint import Endpoint, EndpointSettings
@@ -25,6 +26,10 @@ from memeval.store.opening import open_memories, open_store
 
 if TYPE_CHECKING:
     from memeval.llm.openai import Sampling
+
+
+MODELS = Registry("llm", LanguageModel)  # type: ignore[type-abstract]
+"""The models that packages bring; memeval's own are built here."""
 
 
 def endpoint_settings(settings: LlmConfig, role: str) -> EndpointSettings:
@@ -145,7 +150,8 @@ class Models:
             return MeteredModel(MockModel())
 
         if settings.name != "openai":
-            raise unknown("llm", settings.name, ("extractive", "openai", "mock"))
+            own = MODELS.load(settings.name)
+            return MeteredModel(own.from_settings(settings, role, self))
 
         from memeval.llm.openai import OpenAIModel
 

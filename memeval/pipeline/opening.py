@@ -14,6 +14,7 @@ from memeval.config.identity import (
     settings_stages,
 )
 from memeval.config.paths import data_dir, project_root
+from memeval.config.plugins import own_file
 from memeval.config.schema import (
     ANSWER,
     JUDGE,
@@ -48,6 +49,7 @@ from memeval.pipeline.cell_prompts import (
 from memeval.pipeline.code import class_digests, figures_code, is_built_in, stage_code
 from memeval.pipeline.declared import Declared, Source
 from memeval.pipeline.imported_source import IMPORTED, ImportedSource
+from memeval.pipeline.models import MODELS
 from memeval.pipeline.retrieving import for_retrieval, retrieves_only
 from memeval.retrieval.rerank import NONE, Reranker, reranker_class
 from memeval.systems.registry import system_class
@@ -164,9 +166,21 @@ def _code_digests(
             reranker=reranker,
         ),
         class_digests(PREPARE, "embedder", embedder),
+        _model_digests(config, source),
         class_digests(ANSWER, "reranker", reranker),
         class_digests(PREPARE, "data set", dataset),
     )
+
+
+def _model_digests(config: RunConfig, source: Source) -> Digests:
+    """The class of a package's model. The key of the verdicts holds that of the answers."""
+    if own_file("llm", config.llm.name) is not None:
+        return {}
+
+    model = MODELS.load(config.llm.name)
+    of_answers = class_digests(ANSWER, "model", model)
+    of_ingest = class_digests(PREPARE, "model", model) if source.uses_llm_at_ingest else {}
+    return {**of_answers, **of_ingest}
 
 
 def _prices_in_force() -> str:

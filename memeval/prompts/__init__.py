@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from memeval.errors import UserError, unknown
+from memeval.shown import one_line
 
 _SECTION = re.compile(r"^=== *(\S+) *===[ \t]*\n", re.MULTILINE)
 
@@ -44,6 +45,21 @@ def load_builtin(name: str, package: str = __name__) -> PromptTemplate:
         raise unknown("prompt template", name, (other.stem for other in folder.glob("*.txt")))
 
     return _parse(name, path, ())
+
+
+def load_brought(name: str, folder: str, package: str) -> PromptTemplate:
+    """A template of an installed package: the file `<name>.txt` in its `folder`, a module's path.
+
+    Raises `UserError` where there is no such file, or it lacks a field.
+    """
+    try:
+        path = Path(str(files(folder).joinpath(f"{name}.txt")))
+    except (ImportError, TypeError) as error:
+        raise UserError(
+            f"prompt '{name}' of {package}: there is no folder {folder}: {one_line(error)}"
+        ) from error
+
+    return from_file(str(path), ("question", "context"))
 
 
 def from_file(path: str, needed: tuple[str, ...]) -> PromptTemplate:

@@ -217,6 +217,54 @@ def test_a_metric_that_can_not_be_taken_is_one_line_and_the_others_work(tmp_path
         assert told.endswith("; the metric is left out")
 
 
+MODEL = """
+from memeval.llm.contract import LanguageModel
+from memeval.llm.mock import MockModel
+
+
+class Parrot(MockModel):
+    name = "parrot"
+
+    @classmethod
+    def from_settings(cls, settings, role, network):
+        model = cls()
+        model.name = f"parrot {settings.temperature} {role}"
+        return model
+"""
+
+
+def test_a_model_and_a_prompt_of_a_package(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    install(
+        site,
+        "parrot",
+        {
+            "memeval.models": {"parrot": "parrot_model.model:Parrot"},
+            "memeval.prompts": {"brief": "parrot_model.prompts", "lost": "parrot_model.prompts"},
+        },
+        {
+            "parrot_model/__init__.py": "",
+            "parrot_model/model.py": MODEL,
+            "parrot_model/prompts/brief.txt": "Be brief.\n---\n{context}\n{question}\n",
+        },
+    )
+    words = ("llm=parrot", "llm.temperature=0.5", "judge=llm", "plots=false", *SMALL)
+    for more in ("prompt=short", "prompt=brief"):
+        completed(tmp_path, *words, more, PYTHONPATH=str(site))
+
+    brief, short = sorted(runs(tmp_path), key=lambda found: str(found["params"]["prompt"]))
+    assert (brief["params"]["prompt"], brief["params"]["llm"]) == ("brief", "parrot")
+    assert brief["valid"] and brief["name"].endswith("llm brief parrot")
+    assert brief["tags"]["prompt_sha256"] != short["tags"]["prompt_sha256"]
+    digests = brief["identity"]["inputs"]["digests"]["answer"]
+    assert re.fullmatch(r"parrot_model.model:Parrot@\w+ parrot 1\.0", digests["model"])
+
+    lost = memeval(tmp_path, *words, "prompt=lost", PYTHONPATH=str(site))
+    assert lost.status == 2 and "lost.txt can't be read" in lost.told
+    unknown = memeval(tmp_path, "llm=parot", PYTHONPATH=str(site))
+    assert unknown.status == 2 and "Did you mean: parrot" in unknown.told
+
+
 def test_plan_and_check_know_them(run: Command) -> None:
     planned = run("plan", "-m", "system=echo_last", "system.last=1,2", *SMALL)
     assert "runs" in planned.out and "2" in planned.out
