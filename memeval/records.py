@@ -39,6 +39,24 @@ CategoryId = int | str
 """A question's category as the data set stores it. Its name is looked up when a report is made."""
 
 
+class AnswerKind(StrEnum):
+    """What the answers to a question are like: judges say which kinds they judge."""
+
+    WORDS = "words"
+    """In words of any form."""
+    SENTENCES = "sentences"
+    """In words whose meaning counts: a model tells it better than shared words do."""
+    VALUES = "values"
+    """Names, dates and figures, which are equal to the gold or wrong."""
+    PASSAGES = "passages"
+    """Explanations of many words, of which an answer shares a part."""
+    CHOICES = "choices"
+    """Chosen among answers that the question lists."""
+
+
+IN_WORDS = frozenset(AnswerKind) - {AnswerKind.CHOICES}
+
+
 class ChoiceLabels(StrEnum):
     """How choices are labelled: 0, 1, 2 … or A, B, C …"""
 

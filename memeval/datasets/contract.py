@@ -14,12 +14,11 @@ from memeval.datasets.settings import DatasetSettings
 from memeval.datasets.split import SIDES, side_of
 from memeval.errors import UserError
 from memeval.metrics.answer import answer_metrics
-from memeval.records import CategoryId, EvalCase, EvalQuestion
+from memeval.records import AnswerKind, CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
 from memeval.shown import one_line
 
 __all__ = [
-    "FREE_TEXT_JUDGES",
     "GRANULARITIES",
     "OBSERVATION",
     "SUMMARY",
@@ -30,9 +29,6 @@ __all__ = [
     "FileInfo",
     "LoadedDataset",
 ]
-
-FREE_TEXT_JUDGES = ("keyword", "exact_match", "contains", "token_f1", "llm", "mem0")
-"""Judges of answers in words, the default of such data sets first."""
 
 GRANULARITIES = ("turn", "session", "round", "chunk")
 """Granularities of what was said."""
@@ -47,16 +43,14 @@ class Dataset(ABC):
     """
 
     settings_type: ClassVar[type[DatasetSettings]] = DatasetSettings
-    judges: ClassVar[tuple[str, ...]] = FREE_TEXT_JUDGES
-    """Judges that apply. The first is the one of `judge=auto` offline: it needs no model."""
-    model_judge: ClassVar[str | None] = None
-    """The judge of `judge=auto` where there is a language model: the protocol's own where it is a
-    model, else `llm`. None: the protocol's judge, the first of `judges`, needs no model.
+    answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.WORDS,)
+    """The kinds of answer that its questions have. The judge is chosen by the first one; choices
+    beside words are read by a rule.
     """
+    benchmark: ClassVar[str | None] = None
+    """The benchmark whose official judge applies, if there is one."""
     granularities: tuple[str, ...] = GRANULARITIES
     """Granularities that apply; others are refused."""
-    chooses: ClassVar[bool] = False
-    """Whether (some) questions are answered by choosing."""
     settings: Any
     """An instance of `settings_type`."""
 
@@ -75,6 +69,11 @@ class Dataset(ABC):
             raise UserError(
                 f"dataset.categories={list(chosen)}: must be one or more of {list(known)}."
             )
+
+    @property
+    def chooses(self) -> bool:
+        """Whether (some) questions are answered by choosing."""
+        return AnswerKind.CHOICES in self.answers
 
     @property
     @abstractmethod
@@ -218,13 +217,6 @@ class Dataset(ABC):
                 f"dataset.question_ids: dataset={self.info.name} does not ask {shown}",
                 "the ids of a run:  question_id in its records.jsonl",
             )
-
-    def default_judge(self, *, has_language_model: bool) -> str:
-        """The judge of `judge=auto`: the protocol's own, or its replacement offline."""
-        if has_language_model and self.model_judge:
-            return self.model_judge
-
-        return self.judges[0]
 
     def judged_by_model(self, judge: str) -> Sequence[str]:
         """Categories that this judge passes to a language model, of those that are asked."""

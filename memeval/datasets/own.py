@@ -7,14 +7,13 @@ from typing import ClassVar
 
 from memeval.datasets.contract import Dataset
 from memeval.errors import unknown
-from memeval.records import CategoryId, EvalQuestion
+from memeval.records import AnswerKind, CategoryId, EvalQuestion
 
 
 class OwnFile(Dataset):
     """A file that defines its own categories; each id is also its name."""
 
-    chooses: ClassVar[bool] = True
-    model_judge: ClassVar[str | None] = "llm"
+    answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES, AnswerKind.CHOICES)
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:

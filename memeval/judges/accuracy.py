@@ -7,7 +7,7 @@ from typing import ClassVar
 from memeval.judges.contract import Judge, Metrics
 from memeval.metrics.choice import read_index
 from memeval.metrics.letters import read_letters
-from memeval.records import ChoiceLabels, EvalQuestion, Label, Verdict
+from memeval.records import AnswerKind, ChoiceLabels, EvalQuestion, Label, Verdict
 
 SHOWN = 80
 """Characters of an unreadable reply that its reason quotes."""
@@ -24,6 +24,7 @@ class AccuracyJudge(Judge):
     """
 
     name: ClassVar[str] = "accuracy"
+    answers = usual_for = frozenset({AnswerKind.CHOICES})
     judges_refusals: ClassVar[bool] = True
 
     async def judge(

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from memeval.llm.contract import LanguageModel
 from memeval.prompts import PromptTemplate
-from memeval.records import EvalQuestion, Label, Verdict
+from memeval.records import IN_WORDS, AnswerKind, EvalQuestion, Label, Verdict
 
 Metrics = Mapping[str, float | None]
 """The free metrics of an answer, by name: see `memeval.metrics.answer`."""
@@ -57,12 +57,23 @@ class Judge(ABC):
     name: ClassVar[str]
     needs_model: ClassVar[bool] = False
     """True for judges that are models themselves."""
+    answers: ClassVar[frozenset[AnswerKind]] = IN_WORDS
+    """The kinds of answer that it judges."""
+    usual_for: ClassVar[frozenset[AnswerKind]] = frozenset()
+    """The kinds that `judge=auto` takes it for, unless the benchmark has an official judge."""
+    benchmark: ClassVar[str | None] = None
+    """The benchmark whose official judge it is: it judges no other, and `judge=auto` takes it."""
     judges_refusals: ClassVar[bool] = False
     """True for judges that also judge questions without an answer. For other judges a rule does."""
     judges_blanks: ClassVar[bool] = False
     """True for judges whose verdict on an answer without words counts. For others it is wrong."""
     template_sha256: str | None = None
     """Of a model judge's prompt; None for the others."""
+
+    @classmethod
+    def applies_to(cls, kind: AnswerKind, benchmark: str | None) -> bool:
+        """Whether it judges a kind of answer to questions of a benchmark."""
+        return kind in cls.answers and cls.benchmark in (None, benchmark)
 
     @classmethod
     def template(cls, prompt_file: str | None) -> PromptTemplate | None:

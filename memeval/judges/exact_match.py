@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from memeval.judges.contract import Judge, Metrics
-from memeval.records import EvalQuestion, Verdict
+from memeval.records import AnswerKind, EvalQuestion, Verdict
 
 
 class ExactMatchJudge(Judge):
     """Right if the normalised answer equals a normalised gold."""
 
     name = "exact_match"
+    usual_for = frozenset({AnswerKind.VALUES})
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memeval.judges.contract import Judge, Metrics
-from memeval.records import EvalQuestion, Verdict
+from memeval.records import AnswerKind, EvalQuestion, Verdict
 
 
 class KeywordJudge(Judge):
@@ -13,6 +13,7 @@ class KeywordJudge(Judge):
     """
 
     name = "keyword"
+    usual_for = frozenset({AnswerKind.WORDS, AnswerKind.SENTENCES})
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memeval.judges.model import ModelJudge
+from memeval.records import AnswerKind
 
 
 class StrictJudge(ModelJudge):
@@ -11,3 +12,4 @@ class StrictJudge(ModelJudge):
     """
 
     name = "llm"
+    usual_for = frozenset({AnswerKind.SENTENCES})

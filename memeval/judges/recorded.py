@@ -16,6 +16,7 @@ class RecordedJudge(Judge):
     """Returns verdicts that were recorded before, and judges nothing itself."""
 
     name: ClassVar[str] = RECORDED
+    answers = frozenset()
     judges_refusals: ClassVar[bool] = True
     judges_blanks: ClassVar[bool] = True
 

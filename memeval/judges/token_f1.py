@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memeval.judges.contract import Judge, JudgeContext, Metrics
-from memeval.records import EvalQuestion, Label, Verdict
+from memeval.records import AnswerKind, EvalQuestion, Label, Verdict
 
 THRESHOLD = 0.5
 """Least F1 that counts as right, where `judge.threshold` does not say."""
@@ -13,6 +13,7 @@ class TokenF1Judge(Judge):
     """Right from a threshold of the data set's official F1 on; the score is the F1 itself."""
 
     name = "token_f1"
+    usual_for = frozenset({AnswerKind.PASSAGES})
 
     def __init__(self, threshold: float = THRESHOLD) -> None:
         self.threshold = threshold

@@ -12,14 +12,14 @@ from memeval.config.schema import (
 from memeval.datasets.contract import GRANULARITIES, SUMMARY, Dataset
 from memeval.errors import UserError
 from memeval.granularity import has_chunks
-from memeval.judges.accuracy import AccuracyJudge
 from memeval.judges.contract import Judge
 from memeval.judges.model import ModelJudge
 from memeval.judges.recorded import RECORDED
 from memeval.judges.registry import judge_type
-from memeval.pipeline.code import is_built_in
+from memeval.judges.usual import applicable_judges, usual_judge
 from memeval.pipeline.declared import Source
 from memeval.pipeline.imported_source import IMPORTED
+from memeval.records import IN_WORDS
 
 
 def has_language_model(config: RunConfig) -> bool:
@@ -41,35 +41,28 @@ def resolve_judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
     if name == "auto" and own_class:
         name = judge_type(name, own_class).name
     elif name == "auto":
-        name = dataset.default_judge(has_language_model=has_judging_model(config))
+        has_model = has_judging_model(config)
+        name = usual_judge(dataset.answers[0], dataset.benchmark, has_model=has_model)
 
     judge_class = judge_type(name, own_class)
     _check_judging(config.judge, name, judge_class)
     if name == RECORDED and config.system["name"] == IMPORTED and _asks_for_words(dataset):
         return replace(config.judge, name=name)
 
-    if not _applies(judge_class, name, dataset):
+    if not judge_class.applies_to(dataset.answers[0], dataset.benchmark):
         why = "" if _asks_for_words(dataset) else ", whose task is choosing among answers"
+        others = applicable_judges(dataset.answers[0], dataset.benchmark)
         raise UserError(
             f"judge={name} does not apply to dataset={config.dataset['name']}{why}",
-            f"use:  {', '.join(f'judge={applicable}' for applicable in dataset.judges)}",
+            f"use:  {', '.join(f'judge={applicable}' for applicable in others)}",
         )
 
     return replace(config.judge, name=name)
 
 
-def _applies(judge: type[Judge], name: str, dataset: Dataset) -> bool:
-    """Whether a judge can judge the data set's answers; one of the user's own, all but choices."""
-    if is_built_in(judge):
-        return name in dataset.judges
-
-    return _asks_for_words(dataset)
-
-
 def _asks_for_words(dataset: Dataset) -> bool:
     """Whether some questions may be answered in words; choices alone are read, not judged."""
-    # Choices are read by a rule that belongs to the data set: no other judge can replace it.
-    return set(dataset.judges) != {AccuracyJudge.name}
+    return not IN_WORDS.isdisjoint(dataset.answers)
 
 
 def _check_judging(judge: JudgeConfig, name: str, judge_class: type[Judge]) -> None:

@@ -14,6 +14,7 @@ from msgspec import structs
 from memeval.config.schema import JudgeConfig, JudgeModelConfig, LlmConfig, PromptConfig, RunConfig
 from memeval.datasets.contract import Dataset
 from memeval.errors import UserError
+from memeval.judges.usual import usual_judge
 from memeval.llm.metering import current_ledger
 from memeval.llm.tokens import count_tokens
 from memeval.pipeline.declared import Source
@@ -48,11 +49,12 @@ def for_retrieval(config: RunConfig, source: Source, dataset: Dataset) -> RunCon
     if source.uses_llm_at_ingest or source.needs_language_model:
         llm = replace(config.llm, judge=JudgeModelConfig())
 
-    # The data set's first judge needs no model. It is never asked.
+    # It is never asked.
+    judge = usual_judge(dataset.answers[0], dataset.benchmark, has_model=False)
     return replace(
         config,
         llm=llm,
-        judge=JudgeConfig(name=dataset.judges[0]),
+        judge=JudgeConfig(name=judge),
         prompt=PromptConfig(name="short"),
     )
 

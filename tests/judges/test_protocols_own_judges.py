@@ -1,4 +1,4 @@
-"""The judge that `judge=auto` takes, and the judges of ConvoMem's and OpsEval's protocols."""
+"""The judges of ConvoMem's and OpsEval's protocols."""
 
 from __future__ import annotations
 
@@ -9,37 +9,10 @@ import pytest
 
 from memeval.datasets.convomem.judge import KINDS, kind_of
 from memeval.datasets.opseval.judge import read_points
-from memeval.datasets.registry import adapter_class
 from memeval.errors import UserError
 from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, Prompt
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
-
-
-@pytest.mark.parametrize(
-    ("dataset", "offline", "with_model"),
-    [
-        ("json", "keyword", "llm"),
-        ("netops", "keyword", "llm"),
-        ("incidents", "keyword", "llm"),
-        ("alert_storm", "keyword", "llm"),
-        ("convomem", "keyword", "convomem"),
-        ("opseval", "token_f1", "opseval"),
-        ("locomo", "keyword", "llm"),
-        ("longmemeval_s", "keyword", "longmemeval"),
-        ("beam", "keyword", "beam"),
-        ("memory_agent_bench", "memory_agent_bench", "memory_agent_bench"),
-        ("synthetic", "exact_match", "exact_match"),
-        ("locomo_mc10", "accuracy", "accuracy"),
-    ],
-)
-def test_judge_auto_is_the_protocols_judge_where_there_is_a_model(
-    dataset: str, offline: str, with_model: str
-) -> None:
-    adapter = adapter_class(dataset)
-    judge = adapter.model_judge or adapter.judges[0]
-    assert (adapter.judges[0], judge) == (offline, with_model)
-    assert judge in adapter.judges
 
 
 class Replies:

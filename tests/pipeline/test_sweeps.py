@@ -13,6 +13,7 @@ from omegaconf import OmegaConf
 from memeval.config.grids import cells
 from memeval.config.options import built_in_classes, options
 from memeval.datasets.locate import adapter_class
+from memeval.judges.usual import applicable_judges, usual_judge
 from memeval.runs.compose.config import compose_config
 from memeval.systems.registry import built_in
 from memeval.testing.endpoint import ScriptedEndpoint
@@ -144,9 +145,15 @@ def test_the_twin_has_every_system_on_every_data_set_and_every_judge_of_each() -
         own = [cell for cell in chosen if cell["dataset"] == dataset]
         assert {cell["system"] for cell in own} == set(built_in()) - SERVED
         judges = {cell["judge"] for cell in own if "judge" in cell}
-        assert judges == set(adapter_class(dataset).judges) & set(options("judge"))
+        adapter = adapter_class(dataset)
+        assert judges == set(applicable_judges(adapter.answers[0], adapter.benchmark))
 
     assert {(cell["llm"], cell["embedder"]) for cell in chosen} == {("openai", "openai")}
+
+
+def usual_offline(dataset: str) -> str:
+    adapter = adapter_class(dataset)
+    return usual_judge(adapter.answers[0], adapter.benchmark, has_model=False)
 
 
 def test_the_smoke_sweep_leaves_out_no_system_no_adapter_and_no_judge() -> None:
@@ -156,7 +163,7 @@ def test_the_smoke_sweep_leaves_out_no_system_no_adapter_and_no_judge() -> None:
     used = {classes[cell["dataset"]] for cell in chosen}
     # What is one's own has no file to run on: tests/cli/test_own_json_cli.py has one.
     assert used | {classes["json"]} == set(classes.values())
-    asked = {cell.get("judge", adapter_class(cell["dataset"]).judges[0]) for cell in chosen}
+    asked = {cell.get("judge") or usual_offline(cell["dataset"]) for cell in chosen}
     # `auto` is resolved to one of the others; `recorded` reads verdicts of another run's file.
     assert asked | {"auto", "recorded"} == set(options("judge"))
     cut = {cell.get("granularity", "turn") for cell in chosen}

@@ -26,7 +26,7 @@ from memeval.datasets.fetch import file_digest
 from memeval.datasets.io.git_blob import git_blob
 from memeval.datasets.locate import missing, shipped_digest
 from memeval.errors import UserError
-from memeval.records import CategoryId, EvalCase
+from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
 
 TIERS = {"100k": "100K", "500k": "500K", "1m": "1M", "10m": "10M"}
@@ -69,16 +69,8 @@ class Beam(Dataset):
     """Reads the chats of a tier one by one: a chat is a case, and a batch of it is a session."""
 
     settings_type = BeamSettings
-    judges: ClassVar[tuple[str, ...]] = (
-        "keyword",
-        "beam",
-        "exact_match",
-        "contains",
-        "token_f1",
-        "llm",
-        "mem0",
-    )
-    model_judge: ClassVar[str | None] = "beam"
+    answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES,)
+    benchmark: ClassVar[str | None] = "beam"
     settings: BeamSettings
 
     def __init__(

@@ -43,6 +43,7 @@ class BeamJudge(ModelJudge):
     """
 
     name = "beam"
+    benchmark = "beam"
     judges_refusals = True
     counts_rubrics: ClassVar[bool] = True
 

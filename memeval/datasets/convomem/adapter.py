@@ -13,7 +13,6 @@ from typing import ClassVar
 
 from memeval.config.schema import PREPARE, at
 from memeval.datasets.contract import (
-    FREE_TEXT_JUDGES,
     Dataset,
     DatasetInfo,
     DatasetSettings,
@@ -26,7 +25,7 @@ from memeval.datasets.io.fields import Fields
 from memeval.datasets.io.json_stream import stream_list
 from memeval.datasets.locate import check_pin, missing
 from memeval.errors import UserError
-from memeval.records import CategoryId, EvalCase
+from memeval.records import AnswerKind, CategoryId, EvalCase
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,8 @@ class ConvoMem(Dataset):
     """Reads the files of a folder one test case at a time."""
 
     settings_type = ConvoMemSettings
-    judges: ClassVar[tuple[str, ...]] = (*FREE_TEXT_JUDGES, "convomem")
-    model_judge: ClassVar[str | None] = "convomem"
+    answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES,)
+    benchmark: ClassVar[str | None] = "convomem"
     settings: ConvoMemSettings
 
     def __init__(

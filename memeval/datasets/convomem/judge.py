@@ -22,6 +22,7 @@ class ConvoMemJudge(YesNoJudge):
     """
 
     name = "convomem"
+    benchmark = "convomem"
     judges_refusals = True
 
     @classmethod

@@ -29,7 +29,7 @@ from memeval.datasets.locomo.metrics import locomo_metrics, official_evidence_re
 from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_HEADLINE, category_names
 from memeval.datasets.locomo.schema import read_case, repair_evidence
 from memeval.errors import UserError
-from memeval.records import CategoryId, EvalCase, EvalQuestion
+from memeval.records import AnswerKind, CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
 from memeval.statistics.means import mean
 
@@ -64,7 +64,7 @@ class Locomo(Dataset):
     """
 
     settings_type = LocomoSettings
-    model_judge: ClassVar[str | None] = "llm"
+    answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES,)
     granularities: tuple[str, ...] = (*GRANULARITIES, SUMMARY, OBSERVATION)
     settings: LocomoSettings
 

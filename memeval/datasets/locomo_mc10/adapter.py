@@ -35,7 +35,7 @@ from memeval.datasets.locomo_mc10.metrics import POSITION_MEASURES, position_mea
 from memeval.datasets.locomo_mc10.original import OriginalFile
 from memeval.datasets.locomo_mc10.schema import read_cases, read_lines, shuffle_choices
 from memeval.errors import UserError
-from memeval.records import CategoryId, EvalCase
+from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
 
 MARK = "derived"
@@ -49,8 +49,7 @@ class LocomoMc10(OriginalFile):
     Evidence is LoCoMo's, if LoCoMo's file is there.
     """
 
-    judges: ClassVar[tuple[str, ...]] = ("accuracy",)
-    chooses: ClassVar[bool] = True
+    answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.CHOICES,)
     granularities: tuple[str, ...] = (*GRANULARITIES, SUMMARY)
 
     def __init__(

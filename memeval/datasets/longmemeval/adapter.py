@@ -29,7 +29,7 @@ from memeval.datasets.longmemeval.metrics import (
 )
 from memeval.datasets.longmemeval.schema import ABILITIES, Item, read_item
 from memeval.errors import UserError
-from memeval.records import CategoryId, EvalCase, EvalQuestion
+from memeval.records import AnswerKind, CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
 
 
@@ -47,16 +47,8 @@ class LongMemEval(Dataset):
     """
 
     settings_type = LongMemEvalSettings
-    judges: ClassVar[tuple[str, ...]] = (
-        "keyword",
-        "longmemeval",
-        "exact_match",
-        "contains",
-        "token_f1",
-        "llm",
-        "mem0",
-    )
-    model_judge: ClassVar[str | None] = "longmemeval"
+    answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES,)
+    benchmark: ClassVar[str | None] = "longmemeval"
     settings: LongMemEvalSettings
 
     def __init__(

@@ -85,6 +85,7 @@ class LongMemEvalJudge(YesNoJudge):
     """
 
     name = "longmemeval"
+    benchmark = "longmemeval"
     judges_refusals = True
 
     @classmethod

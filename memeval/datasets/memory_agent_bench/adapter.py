@@ -80,15 +80,7 @@ class MemoryAgentBench(Dataset):
     """Reads its files row by row: one row is one case, and holds one sub-data set."""
 
     settings_type = MemoryAgentBenchSettings
-    judges: ClassVar[tuple[str, ...]] = (
-        "memory_agent_bench",
-        "keyword",
-        "exact_match",
-        "contains",
-        "token_f1",
-        "llm",
-        "mem0",
-    )
+    benchmark: ClassVar[str | None] = "memory_agent_bench"
     granularities: tuple[str, ...] = ("turn", "chunk")
     settings: MemoryAgentBenchSettings
 

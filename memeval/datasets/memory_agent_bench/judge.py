@@ -35,6 +35,7 @@ class MemoryAgentBenchJudge(YesNoJudge):
     """
 
     name = "memory_agent_bench"
+    benchmark = "memory_agent_bench"
     needs_model: ClassVar[bool] = False
     judges_refusals = True
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from memeval.datasets.contract import Dataset
 from memeval.datasets.netops.chance import draw
-from memeval.records import CategoryId, EvalQuestion
+from memeval.records import AnswerKind, CategoryId, EvalQuestion
 
 ABILITIES: Mapping[CategoryId, str] = {
     "IE": "information_extraction",
@@ -31,7 +31,7 @@ ANSWERABLE: frozenset[CategoryId] = frozenset(ABILITIES) - {"ABS"}
 class NetOps(Dataset):
     """Questions by ability, and a facet that names the question's template."""
 
-    model_judge: ClassVar[str | None] = "llm"
+    answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES,)
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:

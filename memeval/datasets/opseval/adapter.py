@@ -22,7 +22,7 @@ from memeval.datasets.opseval.schema import FILES, read_file_of
 from memeval.errors import UserError, unknown
 from memeval.metrics.answer import answer_metrics
 from memeval.metrics.letters import exact_set, jaccard
-from memeval.records import CategoryId, ChoiceLabels, EvalCase, EvalQuestion, Label
+from memeval.records import AnswerKind, CategoryId, ChoiceLabels, EvalCase, EvalQuestion, Label
 from memeval.results import Record
 from memeval.statistics.means import mean
 
@@ -62,18 +62,9 @@ class OpsEval(Dataset):
     """Reads the four files of a split. A question's id is its row's."""
 
     settings_type = OpsEvalSettings
-    judges: ClassVar[tuple[str, ...]] = (
-        "token_f1",
-        "keyword",
-        "exact_match",
-        "contains",
-        "llm",
-        "mem0",
-        "opseval",
-    )
-    model_judge: ClassVar[str | None] = "opseval"
+    answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.PASSAGES, AnswerKind.CHOICES)
+    benchmark: ClassVar[str | None] = "opseval"
     granularities: tuple[str, ...] = ("turn", "session", "chunk")
-    chooses: ClassVar[bool] = True
     settings: OpsEvalSettings
 
     @property

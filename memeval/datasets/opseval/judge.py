@@ -26,6 +26,7 @@ class OpsEvalJudge(ModelJudge):
     """
 
     name = "opseval"
+    benchmark = "opseval"
 
     @classmethod
     def template(cls, prompt_file: str | None) -> PromptTemplate:

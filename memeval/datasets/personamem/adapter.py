@@ -24,7 +24,7 @@ from memeval.datasets.personamem.schema import (
     read_rows,
     read_sessions,
 )
-from memeval.records import CategoryId, EvalCase
+from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
 
 
@@ -46,8 +46,7 @@ class PersonaMem(Dataset):
     """
 
     settings_type = PersonaMemSettings
-    judges: ClassVar[tuple[str, ...]] = ("accuracy",)
-    chooses: ClassVar[bool] = True
+    answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.CHOICES,)
     settings: PersonaMemSettings
 
     def __init__(

@@ -17,7 +17,7 @@ from memeval.datasets.synthetic.case import Size, make_case
 from memeval.datasets.synthetic.file import read_cases, write_cases
 from memeval.datasets.synthetic.info import SYNTHETIC
 from memeval.errors import UserError
-from memeval.records import CategoryId, EvalCase
+from memeval.records import AnswerKind, CategoryId, EvalCase
 
 GENERATOR = 1
 """Version of what is generated: raised with every change of the words, the templates or the order
@@ -84,14 +84,7 @@ class Synthetic(Dataset):
 
     settings_type = SyntheticSettings
     settings: SyntheticSettings
-    judges: ClassVar[tuple[str, ...]] = (
-        "exact_match",
-        "contains",
-        "keyword",
-        "token_f1",
-        "llm",
-        "mem0",
-    )
+    answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.VALUES,)
     """Golds are exact, and half of them are dates and figures, for which a judge by shared words
     would be too lenient.
     """
