@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memeval.comparison.finding import (
-    INVALID,
     FinishedRun,
     finished_runs,
     labels_of,
     named_run,
     parse_filters,
+    without_warning,
 )
 from memeval.config.paths import outputs_dir
 from memeval.display.errors import report_damage
@@ -79,5 +79,5 @@ def _filters(words: Sequence[str], known: Sequence[FinishedRun]) -> list[str]:
         for word in with_sign
         if word not in names
         and " " not in word.partition("=")[0]
-        and word.removesuffix(INVALID) not in shown
+        and without_warning(word) not in shown
     ]

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from memeval.api.selecting import select_runs
 from memeval.cli.data import Parser
-from memeval.comparison.finding import INVALID
+from memeval.comparison.finding import shown_label
 from memeval.comparison.tables import align
 from memeval.metrics.accuracy import corrected
 from memeval.metrics.formats import NONE, count, dollars, percent
@@ -34,7 +34,7 @@ def list_runs(arguments: Sequence[str]) -> int:
         when = datetime.fromisoformat(run.summary.finished_at).astimezone()
         rows.append(
             [
-                label if run.summary.valid else f"{label}{INVALID}",
+                shown_label(label, run.summary),
                 run.key[:length],
                 percent(get("accuracy")),
                 corrected(run.summary) or NONE,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from memeval.errors import UserError
 from memeval.report.differences import as_yaml, labels
+from memeval.report.flags import warning
 from memeval.results import RECORDS_FILE, RUN_FILE, RunSummary
 from memeval.results.calibration import read_shown_summary
 from memeval.results.files import file_digest
@@ -21,8 +22,8 @@ from memeval.shown import one_line
 _AGE = re.compile(r"(?P<count>\d{1,6})(?P<unit>[smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LIST_HINT = "all runs of this home:  python -m memeval list"
-INVALID = " INVALID"
-"""What `list` prints behind the label of a run that is not valid."""
+_WARNINGS = (" INVALID", " STOPPED")
+"""What `list` may print behind the label of a run."""
 LARGEST_TRACKED = 65_536
 """Bytes of a `tracked.json`, which holds an id per store."""
 
@@ -170,9 +171,22 @@ def labels_of(known: Sequence[FinishedRun]) -> list[str]:
     return labels([run.summary for run in known])
 
 
+def shown_label(label: str, summary: RunSummary) -> str:
+    """A label as `list` prints it: with a warning behind that of a run that can't be trusted."""
+    return " ".join([label, *warning(summary)])
+
+
+def without_warning(word: str) -> str:
+    """A label without the warning that `list` prints behind it."""
+    for mark in _WARNINGS:
+        word = word.removesuffix(mark)
+
+    return word
+
+
 def _labelled(word: str, known: Sequence[FinishedRun]) -> list[FinishedRun]:
     """The runs that have a word as their label; else those whose label or name begins with it."""
-    wanted = word.removesuffix(INVALID).strip()
+    wanted = without_warning(word).strip()
     if not wanted:
         return []
 

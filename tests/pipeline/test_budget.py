@@ -65,7 +65,9 @@ def test_a_stopped_run_says_so_everywhere_and_goes_on(memeval: Command, tmp_path
         done = memeval(*words, *small, "budget.calls=30", check=False)
         (run,) = stopped_runs(tmp_path)
         records = sum(run.statuses.values())
-        assert records == 24 and run.metrics["coverage"] < 1 and not run.valid
+        # How many calls were answers, and how many judged them, is a matter of time.
+        assert records == rows_stored(tmp_path, "answers") > 0
+        assert not run.valid
         assert run.notes[0].startswith("stopped: 30 of budget.calls=30 are spent")
         assert f"STOPPED: {run.name}: not finished" in done.stdout
         assert "STOPPED" in memeval("list").stdout
@@ -106,7 +108,8 @@ def test_a_run_that_could_not_begin_is_stopped_without_figures(
 @pytest.mark.slow
 def test_a_stopped_sweep_leaves_what_each_cell_has(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(latency_s=0.01) as endpoint:
-        words = (*asking(endpoint), "llm.max_concurrency=2")
+        words = tuple(word for word in asking(endpoint) if "max_concurrency" not in word)
+        words = (*words, "llm.max_concurrency=2")
         done = memeval(*words, "budget.calls=70", check=False)
         assert done.returncode == 1
         runs = stopped_runs(tmp_path)
