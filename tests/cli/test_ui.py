@@ -179,7 +179,7 @@ class TestPages:
         # The axes that MLflow chooses by itself.
         page.locator(".axis-title").first.wait_for()
         axes = page.locator(".axis-title").all_text_contents()
-        assert "system.name" in axes and axes[-1] == "accuracy"
+        assert "system" in axes and axes[-1] == "accuracy"
 
     def test_the_records_open_as_a_table(self, served: Served, page: Page) -> None:
         page.goto(
