@@ -21,8 +21,10 @@ from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_automatic_config_search_path
 from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode, TaskFunction
+from omegaconf import OmegaConf
 
 from memeval.config.checks import check_overrides
+from memeval.config.grids import sweep_file
 from memeval.config.integers import as_hydra_words
 from memeval.config.names import homes_of
 from memeval.config.overrides import check_given_once
@@ -76,7 +78,20 @@ def hydra_application(
 
 
 def _is_single_run(arguments: Sequence[str]) -> bool:
-    return not any(word in MULTIRUN or word.startswith("+sweep=") for word in arguments)
+    if any(word in MULTIRUN for word in arguments):
+        return False
+
+    names = [word.removeprefix("+sweep=") for word in arguments if word.startswith("+sweep=")]
+    return not any(_asks_for_cells(name, arguments) for name in names)
+
+
+def _asks_for_cells(sweep: str, arguments: Sequence[str]) -> bool:
+    """Whether the file of a sweep runs it as one without `-m`."""
+    folders = [Path(folder) for option, folder in pairwise(arguments) if option in CONFIG_DIR]
+    own = [folder / "sweep" / f"{sweep}.yaml" for folder in folders]
+    files = [file for file in [*own, sweep_file(sweep)] if file is not None and file.is_file()]
+    modes = [OmegaConf.select(OmegaConf.load(file), "hydra.mode") for file in files]
+    return RunMode.MULTIRUN.name in modes
 
 
 def _for_cells_alone(words: Sequence[str]) -> list[str]:
