@@ -24,7 +24,7 @@ from memeval.pipeline.models import Models
 from memeval.pipeline.process_state import ProcessState
 from memeval.pipeline.reader import CellReader
 from memeval.pipeline.retrieving import SilentReader, retrieves_only
-from memeval.pipeline.watch import Watched, construct_system
+from memeval.pipeline.watch import Watched, build_watched
 from memeval.records import EvalCase
 from memeval.systems.base import IMAGINED, LINES, Reader, SystemContext
 
@@ -38,7 +38,7 @@ class Builder:
         """Without `saves` nothing on disk is changed: for an estimate."""
         assert isinstance(cell.source, Declared), "only a memory system builds memories"
         self._cell, self._models, self._source = cell, models, cell.source
-        # Before any system exists: this is what is restored after each of their calls.
+        # Before any system exists: this is what is put back after each of their calls.
         self._state = ProcessState()
         self._saves = saves
         if saves:
@@ -67,6 +67,10 @@ class Builder:
             failed=self._models.connections.failed_memories,
         )
 
+    def notes(self) -> list[str]:
+        """What systems changed in the process that they run in."""
+        return self._state.notes()
+
     def _system(self, case: EvalCase, seed: int) -> Watched:
         cell, models = self._cell, self._models
         # Only now is it known on which loop the parts will be awaited.
@@ -82,18 +86,15 @@ class Builder:
             extra={"origin": cell.run_key, IMAGINED: not self._saves, LINES: self._lines},
             run_sync=self._bridge.run_sync,
         )
-        limit = cell.config.system.get(TIMEOUT)
-        try:
-            system = construct_system(
-                lambda: self._source.system_class(self._source.settings, parts),
-                system_class=self._source.system_class,
-                case_id=case.case_id,
-                timeout_s=limit,
-            )
-        finally:
-            self._state.restore()
-
-        return Watched(system, case.case_id, limit, self._state, self._bridge.stop)
+        system_class = self._source.system_class
+        return build_watched(
+            lambda: system_class(self._source.settings, parts),
+            system_class,
+            case_id=case.case_id,
+            timeout_s=cell.config.system.get(TIMEOUT),
+            state=self._state,
+            stop_parts=self._bridge.stop,
+        )
 
     def _lines(self) -> Iterator[str]:
         """What is said in all cases, where reading them again is quick."""

@@ -14,7 +14,7 @@ from memeval.config.identity import Digests
 from memeval.config.schema import PREPARE
 from memeval.errors import MemevalError, UserError
 from memeval.pipeline.code import class_identity
-from memeval.pipeline.places import fault, source_of
+from memeval.pipeline.locations import fault
 from memeval.prompts import load_builtin
 from memeval.shown import one_line
 from memeval.systems.base import MemorySystem, SystemSettings
@@ -109,13 +109,7 @@ class Declared:
         return str(style)
 
     def _flags(self) -> tuple[str, ...]:
-        said = self._ask_class("flags")
-        if not isinstance(said, tuple | list) or not all(isinstance(word, str) for word in said):
-            raise UserError(
-                f"{self._of('flags')} must return words for the tables, but returned {_quote(said)}"
-            )
-
-        return tuple(one_line(word, 40) for word in said)
+        return tuple(one_line(word, 40) for word in self._words("flags", "words for the tables"))
 
     def _files(self) -> dict[str, str]:
         """sha256 of each file that the class names."""
@@ -134,15 +128,17 @@ class Declared:
         return digests
 
     def _templates(self) -> tuple[str, ...]:
-        said = self._ask_class("ingest_templates")
-        if not isinstance(said, tuple | list) or not all(isinstance(name, str) for name in said):
-            raise UserError(
-                f"{self._of('ingest_templates')} must return names of prompt templates, but "
-                f"returned {_quote(said)}"
-            )
-
-        for name in said:
+        names = self._words("ingest_templates", "names of prompt templates")
+        for name in names:
             load_builtin(name)
+
+        return names
+
+    def _words(self, method: str, what: str) -> tuple[str, ...]:
+        """The strings that a method of the class returns."""
+        said = self._ask_class(method)
+        if not isinstance(said, tuple | list) or not all(isinstance(word, str) for word in said):
+            raise UserError(f"{self._of(method)} must return {what}, but returned {_quote(said)}")
 
         return tuple(said)
 
@@ -155,7 +151,7 @@ class Declared:
             raise
         except BaseException as error:
             # A `sys.exit` in a class of the user's own would end the command in silence.
-            raise UserError(str(fault(error, method, source_of(self.system_class)))) from error
+            raise UserError(str(fault(error, self.system_class, method))) from error
 
     def _of(self, method: str) -> str:
         return f"{self.system_class.__module__}:{self.system_class.__qualname__}.{method}()"

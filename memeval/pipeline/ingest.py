@@ -10,7 +10,7 @@ from typing import Any
 from memeval.errors import IngestLossError, SystemFaultError
 from memeval.llm.metering import Ledger
 from memeval.pipeline.compression import Compression
-from memeval.pipeline.places import place_of_method
+from memeval.pipeline.locations import locate_method
 from memeval.pipeline.watch import Watched
 from memeval.records import IngestHealth, MemoryChunk
 from memeval.shown import one_line
@@ -31,9 +31,9 @@ async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> Ing
         return IngestHealth(asked=chunks, stored=chunks - lost, lost=lost)
 
     if not isinstance(health, IngestHealth):
-        place = place_of_method(watched.system, "health", watched.source)
+        location = locate_method(watched.system, "health")
         raise SystemFaultError(
-            f"{place}: it must return an IngestHealth, but returned {type(health).__name__}"
+            f"{location}: it must return an IngestHealth, but returned {type(health).__name__}"
         )
 
     counts = [health.asked, health.stored, health.lost]
@@ -42,9 +42,9 @@ async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> Ing
         any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in counts)
         or health.lost > health.asked
     ):
-        place = place_of_method(watched.system, "health", watched.source)
+        location = locate_method(watched.system, "health")
         raise SystemFaultError(
-            f"{place}: asked, stored and lost must be whole numbers from 0 on, lost at most "
+            f"{location}: asked, stored and lost must be whole numbers from 0 on, lost at most "
             f"asked: {one_line(counts)}"
         )
 

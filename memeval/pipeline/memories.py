@@ -52,7 +52,7 @@ class MemorySource(AnswerSource):
         return MemoryAnswers(memory, self._noted, self._service, retrieves_only=only)
 
     def notes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self._noted))
+        return tuple(dict.fromkeys([*self._noted, *self._builder.notes()]))
 
 
 class FailedIngest(CaseAnswers):

@@ -1,6 +1,4 @@
-"""What belongs to the process and not to a system: put back after each call of a system that
-changed it.
-"""
+"""What belongs to the process and not to a system: noted and put back if a call changes it."""
 
 from __future__ import annotations
 
@@ -9,103 +7,13 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _OURS = (b"MEMEVAL_", b"MLFLOW_")
 """Variables that say where results lie; others may be a library's, and stay as it sets them."""
-
-
-class ProcessState:
-    """The working directory, our variables, locale, signal handlers, standard streams and recursion
-    limit as they were.
-    """
-
-    def __init__(self) -> None:
-        self._folder = _folder()
-        self._variables = _variables()
-        self._streams = (sys.stdout, sys.stderr)
-        self._locale = locale.setlocale(locale.LC_ALL)
-        self._hooks = (sys.excepthook, threading.excepthook)
-        self._depth = sys.getrecursionlimit()
-        for number in (1, 2):
-            _spare(number)  # now, while the descriptor is sound
-
-        self._handlers: dict[int, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
-
-    def restore(self) -> None:
-        """Puts back what differs.
-
-        Only the main thread can set signal handlers, so only there can they have changed.
-        """
-        if self._folder and _folder() != self._folder:
-            with suppress(OSError):
-                os.chdir(self._folder)
-
-        if _variables() != self._variables:
-            # All go first: a system may have added some.
-            for name in _variables():
-                del os.environb[name]
-
-            os.environb.update(self._variables)
-
-        if sys.getrecursionlimit() != self._depth:
-            sys.setrecursionlimit(self._depth)
-
-        # The locale decides how text files are read and numbers are written.
-        if locale.setlocale(locale.LC_ALL) != self._locale:
-            locale.setlocale(locale.LC_ALL, self._locale)
-
-        sys.excepthook, threading.excepthook = self._hooks
-        self._restore_streams()
-        if threading.current_thread() is threading.main_thread():
-            for number, handler in self._handlers.items():
-                # None: the handler was set in C, and can't be set again from Python.
-                if handler is not None and signal.getsignal(number) is not handler:
-                    signal.signal(number, handler)
-
-    def _restore_streams(self) -> None:
-        # Descriptors first: a stream that is opened again below needs its descriptor.
-        for number in (1, 2):
-            _reopen(number)
-
-        for name, number, stream in (
-            ("stdout", 1, self._streams[0]),
-            ("stderr", 2, self._streams[1]),
-        ):
-            if getattr(sys, name) is stream and not getattr(stream, "closed", False):
-                continue
-
-            if getattr(stream, "closed", False):  # its descriptor outlives it
-                with suppress(OSError):
-                    stream = open(number, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115, PLW2901
-
-            setattr(sys, name, stream)
-
-        # A stream that was closed is replaced for good: the new one is the one to restore.
-        self._streams = (sys.stdout, sys.stderr)
-
-
-@cache
-def _spare(number: int) -> int | None:
-    """A second descriptor of a standard stream, from which the first one is made again."""
-    try:
-        return os.dup(number)
-    except OSError:  # the process was started without one
-        return None
-
-
-def _reopen(number: int) -> None:
-    """Opens a standard descriptor again that somebody closed."""
-    try:
-        os.fstat(number)
-    except OSError:
-        spare = _spare(number)
-        if spare is not None:
-            with suppress(OSError):
-                os.dup2(spare, number)
 
 
 def _folder() -> str:
@@ -119,3 +27,70 @@ def _variables() -> dict[bytes, bytes]:
     # As bytes: this runs several times per question, and decoding each name costs more than all
     # the rest.
     return {name: os.environb[name] for name in os.environb if name.startswith(_OURS)}
+
+
+def _set_variables(variables: dict[bytes, bytes]) -> None:
+    # All go first: a system may have added some.
+    for name in _variables():
+        del os.environb[name]
+
+    os.environb.update(variables)
+
+
+def _handlers() -> list[Any]:
+    return [signal.getsignal(number) for number in _SIGNALS]
+
+
+def _set_handlers(handlers: list[Any]) -> None:
+    for number, handler in zip(_SIGNALS, handlers, strict=True):
+        signal.signal(number, handler)
+
+
+def _streams() -> tuple[Any, ...]:
+    return sys.stdout, sys.stderr, sys.excepthook, threading.excepthook
+
+
+def _set_streams(streams: tuple[Any, ...]) -> None:
+    sys.stdout, sys.stderr, sys.excepthook, threading.excepthook = streams
+
+
+_PARTS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
+    "the working directory": (_folder, os.chdir),
+    "memeval's environment variables": (_variables, _set_variables),
+    "the recursion limit": (sys.getrecursionlimit, sys.setrecursionlimit),
+    # It decides how text files are read and numbers are written.
+    "the locale": (
+        lambda: locale.setlocale(locale.LC_ALL),
+        lambda name: locale.setlocale(locale.LC_ALL, name),
+    ),
+    "signal handlers": (_handlers, _set_handlers),
+    "standard streams or hooks": (_streams, _set_streams),
+}
+"""What reads each part, and what sets it."""
+
+
+class ProcessState:
+    """The process as it was before any system was built, and what systems changed in it."""
+
+    def __init__(self) -> None:
+        self._before = {name: read() for name, (read, _) in _PARTS.items()}
+        self._changed: set[str] = set()
+
+    def restore(self) -> None:
+        """Notes and puts back what differs, as far as that is possible."""
+        for name, (read, put_back) in _PARTS.items():
+            if read() == self._before[name]:
+                continue
+
+            self._changed.add(name)
+            # A folder may be gone; handlers can be set on the main thread alone.
+            with suppress(OSError, ValueError, TypeError):
+                put_back(self._before[name])
+
+    def notes(self) -> list[str]:
+        """What a reader must know of it."""
+        if not self._changed:
+            return []
+
+        changed = ", ".join(sorted(self._changed))
+        return [f"A call of the system changed {changed} of the process: this was put back."]

@@ -11,7 +11,7 @@ from memeval.errors import MemevalError, StorageError, SystemFaultError, UserErr
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.reply import CutReplyError, FilteredReplyError
-from memeval.pipeline.places import place_of_method
+from memeval.pipeline.locations import locate_method
 from memeval.pipeline.retrieving import retrieved_row
 from memeval.pipeline.returned import NotAnAnswerError, answer_of
 from memeval.pipeline.service_watch import ServiceWatch
@@ -139,13 +139,13 @@ def _check_answer(returned: Any, watched: Watched, turns: CaseTurns) -> Answer:
     try:
         return answer_of(returned, turns.session_of)
     except Exception as error:
-        place = place_of_method(watched.system, "answer", watched.source)
+        location = locate_method(watched.system, "answer")
         what = (
             one_line(error, 400)
             if isinstance(error, NotAnAnswerError)
             else f"{type(error).__name__} while its answer was read"
         )
-        raise SystemFaultError(f"{place}: {what}") from error
+        raise SystemFaultError(f"{location}: {what}") from error
 
 
 def _shortfall(row: AnswerRow, ledger: Ledger) -> AnswerRow:

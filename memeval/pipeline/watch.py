@@ -1,9 +1,9 @@
 """Calls a system's methods so that nothing it does stops more than it should: not a hang, not
 `sys.exit`, not a cancellation.
 
-Whatever a method raises comes out as one error with its place. A plain method runs in a daemon
-thread, which the process need not wait for when it ends; with `system.timeout_s`, each call has an
-end.
+Whatever a method raises comes out as one error with its source location. A plain method runs in a
+daemon thread, which the process need not wait for when it ends; with `system.timeout_s`, each call
+has an end.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from memeval.errors import MemevalError, SystemFaultError
 from memeval.llm.metering import current_ledger
-from memeval.pipeline.call import Call, Outcome, Steps, overdue, run_step
-from memeval.pipeline.places import (
-    fault,
-    place_in_coroutine,
-    place_in_stack,
-    place_of_method,
-    source_of,
+from memeval.pipeline.call import Call, Steps
+from memeval.pipeline.locations import (
+    Frames,
+    frames_of_coroutine,
+    frames_of_thread,
+    locate_method,
 )
 from memeval.pipeline.process_state import ProcessState
 from memeval.shown import one_line
@@ -39,8 +39,7 @@ THREADS = min(32, (os.cpu_count() or 1) + 4)
 LOOK_S = 0.05
 """Between two looks at a thread whose calls are timed one by one."""
 
-
-_PLACES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+_SLOTS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 # By id: a `Call` changes while it is under way, and so has no hash.
 _under_way: dict[int, Call] = {}
 _left_behind: list[str] = []
@@ -75,7 +74,6 @@ class Watched:
         """
         self.system = system
         self.case_id, self.timeout_s, self._stop_parts = case_id, timeout_s, stop_parts
-        self.source = source_of(type(system))
         self.hung = False
         """Whether a call was given up while it built or loaded the memory: nothing more is asked of
         the system then.
@@ -88,14 +86,22 @@ class Watched:
         Raises `SystemFaultError`, or the `MemevalError` that the system let through.
         """
         call = self._call(name)
-        with _track(call):
-            try:
-                value = await self._invoke(call, self.attribute(name, name), arguments)
-            finally:
-                # Also after an error: the next call, and the rows on disk, need the right folder.
-                self._state.restore()
+        with _track(call, self._state):
+            method = self.attribute(name, name)
+            if inspect.iscoroutinefunction(method):
+                # This only makes the coroutine: its code runs, and is timed, in `_on_loop`.
+                value = call.run(lambda: method(*arguments))
+            elif self.attribute("in_thread", name):
+                value = await self._in_thread(call, lambda: method(*arguments))
+            else:
+                with current_ledger().own.running():
+                    value = call.run(lambda: method(*arguments))
 
-        _check_ran(value, self.system, name, self.source)
+            # A plain method may return an awaitable, for instance that of a wrapped client.
+            if isinstance(value, Awaitable):
+                value = await self._on_loop(call, value)
+
+        _check_ran(value, self.system, name)
         return value
 
     async def run(self, calls: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
@@ -112,23 +118,17 @@ class Watched:
 
                 # The time limit holds for each call, and not for all of them together.
                 call.method, call.since = name, time.monotonic()
-                _check_ran(getattr(self.system, name)(*arguments), self.system, name, self.source)
+                _check_ran(getattr(self.system, name)(*arguments), self.system, name)
 
-        with _track(call):
-            try:
-                await self._in_thread(call, play, stopped)
-            finally:
-                self._state.restore()
+        with _track(call, self._state):
+            await self._in_thread(call, play, stopped)
 
     def attribute(self, name: str, method: str) -> Any:
         """An attribute of the system, which may run code of the system.
 
         Raises `SystemFaultError` if that fails.
         """
-        try:
-            return getattr(self.system, name)
-        except BaseException as error:
-            raise fault(error, method, self.source, type(self.system)) from error
+        return self._call(method).run(lambda: getattr(self.system, name))
 
     async def close(self) -> str | None:
         """Closes the system; what went wrong with that, which spoils nothing that was measured."""
@@ -144,34 +144,7 @@ class Watched:
         return None
 
     def _call(self, name: str) -> Call:
-        return Call(
-            self.case_id,
-            _name_of(type(self.system)),
-            name,
-            time.monotonic(),
-            self.source,
-            self.system,
-        )
-
-    async def _invoke(
-        self, call: Call, method: Callable[..., Any], arguments: tuple[Any, ...]
-    ) -> Any:
-        if inspect.iscoroutinefunction(method):
-            # This only makes the coroutine: its code runs, and is timed, in `_on_loop`.
-            value = run_step(lambda: method(*arguments), None, call).result(call)
-        elif self.attribute("in_thread", call.method):
-            value = await self._in_thread(call, lambda: method(*arguments))
-        else:
-            with current_ledger().own.running():
-                outcome = run_step(lambda: method(*arguments), self.timeout_s, call)
-
-            value = outcome.result(call)
-
-        # A plain method may return an awaitable, for instance that of a wrapped client.
-        if isinstance(value, Awaitable):
-            return await self._on_loop(call, value)
-
-        return value
+        return Call(self.case_id, self.system, name, self.timeout_s)
 
     async def _on_loop(self, call: Call, value: Awaitable[Any]) -> Any:
         """Waits for a coroutine in a separate task.
@@ -179,35 +152,38 @@ class Watched:
         At the time limit it gives the coroutine up, even if that ignores its cancellation.
         """
 
-        async def play() -> Outcome:
+        async def play() -> tuple[Any, MemevalError | None]:
+            # A task that was given up may be closed late: an error raised then would be printed.
             try:
-                return Outcome(await Steps(value, self.timeout_s, call))
-            except BaseException as error:  # noqa: BLE001
-                # Kept as a value: see `Outcome`.
-                return Outcome(error=error)
+                return await Steps(value, call), None
+            except BaseException as error:  # noqa: BLE001 - raised where the call is waited for
+                return None, call.fault(error)
 
+        call.since = time.monotonic()
         task = asyncio.ensure_future(play())
         try:
-            # `wait_for` would wait for a task that ignores its cancellation; `wait` does not.
-            done, _ = await asyncio.wait({task}, timeout=self.timeout_s)
+            is_over = await _wait(call, task)
         except asyncio.CancelledError:
             task.cancel()
             await asyncio.wait({task})
             raise
 
-        if not done:
-            place = place_in_coroutine(value, call.method, self.source)
+        if not is_over:
+            frames = frames_of_coroutine(value)
             task.cancel()
-            raise self._given_up(call, place)
+            raise self._give_up(call, frames)
 
         # We cancelled nothing here: a system got hold of the task and cancelled it.
         if task.cancelled():
             raise SystemFaultError(
-                f"{place_of_method(self.system, call.method, self.source)}: it cancelled the task "
-                "that it ran in"
+                f"{locate_method(self.system, call.method)}: it cancelled the task that it ran in"
             )
 
-        return task.result().result(call)
+        result, problem = task.result()
+        if problem is not None:
+            raise problem
+
+        return result
 
     async def _in_thread(
         self, call: Call, work: Callable[[], Any], stopped: threading.Event | None = None
@@ -217,102 +193,104 @@ class Watched:
         A cancellation from outside waits for the call under way, which can't be undone by half;
         `stopped` then keeps the work from making another one.
         """
-        loop = asyncio.get_running_loop()
-        finished = asyncio.Event()
-        outcome = Outcome()
+        outcome: Future[Any] = Future()
+        outcome.set_running_or_notify_cancel()
         # The ledger that counts the calls is a context variable: the thread needs it, too.
         context = contextvars.copy_context()
-
         own = current_ledger().own
 
         def play() -> None:
             try:
                 with own.running(in_thread=True):
-                    outcome.value = context.run(work)
-            except BaseException as error:  # noqa: BLE001
-                # Kept as a value: see `Outcome`.
-                outcome.error = error
+                    value = context.run(work)
+            except BaseException as error:  # noqa: BLE001 - raised where the call is waited for
+                outcome.set_exception(call.fault(error))
+            else:
+                outcome.set_result(value)
 
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(finished.set)
-
-        async with _places(loop):
-            # The wait for a place is not time that the system took.
+        async with _slots(asyncio.get_running_loop()):
+            # The wait for a slot is not time that the system took.
             call.since = time.monotonic()
             # Under some of what a system may have changed meanwhile, no thread can be made.
             self._state.restore()
-            thread = threading.Thread(target=play, name=f"memeval {call.system}", daemon=True)
+            name = f"memeval {type(self.system).__name__}"
+            thread = threading.Thread(target=play, name=name, daemon=True)
             thread.start()
+
+            ended = asyncio.wrap_future(outcome)
+            ended.add_done_callback(_read_error)
             try:
-                await self._wait_until_finished(call, finished)
+                is_over = await _wait(call, ended)
             except asyncio.CancelledError:
                 if stopped is not None:
                     stopped.set()
 
                 # The thread may wait for a reply that nobody fetches any more.
                 self._stop_parts()
-                await finished.wait()
+                await asyncio.wait({ended})
                 raise
 
-            if not finished.is_set():
+            if not is_over:
                 # Read before anything else is done: the frame moves on while the thread runs.
-                frame = sys._current_frames().get(thread.ident or 0)
+                frames = frames_of_thread(sys._current_frames().get(thread.ident or 0))
                 _left_behind.append(call.describe())
                 if stopped is not None:
                     stopped.set()
 
-                raise self._given_up(call, place_in_stack(frame, call.method, self.source))
+                raise self._give_up(call, frames)
 
-        return outcome.result(call)
+        return ended.result()
 
-    async def _wait_until_finished(self, call: Call, finished: asyncio.Event) -> None:
-        """Returns when the thread is done, or when its present call is past its time limit."""
-        if self.timeout_s is None:
-            await finished.wait()
-            return
-
-        # In a loop: within `run`, the next call began later, and has its whole time left.
-        while not finished.is_set():
-            left = call.since + self.timeout_s - time.monotonic()
-            if left <= 0:
-                return
-
-            with suppress(TimeoutError):
-                await asyncio.wait_for(finished.wait(), max(left, LOOK_S))
-
-    def _given_up(self, call: Call, place: str) -> SystemFaultError:
+    def _give_up(self, call: Call, frames: Frames) -> SystemFaultError:
         # A question that hung leaves the memory as it was: the other questions are still asked.
         self.hung = self.hung or call.method != "answer"
-        return SystemFaultError(overdue(place, self.timeout_s))
+        return call.overdue(frames)
 
 
-def construct_system(
+def build_watched(
     build: Callable[[], MemorySystem],
+    system_class: type[MemorySystem],
     *,
-    system_class: type[Any],
     case_id: str,
     timeout_s: float | None,
-) -> MemorySystem:
+    state: ProcessState,
+    stop_parts: Callable[[], None],
+) -> Watched:
     """The system that `build` makes, on the calling thread.
 
     Raises `SystemFaultError` for what its constructor does.
     """
-    call = Call(
-        case_id,
-        _name_of(system_class),
-        "__init__",
-        time.monotonic(),
-        source_of(system_class),
-        system_class,
-    )
-    with _track(call):
-        outcome = run_step(build, timeout_s, call)
+    call = Call(case_id, system_class, "__init__", timeout_s)
+    with _track(call, state):
+        system = call.run(build)
 
-    system: MemorySystem = outcome.result(call)
-    return system
+    return Watched(system, case_id, timeout_s, state, stop_parts)
 
 
-def _check_ran(value: Any, system: MemorySystem, name: str, source: str) -> None:
+async def _wait(call: Call, ended: asyncio.Future[Any]) -> bool:
+    """Whether a call ended within its time limit."""
+    # `asyncio.wait_for` would wait for a task that ignores its cancellation; `wait` does not.
+    if call.timeout_s is None:
+        await asyncio.wait({ended})
+
+    # In a loop: within `Watched.run`, the next call began later, and has its whole time left.
+    while not ended.done():
+        left = call.since + (call.timeout_s or 0) - time.monotonic()
+        if left <= 0:
+            return False
+
+        await asyncio.wait({ended}, timeout=max(left, LOOK_S))
+
+    return True
+
+
+def _read_error(ended: asyncio.Future[Any]) -> None:
+    """Reads the error of a call that may have been given up: asyncio reports those nobody read."""
+    if not ended.cancelled():
+        ended.exception()
+
+
+def _check_ran(value: Any, system: MemorySystem, name: str) -> None:
     """Raises `SystemFaultError` for a method that was written as a generator: calling it ran
     nothing.
     """
@@ -323,30 +301,25 @@ def _check_ran(value: Any, system: MemorySystem, name: str, source: str) -> None
 
     if what:
         raise SystemFaultError(
-            f"{place_of_method(system, name, source)}: it returned {what}, so its code never ran"
+            f"{locate_method(system, name)}: it returned {what}, so its code never ran"
         )
 
 
-def _name_of(system_class: type[Any]) -> str:
-    # A user knows the system by the file that it was written in; ours are known by their class.
-    module = system_class.__module__
-    is_own = "memeval" in module.split(".")[0]
-    return system_class.__name__ if is_own else module.rpartition(".")[2]
-
-
 @contextmanager
-def _track(call: Call) -> Iterator[None]:
+def _track(call: Call, state: ProcessState) -> Iterator[None]:
+    """A call is under way; what it changed of the process is put back, also after an error."""
     _under_way[id(call)] = call
     try:
         yield
     finally:
         del _under_way[id(call)]
+        state.restore()
 
 
-def _places(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
-    """The places of plain calls of one event loop."""
+def _slots(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
+    """The slots for plain calls of one event loop."""
     # A semaphore belongs to the loop on which it is waited for; the API runs one loop per cell.
-    if loop not in _PLACES:
-        _PLACES[loop] = asyncio.Semaphore(THREADS)
+    if loop not in _SLOTS:
+        _SLOTS[loop] = asyncio.Semaphore(THREADS)
 
-    return _PLACES[loop]
+    return _SLOTS[loop]

@@ -5,6 +5,7 @@ traceback, never a lost row.
 from __future__ import annotations
 
 import json
+import locale
 import os
 import signal
 import subprocess
@@ -128,6 +129,31 @@ def test_a_system_on_the_event_loop(name: str) -> None:
     assert [row["status"] for row in rows] == [faulty.LOOP[name]] * ASKED
     if faulty.LOOP[name] != "ok":
         assert "no end after 0.3 s (system.timeout_s)" in rows[0]["error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("ChangesFolder", "the working directory"),
+        ("ChangesHome", "memeval's environment variables"),
+        ("DeletesHome", "memeval's environment variables"),
+        ("ChangesLocale", "the locale"),
+        ("ChangesDepth", "the recursion limit"),
+        ("ChangesHandlers", "signal handlers"),
+        ("DropsStdout", "standard streams or hooks"),
+        ("DropsHooks", "standard streams or hooks"),
+        ("Sound", ""),
+    ],
+)
+def test_what_a_system_changes_in_the_process_is_noted_once_and_put_back(
+    name: str, part: str
+) -> None:
+    before = locale.setlocale(locale.LC_ALL), sys.stdout, sys.excepthook, threading.excepthook
+    summary, _ = played(name)
+    after = locale.setlocale(locale.LC_ALL), sys.stdout, sys.excepthook, threading.excepthook
+    notes = [note for note in summary.notes if "was put back" in note]
+    assert [f" changed {part} of the process" in note for note in notes] == ([True] if part else [])
+    assert after == before
 
 
 def test_a_memory_that_fails_to_load_is_built_again() -> None:
