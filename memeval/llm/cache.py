@@ -95,8 +95,7 @@ class Cache:
             if (
                 isinstance(data, bytes)
                 and isinstance(origin, str)
-                # Entries that version 0.1 wrote have no checksum.
-                and crc in (None, checksum(key, data, origin, tokens))
+                and crc == checksum(key, data, origin, tokens)
             ):
                 sound[key] = CachedEntry(data, origin, tokens)
             else:

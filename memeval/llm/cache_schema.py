@@ -16,8 +16,7 @@ _TABLES = {
         " WITHOUT ROWID"
     ),
 }
-"""What was stored, and its checksum. They are apart so that memeval can read and extend files of
-version 0.1, which have only the first table."""
+"""What was stored, and its checksum."""
 _COLUMNS = {"entries": ("key", "value", "origin"), "seals": ("key", "crc", "tokens")}
 _COMPANIONS = ("-wal", "-shm", "-journal")
 

@@ -103,16 +103,17 @@ def _copy(path: Path, damaged: Path) -> int:
         first_page = fresh.read_bytes()[:_PAGE]
         target.execute("BEGIN")
 
-        is_whole, kept = _copy_rows(damaged, target), _count(target)
+        _copy_rows(damaged, target)
+        kept = _count(target)
         # Unread with its own header, the file may be read with that of an empty cache, or with
         # its whole first page, which also says where the tables begin.
         for length in (_HEADER, _PAGE):
             if not kept and damaged.is_file() and damaged.stat().st_size > _PAGE:
                 _mend(damaged, mended, first_page[:length])
                 _copy_rows(mended, target)
-                is_whole, kept = False, _count(target)
+                kept = _count(target)
 
-        _drop_unsound(target, is_whole=is_whole)
+        _drop_unsound(target)
         kept = _count(target)
         target.execute("COMMIT")
 
@@ -143,28 +144,22 @@ def _mend(damaged: Path, mended: Path, beginning: bytes) -> None:
         file.write(b"\xff" * 4)
 
 
-def _copy_rows(damaged: Path, target: sqlite3.Connection) -> bool:
-    """Copies the rows that SQLite reads; returns whether it read all of them."""
+def _copy_rows(damaged: Path, target: sqlite3.Connection) -> None:
+    """Copies the rows that SQLite reads."""
     if not damaged.is_file():
-        return False
+        return
 
     reader = sqlite3.connect(f"{damaged.absolute().as_uri()}?mode=ro", uri=True)
-    is_whole = True
     with closing(reader):
         # Damaged text must not raise: its checksum shows the damage.
         reader.text_factory = lambda data: data.decode("utf-8", errors="replace")
         for insert, select in (_ENTRIES, _SEALS):
             for rows in _read(reader, select, ""):
-                if rows is None:
-                    is_whole = False
-                else:
-                    target.executemany(insert, rows)
-
-    return is_whole
+                target.executemany(insert, rows)
 
 
-def _read(reader: sqlite3.Connection, select: str, prefix: str) -> Iterator[list[Any] | None]:
-    """The rows whose keys begin with some digits; None where SQLite failed on one.
+def _read(reader: sqlite3.Connection, select: str, prefix: str) -> Iterator[list[Any]]:
+    """The rows whose keys begin with some digits.
 
     Behind a row that can't be read, rows are found by longer prefixes.
     """
@@ -176,33 +171,31 @@ def _read(reader: sqlite3.Connection, select: str, prefix: str) -> Iterator[list
         while rows := cursor.fetchmany(_AT_ONCE):
             yield rows
     except sqlite3.Error as error:
-        yield None
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _UNREADABLE and len(prefix) < _DIGITS:
             for digit in "0123456789abcdef":
                 yield from _read(reader, select, prefix + digit)
 
 
-def _drop_unsound(target: sqlite3.Connection, *, is_whole: bool) -> None:
+def _drop_unsound(target: sqlite3.Connection) -> None:
     """Drops entries that don't match their checksum, and seals without an entry.
 
-    If rows could not be read, an entry may have lost its checksum; it must at least be JSON.
+    An entry whose checksum could not be read must at least be JSON, and gets a new one.
     """
-    unsound = []
+    unsound, unsealed = [], []
     for key, value, origin, crc, tokens in target.execute(
         "SELECT e.key, e.value, e.origin, s.crc, s.tokens FROM entries e"
         " LEFT JOIN seals s ON s.key = e.key"
     ):
-        if crc is None:
-            is_sound = is_whole or _is_json(value)
-        else:
-            is_sound = crc == checksum(key, value, origin, tokens)
-
-        if not is_sound:
+        actual = checksum(key, value, origin, tokens)
+        if crc is None and _is_json(value):
+            unsealed.append((key, actual, None))
+        elif crc != actual:
             unsound.append((key,))
 
     target.executemany("DELETE FROM entries WHERE key = ?", unsound)
     target.execute("DELETE FROM seals WHERE key NOT IN (SELECT key FROM entries)")
+    target.executemany(_SEALS[0], unsealed)
 
 
 def _is_json(value: bytes) -> bool:

@@ -119,9 +119,6 @@ def _is_sound(row: tuple[object, ...]) -> bool:
     key, value, origin, crc, tokens = row
     if not (isinstance(key, bytes) and isinstance(value, bytes) and isinstance(origin, bytes)):
         return False
-    # Version 0.1 stored no checksums.
-    if crc is None:
-        return True
     if tokens is not None and not isinstance(tokens, int):
         return False
 

@@ -233,6 +233,34 @@ def test_damage(sound: Path, tmp_path: Path, name: str) -> None:
     assert said_later == []
 
 
+def test_an_entry_without_a_checksum_is_not_used(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    shutil.copy(sound, path)
+    sql("DELETE FROM seals WHERE key < '8'")(path)
+    said: list[str] = []
+    cache = Cache(path, said.append)
+    assert cache.get_all(STORED).keys() == {key for key in STORED if key >= "8"}
+    cache.close()
+    assert len(said) == 2
+
+
+def test_replies_whose_checksums_are_lost_are_kept_and_get_new_ones(
+    sound: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "c.sqlite"
+    shutil.copy(sound, path)
+    with closing(sqlite3.connect(path)) as connection:
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'seals'"
+        ).fetchone()
+
+    fill((page - 1) * PAGE, PAGE, 0)(path)
+    Cache(path, [].append).get_all(STORED)
+    cache = Cache(path, [].append)
+    assert cache.get_all(STORED).keys() == REPLIES.keys()
+    cache.close()
+
+
 KILLED_WRITER = """
 import os, sys
 from pathlib import Path

@@ -1,0 +1,36 @@
+"""What `store verify` says of a cache's entries."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memeval.llm.cache import Cache
+from memeval.pipeline.verify_store import verify_items
+from memeval.store.inventory import Item, Kind
+
+
+@pytest.mark.parametrize(
+    ("statement", "problems"),
+    [
+        ("SELECT 1", []),
+        ("UPDATE seals SET crc = crc + 1 WHERE key = 'a'", ["1 entries don't match"]),
+        ("DELETE FROM seals WHERE key = 'a'", ["1 entries don't match"]),
+        ("DROP TABLE seals", ["can't be read: no such table"]),
+    ],
+)
+def test_each_entry_needs_its_checksum(tmp_path: Path, statement: str, problems: list[str]) -> None:
+    path = tmp_path / "responses.sqlite"
+    cache = Cache(path)
+    cache.put_all({"a": b"{}", "b": b"{}"}, "run")
+    cache.close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+    item = Item(Kind.CACHES, (path,), key="", size=1, changed=0.0)
+    ((_, told),) = verify_items([item])
+    assert len(told) == len(problems)
+    assert all(line.startswith(problem) for line, problem in zip(told, problems, strict=True))
