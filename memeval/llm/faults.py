@@ -224,6 +224,7 @@ def _message_of(error: Mapping[str, Any], content: bytes) -> str:
 
 
 _RESET = "connection reset"
+_NOT_HTTP = Setback("the reply is not HTTP", Kind.UNSOUND)
 _BY_NAME = {
     "ServerDisconnectedError": Setback(_RESET, Kind.LOST),
     **dict.fromkeys(
@@ -232,7 +233,6 @@ _BY_NAME = {
             "ContentLengthError",
             "TransferEncodingError",
             "IncompleteReadError",
-            "ReadError",
         ),
         Setback("the reply was cut off", Kind.LOST),
     ),
@@ -244,12 +244,11 @@ _BY_NAME = {
             "BadHttpMethod",
             "LineTooLong",
             "InvalidHeader",
-            "DecodingError",
         ),
-        Setback("the reply is not HTTP", Kind.UNSOUND),
+        _NOT_HTTP,
     ),
     **dict.fromkeys(
-        ("InvalidURL", "UnsupportedProtocol", "InvalidUrlClientError", "NonHttpUrlClientError"),
+        ("InvalidURL", "InvalidUrlClientError", "NonHttpUrlClientError"),
         Setback("the address can't be requested", Kind.DEAD),
     ),
 }
@@ -260,7 +259,7 @@ def of_connection(error: BaseException, host: str) -> Setback:
     """The setback behind a connection's error, looked for among the causes of the error."""
     causes = list(_causes(error))
     # TLS and names of hosts come first: their errors are also errors of the socket.
-    for classify in (_of_tls_or_name, _of_socket, _of_name):
+    for classify in (_of_tls_or_name, _of_socket, _of_encoding, _of_name):
         for cause in causes:
             if (setback := classify(cause, host)) is not None:
                 return setback
@@ -279,7 +278,9 @@ def _of_tls_or_name(cause: BaseException, host: str) -> Setback | None:
         return Setback(f"host name not found: {host}", Kind.UNREACHABLE)
 
     if isinstance(cause, ssl.SSLCertVerificationError):
-        reason = getattr(cause, "verify_message", None) or "it can't be verified"
+        # aiohttp's own error of this type only wraps the one that has the message.
+        wrapped = getattr(cause, "certificate_error", cause)
+        reason = getattr(wrapped, "verify_message", None) or "it can't be verified"
         what = f"TLS: the certificate of {host} is refused: {one_line(reason)}"
         return Setback(what, Kind.DEAD)
 
@@ -303,6 +304,11 @@ def _of_socket(cause: BaseException, host: str) -> Setback | None:
         return Setback(_RESET, Kind.LOST)
 
     return None
+
+
+def _of_encoding(cause: BaseException, _host: str) -> Setback | None:
+    # aiohttp raises it as the cause of an error that also stands for a reply that was cut off.
+    return _NOT_HTTP if type(cause).__name__ == "ContentEncodingError" else None
 
 
 def _of_name(cause: BaseException, _host: str) -> Setback | None:

@@ -436,7 +436,10 @@ def test_a_body_without_an_end_is_not_read_whole(status: int) -> None:
             (reply_head(307, 0, {"Location": "http://elsewhere.example/v1"}),),
             "redirects to elsewhere.example; prompts are not sent there",
         ),
-        ((reply_head(200, 4, {"Content-Encoding": "gzip"}) + b"abcd",), ""),
+        (
+            (reply_head(200, 4, {"Content-Encoding": "gzip"}) + b"abcd",),
+            "the reply is not HTTP",
+        ),
     ],
 )
 def test_what_is_no_reply_has_a_message_of_its_own(pieces: tuple[bytes, ...], told: str) -> None:

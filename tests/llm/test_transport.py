@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import IPv4Address
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from memeval.llm.transport import Transport
 
@@ -69,6 +76,46 @@ def recorder() -> Iterator[Recorder]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
         server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The certificate of a server on this machine, and its key: its own authority."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "of the test")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+
+    path = tmp_path_factory.mktemp("tls") / "authority.pem"
+    secret = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    path.write_bytes(secret + certificate.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+@pytest.fixture
+def secure(recorder: Recorder, authority: Path) -> str:
+    """The address of the recorder, which now speaks TLS only."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority)
+    recorder.socket = context.wrap_socket(recorder.socket, server_side=True)
+    return f"https://{recorder.address}/v1"
 
 
 @pytest.fixture(autouse=True)
@@ -135,3 +182,50 @@ def test_an_address_without_a_proxy_is_called_directly(
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     assert send(f"http://{recorder.address}/v1") == 200
     assert recorder.requests[0][0] == "/v1/chat/completions"
+
+
+SECURE_CALL = """
+import asyncio, sys
+from memeval.errors import ModelError
+from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
+async def call(address):
+    endpoint = Endpoint(EndpointSettings(address, "key", 1, 5.0, 0))
+    try:
+        return (await endpoint.post("/chat/completions", {}, as_object)).value
+    except ModelError as error:
+        return error
+    finally:
+        await endpoint.aclose()
+print(asyncio.run(call(sys.argv[1])))
+"""
+
+
+def call_securely(address: str) -> str:
+    """What a process of its own prints: the authorities are read once per process."""
+    done = subprocess.run(
+        [sys.executable, "-c", SECURE_CALL, address],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_an_authority_of_the_environment_is_trusted(
+    recorder: Recorder, secure: str, authority: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    assert call_securely(secure) == "{}"
+    ((path, headers),) = recorder.requests
+    assert (path, headers["authorization"]) == ("/v1/chat/completions", "Bearer key")
+
+
+def test_an_endpoint_with_an_unknown_certificate_is_sent_nothing(
+    recorder: Recorder, secure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+    told = call_securely(secure)
+    assert told.startswith("TLS: the certificate of 127.0.0.1 is refused: self-signed certificate")
+    assert recorder.requests == []
