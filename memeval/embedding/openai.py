@@ -14,7 +14,7 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.cache import content_key
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.cached_call import CachedBatches
-from memeval.llm.endpoint import MOST_BYTES, Endpoint, EndpointSettings
+from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.keys import headers_of, key_for
 from memeval.llm.metering import current_ledger
 from memeval.llm.network import Network
@@ -28,12 +28,9 @@ if TYPE_CHECKING:
     from memeval.embedding.contract import Vectors
 
 BATCH = 128
-"""Texts sent in one request."""
+"""Texts sent in one request: their vectors fit into the limit of a reply, however wide they are."""
 AGREEING = 5
 """Consecutive replies of another width than the first one after which that width counts."""
-WIDEST, BYTES_PER_NUMBER = 16_384, 32
-"""Limits of a reply's size: numbers per vector, and bytes that a number takes in JSON."""
-
 BATCHES_AT_ONCE = 8
 """Least batches that a process leases ahead, even at an endpoint with fewer slots."""
 
@@ -138,7 +135,6 @@ class OpenAIEmbedder(Embedder):
                 "/embeddings",
                 body,
                 lambda sent: self._read(sent, len(texts)),
-                most_bytes=max(MOST_BYTES, len(texts) * WIDEST * BYTES_PER_NUMBER),
             )
         except RefusedRequestError as error:
             raise error.with_hint("embedder") from error

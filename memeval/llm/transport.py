@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -30,9 +31,10 @@ class Transport:
     def __init__(
         self, address: str, *, api_key: str, headers: Mapping[str, str], connections: int
     ) -> None:
-        """`address` is what all requests begin with."""
+        """`address` is what the URLs of all requests begin with."""
         from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
+        self._address = address.rstrip("/")
         own = {
             "Content-Type": "application/json",
             "Accept": "application/json",
@@ -65,9 +67,19 @@ class Transport:
             self._headers.update(self._to_proxy)
 
     async def send(
-        self, url: str, content: bytes, most_bytes: int
+        self, path: str, content: bytes, most_bytes: int
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body of a reply.
+        """Status, headers and body of the reply from a path below the address."""
+        return await self.post(self._address + path, content, most_bytes)
+
+    async def post(
+        self,
+        url: str,
+        content: bytes,
+        most_bytes: int,
+        further: Mapping[str, str] = MappingProxyType({}),
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and body of a reply; `further` headers are sent with the request.
 
         A larger body ends with the chunk that exceeds `most_bytes`, so the caller sees the excess.
         """
@@ -75,7 +87,7 @@ class Transport:
             url,
             data=content,
             # Not the session's own: those are sent to a proxy, too, and with them the key.
-            headers=self._headers,
+            headers={**self._headers, **further},
             allow_redirects=False,
             proxy=self._proxy,
             proxy_headers=self._to_proxy,

@@ -74,6 +74,12 @@ def test_a_blank_text_is_not_sent_and_gets_the_zero_vector(tmp_path: Path) -> No
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([0.0, 1.0, 0.0])
 
 
+def test_half_a_surrogate_pair_is_sent_as_a_replacement_character(tmp_path: Path) -> None:
+    with ScriptedEndpoint() as server:
+        asyncio.run(embed(server, tmp_path, ["harbour \ud83d"], at_once=False))
+        assert sent(server) == {"harbour \ufffd": 1}
+
+
 def test_a_first_reply_of_another_width_does_not_stay(tmp_path: Path) -> None:
     async def patient(server: ScriptedEndpoint) -> list[np.ndarray]:
         async def no_wait(seconds: float) -> None:

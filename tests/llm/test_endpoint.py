@@ -98,6 +98,12 @@ def refused(server: LoopbackServer, time: Time, **options: Any) -> str:
     return str(error.value)
 
 
+@pytest.fixture(params=[(), ("/chat/completions",)], ids=["aiohttp", "openai"])
+def _either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls go straight over aiohttp, and by openai's client."""
+    monkeypatch.setattr("memeval.llm.endpoint.BY_CLIENT", request.param)
+
+
 @pytest.fixture
 def serve() -> Serve:
     return lambda **faults: ScriptedEndpoint(lambda body: "hi", faults=Faults(**faults))
@@ -128,6 +134,7 @@ def test_an_unsound_reply_is_tried_a_bounded_number_of_times(serve: Serve, kind:
     assert 20 < time.now < 60, "a model that is odd for 20 s costs nothing"
 
 
+@pytest.mark.usefixtures("_either_way")
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
@@ -160,6 +167,7 @@ def test_no_patience_means_one_try(serve: Serve) -> None:
         assert server.count() == 1
 
 
+@pytest.mark.usefixtures("_either_way")
 def test_retry_after_is_honoured(serve: Serve) -> None:
     time = Time()
     with serve(shares={"rate_limit": 1.0}, retry_after_s=7.0) as server:
@@ -214,6 +222,7 @@ class Announcing(ScriptedEndpoint):
         return await super().respond(request, writer)
 
 
+@pytest.mark.usefixtures("_either_way")
 def test_a_reply_that_came_while_the_loop_was_held_up_is_read(serve: Serve) -> None:
     async def ask(address: str) -> Reply[Any]:
         endpoint = Endpoint(EndpointSettings(address, "key", 1, timeout_s=0.5, patience_s=5.0))
@@ -366,6 +375,7 @@ def test_a_mix_of_all_passing_faults_costs_no_call(serve: Serve) -> None:
     assert [reply.value.text for reply in replies] == ["hi"] * 100
 
 
+@pytest.mark.usefixtures("_either_way")
 def test_an_interrupt_ends_a_wait_at_once(serve: Serve) -> None:
     async def interrupted(address: str) -> None:
         endpoint = Endpoint(EndpointSettings(address, "key", 4, 2.0, PATIENCE_S))
@@ -388,6 +398,7 @@ def test_an_interrupt_ends_a_wait_at_once(serve: Serve) -> None:
 # The end of a try
 
 
+@pytest.mark.usefixtures("_either_way")
 def test_a_body_that_drips_ends_with_the_try(serve: Serve) -> None:
     with serve(shares={"dripping": 1.0}, hang_s=3.0) as server:
         assert "no whole reply within 0.2 s" in refused(
@@ -413,6 +424,7 @@ class Odd(LoopbackServer):
         return False
 
 
+@pytest.mark.usefixtures("_either_way")
 @pytest.mark.parametrize("status", [200, 503])
 def test_a_body_without_an_end_is_not_read_whole(status: int) -> None:
     with Odd(reply_head(status, 2**40, {}), endless=True) as server:
@@ -420,6 +432,7 @@ def test_a_body_without_an_end_is_not_read_whole(status: int) -> None:
     assert ("larger than 1 MiB" if status == 200 else "HTTP 503") in told
 
 
+@pytest.mark.usefixtures("_either_way")
 @pytest.mark.parametrize(
     ("pieces", "told"),
     [
@@ -447,6 +460,7 @@ def test_what_is_no_reply_has_a_message_of_its_own(pieces: tuple[bytes, ...], to
         assert told in refused(server, Time(), max_retries=0)
 
 
+@pytest.mark.usefixtures("_either_way")
 def test_a_redirect_is_not_followed(serve: Serve) -> None:
     with serve() as elsewhere:
         with Odd(
@@ -467,6 +481,7 @@ def free_port() -> int:
         return port
 
 
+@pytest.mark.usefixtures("_either_way")
 @pytest.mark.parametrize(
     ("address", "told", "final"),
     [
@@ -494,6 +509,7 @@ class Plain(LoopbackServer):
         writer.close()
 
 
+@pytest.mark.usefixtures("_either_way")
 def test_what_speaks_no_tls_is_final_and_says_so() -> None:
     time = Time()
     with (

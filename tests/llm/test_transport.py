@@ -1,4 +1,4 @@
-"""Chat calls over aiohttp: what is sent, to whom, and what the client needs for it."""
+"""Calls over aiohttp, alone and under openai's client: what is sent, to whom, and what for."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from memeval.llm.openai_client import ClientTransport
 from memeval.llm.transport import Transport
 
+EITHER = pytest.mark.parametrize("kind", [Transport, ClientTransport])
 CALL = """
 import asyncio, sys
-from memeval.llm.transport import Transport
+from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 from memeval.testing.endpoint import ScriptedEndpoint
 async def call(address):
-    transport = Transport(address, api_key="", headers={}, connections=1)
-    status, _, _ = await transport.send(f"{address}/chat/completions", b"{}", 9999)
-    await transport.aclose()
-    return status
+    endpoint = Endpoint(EndpointSettings(address, "key", 1, 30.0, 0))
+    await endpoint.post(sys.argv[1], {"messages": [], "input": ["text"]}, as_object)
+    await endpoint.aclose()
 with ScriptedEndpoint() as endpoint:
-    print(asyncio.run(call(endpoint.base_url)), "openai" in sys.modules, "httpx2" in sys.modules)
+    asyncio.run(call(endpoint.base_url))
+print("openai" in sys.modules, "httpx2" in sys.modules)
 """
 
 
@@ -125,11 +127,13 @@ def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
-def send(address: str, headers: dict[str, str] | None = None) -> int:
+def send(
+    kind: type[Transport], address: str, headers: dict[str, str] | None = None, key: str = "key"
+) -> int:
     async def call() -> int:
-        transport = Transport(address, api_key="key", headers=headers or {}, connections=1)
+        transport = kind(address, api_key=key, headers=headers or {}, connections=1)
         try:
-            status, _, _ = await transport.send(f"{address}/chat/completions", b"{}", 9999)
+            status, _, _ = await transport.send("/chat/completions", b"{}", 9999)
             return status
         finally:
             await transport.aclose()
@@ -137,37 +141,43 @@ def send(address: str, headers: dict[str, str] | None = None) -> int:
     return asyncio.run(call())
 
 
-def test_a_call_does_without_packages_that_take_long_to_load() -> None:
+@pytest.mark.parametrize(("path", "loads"), [("/chat/completions", False), ("/embeddings", True)])
+def test_only_embeddings_load_the_client_of_openai(path: str, loads: bool) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", CALL], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", CALL, path], capture_output=True, text=True, timeout=60, check=True
     )
-    assert done.stdout.split()[1:] == ["False", "False"]
+    assert done.stdout.split() == [str(loads)] * 2
 
 
-def test_headers_of_the_user_replace_ours_in_any_case(recorder: Recorder) -> None:
-    send(f"http://{recorder.address}", {"AUTHORIZATION": "theirs", "user-agent": "me"})
+@EITHER
+def test_headers_of_the_user_replace_ours_in_any_case(
+    recorder: Recorder, kind: type[Transport]
+) -> None:
+    send(kind, f"http://{recorder.address}", {"AUTHORIZATION": "theirs", "user-agent": "me"})
     ((_, headers),) = recorder.requests
     assert (headers["authorization"], headers["user-agent"]) == ("theirs", "me")
 
 
+@EITHER
 @pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])
 def test_a_proxy_of_the_environment_is_used(
-    recorder: Recorder, monkeypatch: pytest.MonkeyPatch, variable: str
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch, variable: str, kind: type[Transport]
 ) -> None:
     monkeypatch.setenv(variable, f"http://me:p%40ss@{recorder.address}")
-    assert send("http://api.example/v1") == 200
+    assert send(kind, "http://api.example/v1") == 200
     ((path, headers),) = recorder.requests
     assert path == "http://api.example/v1/chat/completions"
     assert headers["authorization"] == "Bearer key"
     assert headers["proxy-authorization"] == "Basic bWU6cEBzcw=="
 
 
+@EITHER
 def test_a_proxy_of_a_secure_endpoint_is_not_sent_the_key(
-    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch, kind: type[Transport]
 ) -> None:
     monkeypatch.setenv("https_proxy", f"http://me:p%40ss@{recorder.address}")
     with suppress(Exception):
-        send("https://api.example/v1")
+        send(kind, "https://api.example/v1")
 
     ((path, headers),) = recorder.requests
     assert path == "api.example:443"
@@ -175,13 +185,38 @@ def test_a_proxy_of_a_secure_endpoint_is_not_sent_the_key(
     assert headers["proxy-authorization"] == "Basic bWU6cEBzcw=="
 
 
+@EITHER
 def test_an_address_without_a_proxy_is_called_directly(
-    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch, kind: type[Transport]
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    assert send(f"http://{recorder.address}/v1") == 200
+    assert send(kind, f"http://{recorder.address}/v1") == 200
     assert recorder.requests[0][0] == "/v1/chat/completions"
+
+
+@EITHER
+def test_nothing_of_this_machine_is_sent(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch, kind: type[Transport]
+) -> None:
+    for name in ("OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "of the environment")
+
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Own: of the environment")
+    for key in ("", "key"):
+        send(kind, f"http://{recorder.address}/v1", key=key)
+
+    (_, without), (_, headers) = recorder.requests
+    assert without == {name: headers[name] for name in headers if name != "authorization"}
+    assert headers == {
+        "host": recorder.address,
+        "content-type": "application/json",
+        "accept": "application/json",
+        "user-agent": "memeval",
+        "authorization": "Bearer key",
+        "accept-encoding": headers["accept-encoding"],
+        "content-length": "2",
+    }
 
 
 SECURE_CALL = """
