@@ -39,7 +39,7 @@ def in_process(root: Path) -> None:
         memeval.tracking.log.look(store)
     with timed("import matplotlib, load fonts"):
         from memeval.report import write_report
-        from memeval.report.canvas import warm_up
+        from memeval.report.plots.draw import warm_up
 
         warm_up()
     for place, system in enumerate(CONTEXT):

@@ -7,7 +7,7 @@ from pathlib import Path
 from memeval.comparison.records import Comparison, Difference
 from memeval.comparison.tables import pair_label
 from memeval.errors import StorageError
-from memeval.report.difference_plots import (
+from memeval.report.plots.differences import (
     DifferenceRow,
     DrawnDifferences,
     write_difference_plots,

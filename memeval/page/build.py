@@ -12,8 +12,6 @@ from memeval.page.data import (
     CellData,
     ComparisonData,
     ConversationData,
-    CurveData,
-    CurvePoint,
     Figure,
     PageData,
     SettingData,
@@ -24,10 +22,10 @@ from memeval.page.runs import PageRun
 from memeval.page.sentences import sentences
 from memeval.redaction import redacted
 from memeval.report.categories import columns_of, rows_of, titles_of
-from memeval.report.curves import curves_of, value_of
 from memeval.report.differences import differing, labels, shown
 from memeval.report.flags import flags
-from memeval.report.frontier import is_fair
+from memeval.report.plots.curves import curve_panel, curves_of
+from memeval.report.plots.prices import price_panels
 from memeval.results import Record, RunSummary, judge_shown
 from memeval.statistics.means import mean
 
@@ -54,7 +52,8 @@ def page_data(runs: Sequence[PageRun], comparison: ComparisonData | None = None)
         categories=category_data(summaries),
         conversations=conversation_data(runs, baseline),
         settings=setting_data(summaries),
-        curves=curve_data(summaries),
+        frontiers=price_panels(summaries, [cell.label for cell in cells]),
+        curves=[curve_panel(curves) for curves in curves_of(summaries)],
         questions=question_data(runs),
     )
 
@@ -99,7 +98,6 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             stopped=summary.is_stopped,
             found_nothing=summary.found_nothing,
             corrected=corrected(summary),
-            is_fair=is_fair(summary),
         )
         cells.append(cell)
 
@@ -181,27 +179,6 @@ def _difference(
             differences.append(score - other_score)
 
     return mean(differences, [weights[name] for name in own])
-
-
-def curve_data(summaries: Sequence[RunSummary]) -> tuple[CurveData, ...]:
-    """The numbers that the cells vary, as the plots in files have them."""
-    number_of = {summary.run_key: number for number, summary in enumerate(summaries, start=1)}
-    made = []
-    for curves in curves_of(summaries):
-        lines = {}
-        for name, line in curves.lines.items():
-            lines[name] = tuple(
-                CurvePoint(
-                    number=number_of[cell.run_key],
-                    value=value_of(cell, curves.setting),
-                    accuracy=accuracy_of(cell),
-                )
-                for cell in line
-            )
-
-        made.append(CurveData(curves.setting, lines))
-
-    return tuple(made)
 
 
 def accuracy_of(summary: RunSummary) -> Share:

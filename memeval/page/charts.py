@@ -3,57 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from memeval.page.axis import Axis, Tick
 from memeval.page.data import ComparisonData, ConversationData
+from memeval.report.plots.differences import DifferenceRow, forest_panel
+from memeval.report.plots.model import Panel
 
 LEVELS = 3
 """Shades of a colour on either side of no difference."""
 
 
-@dataclass(frozen=True)
-class Lane:
-    """One row of a forest plot."""
-
-    at: float
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class Forest:
-    """Differences with their intervals, in one column."""
-
-    zero: float
-    ticks: tuple[Tick, ...]
-    lanes: tuple[Lane, ...]
-
-
-def forest(comparison: ComparisonData) -> Forest | None:
-    """The forest plot of a comparison; None where nothing is compared."""
-    # The line of no difference is always on the axis.
-    ends = [0.0]
-    for difference in comparison.differences:
-        ends += [difference.delta, difference.low or 0.0, difference.high or 0.0]
-
-    if len(ends) == 1:
-        return None
-
-    axis = Axis(min(ends), max(ends))
-    lanes = tuple(
-        Lane(
-            at=axis.at(difference.delta),
-            low=None if difference.low is None else axis.at(difference.low),
-            high=None if difference.high is None else axis.at(difference.high),
+def forest(comparison: ComparisonData) -> Panel | None:
+    """The forest plot of a comparison; None if nothing is compared."""
+    scale = comparison.scale
+    rows = [
+        DifferenceRow(
+            name=row.label,
+            delta=scale * row.delta,
+            low=None if row.low is None else scale * row.low,
+            high=None if row.high is None else scale * row.high,
+            is_shown=row.is_shown,
         )
-        for difference in comparison.differences
-    )
-    ticks = tuple(
-        Tick(axis.at(value), f"{comparison.scale * value:+.3g}" if value else "0")
-        for value in axis.ticks()
-    )
-    return Forest(zero=axis.at(0.0), ticks=ticks, lanes=lanes)
+        for row in comparison.differences
+    ]
+    return forest_panel(rows, comparison.unit) if rows else None
 
 
 def shade(value: float | None, largest: float) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from memeval.report.plots.model import Panel
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,6 @@ class CellData:
     """Whether no question got anything from the memory."""
     corrected: str = ""
     """Corrected for the judge's error, in per cent; empty where no labels were given."""
-    is_fair: bool = True
-    """Whether it says what can be had for its price; the oracle and invalid cells do not."""
 
 
 @dataclass(frozen=True)
@@ -151,24 +151,6 @@ class ComparisonData:
 
 
 @dataclass(frozen=True)
-class CurvePoint:
-    """A cell on a curve."""
-
-    number: int
-    """Its place in the table of the cells, from 1."""
-    value: float
-    accuracy: Share
-
-
-@dataclass(frozen=True)
-class CurveData:
-    """Accuracy against a number that the cells vary: a line per system."""
-
-    setting: str
-    lines: Mapping[str, tuple[CurvePoint, ...]]
-
-
-@dataclass(frozen=True)
 class SettingData:
     """A setting in which the cells differ; of a single cell, any setting."""
 
@@ -203,5 +185,8 @@ class PageData:
     categories: tuple[CategoryData, ...]
     conversations: tuple[ConversationData, ...]
     settings: tuple[SettingData, ...]
-    curves: tuple[CurveData, ...]
+    frontiers: Sequence[Panel]
+    """Accuracy against what it costs."""
+    curves: Sequence[Panel]
+    """Accuracy against each number that the cells vary."""
     questions: QuestionData

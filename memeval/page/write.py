@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,7 @@ from memeval.metrics.formats import (
 from memeval.page.build import page_data
 from memeval.page.charts import forest, largest_difference, shade
 from memeval.page.compared import comparison_data
-from memeval.page.curves import curve
 from memeval.page.data import CellData, ComparisonData, PageData
-from memeval.page.frontiers import frontiers
 from memeval.page.runs import PageRun
 from memeval.records import Status
 from memeval.results import write_atomically
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 
 PAGE_FILE = "report.html"
 FILES = Path(__file__).parent / "files"
+FORMS = 6
+"""Forms of a line in the style sheet."""
 SCRIPTS = ("text", "store", "filters", "list", "question", "start")
 """The parts of the script, in the order in which they are put together."""
 
@@ -85,8 +86,7 @@ def render(data: PageData) -> str:
         page=data,
         to_baseline=bool(data.comparison and data.comparison.baseline),
         forest=forest(data.comparison) if data.comparison else None,
-        frontiers=frontiers(data.cells),
-        curves=list(map(curve, data.curves)),
+        number_of={cell.key: number for number, cell in enumerate(data.cells, start=1)},
         largest=largest_difference(data.conversations),
         differences=differences,
         statuses=list(dict.fromkeys(name for cell in data.cells for name in cell.statuses)),
@@ -172,9 +172,15 @@ def _environment() -> Environment:
         "points": points,
         "difference": difference,
         "p": p_value,
+        "pairwise": pairwise,
     }
-    environment.globals |= {"interval": interval, "shade": shade, "NONE": NONE}
+    environment.globals |= {"interval": interval, "shade": shade, "NONE": NONE, "form_of": form_of}
     return environment
+
+
+def form_of(line: int) -> int:
+    """The form of a line in the style sheet, each with dashes of its own."""
+    return line % FORMS + 1
 
 
 def points(value: float | None) -> str:

@@ -5,7 +5,7 @@ Nothing is measured here.
 
 from memeval.report.comparison import comparison_csv, comparison_markdown, comparison_table
 from memeval.report.markdown import write_report
-from memeval.report.price_plots import sweep_plot
+from memeval.report.plots.prices import sweep_plot
 
 __all__ = [
     "comparison_csv",

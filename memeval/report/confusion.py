@@ -1,4 +1,4 @@
-"""Which numbered choice was chosen where which one was right, as a table and as a plot."""
+"""Which numbered choice was chosen if which one was right, counted and as a table."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from memeval.datasets.locomo_mc10.metrics import READ, UNREAD, position_bias
 from memeval.metrics.formats import count, percent
 from memeval.records import ChoiceLabels
-from memeval.report.canvas import BLUE, GREY, INK, canvas, save, wrap_title
 from memeval.results import Record, read_records
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 UNPARSED = "unparsed"
 SHARE_OF_ALL = "of all, %"
@@ -125,103 +120,3 @@ def confusion_section(matrix: Confusion) -> list[str]:
 def share(number: int, total: int) -> str:
     """A part in per cent; a dash where the total is 0."""
     return percent(number / total if total else None)
-
-
-def confusion_plot(matrix: Confusion, name: str, path: Path) -> Path:
-    """Draws the matrix: each row's shares as shades, with counts in the cells.
-
-    Replies that could not be read are apart, in grey.
-    """
-    size = matrix.positions
-    figure, axes = canvas(width=1.9 + 0.52 * (size + 2), height=1.7 + 0.46 * size)
-    rows = matrix.rows()
-
-    for right, row in enumerate(rows):
-        for column, number in enumerate(row):
-            is_unparsed = column == size
-            draw_cell(
-                axes,
-                (column + 0.35 if is_unparsed else column, right),
-                number=number,
-                part=number / sum(row) if number else 0.0,
-                colour=GREY if is_unparsed else BLUE,
-            )
-
-        axes.add_patch(outline(right))
-
-    axes.set_xlim(-0.55, size + 0.9)
-    axes.set_ylim(size - 0.45, -0.55)  # downwards, as a table is read
-
-    total = sum(map(sum, rows))
-    shares = [share(sum(column), total) for column in zip(*rows, strict=True)]
-    headers = zip([*range(size), UNPARSED], shares, strict=True)
-    axes.set_xticks(
-        [*range(size), size + 0.35], [f"{header}\n{part} %" for header, part in headers]
-    )
-    axes.set_yticks(
-        range(size), [f"{right}   n = {count(sum(row))}" for right, row in enumerate(rows)]
-    )
-    axes.tick_params(length=0)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_visible(False)
-
-    axes.set_xlabel("position chosen")
-    axes.set_ylabel("position of the right choice")
-    axes.set_title(wrap_title(name, width=int(11 * figure.get_figwidth())), loc="left", fontsize=10)
-
-    return save(figure, path)
-
-
-def draw_cell(
-    axes: Axes, at: tuple[float, float], *, number: int, part: float, colour: str
-) -> None:
-    """Draws one cell: as dark as its share of the row, with its count; a dot where that is 0."""
-    from matplotlib.patches import Rectangle
-
-    x, y = at
-    axes.add_patch(
-        # Below the shade: a cell without replies is a cell all the same.
-        Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, facecolor="#F4F4F4", linewidth=0, zorder=1)
-    )
-    axes.add_patch(
-        Rectangle(
-            (x - 0.48, y - 0.48),
-            0.96,
-            0.96,
-            facecolor=colour,
-            alpha=part**0.7,
-            linewidth=0,
-            zorder=2,
-        )
-    )
-
-    ink = INK if number else "#BBBBBB"
-    # On a dark shade dark figures can't be read.
-    if part > 0.4:
-        ink = "white"
-
-    axes.text(
-        x,
-        y,
-        count(number) if number else "·",
-        ha="center",
-        va="center",
-        fontsize=8,
-        color=ink,
-        zorder=3,
-    )
-
-
-def outline(position: int) -> Any:
-    """The frame of a cell whose chosen position is the right one."""
-    from matplotlib.patches import Rectangle
-
-    return Rectangle(
-        (position - 0.48, position - 0.48),
-        0.96,
-        0.96,
-        fill=False,
-        edgecolor=INK,
-        linewidth=1.0,
-        zorder=4,
-    )

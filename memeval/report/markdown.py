@@ -32,15 +32,12 @@ def write_report(folder: Path, *, plots: bool = True) -> None:
     Raises `OSError` where the folder can't be read or written, `ValueError` where `run.json` is
     damaged.
     """
-    from memeval.report.confusion import confusion_plot, confusion_section, read_confusion
-    from memeval.report.plots import write_plots
+    from memeval.report.confusion import confusion_section, read_confusion
+    from memeval.report.plots.run import write_plots
 
     summary = read_shown_summary(folder)
     matrix = read_confusion(folder / RECORDS_FILE)
-    drawn = write_plots(folder, summary) if plots else []
-    if plots and matrix:
-        drawn.append(confusion_plot(matrix, summary.name, folder / "plots" / "positions.png"))
-
+    drawn = write_plots(folder, summary, matrix) if plots else []
     failures = list(failed_rows(folder / RECORDS_FILE))
     positions = confusion_section(matrix) if matrix else []
     names = [plot.relative_to(folder).as_posix() for plot in drawn]

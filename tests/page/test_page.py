@@ -22,18 +22,16 @@ from msgspec import structs
 from sample_records import record, verdict
 
 from memeval.page import write_comparison_page, write_page
-from memeval.page.axis import Axis
-from memeval.page.build import conversation_data
+from memeval.page.build import conversation_data, page_data
 from memeval.page.charts import shade
 from memeval.page.compared import comparison_data
-from memeval.page.curves import curve
-from memeval.page.data import CellData, CurveData, CurvePoint, Share
-from memeval.page.frontiers import frontiers
 from memeval.page.questions import end_of, mark, question_data, shown
 from memeval.page.runs import PageRun, questions_of
-from memeval.page.write import difference, p_value
+from memeval.page.write import difference, p_value, render
 from memeval.records import Label, Status, Verdict
-from memeval.results import RECORDS_FILE, Record, RetrievedChunk, read_records
+from memeval.report.plots.model import Panel
+from memeval.report.plots.prices import price_panels
+from memeval.results import RECORDS_FILE, Record, RetrievedChunk, RunSummary, read_records
 
 SIZE = Size(cells=2, cases=3, questions=110)
 
@@ -304,64 +302,49 @@ def test_p_as_shown(p: float, expected: str) -> None:
     assert p_value(p) == expected
 
 
-def priced(key: str, cost: float, accuracy: float, *, is_fair: bool = True) -> CellData:
-    """A cell that costs something."""
-    return CellData(
-        key=key,
-        label=key,
-        name=key,
-        command="",
-        judge="llm",
-        accuracy=Share(accuracy),
-        std=None,
-        repeats=1,
-        figures={"context_tokens": cost},
-        columns=(),
-        tiles=(),
-        flags=(),
-        notes=(),
-        statuses={},
-        scored=1,
-        asked=1,
-        valid=True,
-        is_fair=is_fair,
+def priced(folder: Path, cost: float, accuracy: float, system: str = "rag") -> RunSummary:
+    """A run that costs something."""
+    return replace(
+        PageRun.read(folder).summary,
+        metrics={"accuracy": accuracy, "context_tokens": cost},
+        params={"system": system},
     )
 
 
-def test_the_frontier_is_that_of_the_plots_in_files() -> None:
+def frontier(cells: list[RunSummary]) -> Panel:
+    """The only price in which the cells differ."""
+    (panel,) = price_panels(cells, [cell.name for cell in cells])
+    return panel
+
+
+def test_the_frontier_is_that_of_the_plots_in_files(folders: list[Path]) -> None:
     costs = [(0.2, 0.51), (26.9, 0.586), (108.3, 0.749), (177.2, 0.699), (26.9, 0.5)]
-    cells = [priced(f"c{number}", *pair) for number, pair in enumerate(costs)]
+    cells = [priced(folders[0], *pair) for pair in costs]
     # The oracle is handed the evidence: it does not say what can be had for its price.
-    (plot,) = frontiers([*cells, priced("oracle", 1.0, 0.99, is_fair=False)])
-    assert [point.on_frontier for point in plot.points] == [True, True, True, False, False, False]
-    assert plot.area == "frontier, 54.3 % on average over 0.2 to 177 tokens"
+    panel = frontier([*cells, priced(folders[0], 1.0, 0.99, "oracle")])
+    assert [mark.is_best for mark in panel.marks] == [True, True, True, False, False, False]
+    assert panel.area == "frontier, 54.3 % on average over 0.2 to 177 tokens"
 
 
-def test_a_cell_that_costs_nothing_is_at_the_beginning_of_a_logarithmic_axis() -> None:
-    cells = [priced(f"c{cost}", cost, 0.5) for cost in (0, 400, 450, 27_000)]
-    (plot,) = frontiers(cells)
-    places = [point.x for point in plot.points]
+def test_a_cell_that_costs_nothing_is_at_the_beginning_of_a_logarithmic_axis(
+    folders: list[Path],
+) -> None:
+    panel = frontier([priced(folders[0], cost, 0.5) for cost in (0, 400, 450, 27_000)])
+    places = [panel.across.at(mark.x) for mark in panel.marks]
     assert places[0] == 4.0 and places[1] > 20 and places[3] == 96.0
-    assert [tick.text for tick in plot.x_ticks] == ["0", "300", "1.0k", "3.0k", "10.0k"]
+    assert [tick.text for tick in panel.across.ticks] == ["0", "300", "1,000", "3,000", "10,000"]
 
 
-def test_a_curve_has_a_line_per_system_and_its_ends_inside() -> None:
-    points = [CurvePoint(number, 2.0**number, Share(0.5, 0.4, 0.6)) for number in (1, 2, 6)]
-    plot = curve(CurveData("top_k", {"rag": tuple(points), "bm25": tuple(points[:2])}))
-    assert [(line.name, line.form, len(line.pieces)) for line in plot.lines] == [
-        ("rag", 1, 2),
-        ("bm25", 2, 1),
-    ]
-    assert [tick.text for tick in plot.x_ticks] == ["2", "4", "64"]
-    for line in plot.lines:
-        assert all(0 <= place.high < place.y < place.low <= 100 for place in line.places)
-
-
-def test_an_axis_keeps_its_marks_inside() -> None:
-    axis = Axis(-0.34, 0.11)
-    assert [round(tick, 2) for tick in axis.ticks()] == [-0.3, -0.2, -0.1, 0.0, 0.1]
-    assert (axis.at(-0.34), axis.at(0.11)) == (4.0, 96.0)
-    assert Axis(1, 200, logarithmic=True).ticks() == [1.0, 10.0, 100.0]
+def test_the_page_draws_the_marks_of_the_plots_in_files(tmp_path: Path) -> None:
+    folders = write_runs(tmp_path, Size(cells=3))
+    page = page_data([PageRun.read(folder) for folder in folders])
+    text = render(page)
+    (panel, *_) = page.frontiers
+    for drawn in panel.marks:
+        assert f"<title>{drawn.name}: {drawn.text}</title>" in text
+        assert f'cx="{panel.across.at(drawn.x)}%"' in text
+        assert drawn.low is not None
+        assert f'y1="{round(100 - panel.up.at(drawn.low), 2)}%"' in text
 
 
 @pytest.mark.parametrize(

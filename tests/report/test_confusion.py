@@ -8,7 +8,9 @@ from sample_runs import summary, write_folder
 
 from memeval.records import ChoiceLabels, Label, Status
 from memeval.report import write_report
-from memeval.report.confusion import confusion_plot, confusion_section, read_confusion
+from memeval.report.confusion import confusion_section, read_confusion
+from memeval.report.plots.draw import draw
+from memeval.report.plots.run import positions_plot
 from memeval.results import Record
 
 
@@ -77,7 +79,7 @@ def test_the_plot_is_drawn_and_is_the_same_each_time(tmp_path: Path) -> None:
     matrix = read_confusion(written(tmp_path))
     assert matrix is not None
     first, second = (
-        confusion_plot(matrix, "bm25 turn k=10", tmp_path / name).read_bytes()
+        draw(positions_plot(matrix, "bm25 turn k=10"), tmp_path / name).read_bytes()
         for name in ("a.png", "b.png")
     )
     assert first == second and first.startswith(b"\x89PNG") and len(first) > 5_000

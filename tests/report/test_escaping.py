@@ -16,7 +16,7 @@ from tables import sampled
 from memeval.report import write_report
 from memeval.report.comparison import comparison_csv, comparison_markdown, comparison_table
 from memeval.report.escaping import code, csv_cell, fenced, inline
-from memeval.report.price_plots import sweep_plot
+from memeval.report.plots.prices import sweep_plot
 
 HOSTILE = (
     "![p](http://evil.test/p.png)",

@@ -102,8 +102,8 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def compare(request: Mapping[str, Any]) -> dict[str, Any]:
     """Draws the comparison of several cells, and how they differ."""
-    from memeval.report.difference_plots import DrawnDifferences, write_difference_plots
-    from memeval.report.sweep_plots import write_sweep_plots
+    from memeval.report.plots.differences import DrawnDifferences, write_difference_plots
+    from memeval.report.plots.sweep import write_sweep_plots
     from memeval.results import RunSummary
 
     cells, plot = [RunSummary.read(Path(cell)) for cell in request["cells"]], Path(request["plot"])
@@ -147,7 +147,7 @@ def warm(request: Mapping[str, Any]) -> None:
     """
     with suppress(MemevalError, OSError, ImportError):
         if request["plots"]:
-            from memeval.report.canvas import warm_up
+            from memeval.report.plots.draw import warm_up
 
             warm_up()
 

@@ -10,17 +10,16 @@ import pytest
 from sample_runs import CONTEXT, summary
 
 from memeval.report import sweep_plot
-from memeval.report.canvas import canvas
-from memeval.report.difference_plots import (
+from memeval.report.plots.differences import (
     DifferenceRow,
+    DrawnDifferences,
     forest_plot,
-    rank,
-    row_canvas,
     strip_plot,
-    write_figures,
 )
-from memeval.report.frontier import area_words, draw_frontier
-from memeval.report.ranked_plot import draw_row, ranked_plot
+from memeval.report.plots.draw import draw, draw_figure
+from memeval.report.plots.model import Axis
+from memeval.report.plots.prices import area_words, frontier_steps
+from memeval.report.plots.ranked import mark_row, ranked_plot
 
 
 def rows(count: int) -> list[DifferenceRow]:
@@ -37,22 +36,27 @@ def rows(count: int) -> list[DifferenceRow]:
     ]
 
 
+def drawn(differences: list[DifferenceRow]) -> DrawnDifferences:
+    return DrawnDifferences(tuple(differences), "a title", "points")
+
+
 def both(png: Path) -> list[bytes]:
     """A plot as PNG and as SVG."""
     return [png.read_bytes(), png.with_suffix(".svg").read_bytes()]
 
 
 def test_both_forms_repeat_byte_for_byte(tmp_path: Path) -> None:
-    for draw in (forest_plot, strip_plot):
-        first = both(draw(rows(3), "a title", "points", tmp_path / "a.png"))
-        again = both(draw(rows(3), "a title", "points", tmp_path / "b.png"))
+    for describe in (forest_plot, strip_plot):
+        first = both(draw(describe(drawn(rows(3))), tmp_path / "a.png"))
+        again = both(draw(describe(drawn(rows(3))), tmp_path / "b.png"))
         assert first == again
         assert first[0].startswith(b"\x89PNG") and b"<svg" in first[1]
 
 
 def test_thirty_four_rows_have_room_for_their_names() -> None:
-    figure, axes = row_canvas(rank(rows(34)), "a title")
+    figure = draw_figure(forest_plot(drawn(rows(34))))
     figure.draw_without_rendering()
+    (axes,) = figure.axes
     boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
     assert len(boxes) == 34
     for below, above in pairwise(boxes):
@@ -60,9 +64,7 @@ def test_thirty_four_rows_have_room_for_their_names() -> None:
 
 
 def test_the_highest_difference_is_on_top_with_its_figure() -> None:
-    ranked = rank(rows(4))
-    _, axes = row_canvas(ranked, "a title")
-    write_figures(axes, ranked)
+    (axes,) = draw_figure(forest_plot(drawn(rows(4)))).axes
     assert [label.get_text() for label in axes.get_yticklabels()][-1] == "rag k=3"
     assert [text.get_text() for text in axes.texts] == [
         "−3.0 [−5.0, −1.0]",
@@ -74,19 +76,18 @@ def test_the_highest_difference_is_on_top_with_its_figure() -> None:
 
 def test_names_from_outside_are_text(tmp_path: Path) -> None:
     hostile = DifferenceRow("<script>$x^2$\x1b[31m", 1.0, None, None, is_shown=False)
-    _, svg = both(forest_plot([hostile], "<b>&", "points", tmp_path / "a.png"))
+    _, svg = both(
+        draw(forest_plot(DrawnDifferences((hostile,), "<b>&", "points")), tmp_path / "a.png")
+    )
     assert b"<script" not in svg
 
 
 def test_the_frontier_goes_through_the_cells_that_none_beats() -> None:
-    _, axes = canvas(4, 3)
     points = [(10.0, 20.0), (100.0, 15.0), (100.0, 40.0), (1000.0, 40.0)]
-    words = draw_frontier(axes, points)
-    (line,) = axes.lines
-    assert list(line.get_xdata()) == [10.0, 100.0, 1000.0]
-    assert list(line.get_ydata()) == [20.0, 40.0, 40.0]
+    assert frontier_steps(points) == [(10.0, 20.0), (100.0, 40.0), (1000.0, 40.0)]
+    assert frontier_steps(points[:1]) == []
     # Half of the logarithmic range at 20, half at 40.
-    assert words == "dashed: frontier, 30.0 % on average over 10 to 1,000 tokens"
+    assert area_words(points) == "frontier, 30.0 % on average over 10 to 1,000 tokens"
 
 
 @pytest.mark.parametrize("points", [[], [(5.0, 1.0)], [(0.0, 1.0), (7.0, 2.0)]])
@@ -115,12 +116,16 @@ def test_nothing_measured_is_drawn_as_such(tmp_path: Path) -> None:
 
 
 def test_form_and_fill_say_what_a_cell_is() -> None:
-    _, axes = canvas(4, 3)
     control = summary("oracle", params={"system": "oracle"})
     invalid = summary("rag", params={"system": "rag"}, valid=False)
-    for place, cell in enumerate((control, invalid)):
-        draw_row(axes, place, cell, 0.5, (None, None))
+    marks = [*mark_row(control, 0, 0.5, (None, None)), *mark_row(invalid, 1, 0.5, (0.4, 0.6))]
+    assert [(mark.look.mark, mark.look.is_hollow) for mark in marks] == [("s", False), ("o", True)]
+    assert [(mark.low, mark.high) for mark in marks] == [(None, None), (40.0, 60.0)]
+    assert mark_row(control, 2, None, (None, None)) == []
 
-    draw_row(axes, 2, control, None, (None, None))
-    assert [line.get_marker() for line in axes.lines] == ["s", "o"]
-    assert [line.get_markerfacecolor() == "white" for line in axes.lines] == [False, True]
+
+def test_an_axis_keeps_its_marks_inside() -> None:
+    axis = Axis(-0.34, 0.11)
+    assert [round(value, 2) for value in axis.round_values()] == [-0.3, -0.2, -0.1, 0.0, 0.1]
+    assert (axis.at(-0.34), axis.at(0.11)) == (4.0, 96.0)
+    assert Axis(1, 200, is_logarithmic=True).round_values() == [1.0, 10.0, 100.0]

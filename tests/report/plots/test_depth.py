@@ -8,10 +8,10 @@ from pathlib import Path
 from matplotlib.image import imread
 from sample_runs import summary
 
-from memeval.report.curves import TOKENS, by_line, curve_plot, curves_of, short
 from memeval.report.markdown import report
-from memeval.report.scale import across, size, start
-from memeval.report.sweep_plots import write_sweep_plots
+from memeval.report.plots.curves import TOKENS, by_line, curve_plot, curves_of, short
+from memeval.report.plots.depth import across, size, start
+from memeval.report.plots.sweep import write_sweep_plots
 from memeval.results import CategoryResult, RunSummary
 
 DEPTHS = ("0-20%", "20-40%", "80-100%")

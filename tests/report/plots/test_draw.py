@@ -11,10 +11,10 @@ import pytest
 from sample_runs import CONTEXT, summary, write_folder
 
 from memeval.report import sweep_plot, write_report
-from memeval.report.canvas import canvas
-from memeval.report.labelling import name_points, overlap
-from memeval.report.plots import category_plot
-from memeval.report.price_plots import siblings
+from memeval.report.plots.draw import draw, empty_figure
+from memeval.report.plots.labelling import name_points, overlap
+from memeval.report.plots.prices import siblings
+from memeval.report.plots.run import category_plot
 from memeval.results import RunSummary
 
 LONGMEMEVAL = [
@@ -62,7 +62,7 @@ def test_a_data_set_with_long_names_and_gaps(tmp_path: Path) -> None:
     ]
     rows[2] = replace(rows[2], ci95_low=None, ci95_high=None)
     rows[3] = replace(rows[3], accuracy=None, ci95_low=None, ci95_high=None)
-    path = category_plot(summary(categories=tuple(rows)), tmp_path / "plot.png")
+    path = draw(category_plot(summary(categories=tuple(rows))), tmp_path / "plot.png")
     width, height = size(path)
     assert width > 1000 and 500 < height < 700
 
@@ -86,7 +86,8 @@ def test_a_cell_without_figures_or_interval_is_no_obstacle(tmp_path: Path) -> No
 
 
 def test_names_cover_neither_each_other_nor_the_points() -> None:
-    figure, axes = canvas(7, 5)
+    figure = empty_figure(7, 5)
+    axes = figure.add_subplot()
     axes.set_xlim(0, 10)
     axes.set_ylim(0, 100)
     points = [

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sample_runs import summary
 
-from memeval.report.canvas import canvas, looks_of
-from memeval.report.curves import curve_file, curves_of, set_number_axis, shift, shifts_of
-from memeval.report.sweep_plots import write_sweep_plots
+from memeval.report.plots.curves import curve_file, curve_panel, curves_of
+from memeval.report.plots.model import looks_of
+from memeval.report.plots.sweep import write_sweep_plots
 from memeval.results import RunSummary
 
 
@@ -57,17 +57,18 @@ def test_one_system_is_a_line_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tops", [(3, 10), (1, 2, 3), (1, 40), (5, 10, 1000)])
 def test_lines_beside_each_other_stay_inside_the_axes(tops: tuple[int, ...]) -> None:
     (curves,) = curves_of([cell(system, top_k=k) for system in ("rag", "bm25") for k in tops])
-    _, axes = canvas(4, 3)
-    if curves.is_logarithmic:
-        axes.set_xscale("log")
-
-    set_number_axis(axes, curves)
-    left, right = axes.get_xlim()
-    assert shifts_of(curves) == {"rag": -1.0, "bm25": 1.0}
-    for by in (-1.0, 1.0):
-        places = [shift(value, by, curves) for value in curves.values]
-        assert left < min(places) and max(places) < right
+    panel = curve_panel(curves)
+    assert panel.across.is_logarithmic == (tops[-1] > 10 * tops[0])
+    left, right = panel.lines
+    assert left[0].aside == -right[0].aside < 0
+    for line in panel.lines:
+        places = [panel.across.at(mark.x) + mark.aside for mark in line]
+        assert min(places) > 0 and max(places) < 100
         assert places == sorted(places)
+
+    # The lines of one value are nearer to each other than to those of the next one.
+    first = [panel.across.at(mark.x) + mark.aside for mark in (right[0], left[1])]
+    assert first[1] - first[0] > right[0].aside - left[0].aside
 
 
 def test_names_of_settings_lead_nowhere_else() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from memeval.report.curves import curve_file, curve_plot, curves_of
-from memeval.report.price_plots import COST, has_position, sweep_plot
-from memeval.report.ranked_plot import ranked_plot
-from memeval.report.scale import depth_plots
+from memeval.report.plots.curves import curve_file, curve_plot, curves_of
+from memeval.report.plots.depth import depth_plots
+from memeval.report.plots.prices import has_position, price_of, prices, sweep_plot
+from memeval.report.plots.ranked import ranked_plot
 from memeval.results import RunSummary
 
 
@@ -24,7 +24,7 @@ def write_sweep_plots(summaries: Sequence[RunSummary], path: Path) -> list[Path]
         ranked_plot(summaries, path.with_name(f"{path.stem}_ranked.png")),
     ]
     if has_costs(summaries):
-        drawn.append(sweep_plot(summaries, path.with_name(f"{path.stem}_cost.png"), COST))
+        drawn.append(sweep_plot(summaries, path.with_name(f"{path.stem}_cost.png"), "cost"))
 
     # The cells of another data set have names of their own.
     suffix = path.stem.removeprefix("comparison")
@@ -37,5 +37,6 @@ def write_sweep_plots(summaries: Sequence[RunSummary], path: Path) -> list[Path]
 
 def has_costs(summaries: Sequence[RunSummary]) -> bool:
     """Whether the cells cost anything, and not all the same."""
-    costs = {COST.of(cell) for cell in summaries if has_position(cell, COST)}
-    return len(costs) > 1
+    cost = prices()["cost"]
+    known = [cell for cell in summaries if has_position(cell, cost)]
+    return len({price_of(cell, cost) for cell in known}) > 1

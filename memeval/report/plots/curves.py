@@ -1,0 +1,198 @@
+"""Accuracy against a number that a sweep varies (`top_k`, `compression_turn`, the haystack's size):
+one line per system, with 95 % intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+from memeval.metrics.formats import percent
+from memeval.names import file_name
+from memeval.report.differences import UNNAMED, differing, labels, system_of
+from memeval.report.plots.draw import draw
+from memeval.report.plots.model import (
+    Axis,
+    Panel,
+    Plot,
+    Tick,
+    accuracy_axis,
+    looks_of,
+    mark_of,
+    name_datasets,
+    wrap_title,
+)
+from memeval.results import RunSummary
+
+TOKENS = "dataset.tokens"
+"""The setting that says how large a haystack is."""
+WORDS = {
+    TOKENS: "haystack, tokens",
+    "top_k": "top_k, chunks that the reader is shown",
+    "compression_turn": "compression_turn, the turn after which the memory is compressed",
+}
+MOST_CURVES = 6
+"""Plots of one sweep: a sweep of many numbers has its figures in the tables."""
+LOG_FROM = 10.0
+"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
+ASIDE = 0.9
+"""Per cent of the width, half of what is between two lines at one number."""
+TICK = 6.0
+"""Per cent of the width that the words of a tick take."""
+
+Lines = Mapping[str, Sequence[RunSummary]]
+"""Cells by what they differ in besides the number, the smallest number first."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The lines over one number."""
+
+    setting: str
+    lines: Lines
+
+    @property
+    def cells(self) -> list[RunSummary]:
+        """The cells of all lines."""
+        return [cell for line in self.lines.values() for cell in line]
+
+    @property
+    def values(self) -> list[float]:
+        """All values of the number, the smallest first."""
+        return sorted({value_of(cell, self.setting) for cell in self.cells})
+
+
+def curves_of(summaries: Sequence[RunSummary]) -> list[Curves]:
+    """The numbers that the cells vary, each with its lines, if one has two points or more."""
+    measured = [cell for cell in summaries if cell.metrics.get("accuracy") is not None]
+    drawable = []
+    for setting in differing(measured):
+        if setting in UNNAMED:
+            continue
+
+        cells = [cell for cell in measured if is_number(cell.params.get(setting))]
+        lines = by_line(cells, setting)
+        with_points = {name: line for name, line in lines.items() if has_two_values(line, setting)}
+        if with_points:
+            drawable.append(Curves(setting, with_points))
+
+    return drawable[:MOST_CURVES]
+
+
+def is_number(value: object) -> bool:
+    """Whether a setting is a number: `never` and `middle` of a compression turn are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def has_two_values(line: Sequence[RunSummary], setting: str) -> bool:
+    """Whether there is a line to draw."""
+    return len({value_of(cell, setting) for cell in line}) > 1
+
+
+def value_of(cell: RunSummary, setting: str) -> float:
+    """The number of a cell."""
+    return float(cell.params[setting] or 0)
+
+
+def by_line(cells: Sequence[RunSummary], setting: str) -> Lines:
+    """The cells as lines over the number, in the order in which their first cells came."""
+    without_number = []
+    for cell in cells:
+        params = {key: value for key, value in cell.params.items() if key != setting}
+        without_number.append(replace(cell, params=params))
+
+    lines: dict[str, list[RunSummary]] = {}
+    for name, cell in zip(labels(without_number), cells, strict=True):
+        # If nothing else differs, a label is a run's own name, which holds the number.
+        key = name if differing(without_number) else system_of(cell)
+        lines.setdefault(key, []).append(cell)
+
+    return {
+        name: sorted(line, key=lambda cell: value_of(cell, setting)) for name, line in lines.items()
+    }
+
+
+def curve_file(setting: str) -> str:
+    """The name of a curve's picture: `curve_top_k.png`."""
+    if setting == TOKENS:
+        return "haystack_scale.png"
+
+    name = setting.replace(".", "_")
+    return f"curve_{file_name(name)}.png"
+
+
+def curve_plot(curves: Curves, path: Path) -> Path:
+    """Draws the lines over one number."""
+    # The legend lists the systems as their lines end at the right: the best one first.
+    best_last = sorted(
+        curves.lines, key=lambda name: curves.lines[name][-1].metrics["accuracy"] or 0
+    )
+    looks = looks_of(curves.lines)
+    title = f"accuracy against {curves.setting}, {name_datasets(curves.cells)}"
+    if not all(cell.valid for cell in curves.cells):
+        title += "; hollow: INVALID"
+
+    plot = Plot(
+        title=wrap_title(title, width=86),
+        panels=[[curve_panel(curves)]],
+        width=8.4,
+        height=4.6,
+        legend={name: looks[name] for name in reversed(best_last)},
+    )
+    return draw(plot, path)
+
+
+def curve_panel(curves: Curves) -> Panel:
+    """The lines over one number."""
+    across = number_axis(curves)
+    looks = looks_of(curves.lines)
+    sides = asides(len(curves.lines), [across.at(value) for value in curves.values])
+    lines = []
+    for (name, line), aside in zip(curves.lines.items(), sides, strict=True):
+        marks = []
+        for cell in line:
+            value = value_of(cell, curves.setting)
+            text = f"{short(value)}, {percent(cell.metrics['accuracy'])} %"
+            mark = mark_of(cell, value, looks[name], name, text)
+            marks.append(replace(mark, aside=aside))
+
+        lines.append(marks)
+
+    marks = [mark for line in lines for mark in line]
+    return Panel(across=replace(across, has_grid=False), up=accuracy_axis(marks), lines=lines)
+
+
+def number_axis(curves: Curves) -> Axis:
+    """The axis of the number, with ticks at those values whose words have room."""
+    values = curves.values
+    axis = Axis(
+        low=values[0],
+        high=values[-1],
+        title=WORDS.get(curves.setting, curves.setting),
+        is_logarithmic=values[0] > 0 and values[-1] > LOG_FROM * values[0],
+        edge=8.0,
+    )
+    kept: list[float] = []
+    for value in values:
+        if not kept or axis.at(value) - axis.at(kept[-1]) >= TICK:
+            kept.append(value)
+
+    return replace(axis, ticks=[Tick(value, short(value)) for value in kept])
+
+
+def asides(count: int, places: Sequence[float]) -> list[float]:
+    """How far each line is moved, in per cent: near enough to its value to belong to it."""
+    steps = [right - left for left, right in pairwise(places)]
+    most = min(ASIDE * (count - 1), min(steps) / 6)
+    return [most * (2 * index / (count - 1) - 1) if count > 1 else 0.0 for index in range(count)]
+
+
+def short(value: float) -> str:
+    """A number as ticks have it: `0.5`, `500`, `10k`, `2.5M`."""
+    for factor, letter in ((1_000_000, "M"), (1_000, "k")):
+        if value >= factor:
+            return f"{value / factor:g}{letter}"
+
+    return f"{value:g}"

@@ -1,0 +1,184 @@
+"""Plots by the depth of the evidence in a haystack: a map of accuracy, and its curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from memeval.report.differences import labels
+from memeval.report.plots.curves import TOKENS, asides, by_line, short
+from memeval.report.plots.draw import draw
+from memeval.report.plots.model import (
+    Axis,
+    Cell,
+    Look,
+    Mark,
+    Panel,
+    Plot,
+    accuracy_axis,
+    in_percent,
+    looks_of,
+    name_datasets,
+    named_axis,
+    wrap_title,
+)
+from memeval.results import RunSummary
+
+DEPTH = "depth"
+"""The facet that groups questions by where their evidence is."""
+PANELS_A_ROW = 3
+MOST_PANELS = 12
+
+
+def depth_plots(summaries: Sequence[RunSummary], folder: Path) -> list[Path]:
+    """Draws `haystack_depth.png` and `haystack_depth_curves.png`.
+
+    Nothing if the questions are not grouped by the depth of their evidence.
+    """
+    cells = [cell for cell in summaries if cell.facets.get(DEPTH)]
+    if not cells:
+        return []
+
+    return [
+        draw(depth_map(cells), folder / "haystack_depth.png"),
+        draw(depth_curves(cells), folder / "haystack_depth_curves.png"),
+    ]
+
+
+def size(summary: RunSummary) -> int:
+    """Tokens of a cell's haystacks; 0 if its data set has no such setting."""
+    value = summary.params.get(TOKENS)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def depth_map(cells: Sequence[RunSummary]) -> Plot:
+    """Accuracy as a map of depth by size, one panel per system.
+
+    If there is only one size, one panel has depth by system.
+    """
+    sizes = sorted({size(cell) for cell in cells})
+    depths = depths_of(cells)
+    lines = by_line(cells, TOKENS) if len(sizes) > 1 else {}
+    panels = []
+    for name, line in list(lines.items())[:MOST_PANELS]:
+        panel = map_panel(across(line, sizes), depths, "haystack, tokens")
+        panels.append(replace(panel, title=wrap_title(name, 26)))
+
+    if not panels:
+        names = [wrap_title(name, 14) for name in labels(cells)]
+        panels = [map_panel(list(zip(names, cells, strict=True)), depths)]
+
+    rows = [panels[first : first + PANELS_A_ROW] for first in range(0, len(panels), PANELS_A_ROW)]
+    columns = len(sizes) if lines else len(cells)
+    left = f" (the first {MOST_PANELS} of {len(lines)})" if len(lines) > MOST_PANELS else ""
+    return Plot(
+        title=f"accuracy, %, by depth of the evidence, {name_datasets(cells)}{left}",
+        panels=rows,
+        width=1.6 + len(rows[0]) * (0.9 + 0.62 * columns),
+        height=0.9 + len(rows) * (1.0 + 0.36 * len(depths)),
+    )
+
+
+def across(line: Sequence[RunSummary], sizes: Sequence[int]) -> list[tuple[str, RunSummary | None]]:
+    """A panel's columns: every size, with the cell of the line that has it."""
+    by_size = {size(cell): cell for cell in line}
+    return [(short(tokens), by_size.get(tokens)) for tokens in sizes]
+
+
+def map_panel(
+    columns: Sequence[tuple[str, RunSummary | None]], depths: Sequence[str], title: str = ""
+) -> Panel:
+    """Depths downwards, cells to the right, each with its figure; what was not asked is a dash."""
+    cells = []
+    for x, (_, run) in enumerate(columns):
+        accuracies = accuracy_by_depth(run)
+        for y, depth in enumerate(reversed(depths)):
+            value = accuracies.get(depth)
+            text = "–" if value is None else f"{100 * value:.0f}"
+            cells.append(Cell(x, y, text, shade=value or 0.0))
+
+    return Panel(
+        across=named_axis([name for name, _ in columns], title),
+        up=named_axis(depths[::-1], "depth of the evidence"),
+        cells=cells,
+    )
+
+
+def accuracy_by_depth(cell: RunSummary | None) -> Mapping[str, float | None]:
+    """A cell's accuracy at each depth; empty if there is no cell."""
+    if cell is None:
+        return {}
+
+    return {row.category: row.accuracy for row in cell.facets.get(DEPTH, ())}
+
+
+def start(depth: str) -> tuple[float, str]:
+    """Where a bucket begins: 20 for `20-40%`. What is not a bucket comes last."""
+    number = depth.partition("-")[0].rstrip("%")
+    is_number = number.replace(".", "", 1).isdigit()
+
+    return (float(number) if is_number else float("inf"), depth)
+
+
+def depths_of(cells: Sequence[RunSummary]) -> list[str]:
+    """The groups of depth, from the start of the haystack to its end."""
+    return sorted({row.category for cell in cells for row in cell.facets[DEPTH]}, key=start)
+
+
+def depth_curves(cells: Sequence[RunSummary]) -> Plot:
+    """Accuracy against depth: a panel per size of the haystack, a line per system, intervals."""
+    # Of many sizes the largest: there depth matters most.
+    sizes = sorted({size(cell) for cell in cells})
+    if len(sizes) > 1:
+        lines = by_line(cells, TOKENS)
+    else:
+        lines = {name: [cell] for name, cell in zip(labels(cells), cells, strict=True)}
+
+    sizes = sizes[-PANELS_A_ROW:]
+    depths = depths_of(cells)
+    names = [depth.replace("-", "–") for depth in depths]
+    axis = named_axis(names, "depth of the evidence", room=0.4)
+    # Beside each other, so that no interval covers another.
+    sides = asides(len(lines), [axis.at(0), axis.at(1)])
+    looks = looks_of(lines)
+
+    by_size: dict[int, list[list[Mark]]] = {tokens: [] for tokens in sizes}
+    for (name, line), aside in zip(lines.items(), sides, strict=True):
+        for cell in line:
+            if size(cell) in by_size:
+                marks = depth_marks(cell, depths, looks[name], aside)
+                by_size[size(cell)] += [marks] if marks else []
+
+    up = accuracy_axis(mark for drawn in by_size.values() for marks in drawn for mark in marks)
+    panels = [size_panel(tokens, drawn, axis, up) for tokens, drawn in by_size.items()]
+    return Plot(
+        title=f"accuracy by depth of the evidence, {name_datasets(cells)}",
+        panels=[panels],
+        width=2.6 + 3.0 * len(sizes),
+        height=4.2,
+        legend=looks,
+    )
+
+
+def size_panel(tokens: int, lines: Sequence[Sequence[Mark]], across: Axis, up: Axis) -> Panel:
+    """The lines of one size of the haystack."""
+    return Panel(across, up, f"{short(tokens)} tokens" if tokens else "", lines=lines)
+
+
+def depth_marks(cell: RunSummary, depths: Sequence[str], look: Look, aside: float) -> list[Mark]:
+    """A cell's accuracies over the depths."""
+    marks = []
+    for row in sorted(cell.facets[DEPTH], key=lambda row: start(row.category)):
+        if row.accuracy is not None:
+            mark = Mark(
+                x=depths.index(row.category),
+                y=100 * row.accuracy,
+                look=look,
+                low=in_percent(row.ci95_low),
+                high=in_percent(row.ci95_high),
+                aside=aside,
+            )
+            marks.append(mark)
+
+    return marks

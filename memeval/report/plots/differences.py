@@ -1,0 +1,166 @@
+"""How runs differ, as pictures: a forest of intervals, and the conversations behind them.
+
+Form and fill say what a mark means, never only its colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from memeval.report.plots.draw import draw
+from memeval.report.plots.model import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    Axis,
+    Look,
+    Mark,
+    Panel,
+    Plot,
+    Tick,
+    named_axis,
+    wrap_title,
+)
+from memeval.shown import one_line
+
+ROW = 0.27
+"""Inches of a row, in which its name can be read at half the size."""
+NAME = 46
+"""Characters of a name beside a row."""
+SHOWN, NOT_SHOWN = Look(BLUE, "s"), Look(BLUE, "o", is_hollow=True)
+CASE, ALL = Look(GREY, "|"), Look(ORANGE, "D", edge=INK)
+
+
+@dataclass(frozen=True)
+class DifferenceRow:
+    """A difference as it is drawn, in the unit of the axis."""
+
+    name: str
+    delta: float
+    low: float | None
+    high: float | None
+    is_shown: bool
+    """Whether the data tell the two runs apart."""
+    cases: tuple[float, ...] = ()
+    """The difference within each conversation."""
+
+
+@dataclass(frozen=True)
+class DrawnDifferences:
+    """The differences of a comparison, as both of their plots show them."""
+
+    rows: tuple[DifferenceRow, ...]
+    title: str
+    unit: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As another process can be asked to draw them."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> DrawnDifferences:
+        """Reads what `to_json` made."""
+        rows = [DifferenceRow(**{**row, "cases": tuple(row["cases"])}) for row in members["rows"]]
+        return cls(rows=tuple(rows), title=members["title"], unit=members["unit"])
+
+
+def write_difference_plots(
+    differences: DrawnDifferences, folder: Path, suffix: str = ""
+) -> list[Path]:
+    """Draws the differences, and the conversations behind them if there are several.
+
+    `suffix` is added to the names, if the folder holds the plots of several data sets.
+    """
+    if not differences.rows:
+        return []
+
+    drawn = [draw(forest_plot(differences), folder / f"differences{suffix}.png")]
+    if any(len(row.cases) > 1 for row in differences.rows):
+        drawn.append(draw(strip_plot(differences), folder / f"conversations{suffix}.png"))
+
+    return drawn
+
+
+def forest_plot(differences: DrawnDifferences) -> Plot:
+    """Differences with their 95 % intervals, the highest on top."""
+    ranked = rank(differences.rows)
+    panel = forest_panel(ranked, f"difference, {differences.unit}, with its 95 % interval")
+    notes = [figures_of(row) for row in ranked]
+    legend = {"told apart (adjusted p ≤ .05)": SHOWN, "no difference shown": NOT_SHOWN}
+    return row_plot(differences.title, replace(panel, row_notes=notes), legend)
+
+
+def forest_panel(rows: Sequence[DifferenceRow], title: str) -> Panel:
+    """A row per difference, from below."""
+    marks = []
+    for height, row in enumerate(rows):
+        look = SHOWN if row.is_shown else NOT_SHOWN
+        marks.append(Mark(row.delta, height, look, row.low, row.high))
+
+    ends = [end for row in rows for end in (row.delta, row.low, row.high) if end is not None]
+    return row_panel(rows, ends, title, marks)
+
+
+def strip_plot(differences: DrawnDifferences) -> Plot:
+    """The difference within each conversation, and over all questions."""
+    ranked = rank(differences.rows)
+    marks = []
+    for height, row in enumerate(ranked):
+        marks += [Mark(case, height, CASE) for case in row.cases]
+        marks.append(Mark(row.delta, height, ALL))
+
+    title = f"difference, {differences.unit}"
+    panel = row_panel(ranked, [mark.x for mark in marks], title, marks)
+    legend = {"within one conversation": CASE, "over all questions": ALL}
+    return row_plot(differences.title, panel, legend)
+
+
+def rank(rows: Sequence[DifferenceRow]) -> list[DifferenceRow]:
+    """The rows from the lowest difference up, as the axis is drawn; equal ones by name."""
+    return sorted(rows, key=lambda row: (row.delta, row.name))
+
+
+def row_panel(
+    rows: Sequence[DifferenceRow], values: Sequence[float], title: str, marks: Sequence[Mark]
+) -> Panel:
+    """A named row per difference, and a line at 0, which is always on the axis."""
+    axis = Axis(min([0.0, *values]), max([0.0, *values]), title)
+    ticks = [Tick(value, difference_tick(value)) for value in axis.round_values()]
+    names = [one_line(row.name, NAME) for row in rows]
+    return Panel(
+        across=replace(axis, ticks=ticks),
+        up=named_axis(names, has_grid=True, room=0.7),
+        marks=marks,
+        has_rows=True,
+    )
+
+
+def difference_tick(value: float) -> str:
+    """A difference on an axis: `+10`, `−0.5`."""
+    text = f"{value:+.3g}" if abs(value) > 1e-9 else "0"
+    return text.replace("-", "−")
+
+
+def row_plot(title: str, panel: Panel, legend: dict[str, Look]) -> Plot:
+    """A plot of rows, high enough for their names."""
+    return Plot(
+        title=wrap_title(title, width=90),
+        panels=[[panel]],
+        width=8.4,
+        height=1.6 + ROW * max(len(panel.up.ticks), 2),
+        legend=legend,
+        has_legend_below=True,
+    )
+
+
+def figures_of(row: DifferenceRow) -> str:
+    """A difference in words: `+4.1 [0.9, 7.3]`."""
+    ends = ""
+    if row.low is not None and row.high is not None:
+        ends = f" [{row.low:.1f}, {row.high:.1f}]"
+
+    return f"{row.delta:+.1f}{ends}".replace("-", "−")

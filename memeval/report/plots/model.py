@@ -1,0 +1,266 @@
+"""What a plot shows: marks with their intervals, axes and words, in the units of what was measured.
+
+Files are drawn from it by matplotlib, and the page draws it as SVG. On both a value is at the same
+percentage of the width or height.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from memeval.results import RunSummary
+from memeval.shown import one_line
+
+BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#8C8C8C", "#333333"
+"""Okabe and Ito's colours, which colour-blind people can distinguish, and two neutral ones."""
+COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", GREY)
+"""Okabe and Ito's, without the yellow, which is too pale on white."""
+MARKS = "osD^vPX*"
+LONGEST_NAME = 120
+"""Characters of a name in a plot."""
+ACCURACY = "accuracy, %, with its 95 % interval"
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colour and form of a mark: no two series differ only in colour."""
+
+    colour: str
+    mark: str
+    line: str = "-"
+    is_hollow: bool = False
+    edge: str = ""
+    """Colour of the outline; empty means the mark's own."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A measured value with its 95 % interval."""
+
+    x: float
+    y: float
+    look: Look
+    low: float | None = None
+    high: float | None = None
+    """Ends of the interval: along the rows of a panel that has rows, else upwards."""
+    name: str = ""
+    text: str = ""
+    """The figures in words."""
+    run_key: str = ""
+    is_best: bool = False
+    """Whether it is on the frontier."""
+    aside: float = 0.0
+    """Per cent of the width by which it is moved: else intervals at one value cover each other."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar from 0 up."""
+
+    x: float
+    top: float
+    colour: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a matrix."""
+
+    x: float
+    y: float
+    text: str
+    shade: float
+    """From 0 to 1."""
+    colour: str = BLUE
+    is_framed: bool = False
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words inside a plot."""
+
+    x: float
+    y: float
+    text: str
+    colour: str = INK
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A marked value of an axis."""
+
+    value: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Maps values to per cent of a width or height."""
+
+    low: float
+    high: float
+    title: str = ""
+    ticks: Sequence[Tick] = ()
+    is_logarithmic: bool = False
+    has_grid: bool = True
+    edge: float = 4.0
+    """Per cent that are left free at either end."""
+
+    def at(self, value: float) -> float:
+        """Where a value is. On a logarithmic axis 0 is at its beginning."""
+        low, high, here = self.low, self.high, value
+        if self.is_logarithmic:
+            here = max(here, low)
+            low, high, here = math.log(low), math.log(high), math.log(here)
+
+        # A single value makes an axis of no length.
+        share = (here - low) / ((high - low) or 1.0)
+        return round(self.edge + (100 - 2 * self.edge) * share, 2)
+
+    def round_values(self, about: int = 6) -> list[float]:
+        """Round values to mark, about so many."""
+        if self.is_logarithmic:
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            powers = [10.0**power for power in range(first, last + 1)]
+            inside = self._inside(powers)
+            # Within two powers of ten, two marks would say too little: 1, 3, 10, 30 …
+            thirds = [power * digit for power in powers for digit in (1, 3)]
+            return inside if len(inside) > 2 else self._inside(thirds)
+
+        step = _round_step((self.high - self.low or 1.0) / about)
+        # Rounding must not cost the first mark, or the last.
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [number * step for number in range(first, last + 1)]
+
+    def _inside(self, values: Sequence[float]) -> list[float]:
+        return [value for value in values if self.low <= value <= self.high * (1 + 1e-9)]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes and what is between them."""
+
+    across: Axis
+    up: Axis
+    title: str = ""
+    marks: Sequence[Mark] = ()
+    lines: Sequence[Sequence[Mark]] = ()
+    """Marks that are joined."""
+    steps: Sequence[tuple[float, float]] = ()
+    """The frontier."""
+    area: str = ""
+    """What the frontier is worth, in words."""
+    bars: Sequence[Bar] = ()
+    cells: Sequence[Cell] = ()
+    words: Sequence[Words] = ()
+    has_rows: bool = False
+    """Whether each mark upwards is the name of a row."""
+    row_notes: Sequence[str] = ()
+    """Words to the right of the rows."""
+    has_names: bool = False
+    """Whether marks have their names beside them in files."""
+    own: int | None = None
+    """The mark whose name comes first, in bold."""
+
+    @property
+    def all_marks(self) -> list[Mark]:
+        """Its marks, joined or not."""
+        return [*self.marks, *chain.from_iterable(self.lines)]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its names need no lines to what they name."""
+        return bool(self.has_rows or self.bars or self.cells)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A picture of one panel or more, by row."""
+
+    title: str
+    panels: Sequence[Sequence[Panel]]
+    width: float
+    height: float
+    """In inches."""
+    legend: dict[str, Look] = field(default_factory=dict)
+    has_legend_below: bool = False
+    widths: Sequence[float] | None = None
+    """Of the panels, relative to each other."""
+
+
+def _round_step(about: float) -> float:
+    """The next of 1, 2, 5, 10, 20 … that is not smaller."""
+    power = 10.0 ** math.floor(math.log10(about))
+    return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= about * 0.999)
+
+
+def named_axis(
+    names: Sequence[str], title: str = "", *, has_grid: bool = False, room: float = 0.5
+) -> Axis:
+    """An axis with a place for each name, from 0 on."""
+    ticks = [Tick(number, name) for number, name in enumerate(names)]
+    return Axis(-room, len(names) - 1 + room, title, ticks, has_grid=has_grid, edge=0.0)
+
+
+def accuracy_axis(marks: Iterable[Mark]) -> Axis:
+    """The axis upwards, in per cent, from 0 to a little above the highest interval."""
+    tops = [mark.y if mark.high is None else mark.high for mark in marks]
+    axis = Axis(0.0, min(100.0, 1.08 * max([10.0, *tops])), ACCURACY)
+    ticks = [Tick(value, f"{value:g}") for value in axis.round_values(about=8)]
+    return replace(axis, ticks=ticks)
+
+
+def looks_of(names: Iterable[str]) -> dict[str, Look]:
+    """A look for each name, in the order in which the names first come."""
+    looks = {}
+    for index, name in enumerate(dict.fromkeys(names)):
+        lap = index // len(COLOURS)
+        looks[name] = Look(
+            colour=COLOURS[index % len(COLOURS)],
+            # In the second lap each colour gets another form.
+            mark=MARKS[(index + lap) % len(MARKS)],
+            line="--" if lap % 2 else "-",
+        )
+
+    return looks
+
+
+def in_percent(share: float | None) -> float | None:
+    """A share as it is drawn."""
+    return None if share is None else 100 * share
+
+
+def mark_of(cell: RunSummary, x: float, look: Look, name: str, text: str = "") -> Mark:
+    """The accuracy of a run that has one; hollow if the run is invalid."""
+    get = cell.metrics.get
+    return Mark(
+        x=x,
+        y=100 * float(cell.metrics["accuracy"] or 0),
+        look=replace(look, is_hollow=not cell.valid),
+        low=in_percent(get("accuracy_ci95_low")),
+        high=in_percent(get("accuracy_ci95_high")),
+        name=name,
+        text=text,
+        run_key=cell.run_key,
+    )
+
+
+def wrap_name(name: str) -> str:
+    """A category's name on short lines: `single-session-user` on three."""
+    return "\n".join(re.split(r"[-_ ]", one_line(name, LONGEST_NAME)))
+
+
+def wrap_title(text: str, width: int) -> str:
+    """A title on lines of at most `width` characters."""
+    import textwrap
+
+    return "\n".join(textwrap.wrap(one_line(text, 2 * LONGEST_NAME), width))
+
+
+def name_datasets(cells: Sequence[RunSummary]) -> str:
+    """The data sets of a plot, for its title."""
+    return ", ".join(sorted({cell.dataset for cell in cells})) or "nothing measured"

@@ -1,0 +1,216 @@
+"""Accuracy against what it costs, tokens of context, dollars or time: a point per cell, and the
+frontier of the cells that no other one beats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from memeval.metrics.formats import percent
+from memeval.metrics.metric import PRICE, Metric
+from memeval.metrics.registry import metrics_at
+from memeval.report.differences import labels, system_of
+from memeval.report.plots.draw import draw
+from memeval.report.plots.model import (
+    GREY,
+    ORANGE,
+    Axis,
+    Look,
+    Panel,
+    Plot,
+    Tick,
+    accuracy_axis,
+    looks_of,
+    mark_of,
+    name_datasets,
+    wrap_title,
+)
+from memeval.results import RUN_FILE, RunSummary
+from memeval.statistics.frontier import Point, frontier_area, pareto_frontier
+
+OTHER, OWN = Look(GREY, "o"), Look(ORANGE, "D")
+"""In the plot of one run: other runs, and the run itself."""
+LEGEND = 1.5
+"""Inches of a legend beside the plot."""
+LOG_FROM = 20.0
+"""Ratio of the largest to the smallest price from which on an axis is logarithmic."""
+
+
+def prices() -> dict[str, Metric]:
+    """What an accuracy can be plotted against: `context`, `cost` and `latency`."""
+    return {next(iter(metric.aliases)): metric for metric in metrics_at(PRICE)}
+
+
+def tokens_plot(summary: RunSummary, others: Sequence[RunSummary], path: Path) -> Path:
+    """Accuracy against tokens of context: this run among the others of its protocol."""
+    cells = [*others, summary]
+    names = labels(cells, limit=3) if others else ["this run"]
+    panel = price_panel(cells, names, [*[OTHER] * len(others), OWN], prices()["context"])
+    among = ""
+    if others:
+        plural = "" if len(others) == 1 else "s"
+        among = f"(diamond) among {len(others)} other run{plural} of its protocol "
+
+    plot = Plot(
+        title=wrap_title(f"{summary.name} {among}on {summary.dataset}", width=76),
+        # The frontier is that of a sweep, whose cells were chosen together.
+        panels=[[replace(panel, steps=(), own=len(others))]],
+        width=6.4,
+        height=4.2,
+    )
+    return draw(plot, path)
+
+
+def sweep_plot(summaries: Sequence[RunSummary], path: Path, price: str = "context") -> Path:
+    """Accuracy against a price: a point per cell, its name beside it if there is room.
+
+    Cells that lack either figure are left out.
+    """
+    metric = prices()[price]
+    cells = [summary for summary in summaries if has_position(summary, metric)]
+    looks = looks_of(system_of(cell) for cell in cells)
+    own_looks = [looks[system_of(cell)] for cell in cells]
+    panel = price_panel(cells, labels(cells), own_looks, metric)
+
+    title = wrap_title(f"accuracy against {price}, {name_datasets(cells)}", width=86)
+    if not all(cell.valid for cell in cells):
+        title += "; hollow: INVALID"
+
+    title += f"\ndashed: {panel.area}" if panel.steps and panel.area else ""
+    has_legend = len(looks) > 1
+    plot = Plot(
+        title=title,
+        panels=[[panel]],
+        width=7.2 + LEGEND * has_legend,
+        height=4.8,
+        legend=looks if has_legend else {},
+    )
+    return draw(plot, path)
+
+
+def price_panels(cells: Sequence[RunSummary], names: Sequence[str]) -> list[Panel]:
+    """Accuracy against each price in which the cells differ."""
+    looks = looks_of(system_of(cell) for cell in cells)
+    panels = []
+    for metric in prices().values():
+        kept = [
+            (cell, name)
+            for cell, name in zip(cells, names, strict=True)
+            if has_position(cell, metric)
+        ]
+        if len({price_of(cell, metric) for cell, _ in kept}) > 1:
+            known, own_names = zip(*kept, strict=True)
+            own_looks = [looks[system_of(cell)] for cell in known]
+            panels.append(price_panel(known, own_names, own_looks, metric))
+
+    return panels
+
+
+def price_panel(
+    cells: Sequence[RunSummary], names: Sequence[str], looks: Sequence[Look], price: Metric
+) -> Panel:
+    """The accuracies of cells that have both figures, against a price."""
+    costs = [price_of(cell, price) or 0.0 for cell in cells]
+    marks = []
+    for cell, name, look, cost in zip(cells, names, looks, costs, strict=True):
+        text = f"{percent(cell.metrics['accuracy'])} %, {price.unit.short(cost)}"
+        marks.append(mark_of(cell, cost, look, name, text))
+
+    fair = [(mark.x, mark.y) for mark, cell in zip(marks, cells, strict=True) if is_fair(cell)]
+    best = [fair[index] for index in pareto_frontier(fair)]
+    # By value: positions are those among the fair cells.
+    marks = [
+        replace(mark, is_best=is_fair(cell) and (mark.x, mark.y) in best)
+        for mark, cell in zip(marks, cells, strict=True)
+    ]
+    return Panel(
+        across=price_axis(costs, price),
+        up=accuracy_axis(marks),
+        marks=marks,
+        steps=frontier_steps(fair),
+        area=area_words(fair, price.unit.word or price.unit.name),
+        has_names=True,
+    )
+
+
+def price_axis(costs: Sequence[float], price: Metric) -> Axis:
+    """The axis of prices: logarithmic if they span more than a factor of 20, 0 included."""
+    positive = [cost for cost in costs if cost > 0]
+    if not positive or max(positive) <= LOG_FROM * min(positive):
+        axis = Axis(0.0, max(costs, default=0.0) or 1.0, price.titles[PRICE])
+        values = axis.round_values()
+    else:
+        # A cell that costs nothing is at the beginning, and the cheapest of the others beside it.
+        is_free = min(costs) == 0
+        low = min(positive) / 3 if is_free else min(positive)
+        axis = Axis(low, max(positive), price.titles[PRICE], is_logarithmic=True)
+        values = [0.0, *axis.round_values()] if is_free else axis.round_values()
+
+    ticks = [Tick(value, price.unit.full(value) if value else "0") for value in values]
+    return replace(axis, ticks=ticks)
+
+
+def frontier_steps(points: Sequence[Point]) -> list[Point]:
+    """Corners of the best accuracy that each budget buys; none if one cell is the best of all."""
+    kept = [points[index] for index in pareto_frontier(points)]
+    if len(kept) < 2:
+        return []
+
+    # The line goes on to the dearest cell: more money buys nothing better there.
+    return [*kept, (max(cost for cost, _ in points), kept[-1][1])]
+
+
+def area_words(points: Sequence[Point], unit: str = "tokens") -> str:
+    """`frontier, 48.1 % on average over 85 to 16,300 tokens`, budgets on a logarithmic scale.
+
+    Empty if there is no range of budgets.
+    """
+    costs = [cost for cost, _ in points if cost > 0]
+    if not costs or min(costs) == max(costs):
+        return ""
+
+    low, high = min(costs), max(costs)
+    area = frontier_area(points, low, high)
+    return f"frontier, {area:.1f} % on average over {_budget(low)} to {_budget(high)} {unit}"
+
+
+def _budget(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
+
+
+def is_fair(summary: RunSummary) -> bool:
+    """Whether a cell says what can be had for its price.
+
+    The oracle does not: it is handed the evidence. Nor does a cell that is not valid.
+    """
+    return summary.valid and system_of(summary) != "oracle"
+
+
+def siblings(folder: Path, summary: RunSummary) -> Iterator[RunSummary]:
+    """Runs beside this one that can be compared with it; unreadable folders are left out."""
+    for path in sorted(folder.parent.glob(f"*/{RUN_FILE}")):
+        if path.parent == folder:
+            continue
+
+        try:
+            other = RunSummary.read(path.parent)
+        except (OSError, ValueError, TypeError, KeyError):
+            continue
+
+        is_comparable = other.dataset == summary.dataset and other.tags.get(
+            "protocol"
+        ) == summary.tags.get("protocol")
+        if is_comparable and has_position(other, prices()["context"]):
+            yield other
+
+
+def has_position(summary: RunSummary, price: Metric) -> bool:
+    """Whether the run has both figures that the plot needs."""
+    return price_of(summary, price) is not None and summary.metrics.get("accuracy") is not None
+
+
+def price_of(summary: RunSummary, price: Metric) -> float | None:
+    """What a run took; None if it is not known."""
+    return summary.metrics.get(price.figure or price.name)

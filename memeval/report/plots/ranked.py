@@ -1,0 +1,100 @@
+"""The cells of a sweep by rank: accuracy, and beside it each category, in panels with one row per
+cell. It stays legible if a plot of points has no room for names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from memeval.report.categories import columns_of, rows_of, titles_of
+from memeval.report.differences import labels, system_of
+from memeval.report.plots.differences import NAME, ROW
+from memeval.report.plots.draw import draw
+from memeval.report.plots.model import (
+    BLUE,
+    ORANGE,
+    Axis,
+    Look,
+    Mark,
+    Panel,
+    Plot,
+    Tick,
+    in_percent,
+    name_datasets,
+    named_axis,
+    wrap_name,
+    wrap_title,
+)
+from memeval.results import RunSummary
+from memeval.shown import one_line
+
+PANEL = 1.15
+"""Inches of the panel of a category."""
+MOST_CATEGORIES = 8
+"""Panels beside that of the accuracy; further categories are in the tables."""
+CONTROLS = ("oracle", "no_memory", "random_k", "constant")
+
+
+def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> Path:
+    """Cells from the highest accuracy down, with 95 % intervals, invalid ones last.
+
+    Controls and invalid cells are marked by form and fill.
+    """
+    measured = [cell for cell in summaries if cell.metrics.get("accuracy") is not None]
+    named = sorted(
+        zip(measured, labels(measured), strict=True),
+        # By name if accuracies are equal, so that the same cells give the same bytes.
+        key=lambda pair: (pair[0].valid, pair[0].metrics["accuracy"] or 0.0, pair[1]),
+    )
+    cells = [cell for cell, _ in named]
+    titles = titles_of(cells)
+    by_title = [rows_of(cell, titles) for cell in cells]
+    # A panel for the only category would repeat the first one.
+    categories = columns_of(titles)[:MOST_CATEGORIES] if len(columns_of(titles)) > 1 else []
+
+    values = Axis(0, 100, ticks=[Tick(value, str(value)) for value in (0, 50, 100)], edge=3.0)
+    rows = named_axis([one_line(name, NAME) for _, name in named], has_grid=True, room=0.7)
+    marks = []
+    for height, cell in enumerate(cells):
+        get = cell.metrics.get
+        bounds = get("accuracy_ci95_low"), get("accuracy_ci95_high")
+        marks += mark_row(cell, height, get("accuracy"), bounds)
+
+    panels = [Panel(values, rows, "accuracy, %", marks, has_rows=True)]
+    for category in categories:
+        marks = []
+        for height, (cell, own) in enumerate(zip(cells, by_title, strict=True)):
+            row = own.get(category)
+            if row is not None:
+                marks += mark_row(cell, height, row.accuracy, (row.ci95_low, row.ci95_high))
+
+        panels.append(replace(panels[0], title=wrap_name(category), marks=marks))
+
+    title = f"accuracy and categories with 95 % intervals, {name_datasets(cells)}"
+    plot = Plot(
+        title=f"{wrap_title(title, width=86)}\n"
+        "square: control; hollow: INVALID, its coverage is too low",
+        panels=[panels],
+        width=6.0 + PANEL * len(categories),
+        height=1.7 + ROW * max(len(cells), 2),
+        widths=[2.6, *[1.0] * len(categories)],
+    )
+    return draw(plot, path)
+
+
+def mark_row(
+    cell: RunSummary,
+    height: int,
+    value: float | None,
+    bounds: tuple[float | None, float | None],
+) -> list[Mark]:
+    """A cell's mark in its row; none if it was not measured."""
+    if value is None:
+        return []
+
+    is_control = system_of(cell) in CONTROLS
+    look = Look(ORANGE, "s") if is_control else Look(BLUE, "o")
+    low, high = map(in_percent, bounds)
+    return [Mark(100 * value, height, replace(look, is_hollow=not cell.valid), low, high)]

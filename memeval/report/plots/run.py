@@ -1,0 +1,131 @@
+"""The plots of one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memeval.metrics.formats import count, percent
+from memeval.report.confusion import UNPARSED, Confusion, share
+from memeval.report.plots.draw import draw
+from memeval.report.plots.model import (
+    BLUE,
+    GREY,
+    INK,
+    Axis,
+    Bar,
+    Cell,
+    Look,
+    Mark,
+    Panel,
+    Plot,
+    Tick,
+    Words,
+    in_percent,
+    named_axis,
+    wrap_name,
+    wrap_title,
+)
+from memeval.report.plots.prices import has_position, prices, siblings, tokens_plot
+from memeval.results import RunSummary
+
+WIDEST = 200.0
+"""Inches. Beyond it, a plot of very many categories is crowded, but it can be drawn."""
+
+
+def write_plots(
+    folder: Path, summary: RunSummary, positions: Confusion | None = None
+) -> list[Path]:
+    """Draws the plots of one run into `plots/`.
+
+    Returns those for which there was something to draw.
+    """
+    plots = folder / "plots"
+    plots.mkdir(exist_ok=True)
+    drawn = []
+
+    if any(row.accuracy is not None for row in summary.categories):
+        drawn.append(draw(category_plot(summary), plots / "accuracy_by_category.png"))
+
+    if has_position(summary, prices()["context"]):
+        others = list(siblings(folder, summary))
+        drawn.append(tokens_plot(summary, others, plots / "accuracy_vs_tokens.png"))
+
+    if positions:
+        drawn.append(draw(positions_plot(positions, summary.name), plots / "positions.png"))
+
+    return drawn
+
+
+def category_plot(summary: RunSummary) -> Plot:
+    """Bars of accuracy with 95 % intervals.
+
+    The categories that are not in the headline are apart, in grey.
+    """
+    rows = sorted(summary.categories, key=lambda row: not row.headline)
+    inside = sum(row.headline for row in rows)
+    bars, marks, words, ticks = [], [], [], []
+    for index, row in enumerate(rows):
+        # A gap before the categories that are not in the accuracy.
+        x = index + (0.5 if index >= inside else 0.0)
+        ticks.append(Tick(x, f"{wrap_name(row.name)}\nn = {count(row.n)}"))
+        if row.accuracy is None:
+            words.append(Words(x, 1.5, "not\nscored", GREY))
+            continue
+
+        value, low, high = 100 * row.accuracy, in_percent(row.ci95_low), in_percent(row.ci95_high)
+        bars.append(Bar(x, value, BLUE if row.headline else GREY))
+        marks.append(Mark(x, value, Look(INK, "none"), low, high))
+        words.append(Words(x, max(value, high or 0.0) + 1.5, percent(row.accuracy)))
+
+    last = ticks[-1].value
+    if 0 < inside < len(rows):
+        remark = "not in accuracy" if len(rows) == inside + 1 else "these are not in accuracy"
+        words.append(Words((ticks[inside].value + last) / 2, 107, remark, GREY))
+
+    levels = [Tick(value, str(value)) for value in range(0, 101, 20)]
+    panel = Panel(
+        across=Axis(-0.6, last + 0.6, ticks=ticks, has_grid=False, edge=0.0),
+        # Above 100 there is room for figures and remarks.
+        up=Axis(0, 112, "accuracy, %", levels, edge=0.0),
+        bars=bars,
+        marks=marks,
+        words=words,
+    )
+    width = min(WIDEST, max(5.0, 1.6 + 1.05 * len(rows)))
+    return Plot(wrap_title(summary.name, int(12 * width)), [[panel]], width, height=4.0)
+
+
+def positions_plot(matrix: Confusion, name: str) -> Plot:
+    """Which choice was chosen if which one was right: each row's shares as shades, with counts.
+
+    Replies that could not be read are apart, in grey.
+    """
+    size, rows = matrix.positions, matrix.rows()
+    cells = []
+    for right, row in enumerate(rows):
+        for column, number in enumerate(row):
+            is_unparsed = column == size
+            cell = Cell(
+                x=column + 0.35 if is_unparsed else column,
+                y=size - 1 - right,  # downwards, as a table is read
+                text=count(number) if number else "·",
+                shade=(number / sum(row)) ** 0.7 if number else 0.0,
+                colour=GREY if is_unparsed else BLUE,
+                is_framed=column == right,
+            )
+            cells.append(cell)
+
+    total = sum(map(sum, rows))
+    ticks = []
+    for place, chosen in enumerate(zip(*rows, strict=True)):
+        header, at = (UNPARSED, place + 0.35) if place == size else (str(place), place)
+        ticks.append(Tick(at, f"{header}\n{share(sum(chosen), total)} %"))
+
+    names = [f"{right}   n = {count(sum(row))}" for right, row in enumerate(rows)]
+    panel = Panel(
+        across=Axis(-0.55, size + 0.9, "position chosen", ticks, has_grid=False, edge=0.0),
+        up=named_axis(names[::-1], "position of the right choice", room=0.55),
+        cells=cells,
+    )
+    width = 1.9 + 0.52 * (size + 2)
+    return Plot(wrap_title(name, int(11 * width)), [[panel]], width, height=1.7 + 0.46 * size)
