@@ -4,7 +4,6 @@ recognised and removed.
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shutil
@@ -36,13 +35,6 @@ def owner() -> str:
 def own_name(beside: Path, mark: str) -> Path:
     """A name for a folder that is to become `beside`. It holds the owner of the folder."""
     return beside.with_name(f".{beside.name}.{owner()}.{mark}{SUFFIX}")
-
-
-def temporary(what: str) -> Path:
-    """A folder of this process among the system's temporary ones, removed when the process ends."""
-    folder = Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{what}-{owner()}-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def sweep_temporary() -> None:

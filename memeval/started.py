@@ -54,10 +54,17 @@ def end_all() -> None:
         remove_folder(Path(folder))
 
 
-def make_folder(what: str) -> Path:
-    """A temporary folder of this process, whose name says so; it goes with the process."""
+def make_folder(what: str, *, guarded: bool = True) -> Path:
+    """A temporary folder of this process, whose name says so; it goes with the process.
+
+    If it is not `guarded`, other processes may name it, and a killed process leaves it behind.
+    """
     folder = Path(tempfile.mkdtemp(prefix=f"memeval-{what}-{owner()}-"))
-    adopt_folder(folder)
+    if guarded:
+        adopt_folder(folder)
+    else:
+        _folders.add(str(folder))
+
     return folder
 
 
@@ -77,11 +84,13 @@ def remove_folder(folder: Path) -> None:
 
 
 def _tell(line: str) -> None:
-    """Writes to the guardian, which is started for the first line."""
+    """Writes to the guardian, which is started for the first thing that dies with this process."""
     global _pipe  # noqa: PLW0603 - there is one per process
     if _pipe is None:
+        if line.startswith("-"):
+            return
+
         _pipe = _start_guardian()
-        atexit.register(end_all)
 
     with suppress(OSError):
         os.write(_pipe, line.encode() + b"\n")
@@ -118,3 +127,4 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
+atexit.register(end_all)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from forking import run_command_line
 
-from memeval.leftovers import OLD_S, own_name, owner, sweep, sweep_temporary, temporary
+from memeval import started
+from memeval.leftovers import OLD_S, own_name, owner, sweep, sweep_temporary
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_temporary_folders_tell_their_owner(
         made(tmp_path / "memeval-mem0-a1b2c3d4", age_s=OLD_S + 60),
     ]
     kept = [
-        temporary("mem0"),
+        started.make_folder("mem0", guarded=False),
         made(tmp_path / "memeval-mem0-a1b2c3d5"),
         made(tmp_path / "memeval-notes"),
         made(tmp_path / "other"),

@@ -44,6 +44,14 @@ def test_a_folder_goes_with_its_files() -> None:
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_folder_goes_with_its_process(guarded: bool) -> None:
+    code = f"from memeval import started; print(started.make_folder('test', guarded={guarded}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    folder = Path(done.stdout.strip())
+    assert folder.name.startswith("memeval-test-") and not folder.exists()
+
+
 KILLED = """
 import os, signal, subprocess
 from pathlib import Path

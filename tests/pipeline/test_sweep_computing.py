@@ -108,6 +108,25 @@ def test_the_second_ctrl_c_ends_a_sweep_at_once(memeval: Command, tmp_path: Path
     assert statuses(tmp_path) == [["ok"] * 12] * 2
 
 
+@pytest.mark.slow
+def test_a_process_that_hangs_ends_after_its_parent_was_killed(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    mark.touch()
+    words = (*WORDS, "system.class=killed_worker:Hangs")
+    variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark)}
+    process = start_until_asked(tmp_path, words, mark, variables)
+    process.kill()
+    asked = mark.with_suffix(".asked")
+    deadline = time.monotonic() + 30
+
+    # A system that hangs touches the file again and again.
+    while time.time() - asked.stat().st_mtime < 3:
+        assert time.monotonic() < deadline, "its process still runs"
+        time.sleep(0.1)
+
+    process.communicate(timeout=30)  # at whose end no process holds the same stream
+
+
 def start_until_asked(
     home: Path, words: Sequence[str], mark: Path, variables: Mapping[str, str]
 ) -> subprocess.Popen[str]:

@@ -7,8 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from memeval import started
 from memeval.errors import UserError
-from memeval.leftovers import temporary
 
 if TYPE_CHECKING:
     from memeval.systems.external.mem0_bridge import Mem0Bridge
@@ -72,7 +72,7 @@ def prepare_import() -> None:
 
     # mem0 writes an identity of the user when it is imported.
     if "MEM0_DIR" not in os.environ:
-        os.environ["MEM0_DIR"] = str(temporary("mem0"))
+        os.environ["MEM0_DIR"] = str(started.make_folder("mem0", guarded=False))
 
 
 def new_memory(bridge: Mem0Bridge, width: int) -> Any:
