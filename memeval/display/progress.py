@@ -42,23 +42,68 @@ class Count:
     failed: int = 0
 
     @property
+    def shown(self) -> str:
+        """`300/385`: what failed is not done."""
+        return f"{self.done - self.failed}/{self.total}"
+
+    @property
+    def remark(self) -> str:
+        """`12 reused, 1 failed`, as far as there is anything to say."""
+        parts = [f"{self.reused} reused"] if self.reused else []
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+
+        return ", ".join(parts)
+
+    @property
     def text(self) -> str:
         """`300/385 (12 reused)`, `0/24 (24 failed)`."""
-        more = [f"{self.reused} reused"] if self.reused else []
-        if self.failed:
-            more.append(f"{self.failed} failed")
-
-        shown = f"{self.done - self.failed}/{self.total}"
-        return f"{shown} ({', '.join(more)})" if more else shown
+        return f"{self.shown} ({self.remark})" if self.remark else self.shown
 
 
-class Lines:
-    """A line once a minute, one when a stage is through, and one at the end."""
+class Stages:
+    """How far a run is, stage by stage, and its figures so far; a `Progress` of the pipeline."""
 
     def __init__(self, title: str) -> None:
         self.title = title
         self.counts: dict[str, Count] = {}
         self.live = LiveFigures()
+
+    def expect(self, stage: str, count: int) -> None:
+        self.counts.setdefault(stage, Count()).total += count
+
+    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
+        count = self.counts[stage]
+        count.done += 1
+        count.reused += reused
+        count.failed += failed
+        self.show(stage)
+
+    def spent(self, usages: Sequence[Usage]) -> None:
+        self.live.add_usages(usages)
+
+    def scored(self, score: float) -> None:
+        self.live.add_score(score)
+
+    def watch(self, connections: Connections) -> None:
+        self.live.connections = connections
+
+    def show(self, stage: str) -> None:
+        """Shows that an item of a stage is done."""
+        raise NotImplementedError
+
+    @property
+    def text(self) -> str:
+        """`prepare 10/10, answer 300/385 (12 reused)`."""
+        # A copy: a display may draw in a thread of its own while stages are added.
+        return ", ".join(f"{stage} {count.text}" for stage, count in list(self.counts.items()))
+
+
+class Lines(Stages):
+    """A line once a minute, one when a stage is through, and one at the end."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
         self._began = self._reported = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -71,39 +116,21 @@ class Lines:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        parts = [f"{stage} {count.text}" for stage, count in self.counts.items()]
-        if parts:
-            self.say(f"  {'stopped at: ' if error else ''}{', '.join(parts)}")
+        if self.counts:
+            self.say(f"  {'stopped at: ' if error else ''}{self.text}")
 
-    def expect(self, stage: str, count: int) -> None:
-        self.counts.setdefault(stage, Count()).total += count
-
-    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
+    def show(self, stage: str) -> None:
         count, now = self.counts[stage], time.monotonic()
-        count.done += 1
-        count.reused += reused
-        count.failed += failed
-
         is_through = count.done == count.total and now - self._began >= LONG_S
         if is_through or now - self._reported >= EVERY_S:
             self._reported = now
             self.say(f"  {self._line(now)}")
 
-    def spent(self, usages: Sequence[Usage]) -> None:
-        self.live.add_usages(usages)
-
-    def scored(self, score: float) -> None:
-        self.live.add_score(score)
-
-    def watch(self, connections: Connections) -> None:
-        self.live.connections = connections
-
     def _line(self, now: float) -> str:
         """How far all stages are, the figures so far, and what is left."""
-        parts = [f"{stage} {count.text}" for stage, count in self.counts.items()]
         left = self._left(now)
         more = [self.live.text, f"about {duration(left)} left" if left else ""]
-        return "; ".join([", ".join(parts), *filter(None, more)])
+        return "; ".join([self.text, *filter(None, more)])
 
     def _left(self, now: float) -> float | None:
         """Seconds that the rest may take, by what was done so far; None where nothing was."""
@@ -136,15 +163,13 @@ def short(value: float) -> str:
     return f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
-class Bars:
+class Bars(Stages):
     """A bar per stage, with rate and time left."""
 
     def __init__(self, title: str) -> None:
-        self.title = title
-        self.live = LiveFigures()
+        super().__init__(title)
         self._bars: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
-        self._counts: dict[str, Count] = {}
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -185,40 +210,23 @@ class Bars:
 
     def expect(self, stage: str, count: int) -> None:
         assert self._bars is not None
+        super().expect(stage, count)
         if stage not in self._tasks:
             self._tasks[stage] = self._bars.add_task(stage, total=0, rate="", reused="")
-            self._counts[stage] = Count()
 
-        task = self._bars.tasks[self._tasks[stage]]
-        self._bars.update(task.id, total=(task.total or 0) + count)
+        self._bars.update(self._tasks[stage], total=self.counts[stage].total)
 
-    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
+    def show(self, stage: str) -> None:
         assert self._bars is not None
-        task, count = self._bars.tasks[self._tasks[stage]], self._counts[stage]
-        count.done += 1
-        count.reused += reused
-        count.failed += failed
-        more = [f"{count.reused} reused"] if count.reused else []
-        if count.failed:
-            more.append(f"{count.failed} failed")
-
-        reused_text = ", ".join(more)
+        count = self.counts[stage]
+        remark = count.remark
         # These figures are of the whole run: they are shown once, beside the last bar.
         if stage == list(self._tasks)[-1]:
-            reused_text = ", ".join(filter(None, [reused_text, self.live.text]))
+            remark = ", ".join(filter(None, [remark, self.live.text]))
 
         # What is reused takes no time: only what was made gives the rate.
         made, seconds = count.done - count.reused, time.monotonic() - self._began
-        self._bars.update(task.id, advance=1, rate=rate(made, seconds), reused=reused_text)
-
-    def spent(self, usages: Sequence[Usage]) -> None:
-        self.live.add_usages(usages)
-
-    def scored(self, score: float) -> None:
-        self.live.add_score(score)
-
-    def watch(self, connections: Connections) -> None:
-        self.live.connections = connections
+        self._bars.update(self._tasks[stage], advance=1, rate=rate(made, seconds), reused=remark)
 
     def say(self, message: str) -> None:
         assert self._bars is not None

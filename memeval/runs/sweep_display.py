@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from memeval.display.live import LiveFigures, cost, duration, retries
-from memeval.display.progress import Count
+from memeval.display.progress import EVERY_S, Stages
 from memeval.display.terminal import drawn, folded
 from memeval.llm.load import busy_line
 from memeval.pipeline.connections import Connections
@@ -25,80 +24,46 @@ from memeval.shown import printable
 if TYPE_CHECKING:
     from rich.live import Live
 
-EVERY_S = 60.0
-"""Seconds between two plain lines."""
 SHOWN_CELLS = 6
 """Cells under way that are listed on a terminal."""
 
 
-@dataclass
-class CellCounts:
-    """How far a cell is, by stage; a `Progress` of the pipeline."""
+class CellStages(Stages):
+    """How far a cell of a sweep is."""
 
-    name: str
-    display: SweepDisplay
-    total: Counter[str] = field(default_factory=Counter)
-    done_items: Counter[str] = field(default_factory=Counter)
-    reused: Counter[str] = field(default_factory=Counter)
-    failed: Counter[str] = field(default_factory=Counter)
-    live: LiveFigures = field(default_factory=LiveFigures)
-    short_name: str = ""
-    """The words of the name that tell the cell from the others of the sweep."""
+    def __init__(self, name: str, display: SweepDisplay, short_name: str = "") -> None:
+        """`short_name` is what tells the cell from the others of the sweep."""
+        super().__init__(name)
+        self._display = display
+        self._short_name = short_name or name
 
-    def expect(self, stage: str, count: int) -> None:
-        self.total[stage] += count
-
-    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
-        self.done_items[stage] += 1
-        self.reused[stage] += reused
-        self.failed[stage] += failed
-        self.display.tick()
+    def show(self, stage: str) -> None:
+        self._display.tick()
 
     def spent(self, usages: Sequence[Usage]) -> None:
-        self.display.spent(usages)
-
-    def scored(self, score: float) -> None:
-        self.live.add_score(score)
+        self._display.spent(usages)
 
     def watch(self, connections: Connections) -> None:
         """The display has those of all cells."""
 
     def say(self, message: str) -> None:
-        self.display.say(message)
-
-    @property
-    def stages(self) -> str:
-        """`prepare 10/10, answer 300/385 (12 reused)`."""
-        parts = []
-        # A copy: the display draws in a thread of its own while stages are added.
-        for stage, total in list(self.total.items()):
-            count = Count(
-                total=total,
-                done=self.done_items[stage],
-                reused=self.reused[stage],
-                failed=self.failed[stage],
-            )
-            parts.append(f"{stage} {count.text}")
-
-        return ", ".join(parts)
+        self._display.say(message)
 
     @property
     def line(self) -> str:
         """A line on a terminal: the stages first, as a name may be long; of the name, what other
         cells of the sweep do not share.
         """
-        stages = (
-            f"{stage} {self.done_items[stage] - self.failed[stage]}/{total}".ljust(16)
-            for stage, total in list(self.total.items())
-        )
+        stages = [f"{stage} {count.shown}".ljust(16) for stage, count in list(self.counts.items())]
         score = f"{self.live.text:<9} " if self.live.scored else ""
-        return f"{' '.join(stages):<50} {score}{self.short_name or self.name}"
+        return f"{' '.join(stages):<50} {score}{self._short_name}"
 
     @property
     def share(self) -> float:
         """The share of the items so far that is done."""
-        total = sum(list(self.total.values()))
-        return sum(list(self.done_items.values())) / total if total else 0.0
+        counts = list(self.counts.values())
+        total = sum(count.total for count in counts)
+        return sum(count.done for count in counts) / total if total else 0.0
 
 
 @dataclass(frozen=True)
@@ -152,7 +117,7 @@ class SweepDisplay:
         """A `quiet` display prints nothing."""
         self._plan, self._quiet = plan, quiet
         self.connections: Connections | None = None
-        self._counts: dict[int, CellCounts] = {}
+        self._cells: dict[int, CellStages] = {}
         """Of the cells under way, by number."""
         self._ended = self._reused = self._failed = self._stopped = 0
         self._began = self._reported = time.monotonic()
@@ -201,8 +166,8 @@ class SweepDisplay:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for counts in self._counts.values():
-            self.say(f"{counts.name}: stopped at: {counts.stages}")
+        for cell in self._cells.values():
+            self.say(f"{cell.title}: stopped at: {cell.text}")
 
         if self._live is not None:
             self._live.stop()
@@ -210,23 +175,23 @@ class SweepDisplay:
 
         self.say(self.summary())
 
-    def progress(self, planned: PlannedCell) -> CellCounts:
+    def progress(self, planned: PlannedCell) -> CellStages:
         """The progress of a cell that begins."""
         name = planned.cell.name
         words = [word for word in name.split() if word not in self._shared]
-        counts = CellCounts(name, self, short_name=" ".join(words))
-        self._counts[planned.number] = counts
-        return counts
+        cell = CellStages(name, self, short_name=" ".join(words))
+        self._cells[planned.number] = cell
+        return cell
 
     def ended(self, outcome: Outcome) -> None:
         """A cell has ended."""
         self._ended += 1
         name = outcome.planned.cell.name
-        counts = self._counts.pop(outcome.planned.number, None)
+        cell = self._cells.pop(outcome.planned.number, None)
         position = f"[{self._ended}/{len(self._plan.cells)}]"
         if outcome.error is not None:
             self._failed += 1
-            self.say(f"{position} {name}: failed" + (f" at: {counts.stages}" if counts else ""))
+            self.say(f"{position} {name}: failed" + (f" at: {cell.text}" if cell else ""))
         elif outcome.reused and outcome.summary is not None:
             self._reused += 1
             count = sum(outcome.summary.statuses.values())
@@ -235,8 +200,7 @@ class SweepDisplay:
             stopped = outcome.summary is not None and outcome.summary.is_stopped
             self._stopped += stopped
             self.say(
-                f"{position} {name}: {'stopped at: ' if stopped else ''}"
-                f"{counts.stages if counts else ''}"
+                f"{position} {name}: {'stopped at: ' if stopped else ''}{cell.text if cell else ''}"
             )
 
     def spent(self, usages: Sequence[Usage]) -> None:
@@ -269,7 +233,7 @@ class SweepDisplay:
         return Figures(
             cells=len(self._plan.cells),
             ended=self._ended,
-            under_way=len(self._counts),
+            under_way=len(self._cells),
             slots=sum(endpoint.load.under_way for endpoint in endpoints),
             limit=sum(endpoint.settings.max_concurrency for endpoint in endpoints),
             calls=calls,
@@ -296,7 +260,7 @@ class SweepDisplay:
     def _left(self) -> float | None:
         """Seconds that the rest may take, if the cells to come are like those before."""
         made = self._ended - self._reused - self._failed - self._stopped
-        parts = sum(counts.share for counts in list(self._counts.values()))
+        parts = sum(cell.share for cell in list(self._cells.values()))
         done = made + parts
         if done < 0.05:
             return None
@@ -330,8 +294,8 @@ class SweepDisplay:
 
         lines = [f"{duration(time.monotonic() - self._began)}  {self.figures().lines[0]}"]
         lines += [f"  {line}" for line in self.figures().lines[1:]]
-        under_way = list(self._counts.values())
-        lines += [f"  {counts.line}" for counts in under_way[:SHOWN_CELLS]]
+        under_way = list(self._cells.values())
+        lines += [f"  {cell.line}" for cell in under_way[:SHOWN_CELLS]]
         if len(under_way) > SHOWN_CELLS:
             lines.append(f"  and {len(under_way) - SHOWN_CELLS} more")
 
