@@ -15,16 +15,16 @@ from memeval.config.settings import TIMEOUT
 from memeval.granularity import chunks
 from memeval.leftovers import sweep, sweep_temporary
 from memeval.llm.metering import current_ledger
-from memeval.pipeline.call import Steps
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.declared import Declared
+from memeval.pipeline.isolate.call import Steps
+from memeval.pipeline.isolate.process_state import ProcessState
+from memeval.pipeline.isolate.watch import Watched, build_watched
 from memeval.pipeline.memory import Memory
 from memeval.pipeline.memory_build import build_memory, imagine_memory
 from memeval.pipeline.models import Models
-from memeval.pipeline.process_state import ProcessState
 from memeval.pipeline.reader import CellReader
 from memeval.pipeline.retrieving import SilentReader, retrieves_only
-from memeval.pipeline.watch import Watched, build_watched
 from memeval.records import EvalCase
 from memeval.systems.base import IMAGINED, LINES, Reader, SystemContext
 

@@ -14,7 +14,7 @@ from memeval.config.identity import Digests
 from memeval.config.schema import PREPARE
 from memeval.errors import MemevalError, UserError
 from memeval.pipeline.code import class_identity
-from memeval.pipeline.locations import fault
+from memeval.pipeline.isolate.locations import fault
 from memeval.prompts import load_builtin
 from memeval.shown import one_line
 from memeval.systems.base import MemorySystem, SystemSettings

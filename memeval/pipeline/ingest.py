@@ -10,8 +10,8 @@ from typing import Any
 from memeval.errors import IngestLossError, SystemFaultError
 from memeval.llm.metering import Ledger
 from memeval.pipeline.compression import Compression
-from memeval.pipeline.locations import locate_method
-from memeval.pipeline.watch import Watched
+from memeval.pipeline.isolate.locations import locate_method
+from memeval.pipeline.isolate.watch import Watched
 from memeval.records import IngestHealth, MemoryChunk
 from memeval.shown import one_line
 from memeval.systems.base import MemorySystem

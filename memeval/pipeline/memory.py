@@ -18,7 +18,7 @@ from memeval.errors import IngestLossError, MemevalError
 from memeval.leftovers import own_name
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.ingest import check_loss
-from memeval.pipeline.watch import Watched
+from memeval.pipeline.isolate.watch import Watched
 from memeval.private import make_folder
 from memeval.records import Count, Finite, IngestHealth, Usage
 from memeval.redaction import without_known_in

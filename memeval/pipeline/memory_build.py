@@ -26,10 +26,10 @@ from memeval.pipeline.ingest import (
     health_of_ingest,
     notes_of_ingest,
 )
+from memeval.pipeline.isolate.returned import plain_notes
+from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.memory import MANIFEST, Memory, describe_memory, load_memory, save_memory
 from memeval.pipeline.question import failure_message, plus
-from memeval.pipeline.returned import plain_notes
-from memeval.pipeline.watch import Watched
 from memeval.private import FILE_MODE, make_folder
 from memeval.records import EvalCase, MemoryChunk
 from memeval.redaction import without_known_in

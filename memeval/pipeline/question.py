@@ -11,12 +11,12 @@ from memeval.errors import MemevalError, StorageError, SystemFaultError, UserErr
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.reply import CutReplyError, FilteredReplyError
-from memeval.pipeline.locations import locate_method
+from memeval.pipeline.isolate.locations import locate_method
+from memeval.pipeline.isolate.returned import NotAnAnswerError, answer_of
+from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.retrieving import retrieved_row
-from memeval.pipeline.returned import NotAnAnswerError, answer_of
 from memeval.pipeline.service_watch import ServiceWatch
 from memeval.pipeline.turns import CaseTurns
-from memeval.pipeline.watch import Watched
 from memeval.records import Answer, EvalQuestion, OracleQuery, Query, Role, Status
 from memeval.results import (
     AnswerRow,

@@ -148,7 +148,7 @@ def exit_status() -> int:
 def report_waiting() -> None:
     """Says what is waited for, if it is a system's own code."""
     # Looked up, and not imported: where it is not loaded, no system is being called.
-    watch = sys.modules.get("memeval.pipeline.watch")
+    watch = sys.modules.get("memeval.pipeline.isolate.watch")
     waited = watch.under_way() if watch is not None else []
     if waited:
         more = f" and {len(waited) - 1} more" if len(waited) > 1 else ""
@@ -318,7 +318,7 @@ def leave(status: int) -> int:
         with suppress(OSError, ValueError):
             stream.flush()
 
-    watch = sys.modules.get("memeval.pipeline.watch")
+    watch = sys.modules.get("memeval.pipeline.isolate.watch")
     if watch is not None and watch.left_behind():
         # The interpreter would wait for what such a call still holds, and that may hang for ever.
         atexit._run_exitfuncs()

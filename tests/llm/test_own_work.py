@@ -12,7 +12,7 @@ import pytest
 
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.own_work import Clocks, OwnWork, thread_time
-from memeval.pipeline.call import Steps
+from memeval.pipeline.isolate.call import Steps
 from memeval.records import Role
 
 

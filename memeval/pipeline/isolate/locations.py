@@ -11,7 +11,7 @@ from typing import Any
 from memeval.errors import MemevalError, SystemFaultError
 from memeval.shown import one_line
 
-_OWN = str(Path(__file__).resolve().parents[1])
+_OWN = str(Path(__file__).resolve().parents[2])
 """Our own package, whose frames are named only if there are no others."""
 MESSAGE_LENGTH = 400
 

@@ -23,14 +23,14 @@ from weakref import WeakKeyDictionary
 
 from memeval.errors import MemevalError, SystemFaultError
 from memeval.llm.metering import current_ledger
-from memeval.pipeline.call import Call, Steps
-from memeval.pipeline.locations import (
+from memeval.pipeline.isolate.call import Call, Steps
+from memeval.pipeline.isolate.locations import (
     Frames,
     frames_of_coroutine,
     frames_of_thread,
     locate_method,
 )
-from memeval.pipeline.process_state import ProcessState
+from memeval.pipeline.isolate.process_state import ProcessState
 from memeval.shown import one_line
 from memeval.systems.base import MemorySystem
 
