@@ -14,7 +14,13 @@ from memeval.results import RECORDS_FILE
 Prompts = Mapping[tuple[str, int], str | None]
 """What was sent for each question and repeat, as digests; None if it is not known."""
 _SWITCH = "system.temporal_edges"
-_NOT_SENT = ("llm.judge", "llm.ingest", "llm.api_key_env", "llm.max_concurrency")
+_NOT_SENT = (
+    "llm.judge",
+    "llm.ingest",
+    "llm.api_key_env",
+    "llm.api_version",
+    "llm.max_concurrency",
+)
 """Settings of the group `llm` that are not of the answers' requests."""
 
 

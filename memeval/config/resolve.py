@@ -20,7 +20,13 @@ from memeval.config.names import unknown_name
 from memeval.config.options import class_path
 from memeval.config.paths import conf_dir
 from memeval.config.plugins import plugin
-from memeval.config.roles import OFFLINE_READER, check_roles, is_local, share_limits
+from memeval.config.roles import (
+    OFFLINE_READER,
+    check_api_version,
+    check_roles,
+    is_local,
+    share_limits,
+)
 from memeval.config.schema import EmbedderConfig, JudgeModelConfig, LlmConfig, RunConfig
 from memeval.config.settings import REQUIRED
 from memeval.config.validation import check
@@ -169,6 +175,10 @@ def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
     answers = llm.base_url if llm.name == "openai" else None
     openais = LlmConfig.api_key_env
     embedder.base_url = _address("embedder.base_url", embedder.base_url or answers)
+    if embedder.base_url == answers and embedder.api_version is None:
+        embedder.api_version = llm.api_version
+
+    check_api_version("embedder", embedder)
     if embedder.api_key_env is not None:
         return
 

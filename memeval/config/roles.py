@@ -18,9 +18,9 @@ ANSWERS, INGEST, JUDGE = "llm", "llm.ingest", "llm.judge"
 ROLES = (ANSWERS, INGEST, JUDGE)
 """The roles by the path of their settings."""
 
-OF_ADDRESS = ("api_key_env", "headers")
-"""What a role with an address of its own does not take from the answers' model: secrets are sent
-to the address that they are for.
+OF_ADDRESS = {"api_key_env": "", "headers": None, "api_version": None}
+"""What a role with an address of its own has in place of the answers' settings: secrets are sent to
+the address that they are for.
 """
 OF_MODEL = ("limit_parameter", "reasoning_effort", "extra_body")
 """What a role with a model or an address of its own does not take from the answers' model: another
@@ -64,7 +64,7 @@ def settings_of_role(llm: LlmConfig, role: str) -> LlmConfig:
     inherited: dict[str, Any] = {}
     # A key belongs to an address, and headers may hold one.
     if other_address:
-        inherited |= {"headers": None, "api_key_env": ""}
+        inherited |= OF_ADDRESS
     if other_model:
         inherited |= dict.fromkeys(OF_MODEL)
 
@@ -107,6 +107,9 @@ def _own_settings(llm: LlmConfig, role: str) -> dict[str, Any]:
 
 def check_roles(llm: LlmConfig) -> None:
     """Raises `UserError` for roles that can't be as they are set: addresses must be resolved."""
+    for role in called_roles(llm):
+        check_api_version(role, settings_of_role(llm, role))
+
     for role in (INGEST, JUDGE):
         own = _own_settings(llm, role)
         address = own.get("base_url", llm.base_url)
@@ -118,6 +121,18 @@ def check_roles(llm: LlmConfig) -> None:
                 "there",
                 f"name the key:  {role}.api_key_env=MY_KEY, the environment variable that holds it",
             )
+
+
+def check_api_version(role: str, settings: LlmConfig | EmbedderConfig) -> None:
+    """Raises `UserError` if Azure's version is set, but the address is not that of a resource."""
+    address = urlsplit(settings.base_url or "")
+    is_resource = address.hostname != "api.openai.com" and "/openai" not in address.path
+    if settings.api_version is not None and not is_resource:
+        raise UserError(
+            f"{role}.api_version is Azure's, but {settings.base_url} is not the address of an "
+            "Azure resource",
+            f"use:  {role}.base_url=https://NAME.openai.azure.com, or without {role}.api_version",
+        )
 
 
 def share_limits(config: RunConfig) -> None:

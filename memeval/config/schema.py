@@ -100,6 +100,7 @@ class IngestModelConfig:
 
     model: str | None = at(PREPARE, llm_ingest=True)
     base_url: str | None = at(PREPARE, llm_ingest=True)
+    api_version: str | None = at(RUNTIME)
     api_key_env: str | None = at(RUNTIME)
     headers: dict[str, str] | None = at(RUNTIME)
     temperature: float | None = at(PREPARE, llm_ingest=True)
@@ -119,6 +120,7 @@ class JudgeModelConfig:
 
     model: str | None = at(JUDGE, llm_judge=True)
     base_url: str | None = at(JUDGE, llm_judge=True)
+    api_version: str | None = at(RUNTIME)
     api_key_env: str | None = at(RUNTIME)
     headers: dict[str, str] | None = at(RUNTIME)
     temperature: float | None = at(JUDGE, 0.0, llm_judge=True)
@@ -140,6 +142,8 @@ class LlmConfig:
     model: str | None = at(ANSWER)
     base_url: str | None = at(ANSWER)
     """Address of the endpoint; None takes OPENAI_BASE_URL, else OpenAI's own."""
+    api_version: str | None = at(RUNTIME)
+    """Azure's `api-version`; the address is then that of a resource, and the model a deployment."""
     api_key_env: str = at(RUNTIME, "OPENAI_API_KEY")
     """Name of the environment variable that holds the key."""
     headers: dict[str, str] | None = at(RUNTIME)
@@ -178,6 +182,8 @@ class EmbedderConfig:
     width: int | None = at(PREPARE)
     """Numbers per vector; None takes the model's own."""
     base_url: str | None = at(PREPARE)
+    api_version: str | None = at(RUNTIME)
+    """As that of the model; None takes the model's at its address."""
     api_key_env: str | None = at(RUNTIME)
     """None takes the key of the address: the model's at its address, OPENAI_API_KEY at OpenAI's."""
     headers: dict[str, str] | None = at(RUNTIME)

@@ -83,6 +83,7 @@ class OpenAIEmbedder(Embedder):
             patience_s=settings.patience_s,
             max_retries=settings.max_retries,
             headers=headers_of(settings.headers, "embedder.headers"),
+            api_version=settings.api_version,
         )
         return cls(
             network.endpoint(reach),

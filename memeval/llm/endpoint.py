@@ -54,6 +54,8 @@ class EndpointSettings:
     """Most tries after the first; None leaves it to the patience."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Further headers of each request. They replace memeval's own of the same name."""
+    api_version: str | None = None
+    """Azure's `api-version`; None for any other provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,15 +335,9 @@ class Endpoint:
 
     def _open(self, path: str) -> Transport:
         """The transport of a path, opened for the first request and then kept."""
-        by_client = path in BY_CLIENT
+        by_client = path in BY_CLIENT or self.settings.api_version is not None
         if by_client not in self._transports:
-            settings = self.settings
-            self._transports[by_client] = _transport_class(by_client)(
-                settings.base_url,
-                api_key=settings.api_key,
-                headers=settings.headers,
-                connections=settings.max_concurrency,
-            )
+            self._transports[by_client] = _open_transport(self.settings, by_client)
 
         return self._transports[by_client]
 
@@ -354,13 +350,24 @@ class Endpoint:
             await transport.aclose()
 
 
-def _transport_class(by_client: bool) -> type[Transport]:
+def _open_transport(settings: EndpointSettings, by_client: bool) -> Transport:
     if not by_client:
-        return Transport
+        return Transport(
+            settings.base_url,
+            api_key=settings.api_key,
+            headers=settings.headers,
+            connections=settings.max_concurrency,
+        )
 
     from memeval.llm.openai_client import ClientTransport
 
-    return ClientTransport
+    return ClientTransport(
+        settings.base_url,
+        api_key=settings.api_key,
+        headers=settings.headers,
+        connections=settings.max_concurrency,
+        api_version=settings.api_version,
+    )
 
 
 def _expire(deadline: asyncio.Timeout, due: float) -> None:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 
 import httpx2
-from openai import APIStatusError, AsyncOpenAI
+from openai import APIStatusError, AsyncAzureOpenAI, AsyncOpenAI
 
 from memeval.llm.keys import NO_KEY
 from memeval.llm.transport import Transport
@@ -20,6 +20,8 @@ _AUTHENTICATION = ("authorization", "api-key")
 """What is sent of the client's headers: the others describe this machine, its organization among
 them.
 """
+_TOKEN = "eyJ"
+"""What a token of Microsoft Entra begins with, as any JSON in base64 does: Azure's keys don't."""
 _ENCODING = ("content-encoding", "content-length", "transfer-encoding")
 """What describes the body on its way; it is decoded when the client gets it."""
 
@@ -30,21 +32,23 @@ class ClientTransport(Transport):
     """
 
     def __init__(
-        self, address: str, *, api_key: str, headers: Mapping[str, str], connections: int
+        self,
+        address: str,
+        *,
+        api_key: str,
+        headers: Mapping[str, str],
+        connections: int,
+        api_version: str | None = None,
     ) -> None:
+        """`api_version` makes the address that of an Azure resource."""
         super().__init__(address, api_key="", headers=headers, connections=connections)
-        # The user's headers replace the client's. Without a key it would send an administrator's
-        # that it finds in the environment.
-        theirs = {name.lower() for name in headers} if api_key else _AUTHENTICATION
+        # The user's headers replace the client's. Without a key it would send one that it finds in
+        # the environment, and Azure takes no other one beside the user's.
+        has_key = bool(api_key) and (api_version is None or api_key != NO_KEY)
+        theirs = {name.lower() for name in headers} if has_key else _AUTHENTICATION
         names = [name for name in _AUTHENTICATION if name not in theirs]
-        self._client = AsyncOpenAI(
-            base_url=address,
-            api_key=api_key or NO_KEY,
-            # The endpoint tries again, and knows of all callers that wait.
-            max_retries=0,
-            timeout=None,
-            http_client=httpx2.AsyncClient(transport=_Connections(self, names), trust_env=False),
-        )
+        over = httpx2.AsyncClient(transport=_Connections(self, names), trust_env=False)
+        self._client = _client(address, api_key or NO_KEY, api_version, over)
 
     async def send(
         self, path: str, content: bytes, most_bytes: int
@@ -60,6 +64,27 @@ class ClientTransport(Transport):
             response = error.response
 
         return response.status_code, response.headers, response.content
+
+
+def _client(
+    address: str, api_key: str, api_version: str | None, over: httpx2.AsyncClient
+) -> AsyncOpenAI:
+    # The endpoint tries again itself, and knows of all callers that wait.
+    if api_version is None:
+        return AsyncOpenAI(
+            base_url=address, api_key=api_key, max_retries=0, timeout=None, http_client=over
+        )
+
+    is_token = api_key.startswith(_TOKEN)
+    return AsyncAzureOpenAI(
+        azure_endpoint=address,
+        api_version=api_version,
+        api_key=None if is_token else api_key,
+        azure_ad_token=api_key if is_token else None,
+        max_retries=0,
+        timeout=None,
+        http_client=over,
+    )
 
 
 class _Connections(httpx2.AsyncBaseTransport):

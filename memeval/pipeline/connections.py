@@ -60,6 +60,7 @@ class Connections:
             settings.base_url,
             settings.api_key,
             tuple(sorted(settings.headers.items())),
+            settings.api_version,
             # Parts that wait for different times need a client each, and share the slots below.
             settings.timeout_s,
             settings.patience_s,

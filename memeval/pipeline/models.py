@@ -47,6 +47,7 @@ def endpoint_settings(settings: LlmConfig, role: str) -> EndpointSettings:
         patience_s=settings.patience_s,
         max_retries=settings.max_retries,
         headers=headers_of(settings.headers, f"{role}.headers"),
+        api_version=settings.api_version,
     )
 
 

@@ -93,6 +93,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("llm.extra_body", {"top_p": 0.9}, ANSWER),
     ("llm.ingest.model", "gpt-4o", NONE),
     ("llm.ingest.base_url", "http://localhost:1", NONE),
+    ("llm.ingest.api_version", "2024-10-21", NONE),
     ("llm.ingest.api_key_env", "MY_KEY", NONE),
     ("llm.ingest.headers", {"api-key": "MY_KEY"}, NONE),
     ("llm.ingest.temperature", 0.7, NONE),
@@ -106,6 +107,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("llm.ingest.patience_s", 5.0, NONE),
     ("llm.judge.model", "gpt-4o", JUDGE),
     ("llm.judge.base_url", "http://localhost:1", JUDGE),
+    ("llm.judge.api_version", "2024-10-21", NONE),
     ("llm.judge.api_key_env", "MY_KEY", NONE),
     ("llm.judge.headers", {"api-key": "MY_KEY"}, NONE),
     ("llm.judge.temperature", 0.7, JUDGE),
@@ -118,6 +120,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("llm.judge.timeout_s", 5.0, NONE),
     ("llm.judge.patience_s", 5.0, NONE),
     ("llm.base_url", "http://localhost:1", ANSWER),
+    ("llm.api_version", "2024-10-21", NONE),
     ("llm.api_key_env", "MY_KEY", NONE),
     ("llm.headers", {"api-key": "MY_KEY"}, NONE),
     ("llm.temperature", 0.7, ANSWER),
@@ -132,6 +135,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("embedder.model", "text-embedding-3-large", ALL),
     ("embedder.width", 256, ALL),
     ("embedder.base_url", "http://localhost:1", ALL),
+    ("embedder.api_version", "2024-10-21", NONE),
     ("embedder.api_key_env", "MY_KEY", NONE),
     ("embedder.headers", {"api-key": "MY_KEY"}, NONE),
     ("embedder.max_concurrency", 1, NONE),
@@ -387,6 +391,7 @@ RUNTIME = {
     "dataset.allow_unpinned": st.booleans(),
     "judge.prompt_file": st.none() | st.text(),
     "prompt.file": st.none() | st.text(),
+    "llm.api_version": st.none() | st.text(),
     "llm.api_key_env": st.text(),
     "llm.headers": st.none() | st.dictionaries(st.text("abc-"), st.text()),
     "llm.max_concurrency": st.integers(1),
@@ -397,6 +402,7 @@ RUNTIME = {
         f"llm.{role}.{field}": values
         for role in ("ingest", "judge")
         for field, values in {
+            "api_version": st.none() | st.text(),
             "api_key_env": st.none() | st.text(),
             "headers": st.none() | st.dictionaries(st.text("abc-"), st.text()),
             "max_concurrency": st.none() | st.integers(1),
@@ -404,6 +410,7 @@ RUNTIME = {
             "patience_s": st.none() | st.floats(0.0, 1e6),
         }.items()
     },
+    "embedder.api_version": st.none() | st.text(),
     "embedder.api_key_env": st.text(),
     "embedder.headers": st.none() | st.dictionaries(st.text("abc-"), st.text()),
     "embedder.max_concurrency": st.none() | st.integers(1),

@@ -73,6 +73,27 @@ def test_headers_are_not_sent_to_another_address(monkeypatch: pytest.MonkeyPatch
     assert settings_of_role(llm, JUDGE).headers is None
 
 
+def test_azures_version_belongs_to_its_address() -> None:
+    own = {"base_url": REMOTE, "api_key_env": "JUDGE_KEY"}
+    config = shared(llm={"api_version": "2024-10-21", "judge": own})
+    assert settings_of_role(config.llm, INGEST).api_version == "2024-10-21"
+    assert settings_of_role(config.llm, JUDGE).api_version is None
+    assert config.embedder.api_version == "2024-10-21"
+    assert shared(llm={"api_version": "1"}, embedder=own).embedder.api_version is None
+
+
+@pytest.mark.parametrize(
+    "address", ["https://api.openai.com/v1", "https://x.openai.azure.com/openai/v1"]
+)
+@pytest.mark.parametrize("role", ["llm", "embedder"])
+def test_azures_version_needs_the_address_of_a_resource(role: str, address: str) -> None:
+    with pytest.raises(UserError) as caught:
+        shared(**{role: {"api_version": "2024-10-21", "base_url": address}})
+
+    assert f"{role}.api_version is Azure's, but {address} is not" in caught.value.message
+    assert f"{role}.base_url=https://NAME.openai.azure.com" in caught.value.hints[0]
+
+
 def test_the_key_of_the_answers_is_not_sent_to_another_address() -> None:
     message, hint = refusal(judge={"base_url": REMOTE})
     assert message.startswith("llm.judge.base_url is not the address of the answers' model")

@@ -19,6 +19,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
+from memeval.llm.keys import NO_KEY
 from memeval.llm.openai_client import ClientTransport
 from memeval.llm.transport import Transport
 
@@ -217,6 +219,43 @@ def test_nothing_of_this_machine_is_sent(
         "accept-encoding": headers["accept-encoding"],
         "content-length": "2",
     }
+
+
+@pytest.mark.parametrize(
+    ("key", "headers", "sent"),
+    [
+        ("a-key", {}, {"api-key": "a-key"}),
+        ("eyJ0.e30.c2ln", {}, {"authorization": "Bearer eyJ0.e30.c2ln"}),
+        (NO_KEY, {"Authorization": "Bearer mine"}, {"authorization": "Bearer mine"}),
+        (NO_KEY, {"API-Key": "mine"}, {"api-key": "mine"}),
+    ],
+)
+@pytest.mark.parametrize("path", ["/chat/completions", "/embeddings"])
+def test_azure_is_called_as_azure_wants_it(
+    recorder: Recorder,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    key: str,
+    headers: dict[str, str],
+    sent: dict[str, str],
+) -> None:
+    for name in ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN", "OPENAI_API_VERSION"):
+        monkeypatch.setenv(name, "of the environment")
+
+    settings = EndpointSettings(
+        f"http://{recorder.address}", key, 1, 30.0, 0, None, headers, api_version="2024-10-21"
+    )
+
+    async def call() -> None:
+        endpoint = Endpoint(settings)
+        await endpoint.post(path, {"model": "my-gpt", "input": ["text"]}, as_object)
+        await endpoint.aclose()
+
+    asyncio.run(call())
+    ((target, received),) = recorder.requests
+    assert target == f"/openai/deployments/my-gpt{path}?api-version=2024-10-21"
+    names = ("authorization", "api-key")
+    assert {name: received[name] for name in names if name in received} == sent
 
 
 SECURE_CALL = """

@@ -66,6 +66,22 @@ def test_a_sweep_over_answer_models_extracts_once(
     assert len([path for path in tmp_path.glob("data/prepared/*/*") if path.is_dir()]) == 2
 
 
+def test_azure_answers_and_judges_and_another_address_embeds(memeval: Command) -> None:
+    with ScriptedEndpoint(reply) as azure, ScriptedEndpoint() as other:
+        memeval(
+            *(*FEW, "system=rag", *ROLES, "llm=openai", f"llm.base_url={azure.address}"),
+            *("llm.api_version=2024-10-21", "embedder=openai", "embedder.model=vectors"),
+            f"embedder.base_url={other.base_url}",
+        )
+
+    version = "chat/completions?api-version=2024-10-21"
+    assert Counter(path for path, _ in azure.requests) == {
+        f"/openai/deployments/answers/{version}": 3,
+        f"/openai/deployments/judge/{version}": 3,
+    }
+    assert {path for path, _ in other.requests} == {"/v1/embeddings"}
+
+
 def test_each_role_calls_its_model_with_its_own_limit(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(reply) as endpoint:
         memeval(*at(endpoint, "system=cogcanvas", *ROLES, "max_ingest_loss=1"))
