@@ -7,7 +7,7 @@ DOCS_VENV := .venv-docs
 UV_VERSION := 0.13.9
 FIRST_RUN := -m system=rag,bm25,mem0
 
-.PHONY: run test test-all coverage compiled check docs reference lock ui clean distclean
+.PHONY: run test test-all mutants coverage compiled check docs reference lock ui clean distclean
 .DEFAULT_GOAL := run
 
 run: $(BIN)/.run
@@ -18,6 +18,10 @@ test: $(BIN)/.dev check compiled
 
 test-all: $(BIN)/.dev check compiled
 	$(BIN)/pytest -n 3 --dist worksteal --durations=15
+
+# Before a release: 300 small changes of the code whose figures must be exact, of which the tests notice at least 95 %.
+mutants: $(BIN)/.dev
+	$(BIN)/python tests/mutants.py 300
 
 coverage: $(BIN)/.dev
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term
@@ -74,7 +78,7 @@ lock: | $(BIN)/python
 
 # What can be made again without a call: environments and caches of tools. Results and paid replies stay.
 clean:
-	rm -rf $(VENV) $(VENV)-uv $(DOCS_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf mutants $(VENV) $(VENV)-uv $(DOCS_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage
 
 RESULTS := outputs mlruns/* data/prepared data/cache
 

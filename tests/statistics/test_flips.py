@@ -195,3 +195,24 @@ def test_the_interval_turns_around_with_the_difference(rows: list[tuple[float, f
     other = flip_test([-value for value, _ in rows], sizes)
     assert one.low is not None and one.high is not None
     assert (other.p, other.low, other.high) == pytest.approx((one.p, -one.high, -one.low))
+
+
+def test_drawn_flips_of_one_comparison_need_no_adjustment() -> None:
+    sums = [float(value % 7) - 2.5 for value in range(20)]
+    assert max_t_ps([sums]) == [flip_test(sums, [1.0] * 20).p]
+    assert max_t_ps([sums, sums]) == [flip_test(sums, [1.0] * 20).p] * 2
+
+
+def test_drawn_flips_count_the_data_as_one_draw_for_each_comparison() -> None:
+    certain, none = [1.0] * 40, [1.0, -1.0] * 20
+    assert max_t_ps([none, certain]) == [1.0, 1 / 10_000]
+
+    small = [float(value % 5) - 1.9 for value in range(40)]
+    first, second = max_t_ps([certain, small])
+    assert first == 1 / 10_000
+    assert second == flip_test(small, [1.0] * 40).p > first
+
+
+def test_sixteen_clusters_are_still_counted_exactly() -> None:
+    assert max_t_ps([[1.0] * 16]) == [2 / 2**16]
+    assert max_t_ps([[1.0] * 40]) == [1 / 10_000]
