@@ -21,9 +21,13 @@ LINE = re.compile(r"^\s*(?P<name>memeval\.\S+): (?P<status>.+)$", re.MULTILINE)
 
 
 def mutmut(*words: str) -> str:
-    """Runs mutmut, and returns what it prints."""
+    """Runs mutmut, and returns what it prints; ends the process with it where mutmut failed."""
     command = [sys.executable, "-m", "mutmut", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{done.stdout[-3000:]}{done.stderr[-3000:]}")
+
+    return done.stdout
 
 
 def statuses() -> dict[str, str]:
