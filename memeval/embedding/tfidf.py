@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +72,11 @@ class CharTfidfEmbedder(Embedder):
         per_text = [np.unique(self._ngrams(text)) for text in texts]
         hashes, frequency = np.unique(_join(per_text), return_counts=True)
         idf = np.log((1 + len(texts)) / (1 + frequency)) + 1
-        return self._with(hashes, idf.astype(np.float32))
+
+        other = type(self)(self.width, self.shortest, self.longest)
+        other._hashes, other._idf = hashes, idf.astype(np.float32)
+        other.name = other._spell()
+        return other
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """A question's text is embedded at once, those of a whole case in a thread."""
@@ -87,32 +91,6 @@ class CharTfidfEmbedder(Embedder):
             self._fill(row, text)
 
         return rows
-
-    def state(self) -> dict[str, Any]:
-        """All that `from_state` needs for the same vectors.
-
-        Three integers and, where fitted, two arrays of equal length.
-        """
-        settings = {"width": self.width, "shortest": self.shortest, "longest": self.longest}
-        learnt = {} if self._hashes is None else {"hashes": self._hashes, "idf": self._idf}
-        return settings | learnt
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The embedder whose `state` this is; arrays may come back from a file as lists."""
-        fresh = cls(int(state["width"]), int(state["shortest"]), int(state["longest"]))
-        if "hashes" not in state:
-            return fresh
-
-        return fresh._with(
-            np.asarray(state["hashes"], dtype=np.uint32), np.asarray(state["idf"], dtype=np.float32)
-        )
-
-    def _with(self, hashes: Hashes, idf: NDArray[np.float32]) -> Self:
-        other = type(self)(self.width, self.shortest, self.longest)
-        other._hashes, other._idf = hashes, idf
-        other.name = other._spell()
-        return other
 
     def _spell(self) -> str:
         base = f"char-tfidf/{self.shortest}-{self.longest}/{self.width}"

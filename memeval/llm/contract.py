@@ -269,11 +269,6 @@ class Completion:
         """Whether the reply ended at its limit of tokens."""
         return self.finish_reason == "length"
 
-    @property
-    def filtered(self) -> bool:
-        """Whether the provider's filter withheld a part of the reply."""
-        return self.finish_reason == "content_filter"
-
 
 class LanguageModel(ABC):
     """A model that completes typed prompts. Raises `ModelError` where a call failed for good."""
