@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from memeval.cli.data import Parser
+from memeval.cli.parser import Parser
 from memeval.embedding.contract import Embedder
 from memeval.errors import UserError
 from memeval.pipeline.cell import Cell
@@ -61,9 +61,9 @@ def check(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    options = Parser(
-        prog="python -m memeval check",
-        description="runs the rules of the conformance suite against a system, or against the "
+    options = Parser.of(
+        "check",
+        "runs the rules of the conformance suite against a system, or against the "
         "service behind it, over a short invented conversation",
     )
     options.add_argument(

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from memeval.api.selecting import select_runs
 from memeval.claims import Claim, Match, load_claims, match_claim
 from memeval.claims.records import NOT_DISCLOSED
-from memeval.cli.data import Parser
+from memeval.cli.parser import Parser
 from memeval.comparison.finding import FinishedRun
 from memeval.comparison.tables import WIDTH
 from memeval.errors import unknown
@@ -45,9 +45,9 @@ def claims(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    options = Parser(
-        prog="python -m memeval claims",
-        description="lists published figures with their protocol; with a run, says which of them "
+    options = Parser.of(
+        "claims",
+        "lists published figures with their protocol; with a run, says which of them "
         "it may be compared with, and why not",
     )
     options.add_argument(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memeval.api.comparing import chosen_metrics, comparisons_of, selected
-from memeval.cli.data import Parser
+from memeval.cli.parser import Parser
 from memeval.comparison.files import as_json_value, write_comparisons
 from memeval.comparison.finding import FinishedRun
 from memeval.comparison.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
@@ -87,10 +87,7 @@ def write_files(
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    options = Parser(
-        prog="python -m memeval compare",
-        description="compares finished runs on the questions that both scored",
-    )
+    options = Parser.of("compare", "compares finished runs on the questions that both scored")
     options.add_argument(
         "words",
         nargs="*",

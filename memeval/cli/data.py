@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from memeval.cli.data_settings import chosen_dataset, read_words
+from memeval.cli.parser import Parser
 from memeval.config.paths import data_dir
 from memeval.config.plugins import plugins
 from memeval.datasets.contract import Dataset, DatasetInfo, FileInfo
@@ -22,16 +21,6 @@ from memeval.datasets.registry import DATASETS, GROUP, dataset_info, has_adapter
 from memeval.datasets.transfer import FetchLimits
 from memeval.display.terminal import drawn
 from memeval.errors import UserError
-
-
-class Parser(argparse.ArgumentParser):
-    """Reports a mistake as every command does: on one line, with the usage below it."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(
-            f"{self.prog.removeprefix('python -m memeval ')}: {message}",
-            self.format_usage().strip(),
-        )
 
 
 def data(arguments: Sequence[str]) -> int:
@@ -112,10 +101,7 @@ def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None
 
 def parser() -> Parser:
     """The actions and what each takes."""
-    whole = Parser(
-        prog="python -m memeval data",
-        description="lists, downloads, verifies and describes data sets",
-    )
+    whole = Parser.of("data", "lists, downloads, verifies and describes data sets")
     actions = whole.add_subparsers(dest="action", required=True)
     actions.add_parser(
         "list",

@@ -13,7 +13,7 @@ from pathlib import Path
 from memeval.api.gating import bless, rules_of, unsound
 from memeval.api.gating import gate as gate_run
 from memeval.api.running import run_here
-from memeval.cli.data import Parser
+from memeval.cli.parser import Parser
 from memeval.comparison.finding import FinishedRun, check_records, finished_runs, named_run
 from memeval.config.paths import outputs_dir
 from memeval.display.errors import report_damage
@@ -51,10 +51,9 @@ def gate(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    options = Parser(
-        prog="python -m memeval gate",
-        description="fails (exit status 1) where a run is worse than a baseline; 3: the two can't "
-        "be compared",
+    options = Parser.of(
+        "gate",
+        "fails (exit status 1) where a run is worse than a baseline; 3: the two can't be compared",
     )
     options.add_argument(
         "words",

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 
-from memeval.cli.data import Parser
+from memeval.cli.parser import Parser
 from memeval.config.options import is_available
 from memeval.config.plugins import METRIC, PARTS
 from memeval.errors import UserError, unknown
@@ -51,9 +51,9 @@ def init(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    options = Parser(
-        prog="python -m memeval init",
-        description="writes a package with a memory system, a data set, a judge or a metric: its "
+    options = Parser.of(
+        "init",
+        "writes a package with a memory system, a data set, a judge or a metric: its "
         "entry point, the class, its conformance suite as a test, a README and a workflow",
     )
     options.add_argument(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from memeval.api.selecting import select_runs
 from memeval.calibration.agreement import Agreement, Disagreement, PairAgreement, agree
-from memeval.cli.data import Parser
+from memeval.cli.parser import Parser
 from memeval.comparison.finding import check_records
 from memeval.comparison.tables import align
 from memeval.errors import UserError
@@ -46,9 +46,8 @@ def agree_runs(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    options = Parser(
-        prog="python -m memeval judge agree",
-        description="how far the judges of runs agree on the answers that the runs share",
+    options = Parser.of(
+        "judge agree", "how far the judges of runs agree on the answers that the runs share"
     )
     options.add_argument(
         "words", nargs="*", metavar="RUN|FILTER", help="runs, or a filter such as sweep=NAME"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from memeval.api.judging import calibrate as calibrate_run
 from memeval.api.selecting import select_runs
-from memeval.cli.data import Parser
+from memeval.cli.parser import Parser
 from memeval.comparison.finding import FinishedRun
 from memeval.metrics.formats import interval, percent, span, with_interval
 from memeval.redaction import redacted_in
@@ -35,9 +35,8 @@ def calibrate(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    options = Parser(
-        prog="python -m memeval judge calibrate",
-        description="corrects a run's accuracy for its judge's errors, by labels of a person",
+    options = Parser.of(
+        "judge calibrate", "corrects a run's accuracy for its judge's errors, by labels of a person"
     )
     options.add_argument("run", metavar="RUN", help="key, its beginning, name or MLflow run id")
     options.add_argument(

@@ -10,7 +10,7 @@ from pathlib import Path
 from memeval.api.judging import probe as probe_of
 from memeval.calibration.injection import FlipRate
 from memeval.calibration.probe import KindResult, ProbeResult
-from memeval.cli.data import Parser
+from memeval.cli.parser import Parser
 from memeval.comparison.tables import align
 from memeval.errors import StorageError, UserError
 from memeval.metrics.formats import NONE, count, dollars, interval, percent
@@ -54,9 +54,8 @@ def probe(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    options = Parser(
-        prog="python -m memeval judge probe",
-        description="asks a judge about right answers and about kinds of wrong ones",
+    options = Parser.of(
+        "judge probe", "asks a judge about right answers and about kinds of wrong ones"
     )
     options.add_argument(
         "overrides",

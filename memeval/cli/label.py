@@ -11,7 +11,7 @@ from memeval.api.selecting import select_runs
 from memeval.calibration.label_file import LabelSheet, gold_text, keep_labels, suffix_of
 from memeval.calibration.sampling import STRATA, draw_sample
 from memeval.calibration.scored import JudgedAnswer, scored_answers
-from memeval.cli.data import Parser
+from memeval.cli.parser import Parser
 from memeval.cli.show import wrap
 from memeval.comparison.finding import FinishedRun, check_records
 from memeval.config.paths import outputs_dir
@@ -56,9 +56,9 @@ def label(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    options = Parser(
-        prog="python -m memeval label",
-        description="writes a random sample of a run's answers for a person to label; labels that "
+    options = Parser.of(
+        "label",
+        "writes a random sample of a run's answers for a person to label; labels that "
         "the file holds already are kept",
     )
     options.add_argument("run", metavar="RUN", help="key, its beginning, name or MLflow run id")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from memeval.api.selecting import select_runs
 from memeval.cli.claims import fold
-from memeval.cli.data import Parser
 from memeval.cli.finished_data import DATA_HELP, cases_of
+from memeval.cli.parser import Parser
 from memeval.cli.show import texts_of
 from memeval.comparison.finding import FinishedRun, check_records
 from memeval.config.paths import prepared_dir
@@ -59,9 +59,9 @@ def lint(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    options = Parser(
-        prog="python -m memeval lint",
-        description="looks through finished runs for gold answers where nobody said them, a top_k "
+    options = Parser.of(
+        "lint",
+        "looks through finished runs for gold answers where nobody said them, a top_k "
         "that leaves nothing out, a judge that saw more than it should, and tuning on the test",
     )
     options.add_argument(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from memeval.api.selecting import select_runs
-from memeval.cli.data import Parser
+from memeval.cli.parser import Parser
 from memeval.comparison.finding import shown_label
 from memeval.comparison.tables import align
 from memeval.metrics.accuracy import corrected
@@ -54,9 +54,7 @@ def list_runs(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    options = Parser(
-        prog="python -m memeval list", description="lists finished runs, the newest last"
-    )
+    options = Parser.of("list", "lists finished runs, the newest last")
     options.add_argument(
         "words",
         nargs="*",

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from memeval.api.selecting import select_runs
-from memeval.cli.data import Parser
 from memeval.cli.finished_data import DATA_HELP, cases_of
+from memeval.cli.parser import Parser
 from memeval.comparison.finding import FinishedRun
 from memeval.comparison.tables import WIDTH, align
 from memeval.config.paths import outputs_dir
@@ -55,9 +55,8 @@ def show(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    options = Parser(
-        prog="python -m memeval show",
-        description="shows a finished run, or all that is known of one of its questions",
+    options = Parser.of(
+        "show", "shows a finished run, or all that is known of one of its questions"
     )
     options.add_argument("run", metavar="RUN", help="key, its beginning, name or MLflow run id")
     options.add_argument("question", nargs="?", metavar="QUESTION", help="id, such as conv-26/q12")

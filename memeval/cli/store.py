@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from memeval.cli.data import Parser
+from memeval.cli.parser import Parser
 from memeval.cli.store_copy import copy
 from memeval.config.paths import cache_dir, outputs_dir, prepared_dir, project_root
 from memeval.errors import UserError
@@ -43,10 +43,7 @@ def store(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The actions and what each takes."""
-    whole = Parser(
-        prog="python -m memeval store",
-        description="shows, cleans, verifies and copies what is stored in this home",
-    )
+    whole = Parser.of("store", "shows, cleans, verifies and copies what is stored in this home")
     actions = whole.add_subparsers(dest="action", required=True)
     actions.add_parser("info", help="show what is stored by kind: number, size, age")
     actions.add_parser(

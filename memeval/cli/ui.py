@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from memeval import started
-from memeval.cli.data import Parser
+from memeval.cli.parser import Parser
 from memeval.errors import UserError, WorldError
 from memeval.private import make_folder, open_private
 from memeval.redaction import redacted
@@ -132,9 +132,7 @@ def serve(host: str, port: int, store: Store, root: Path, *, opens: bool) -> int
 
 def parser() -> argparse.ArgumentParser:
     """The command's options."""
-    options = Parser(
-        prog="python -m memeval ui", description="MLflow's page on the project's own store."
-    )
+    options = Parser.of("ui", "MLflow's page on the project's own store.")
     options.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: only this machine)"
     )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from memeval.cli.data import Parser
+from memeval.cli.parser import Parser
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
 from memeval.shown import one_line, printable
@@ -46,9 +46,9 @@ def verify(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    options = Parser(
-        prog="python -m memeval verify",
-        description="compares finished runs with their digests, and makes their figures again: "
+    options = Parser.of(
+        "verify",
+        "compares finished runs with their digests, and makes their figures again: "
         "files, rows, keys, figures and memories",
     )
     options.add_argument(
