@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memeval.report.plots.labelling import name_points
+from memeval.report.plots.labelling import fix_layout, name_points
 from memeval.report.plots.model import INK, Axis, Bar, Cell, Look, Mark, Panel, Plot, wrap_title
 
 if TYPE_CHECKING:
@@ -24,14 +24,22 @@ def draw(plot: Plot, path: Path) -> Path:
     Returns the path of the PNG.
     """
     import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     figure = draw_figure(plot)
+    # `Figure.savefig` would draw a figure twice, and lay it out, for each of the two files.
+    fix_layout(figure)
     png = path.with_suffix(".png")
     # Matplotlib's version is left out: it would change the bytes with each release.
-    figure.savefig(png, metadata={"Software": None})
+    agg = FigureCanvasAgg(figure)
+    agg.print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
+    svg = FigureCanvasSVG(figure)
     # Without the salt, the ids within an SVG are drawn at random.
     with matplotlib.rc_context({"svg.hashsalt": "memeval"}):
-        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None, "Creator": None})
+        svg.print_svg(  # type: ignore[no-untyped-call]
+            path.with_suffix(".svg"), metadata={"Date": None, "Creator": None}
+        )
 
     return png
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from matplotlib.text import Annotation
 
 Box = tuple[float, float, float, float]
@@ -14,6 +15,14 @@ Box = tuple[float, float, float, float]
 
 RINGS = 9
 """How many lines of text a name may be away from its point. Beyond that it is left out."""
+
+
+def fix_layout(figure: Figure) -> None:
+    """Finds room for all names, and keeps to it whatever is drawn afterwards."""
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
+        figure.set_layout_engine("none")
 
 
 def name_points(
@@ -32,8 +41,7 @@ def name_points(
     assert figure is not None
 
     # The positions in pixels are known once the layout is done, and must not change after that.
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    fix_layout(figure)
     pixels = figure.dpi / 72
 
     occupied: list[Box] = []
