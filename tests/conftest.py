@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,20 @@ def data_dir() -> Path:
             "MEMEVAL_DATA_DIR names no folder that holds locomo/locomo10.json"
         )
     return Path(named)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The user's cache, which all tests share, and which is not that of whoever runs them: in it is
+    the empty store of MLflow that new ones are copied from.
+    """
+    folder = tmp_path_factory.getbasetemp() / "user-cache"
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent.parent / "user-cache"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -317,6 +318,9 @@ def leave(status: int) -> int:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
+
+    # On its way out the interpreter would search all that a run has made for cycles.
+    gc.freeze()
 
     watch = sys.modules.get("memeval.pipeline.isolate.watch")
     if watch is not None and watch.left_behind():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import quote, unquote
 
 from memeval.errors import UserError, WorldError
@@ -213,7 +215,7 @@ def create(database: Path, artifacts: str | None) -> None:
     """Makes an SQLite store if it is missing.
 
     MLflow's migrations damage a file for good where they are interrupted. So they run on a file
-    that no other process sees.
+    that no other process sees, and only if this user has no empty store of this MLflow yet.
     """
     from filelock import FileLock
 
@@ -222,18 +224,84 @@ def create(database: Path, artifacts: str | None) -> None:
         if exists(database):
             return
 
-        from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+        # Two names: MLflow keeps what it has opened under a name, also if it was no store.
+        copied, migrated = (
+            cleared(database.with_name(f".{database.name}.{end}")) for end in ("copy", "new")
+        )
+        made = copied if copy_empty(copied, artifacts) else migrate(migrated, artifacts)
+        made.chmod(FILE_MODE)
+        made.replace(database)
 
-        unfinished = database.with_name(f".{database.name}.new")
-        # Left by a killed process. SQLite would play a journal back into the new file.
-        unfinished.unlink(missing_ok=True)
-        unfinished.with_name(f"{unfinished.name}-journal").unlink(missing_ok=True)
-        uri = sqlite_uri(unfinished)
-        sql_store = SqlAlchemyStore(uri, artifacts)  # type: ignore[no-untyped-call]
-        # Closed before it is renamed: SQLite finds its journal by the name that it opened.
-        sql_store.engine.dispose()
-        unfinished.chmod(FILE_MODE)
-        unfinished.replace(database)
+
+def copy_empty(copied: Path, artifacts: str | None) -> bool:
+    """Copies this user's empty store, and returns whether there is one that MLflow accepts, which
+    looks at its schema.
+    """
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        shutil.copyfile(empty_store(), copied)
+        open_new(copied, artifacts)
+    except (OSError, RuntimeError, MlflowException, SQLAlchemyError):
+        copied.unlink(missing_ok=True)
+        return False
+
+    return True
+
+
+def migrate(unfinished: Path, artifacts: str | None) -> Path:
+    """Has MLflow run its migrations, and keeps their result for the next new store."""
+    open_new(unfinished, artifacts)
+    keep_empty(unfinished)
+
+    return unfinished
+
+
+def cleared(unfinished: Path) -> Path:
+    """A path without what a killed process left: SQLite would play its journal back."""
+    unfinished.unlink(missing_ok=True)
+    unfinished.with_name(f"{unfinished.name}-journal").unlink(missing_ok=True)
+
+    return unfinished
+
+
+def open_new(database: Path, artifacts: str | None) -> None:
+    """Has MLflow make what a new store lacks: its tables, or only the default experiment."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    store = SqlAlchemyStore(sqlite_uri(database), artifacts)  # type: ignore[no-untyped-call]
+    # Closed before it is renamed: SQLite finds its journal by the name that it opened.
+    store.engine.dispose()
+
+
+def empty_store() -> Path:
+    """Where this user keeps an empty store of the installed MLflow, to be copied: its migrations
+    take longer than a small run.
+
+    Raises `RuntimeError` for a user without a home.
+    """
+    from mlflow.version import VERSION
+
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches, "memeval", f"mlflow-{VERSION}.db")
+
+
+def keep_empty(made: Path) -> None:
+    """Keeps a copy of a new store for those made later, unless the disk refuses it."""
+    with suppress(OSError, RuntimeError, sqlite3.Error):
+        empty = empty_store()
+        make_folder(empty.parent)
+        with TemporaryDirectory(prefix=".", dir=empty.parent) as folder:
+            copy = Path(folder) / empty.name
+            shutil.copyfile(made, copy)
+            with closing(sqlite3.connect(copy)) as connection:
+                # MLflow makes the default experiment, which names where a store's artifacts are.
+                connection.execute("DELETE FROM experiments")
+                connection.commit()
+
+            # A rename: a process that copies it has the old file or the new one, whole.
+            copy.replace(empty)
 
 
 def exists(database: Path) -> bool:

@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -70,12 +71,15 @@ def test_what_is_no_store_is_refused(tmp_path: Path, uri: str) -> None:
 
 def test_parallel_first_starts_make_one_whole_store(tmp_path: Path) -> None:
     code = START + "from memeval.tracking.log import look; look(prepare_store(Path(sys.argv[1])))"
+    # With an empty cache, so that both may have to run MLflow's migrations.
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", code, str(tmp_path)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            env=env,
         )
         for _ in range(2)
     ]
@@ -94,7 +98,9 @@ def test_parallel_first_starts_make_one_whole_store(tmp_path: Path) -> None:
 def test_a_start_that_was_killed_half_way_leaves_no_trace(tmp_path: Path) -> None:
     folder = tmp_path / "mlruns"
     folder.mkdir()
-    (folder / ".mlflow.db.new").write_bytes(b"half a database")
+    for unfinished in (".mlflow.db.new", ".mlflow.db.copy"):
+        (folder / unfinished).write_bytes(b"half a database")
+
     (folder / "mlflow.db").touch()
     store = prepare_store(tmp_path)
     assert [experiment.name for experiment in MlflowClient(store.uri).search_experiments()] == [
@@ -207,3 +213,92 @@ def test_a_damaged_database(tmp_path: Path) -> None:
 def test_causes_are_named(said: str, cause: str) -> None:
     with pytest.raises(WorldError, match=f"MLflow store x: {cause}"), faults(Store("x", None)):
         raise OSError(said)
+
+
+class Home:
+    """Makes stores in processes of their own, with a user's cache of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.cache = folder / "cache"
+
+    def make(self, name: str, version: str = "") -> Path:
+        """Makes a store and returns its database; MLflow is of another version where one is given.
+
+        Its default experiment must put its artifacts beside it.
+        """
+        root = self.folder / name
+        code = (
+            "import sys; from pathlib import Path; import mlflow.version\n"
+            "from memeval.tracking.store import prepare_store\n"
+            "mlflow.version.VERSION = sys.argv[2] or mlflow.version.VERSION\n"
+            "from mlflow import MlflowClient\n"
+            "client = MlflowClient(prepare_store(Path(sys.argv[1])).uri)\n"
+            "print(client.get_experiment('0').artifact_location)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(root), version],
+            env={**os.environ, "XDG_CACHE_HOME": str(self.cache)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        location = (root / "mlruns" / "artifacts" / "0").as_uri()
+        assert (done.stdout.strip(), done.stderr) == (location, "")
+        return root / "mlruns" / "mlflow.db"
+
+    @property
+    def migrated(self) -> dict[str, int]:
+        """When each empty store was made."""
+        return {file.name: file.stat().st_mtime_ns for file in (self.cache / "memeval").iterdir()}
+
+
+def schema_of(database: Path) -> list[tuple[str, str]]:
+    """Tables, indexes and revision; the order of constraints changes with each migration."""
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute(
+            "SELECT type, name FROM sqlite_master "
+            "UNION SELECT 'revision', version_num FROM alembic_version ORDER BY 1, 2"
+        ).fetchall()
+
+
+def test_a_second_store_is_a_copy_of_the_first_while_it_was_empty(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    first = home.make("first")
+    migrated = home.migrated
+    second = home.make("second")
+
+    assert home.migrated == migrated and len(migrated) == 1
+    assert schema_of(first) == schema_of(second)
+    assert [database.stat().st_mode & 0o777 for database in (first, second)] == [0o600, 0o600]
+    assert {file.name for file in second.parent.iterdir()} == {"mlflow.db", ".mlflow.db.lock"}
+
+
+@pytest.mark.parametrize("damage", ["junk", "another schema", "another version"])
+def test_an_empty_store_that_does_not_fit_is_made_again(tmp_path: Path, damage: str) -> None:
+    home = Home(tmp_path)
+    first = home.make("first")
+    (name,) = home.migrated
+    empty = home.cache / "memeval" / name
+    if damage == "junk":
+        empty.write_bytes(b"junk")
+    elif damage == "another schema":
+        with closing(sqlite3.connect(empty)) as connection:
+            connection.execute("UPDATE alembic_version SET version_num = 'older'")
+            connection.commit()
+
+    before = home.migrated
+    version = "3.99.0" if damage == "another version" else ""
+    second = home.make("second", version)
+    migrated = home.migrated
+    assert migrated != before and schema_of(first) == schema_of(second)
+
+    home.make("third", version)
+    assert home.migrated == migrated
+
+
+def test_a_user_s_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.cache.write_text("a file")
+
+    assert schema_of(home.make("first")) == schema_of(home.make("second"))
