@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -41,10 +40,6 @@ class Completed:
     reused: bool
     """True where it was finished before."""
     published: PublishResult
-
-
-_PUBLISHING = threading.Lock()
-"""A publisher answers one request at a time; the Python API may run several cells at once."""
 
 
 def run_cell(
@@ -136,8 +131,7 @@ def complete_cell(
 def publish_cell(cell: Cell, sweep: str | None) -> PublishResult:
     """Writes a finished cell's report and logs it."""
     publisher = start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
-    with _PUBLISHING:
-        return publisher.publish(cell.folder, read_filing(cell.config, sweep))
+    return publisher.publish(cell.folder, read_filing(cell.config, sweep))
 
 
 def check_keys(config: RunConfig) -> None:

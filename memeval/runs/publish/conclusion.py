@@ -17,7 +17,7 @@ from memeval.results import RunSummary
 from memeval.results.calibration import read_shown_summary
 from memeval.runs.publish.comparison_page import write_page_of
 from memeval.runs.publish.drawings import copy_drawn, draw_cells
-from memeval.runs.publish.publishers import any_publisher
+from memeval.runs.publish.publishers import drawing_publishers
 from memeval.runs.publish.sweep_end import Compared, Logged, log_sweep_end
 from memeval.runs.session import DoneCell, Session
 
@@ -115,8 +115,8 @@ class Conclusion:
 
     @contextmanager
     def _drawing(self, compared: Sequence[Compared]) -> Iterator[None]:
-        """Has the publisher draw the cells while this process writes their page: on two cores the
-        end of a sweep takes half as long.
+        """Has publishers draw the cells while this process writes their page: on two cores the end
+        of a sweep takes half as long.
         """
         several = [group for group in compared if len(group.folders) > 1]
         if not several:
@@ -134,9 +134,8 @@ class Conclusion:
                 if copy_drawn(group.folders, plot, differences):
                     continue
 
-                result = draw_cells(any_publisher(), group.folders, plot, differences)
-                if result.error is not None:
-                    problems.append(f"not drawn: {result.error}")
+                errors = draw_cells(drawing_publishers(), group.folders, plot, differences)
+                problems.extend(f"not drawn: {error}" for error in errors)
 
         thread = threading.Thread(target=draw, name="memeval-drawing")
         thread.start()

@@ -6,13 +6,14 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from memeval.report.stamp import report_code
 from memeval.results import RUN_FILE
-from memeval.runs.publish.publisher import Publisher, PublishResult
+from memeval.runs.publish.publisher import Publisher
 
 STAMP = ".drawn-{digest}.json"
 """Beside the pictures: their names, under a digest of what they were drawn from."""
@@ -23,19 +24,30 @@ Differences = Mapping[str, Any] | None
 
 
 def draw_cells(
-    publisher: Publisher, folders: Sequence[Path], plot: Path, differences: Differences
-) -> PublishResult:
-    """Draws the run folders' cells into one plot, and beside it what else there is to see."""
+    publishers: tuple[Publisher, Publisher],
+    folders: Sequence[Path],
+    plot: Path,
+    differences: Differences,
+) -> set[str]:
+    """Draws the run folders' cells into one plot, and beside it what else there is to see: each of
+    the publishers a part. Returns why something was not drawn.
+    """
     # Which pictures there are depends on the cells: what is new afterwards belongs to them.
     before = _pictures(plot.parent)
-    result = publisher.compare(folders, plot, differences)
+    of_cells, of_differences = publishers
+    with ThreadPoolExecutor(2) as threads:
+        drawn = [threads.submit(of_cells.draw_cells, folders, plot)]
+        if differences:
+            drawn.append(threads.submit(of_differences.draw_differences, differences, plot))
+
+    errors = {error for part in drawn if (error := part.result().error) is not None}
     pictures = sorted(_pictures(plot.parent) - before)
-    if result.ok and pictures:
+    if pictures and not errors:
         with suppress(OSError):
             stamp = plot.with_name(STAMP.format(digest=_digest(folders, plot, differences)))
             stamp.write_text(json.dumps(pictures), encoding="utf-8")
 
-    return result
+    return errors
 
 
 def copy_drawn(folders: Sequence[Path], plot: Path, differences: Differences) -> bool:

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -75,6 +76,8 @@ class Publisher:
         self.needs_worker = track or plots
         self.process: subprocess.Popen[str] | None = None
         self.stderr: IO[str] | None = None
+        self._asking = threading.Lock()
+        """The worker answers one request at a time."""
 
     def start(self) -> None:
         """Starts the worker, where one is needed, and lets it import what it will need.
@@ -105,21 +108,15 @@ class Publisher:
         """
         return self.ask({"folder": str(folder.resolve()), "filing": filing.as_request()})
 
-    def compare(
-        self, folders: Sequence[Path], plot: Path, differences: Mapping[str, Any] | None = None
-    ) -> PublishResult:
-        """Draws the run folders' cells into plots: `plot`, and others beside it.
+    def draw_cells(self, folders: Sequence[Path], plot: Path) -> PublishResult:
+        """Draws the run folders' cells into plots: `plot`, and others beside it."""
+        cells = list(map(str, folders))
+        return self.ask({"folder": str(plot.parent), "plot": str(plot), "cells": cells})
 
-        `differences` are those between the cells, as `compare.plots.as_drawn` has them.
-        """
-        return self.ask(
-            {
-                "folder": str(plot.parent),
-                "plot": str(plot),
-                "cells": list(map(str, folders)),
-                "differences": differences,
-            }
-        )
+    def draw_differences(self, differences: Mapping[str, Any], plot: Path) -> PublishResult:
+        """Draws the differences between the cells of a plot, which `compare.plots.as_drawn` has."""
+        folder = str(plot.parent)
+        return self.ask({"folder": folder, "plot": str(plot), "differences": differences})
 
     def log_comparison(self, folder: Path, end: SweepEnd) -> PublishResult:
         """Logs the end of a sweep, whose comparison is in `folder`."""
@@ -127,6 +124,10 @@ class Publisher:
 
     def ask(self, request: Mapping[str, Any]) -> PublishResult:
         """Sends a request, to a second worker where the first one dies over it."""
+        with self._asking:
+            return self._ask(request)
+
+    def _ask(self, request: Mapping[str, Any]) -> PublishResult:
         if not self.needs_worker:
             return result_of(worker.serve({**self.settings, **request}))
 

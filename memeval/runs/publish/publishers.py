@@ -39,10 +39,12 @@ def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publishe
     return _publishers[key]
 
 
-def any_publisher() -> Publisher:
-    """A publisher that draws what belongs to no store: one that is running, or a new one."""
-    drawing = [publisher for publisher in _publishers.values() if publisher.plots]
-    return drawing[0] if drawing else start_publisher(TrackingConfig(name="none"))
+def drawing_publishers() -> tuple[Publisher, Publisher]:
+    """The publishers that draw a comparison, on two cores: one of no store, and one that has a
+    store where there is one. They are the same where no run is tracked.
+    """
+    storeless = start_publisher(TrackingConfig(name="none"))
+    return storeless, next(publisher for publisher in _publishers.values() if publisher.plots)
 
 
 def tracking_publishers() -> list[Publisher]:

@@ -10,7 +10,7 @@ from memeval.runs.cell import publish_cell, tag_with_sweep
 from memeval.runs.plan import Plan
 from memeval.runs.publish.published import published_before
 from memeval.runs.publish.publisher import NOT_LOGGED
-from memeval.runs.publish.publishers import any_publisher, start_publisher
+from memeval.runs.publish.publishers import drawing_publishers, start_publisher
 from memeval.runs.schedule import Outcome
 from memeval.runs.session import DoneCell, Session
 
@@ -45,7 +45,7 @@ class Publishing:
         # Where all cells are published, their comparison has usually been drawn, too.
         draws = any(planned.cell.config.plots is not False for planned in unpublished)
         if draws and len(plan.cells) > 1:
-            any_publisher()  # it draws the comparison at the end
+            drawing_publishers()  # they draw the comparison at the end
 
         self._thread = threading.Thread(target=self._work, name="memeval-publishing", daemon=True)
         self._thread.start()
@@ -75,6 +75,11 @@ class Publishing:
                 self._note(outcome, f"{NOT_LOGGED}: the sweep was stopped")
 
     def _work(self) -> None:
+        # Now, and not after the last verdict: what the end of the sweep needs.
+        import memeval.comparison.files  # noqa: F401
+        from memeval.page.write import load_template
+
+        load_template()
         while (outcome := self._queue.get()) is not None:
             try:
                 # Kept for `close`, which can't wait for a publisher that takes its time.

@@ -69,7 +69,7 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
     folder = Path(request["folder"])
     try:
         if "plot" in request:
-            return compare(request)
+            return draw(request)
         if "sweep_end" in request:
             return log_sweep_end(request)
 
@@ -100,17 +100,19 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
         }
 
 
-def compare(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Draws the comparison of several cells, and how they differ."""
-    from memeval.report.plots.differences import DrawnDifferences, write_difference_plots
-    from memeval.report.plots.sweep import write_sweep_plots
-    from memeval.results import RunSummary
+def draw(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Draws the comparison of several cells, or how they differ."""
+    plot = Path(request["plot"])
+    if "differences" in request:
+        from memeval.report.plots.differences import DrawnDifferences, write_difference_plots
 
-    cells, plot = [RunSummary.read(Path(cell)) for cell in request["cells"]], Path(request["plot"])
-    write_sweep_plots(cells, plot)
-    if request["differences"]:
         drawn = DrawnDifferences.from_json(request["differences"])
         write_difference_plots(drawn, plot.parent, plot.stem.removeprefix("comparison"))
+    else:
+        from memeval.report.plots.sweep import write_sweep_plots
+        from memeval.results import RunSummary
+
+        write_sweep_plots([RunSummary.read(Path(cell)) for cell in request["cells"]], plot)
 
     return {"ok": True}
 
@@ -146,9 +148,13 @@ def warm(request: Mapping[str, Any]) -> None:
     What fails here fails again with the first run, and is reported then.
     """
     with suppress(MemevalError, OSError, ImportError):
-        if request["plots"]:
-            from memeval.report.plots.draw import warm_up
+        import memeval.report.plots.differences
+        import memeval.report.plots.sweep  # noqa: F401
+        from memeval.page.write import load_template
+        from memeval.report.plots.draw import warm_up
 
+        load_template()
+        if request["plots"]:
             warm_up()
 
         if request["track"]:
