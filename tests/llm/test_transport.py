@@ -24,6 +24,7 @@ from memeval.llm.keys import NO_KEY
 from memeval.llm.openai_client import ClientTransport
 from memeval.llm.transport import Transport
 
+BOTH_PATHS = pytest.mark.parametrize("path", ["/chat/completions", "/embeddings"])
 EITHER = pytest.mark.parametrize("kind", [Transport, ClientTransport])
 CALL = """
 import asyncio, sys
@@ -230,7 +231,7 @@ def test_nothing_of_this_machine_is_sent(
         (NO_KEY, {"API-Key": "mine"}, {"api-key": "mine"}),
     ],
 )
-@pytest.mark.parametrize("path", ["/chat/completions", "/embeddings"])
+@BOTH_PATHS
 def test_azure_is_called_as_azure_wants_it(
     recorder: Recorder,
     monkeypatch: pytest.MonkeyPatch,
@@ -265,7 +266,7 @@ from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 async def call(address):
     endpoint = Endpoint(EndpointSettings(address, "key", 1, 5.0, 0))
     try:
-        return (await endpoint.post("/chat/completions", {}, as_object)).value
+        return (await endpoint.post(sys.argv[2], {}, as_object)).value
     except ModelError as error:
         return error
     finally:
@@ -274,10 +275,10 @@ print(asyncio.run(call(sys.argv[1])))
 """
 
 
-def call_securely(address: str) -> str:
+def call_securely(address: str, path: str) -> str:
     """What a process of its own prints: the authorities are read once per process."""
     done = subprocess.run(
-        [sys.executable, "-c", SECURE_CALL, address],
+        [sys.executable, "-c", SECURE_CALL, address, path],
         capture_output=True,
         text=True,
         timeout=60,
@@ -286,20 +287,22 @@ def call_securely(address: str) -> str:
     return done.stdout.strip()
 
 
+@BOTH_PATHS
 def test_an_authority_of_the_environment_is_trusted(
-    recorder: Recorder, secure: str, authority: Path, monkeypatch: pytest.MonkeyPatch
+    recorder: Recorder, secure: str, authority: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority))
-    assert call_securely(secure) == "{}"
-    ((path, headers),) = recorder.requests
-    assert (path, headers["authorization"]) == ("/v1/chat/completions", "Bearer key")
+    assert call_securely(secure, path) == "{}"
+    ((target, headers),) = recorder.requests
+    assert (target, headers["authorization"]) == (f"/v1{path}", "Bearer key")
 
 
+@BOTH_PATHS
 def test_an_endpoint_with_an_unknown_certificate_is_sent_nothing(
-    recorder: Recorder, secure: str, monkeypatch: pytest.MonkeyPatch
+    recorder: Recorder, secure: str, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.delenv("SSL_CERT_DIR", raising=False)
-    told = call_securely(secure)
+    told = call_securely(secure, path)
     assert told.startswith("TLS: the certificate of 127.0.0.1 is refused: self-signed certificate")
     assert recorder.requests == []
