@@ -119,6 +119,8 @@ def test_every_cell_runs_against_an_endpoint(memeval: Command, tmp_path: Path, s
             f"+sweep={TWIN}",
             f"+cell={chosen}",
             "tracking=none",
+            # A cell in which nothing was found, such as oracle where the data name no evidence.
+            check=False,
             OPENAI_BASE_URL=endpoint.base_url,
         )
 
@@ -135,7 +137,9 @@ def test_every_cell_runs_against_an_endpoint(memeval: Command, tmp_path: Path, s
         unexplained = [
             note
             for note in run["notes"]
-            if not note.startswith(EXPLAINED) and "holds half of the questions" not in note
+            if not note.startswith(EXPLAINED)
+            and "holds half of the questions" not in note
+            and not note.startswith("No question got anything from the memory")
         ]
         assert not unexplained, (run["name"], unexplained)
 
