@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memeval.embedding.tfidf import CharTfidfEmbedder
+from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 
 DEPTH = 5
 WIDTHS = (512, 1024, 2048, 4096, 8192, 16384)

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.records import MemoryChunk, OracleQuery, Query
+from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.systems.base import MemorySystem, ReaderReply, SystemContext
 from memeval.systems.registry import build_system
 
@@ -55,7 +55,7 @@ def bm25() -> None:
     from rank_bm25 import BM25Okapi
 
     from memeval.retrieval.bm25 import Bm25Index
-    from memeval.words import search_terms
+    from memeval.text.words import search_terms
 
     print("\nBM25: ms a query          build s    index   full ranking   rank_bm25")
     for size in (400, 700, 5_000, 50_000):
@@ -194,7 +194,7 @@ def mem0() -> None:
 
 def locomo() -> None:
     from memeval.datasets.locate import build
-    from memeval.granularity import Granularity, chunks
+    from memeval.retrieval.granularity import Granularity, chunks
 
     path = Path(os.environ.get("MEMEVAL_DATA_DIR", "data")) / "locomo" / "locomo10.json"
     if not path.exists():

@@ -31,20 +31,20 @@ memeval.runs.publish.publishing memeval.cli.comparison memeval.runs.sweep_displa
 memeval.config.checks memeval.config.validation memeval.config.resolve memeval.pipeline.prepare
 memeval.pipeline.imported memeval.runs.launch.workers memeval.runs.schedule
 memeval.report.comparison memeval.report.confusion memeval.report.stamp memeval.comparison
-memeval.comparison.files memeval.comparison.tables memeval.page memeval.llm.extractive
-memeval.llm.openai memeval.embedding.openai memeval.embedding.tfidf memeval.retrieval.bm25
-memeval.retrieval.dense memeval.retrieval.rechunking memeval.systems.retrieval.bm25
-memeval.systems.retrieval.rag memeval.judges.keyword memeval.datasets.locomo.adapter
-memeval.tracking.payload memeval.tracking.known hydra hydra.main hydra._internal.core_plugins
-hydra._internal.hydra hydra._internal.config_loader_impl hydra.grammar.gen.OverrideLexer
-hydra.core.override_parser.overrides_parser numpy openai rich.table rich.progress rich.live jinja2
-memeval.pipeline.objective memeval.metrics.refusal memeval.comparison.plots memeval.report.plots.run
-memeval.report.plots.differences memeval.cli.plan memeval.cli.plan_text
-memeval.runs.forecast.estimate memeval.judges.llm memeval.systems.retrieval.dense
-memeval.systems.chat.native memeval.systems.cogcanvas.system memeval.retrieval.rerank_lexical
-antlr4.LL1Analyzer chromadb chromadb_rust_bindings chromadb.api.rust encodings.utf_8_sig
-encodings.idna multiprocessing.context multiprocessing.reduction networkx numpy.ma omegaconf._impl
-pygments rank_bm25 _strptime
+memeval.comparison.files memeval.comparison.tables memeval.report.page memeval.llm.extractive
+memeval.llm.openai memeval.retrieval.embedding.openai memeval.retrieval.embedding.tfidf
+memeval.retrieval.bm25 memeval.retrieval.dense memeval.retrieval.rechunking
+memeval.systems.retrieval.bm25 memeval.systems.retrieval.rag memeval.judges.keyword
+memeval.datasets.locomo.adapter memeval.tracking.payload memeval.tracking.known hydra hydra.main
+hydra._internal.core_plugins hydra._internal.hydra hydra._internal.config_loader_impl
+hydra.grammar.gen.OverrideLexer hydra.core.override_parser.overrides_parser numpy openai
+rich.table rich.progress rich.live jinja2 memeval.pipeline.objective memeval.metrics.refusal
+memeval.comparison.plots memeval.report.plots.run memeval.report.plots.differences
+memeval.cli.plan memeval.cli.plan_text memeval.runs.forecast.estimate memeval.judges.llm
+memeval.systems.retrieval.dense memeval.systems.chat.native memeval.systems.cogcanvas.system
+memeval.retrieval.rerank_lexical antlr4.LL1Analyzer chromadb chromadb_rust_bindings
+chromadb.api.rust encodings.utf_8_sig encodings.idna multiprocessing.context
+multiprocessing.reduction networkx numpy.ma omegaconf._impl pygments rank_bm25 _strptime
 """.split()
 
 
@@ -140,7 +140,7 @@ def serve() -> None:
     for group in ("system", "dataset", "judge", "llm", "embedder"):
         built_in_classes(group)
 
-    from memeval.page.write import load_template
+    from memeval.report.page.write import load_template
 
     load_template()
 

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from memeval.collector import RARE, rare_collections
+from memeval.process.collector import RARE, rare_collections
 
 
 class Knot:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from memeval.datasets.contract import GRANULARITIES
 from memeval.datasets.locomo.adapter import Locomo
 from memeval.errors import UserError
-from memeval.granularity import Granularity, chunks
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, MemoryChunk, Session, Turn
+from memeval.retrieval.granularity import Granularity, chunks
 
 START = datetime(2023, 5, 8, 13, 56)
 

@@ -10,10 +10,10 @@ import pytest
 
 from memeval.datasets.locate import build
 from memeval.errors import UserError
-from memeval.granularity import Granularity, chunks
 from memeval.pipeline.compression import plan_compressions
 from memeval.pipeline.opening import open_cell
 from memeval.records import EvalCase, MemoryChunk
+from memeval.retrieval.granularity import Granularity, chunks
 from memeval.runs.compose.config import compose_config
 
 SAMPLE: dict[str, Any] = {

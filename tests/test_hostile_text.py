@@ -27,7 +27,7 @@ from memeval.records import MemoryChunk
 from memeval.systems.chat.summarization import shorten
 from memeval.systems.cogcanvas.quotes import find_nearest, find_verbatim
 from memeval.systems.cogcanvas.reply import read_reply
-from memeval.words import search_terms as terms
+from memeval.text.words import search_terms as terms
 
 LENGTH = 200_000
 SHORT = 20_000

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from forking import run_command_line
 
-from memeval import started
-from memeval.leftovers import OLD_S, own_name, owner, sweep, sweep_temporary
+from memeval.process import started
+from memeval.process.leftovers import OLD_S, own_name, owner, sweep, sweep_temporary
 
 
 @pytest.fixture
 def dead() -> str:
     """The owner of a process that has ended."""
-    code = "from memeval.leftovers import owner; print(owner())"
+    code = "from memeval.process.leftovers import owner; print(owner())"
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.strip()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from memeval import redaction
-from memeval.names import digest_name
-from memeval.redaction import keep_secret, redacted
-from memeval.secret_shapes import REDACTED
-from memeval.shown import one_line, printable
+from memeval.text import redaction
+from memeval.text.names import digest_name
+from memeval.text.redaction import keep_secret, redacted
+from memeval.text.secret_shapes import REDACTED
+from memeval.text.shown import one_line, printable
 
 
 @pytest.fixture(autouse=True)

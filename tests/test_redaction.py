@@ -13,8 +13,8 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from memeval import redaction
-from memeval.redaction import (
+from memeval.text import redaction
+from memeval.text.redaction import (
     REDACTED,
     keep_address,
     keep_secret,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memeval import guardian, started
+from memeval.process import guardian, started
 
 
 def test_what_is_left_is_what_was_added_and_not_taken_away() -> None:
@@ -46,7 +46,8 @@ def test_a_folder_goes_with_its_files() -> None:
 
 @pytest.mark.parametrize("guarded", [True, False])
 def test_a_folder_goes_with_its_process(guarded: bool) -> None:
-    code = f"from memeval import started; print(started.make_folder('test', guarded={guarded}))"
+    code = "from memeval.process import started\n"
+    code += f"print(started.make_folder('test', guarded={guarded}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     folder = Path(done.stdout.strip())
     assert folder.name.startswith("memeval-test-") and not folder.exists()
@@ -55,7 +56,7 @@ def test_a_folder_goes_with_its_process(guarded: bool) -> None:
 KILLED = """
 import os, signal, subprocess
 from pathlib import Path
-from memeval import started
+from memeval.process import started
 folder = started.make_folder("test")
 process = subprocess.Popen(["sleep", "600"], start_new_session=True, stdout=subprocess.DEVNULL)
 started.adopt(process.pid)

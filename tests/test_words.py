@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.granularity import Granularity, chunks
-from memeval.lint.words import gold_runs, spaced
+from memeval.datasets.lint.words import gold_runs, spaced
 from memeval.llm.tokens import count_tokens
 from memeval.metrics.answer import METRICS, answer_metrics
 from memeval.records import EvalCase, EvalQuestion, MemoryChunk, Session, Turn
 from memeval.retrieval.bm25 import Bm25Index
 from memeval.retrieval.entities import content_words, entities
 from memeval.retrieval.entity_graph import EntityGraph
+from memeval.retrieval.granularity import Granularity, chunks
 from memeval.retrieval.rechunking import rechunk
 from memeval.systems.cogcanvas.links import content_words as linking_words
 from memeval.systems.cogcanvas.quotes import find_nearest
 from memeval.systems.cogcanvas.retrieval import plain_words
-from memeval.words import canonical, script_without_words, search_terms, spread
+from memeval.text.words import canonical, script_without_words, search_terms, spread
 
 
 @pytest.mark.parametrize(

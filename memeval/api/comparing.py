@@ -25,7 +25,7 @@ from memeval.comparison.words import refusal_lines
 from memeval.errors import UserError
 from memeval.metrics.metric import Metric
 from memeval.metrics.registry import metric_named
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.errors import UserError, unknown
-from memeval.names import digest_name
 from memeval.results import (
     RECORDS_FILE,
     Record,
@@ -21,6 +20,7 @@ from memeval.results import (
     texts_file,
 )
 from memeval.results.files import dump_file, memory_folders
+from memeval.text.names import digest_name
 
 if TYPE_CHECKING:
     import pandas as pd

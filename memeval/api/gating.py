@@ -10,15 +10,15 @@ from typing import Any
 
 from memeval.api.finished import Run
 from memeval.comparison.finding import FinishedRun, check_records, usual_metric
+from memeval.comparison.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
+from memeval.comparison.gating.output import gate_json, gate_junit, gate_markdown, sentence
+from memeval.comparison.gating.verdict import GateResult, Rules, judge_run, not_sound
 from memeval.comparison.scores import ScoreReader
 from memeval.errors import UserError
-from memeval.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
-from memeval.gating.output import gate_json, gate_junit, gate_markdown, sentence
-from memeval.gating.verdict import GateResult, Rules, judge_run, not_sound
 from memeval.metrics.metric import POINTS, Metric
 from memeval.metrics.registry import metric_named
-from memeval.redaction import redacted_in
-from memeval.shown import one_line
+from memeval.text.redaction import redacted_in
+from memeval.text.shown import one_line
 
 
 @dataclass(frozen=True, repr=False)

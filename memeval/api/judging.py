@@ -16,7 +16,7 @@ from memeval.api.selecting import select_runs
 from memeval.api.threads import COMPOSING, in_thread
 from memeval.comparison.finding import check_records
 from memeval.errors import StorageError, UserError
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
     from memeval.calibration.items import ProbeItem

@@ -16,7 +16,7 @@ from memeval.comparison.finding import (
 from memeval.config.paths import outputs_dir
 from memeval.display.errors import report_damage
 from memeval.errors import UserError
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 
 @dataclass(frozen=True)

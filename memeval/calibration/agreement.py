@@ -11,8 +11,8 @@ from memeval.calibration.scored import JudgedAnswer, read_answers
 from memeval.comparison.finding import FinishedRun
 from memeval.errors import UserError
 from memeval.results import judge_shown
-from memeval.shown import one_line
 from memeval.statistics.agreement import krippendorff_alpha
+from memeval.text.shown import one_line
 
 UnitKey = tuple[str, int, str]
 """A question's id, a repeat, and the digest of its answer."""

@@ -13,8 +13,8 @@ from memeval.calibration.source import Source
 from memeval.comparison.finding import FinishedRun
 from memeval.errors import UserError
 from memeval.results.calibration import Calibration
-from memeval.shown import one_line
 from memeval.statistics.clusters import weighted_mean
+from memeval.text.shown import one_line
 
 
 def calibrate_run(

@@ -10,7 +10,7 @@ from typing import Any
 
 from memeval.errors import UserError
 from memeval.records import EvalQuestion
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 RIGHT = "right"
 """The kind of right answers. All other kinds are kinds of wrong ones."""

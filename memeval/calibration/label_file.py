@@ -16,11 +16,11 @@ from typing import Any
 
 from memeval.calibration.scored import AnswerKey, JudgedAnswer
 from memeval.errors import StorageError, UserError
-from memeval.private import make_folder
-from memeval.redaction import redacted
+from memeval.process.private import make_folder
 from memeval.report.escaping import csv_cell
 from memeval.results import json_line, write_atomically
-from memeval.shown import one_line, printable
+from memeval.text.redaction import redacted
+from memeval.text.shown import one_line, printable
 
 SUFFIXES = (".csv", ".jsonl")
 COLUMNS = ("run", "question_id", "repeat", "category", "question", "gold", "answer", "answer_id")

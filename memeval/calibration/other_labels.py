@@ -15,9 +15,9 @@ from memeval.comparison.finding import FinishedRun
 from memeval.errors import UserError
 from memeval.results import JudgeIdentity, is_same_judge, judge_shown
 from memeval.results.calibration import RANGE, Calibration, KindRange
-from memeval.shown import one_line
 from memeval.statistics.clusters import effective_count
 from memeval.statistics.judge_error import JudgeRates, rogan_gladen
+from memeval.text.shown import one_line
 
 WRONG = "wrong"
 """The kind of wrong answers of which a file does not say how they are wrong."""

@@ -10,11 +10,11 @@ from memeval.calibration.scored import AnswerKey, JudgedAnswer, clusters_of, wei
 from memeval.calibration.source import Source
 from memeval.errors import UserError
 from memeval.results.calibration import LABELS, PPI, Calibration
-from memeval.shown import one_line
 from memeval.statistics.clusters import CONFIDENCE, clustered_mean
 from memeval.statistics.judge_error import CorrectedMean, prediction_powered_mean
 from memeval.statistics.proportions import Z95
 from memeval.statistics.student import quantile
+from memeval.text.shown import one_line
 
 FEWEST = 2
 """Labels below which no error can be given."""

@@ -10,7 +10,7 @@ from memeval.comparison.finding import FinishedRun
 from memeval.errors import UserError
 from memeval.records import Status
 from memeval.results import RECORDS_FILE, Record, read_records, text_digest
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 MADE_AGAIN = "the run's own command makes it again"
 

@@ -11,17 +11,17 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from memeval.cli.parser import Parser
-from memeval.embedding.contract import Embedder
 from memeval.errors import UserError
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import Models
 from memeval.results import write_atomically
+from memeval.retrieval.embedding.contract import Embedder
 from memeval.runs.compose.config import compose_config
 from memeval.runs.interrupt import run_loop
-from memeval.shown import one_line
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.testing.checks import CHECKS, Outcome, SystemUnderTest, outcome_of
 from memeval.testing.model import ScriptedModel
+from memeval.text.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval check system=http system.base_url=http://localhost:8077"
 LONGEST_TEXT = 2000

@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from memeval.api.selecting import select_runs
-from memeval.claims import Claim, Match, load_claims, match_claim
-from memeval.claims.records import NOT_DISCLOSED
 from memeval.cli.parser import Parser
+from memeval.comparison.claims import Claim, Match, load_claims, match_claim
+from memeval.comparison.claims.records import NOT_DISCLOSED
 from memeval.comparison.finding import FinishedRun
 from memeval.comparison.tables import WIDTH
 from memeval.errors import unknown
 from memeval.metrics.formats import NONE
-from memeval.redaction import redacted_in
 from memeval.report.disclosure import disclosed
-from memeval.shown import one_line
+from memeval.text.redaction import redacted_in
+from memeval.text.shown import one_line
 
 
 def claims(arguments: Sequence[str]) -> int:

@@ -17,11 +17,11 @@ from memeval.comparison.tables import comparison_text
 from memeval.comparison.words import refusal_lines
 from memeval.config.paths import outputs_dir
 from memeval.errors import StorageError
-from memeval.names import file_name
-from memeval.private import make_folder
-from memeval.redaction import redacted_in
+from memeval.process.private import make_folder
 from memeval.report.comparison import by_dataset, comparison_csv, comparison_markdown
 from memeval.runs.publish.comparison_page import write_page_of
+from memeval.text.names import file_name
+from memeval.text.redaction import redacted_in
 
 
 def compare(arguments: Sequence[str]) -> int:

@@ -12,7 +12,7 @@ from memeval.runs.publish.conclusion import Conclusion, conclusion_of
 from memeval.runs.publish.publisher import NOT_LOGGED
 from memeval.runs.publish.sweep_end import MOST_SENTENCES, Compared, Logged
 from memeval.runs.session import DoneCell, Session
-from memeval.shown import printable
+from memeval.text.shown import printable
 
 SCORED = ("ok", "retrieved")
 """Statuses of records that count as scored."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memeval.datasets.json.reader import OwnReader
 from memeval.errors import UserError
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 MOST_CATEGORIES = 20
 """Categories that are named with their counts."""

@@ -14,7 +14,7 @@ from memeval.datasets.contract import Dataset
 from memeval.datasets.json.convert import CONVERTERS
 from memeval.datasets.registry import writable
 from memeval.errors import UserError
-from memeval.private import open_private
+from memeval.process.private import open_private
 
 USAGE_OF_CONVERTERS = "python -m memeval data make {} FILE FROM [QUESTIONS.csv]"
 

@@ -11,8 +11,8 @@ from memeval.datasets.contract import Dataset
 from memeval.datasets.stats import Row, Stats, measure
 from memeval.display.terminal import drawn
 from memeval.records import CategoryId
-from memeval.redaction import redacted
-from memeval.shown import printable
+from memeval.text.redaction import redacted
+from memeval.text.shown import printable
 
 MOST_CASES = 40
 """Up to this many cases have a row each. With more cases, or with one question per case, each

@@ -12,10 +12,10 @@ from memeval.api.judging import evaluation
 from memeval.cli.comparison import show_comparison
 from memeval.config.overrides import full_override
 from memeval.errors import UserError
-from memeval.redaction import redacted
 from memeval.runs.job import is_repeated
 from memeval.runs.session import current_session
-from memeval.shown import one_line
+from memeval.text.redaction import redacted
+from memeval.text.shown import one_line
 
 USAGE = "python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=keyword"
 ONLY_LISTED = "--only-listed"

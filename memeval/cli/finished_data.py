@@ -15,7 +15,7 @@ from memeval.datasets.contract import Dataset
 from memeval.errors import MemevalError, UserError
 from memeval.records import EvalCase
 from memeval.results import CONFIG_FILE
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 DATA_HELP = "the run's data file, if it is one of your own: no file that a run names is opened"
 

@@ -15,14 +15,14 @@ from memeval.api.gating import gate as gate_run
 from memeval.api.running import run_here
 from memeval.cli.parser import Parser
 from memeval.comparison.finding import FinishedRun, check_records, finished_runs, named_run
+from memeval.comparison.gating.baseline import read_baseline
+from memeval.comparison.gating.verdict import BROKEN_STATUS
 from memeval.config.paths import outputs_dir
 from memeval.display.errors import report_damage
 from memeval.errors import StorageError, UserError, WorldError
-from memeval.gating.baseline import read_baseline
-from memeval.gating.verdict import BROKEN_STATUS
-from memeval.private import make_folder
+from memeval.process.private import make_folder
 from memeval.results.files import as_json, write_atomically
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval gate --baseline baseline.json system=rag stages=retrieve"
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"

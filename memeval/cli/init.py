@@ -15,7 +15,7 @@ from memeval.config.options import is_available
 from memeval.config.plugins import METRIC, PARTS
 from memeval.errors import UserError, unknown
 from memeval.metrics.registry import metrics
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 KINDS = {
     "system": "python -m memeval system={name}",

@@ -13,8 +13,8 @@ from memeval.comparison.finding import check_records
 from memeval.comparison.tables import align
 from memeval.errors import UserError
 from memeval.metrics.formats import NONE, percent
-from memeval.redaction import redacted_in
-from memeval.shown import one_line
+from memeval.text.redaction import redacted_in
+from memeval.text.shown import one_line
 
 SHOWN = 10
 """Answers on which judges differ that are listed without `--list`."""

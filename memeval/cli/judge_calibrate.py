@@ -11,11 +11,11 @@ from memeval.api.selecting import select_runs
 from memeval.cli.parser import Parser
 from memeval.comparison.finding import FinishedRun
 from memeval.metrics.formats import interval, percent, span, with_interval
-from memeval.redaction import redacted_in
 from memeval.results import judge_shown
 from memeval.results.calibration import CALIBRATION_FILE, LABELS, PPI, Calibration, KindRange
-from memeval.shown import one_line
 from memeval.statistics.proportions import wilson_interval
+from memeval.text.redaction import redacted_in
+from memeval.text.shown import one_line
 
 
 def calibrate(arguments: Sequence[str]) -> int:

@@ -14,10 +14,10 @@ from memeval.cli.parser import Parser
 from memeval.comparison.tables import align
 from memeval.errors import StorageError, UserError
 from memeval.metrics.formats import NONE, count, dollars, interval, percent
-from memeval.private import make_folder
-from memeval.redaction import redacted_in
+from memeval.process.private import make_folder
 from memeval.results import json_line, write_atomically
-from memeval.shown import one_line
+from memeval.text.redaction import redacted_in
+from memeval.text.shown import one_line
 
 
 def probe(arguments: Sequence[str]) -> int:

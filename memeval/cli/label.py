@@ -16,7 +16,7 @@ from memeval.cli.show import wrap
 from memeval.comparison.finding import FinishedRun, check_records
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 COUNT = 100
 KEYS = {"y": True, "yes": True, "n": False, "no": False}

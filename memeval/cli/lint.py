@@ -15,16 +15,16 @@ from memeval.cli.parser import Parser
 from memeval.cli.show import texts_of
 from memeval.comparison.finding import FinishedRun, check_records
 from memeval.config.paths import prepared_dir
+from memeval.datasets.lint import Finding, Lint, Material, lint_run
+from memeval.datasets.lint.bounds import is_comparable, rank_of, scores
+from memeval.datasets.lint.records import Rival, SentPrompt
 from memeval.errors import UserError
-from memeval.lint import Finding, Lint, Material, lint_run
-from memeval.lint.bounds import is_comparable, rank_of, scores
-from memeval.lint.records import Rival, SentPrompt
-from memeval.names import digest_name
 from memeval.records import EvalCase
-from memeval.redaction import redacted_in
 from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
 from memeval.results.files import dump_file, memory_folders
-from memeval.shown import one_line
+from memeval.text.names import digest_name
+from memeval.text.redaction import redacted_in
+from memeval.text.shown import one_line
 
 SHOWN = 8
 """Questions that a finding lists; `--json` has all."""

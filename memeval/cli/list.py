@@ -14,7 +14,7 @@ from memeval.metrics.accuracy import corrected
 from memeval.metrics.formats import NONE, count, dollars, percent
 from memeval.report.differences import labels
 from memeval.results import fresh_cost_usd
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 SHORTEST_KEY = 8
 CORRECTED = 3

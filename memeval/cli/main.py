@@ -11,7 +11,7 @@ from memeval import __version__
 from memeval.display.errors import report_error
 from memeval.display.terminal import guard
 from memeval.errors import UserError, WorldError, unknown
-from memeval.private import private_umask
+from memeval.process.private import private_umask
 from memeval.runs.environment import set_environment
 
 COMMANDS = {

@@ -9,7 +9,7 @@ from memeval.metrics.formats import count, dollars, percent, short_count
 from memeval.runs.forecast.forecast import Forecast
 from memeval.runs.forecast.outlook import Outlook
 from memeval.runs.totals import Estimate, Line
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 STAGES = {"prepare": "memories", "answer": "answers", "judge": "verdicts"}
 MINUTE_S, HOUR_S = 60, 3600

@@ -21,7 +21,6 @@ from memeval.metrics.formats import NONE, count, dollars, milliseconds, percent,
 from memeval.metrics.metric import SHOW
 from memeval.metrics.registry import texts_at
 from memeval.records import Role
-from memeval.redaction import redacted
 from memeval.report.differences import as_yaml
 from memeval.report.flags import flags
 from memeval.results import (
@@ -34,7 +33,8 @@ from memeval.results import (
     texts_file,
 )
 from memeval.results.fields import as_plain
-from memeval.shown import one_line, printable
+from memeval.text.redaction import redacted
+from memeval.text.shown import one_line, printable
 
 MISSING = "(not on this machine)"
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from memeval.config.checks import check_store
 from memeval.config.schema import StoreConfig
-from memeval.shown import printable
 from memeval.store.inventory import Home, list_items
 from memeval.store.opening import open_memories
+from memeval.text.shown import printable
 
 if TYPE_CHECKING:
     from memeval.store.copied import Copied

@@ -20,12 +20,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from memeval import started
 from memeval.cli.parser import Parser
 from memeval.errors import UserError, WorldError
-from memeval.private import make_folder, open_private
-from memeval.redaction import redacted
-from memeval.shown import one_line
+from memeval.process import started
+from memeval.process.private import make_folder, open_private
+from memeval.text.redaction import redacted
+from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
     from memeval.tracking.store import Store

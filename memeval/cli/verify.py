@@ -10,7 +10,7 @@ from pathlib import Path
 from memeval.cli.parser import Parser
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
-from memeval.shown import one_line, printable
+from memeval.text.shown import one_line, printable
 
 _KEY = re.compile(r"[0-9a-f]{1,64}")
 

@@ -20,11 +20,11 @@ from memeval.comparison.tables import (
 from memeval.comparison.words import describe_counts, headline, legend, refusal_lines
 from memeval.errors import StorageError
 from memeval.metrics.registry import metric_named
-from memeval.redaction import redacted_in
 from memeval.report.escaping import csv_cell, inline
 from memeval.results.files import as_json, write_atomically
-from memeval.shown import printable
 from memeval.statistics.differences import ClusteredDifference
+from memeval.text.redaction import redacted_in
+from memeval.text.shown import printable
 
 WHOLE = "all"
 """Scope of a row of the CSV that is about all questions, not about a category."""

@@ -17,7 +17,7 @@ from memeval.results import RECORDS_FILE, RUN_FILE, RunSummary
 from memeval.results.calibration import read_shown_summary
 from memeval.results.files import file_digest
 from memeval.results.summary import TRACKED_FILE
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 _AGE = re.compile(r"(?P<count>\d{1,6})(?P<unit>[smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -15,7 +15,7 @@ from memeval.comparison.scores import RunScores
 from memeval.metrics.formats import percent
 from memeval.metrics.metric import Metric
 from memeval.results import JudgeIdentity, RunSummary, is_same_judge, judge_shown
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 MIN_COVERAGE = 0.99
 MIN_COMMON = 2

@@ -12,8 +12,8 @@ from memeval.report.differences import differing, labels, shown
 from memeval.report.flags import flags
 from memeval.results import RunSummary, fresh_cost_usd, judge_shown
 from memeval.results.calibration import NOTE_BEGINS
-from memeval.shown import one_line
 from memeval.statistics.clusters import clustered_mean
+from memeval.text.shown import one_line
 
 
 def compared_runs(

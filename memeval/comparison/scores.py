@@ -17,8 +17,8 @@ from memeval.comparison.finding import FinishedRun
 from memeval.errors import UserError
 from memeval.metrics.metric import Metric
 from memeval.results import RECORDS_FILE, Record
-from memeval.shown import one_line
 from memeval.statistics.means import mean, sample_std
+from memeval.text.shown import one_line
 
 # None of these can be within a string: there, quotes have a backslash before them.
 _AFTER_QUESTION = b', "answerable": '

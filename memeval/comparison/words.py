@@ -5,8 +5,8 @@ from __future__ import annotations
 from memeval.comparison.records import BENJAMINI_HOCHBERG, Comparison, Difference
 from memeval.metrics.formats import NONE, short_count
 from memeval.metrics.metric import POINTS
-from memeval.shown import one_line
 from memeval.statistics.clusters import dominating
+from memeval.text.shown import one_line
 
 MINUS = "−"
 RAW_VERDICTS = (

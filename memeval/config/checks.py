@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from memeval.errors import UserError
-from memeval.redaction import SHORTEST, keep_address, keep_secret, looks_secret
+from memeval.text.redaction import SHORTEST, keep_address, keep_secret, looks_secret
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_SETTING = re.compile(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from memeval.errors import MemevalError, UserError, unknown
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from typing import Any
 from memeval.config.leaves import flatten
 from memeval.config.schema import RunConfig, TrackingConfig
 from memeval.errors import UserError, unknown
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 EXPERIMENT_VARIABLE = "MLFLOW_EXPERIMENT_NAME"
 GROUP_BY_SWEEP = "sweep"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memeval.errors import UserError
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 ASKED_SETTINGS = ("sample", "sample_seed", "question_ids", "only")
 """Settings of any data set, also of one whose option does not list them. They work without the

@@ -31,7 +31,7 @@ from memeval.config.schema import EmbedderConfig, JudgeModelConfig, LlmConfig, R
 from memeval.config.settings import REQUIRED
 from memeval.config.validation import check
 from memeval.errors import UserError
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 T = TypeVar("T")
 OPENAI_BASE_URL = "https://api.openai.com/v1"

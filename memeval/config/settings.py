@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from memeval.errors import MemevalError, UserError, unknown
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from memeval.config.roles import LIMIT_PARAMETERS, OF_BODY, ROLES
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, LlmConfig, RunConfig
 from memeval.config.settings import TIMEOUT
 from memeval.errors import UserError, unknown
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 CALLED = (*ROLES, "embedder", "reranker")
 """Groups whose settings say how an endpoint is called."""

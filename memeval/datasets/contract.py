@@ -16,7 +16,7 @@ from memeval.errors import UserError
 from memeval.metrics.answer import answer_metrics
 from memeval.records import AnswerKind, CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 __all__ = [
     "GRANULARITIES",

@@ -11,7 +11,7 @@ from memeval.datasets.contract import DatasetInfo
 from memeval.datasets.io.download import open_url, unreachable
 from memeval.datasets.io.part_file import Part
 from memeval.errors import WorldError
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes that are there and, where it is known, how many there will be."""

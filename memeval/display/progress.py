@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 from memeval.display.live import LiveFigures, duration
 from memeval.display.terminal import drawn
 from memeval.records import Usage
-from memeval.redaction import redacted
-from memeval.shown import printable
+from memeval.text.redaction import redacted
+from memeval.text.shown import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -11,8 +11,8 @@ import textwrap
 import traceback
 from typing import Any, TextIO
 
-from memeval.redaction import keep_environment, redacted, without_known
-from memeval.shown import printable
+from memeval.text.redaction import keep_environment, redacted, without_known
+from memeval.text.shown import printable
 
 NARROWEST = 40
 """Columns below which lines are left to the terminal."""

@@ -9,7 +9,7 @@ from memeval.errors import MemevalError, UserError
 from memeval.judges.contract import Judge, JudgeContext, JudgeSettings
 from memeval.llm.contract import LanguageModel
 from memeval.prompts import PromptTemplate
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 JUDGES = Registry("judge", Judge)  # type: ignore[type-abstract]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from memeval.llm.reply.body import UnsoundReplyError, is_error_page
 from memeval.llm.retry_after import retry_after
-from memeval.redaction import place_of, redacted
-from memeval.shown import one_line
+from memeval.text.redaction import place_of, redacted
+from memeval.text.shown import one_line
 
 
 class Kind(Enum):

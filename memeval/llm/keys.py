@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from memeval.errors import UserError
-from memeval.redaction import keep_secret
+from memeval.text.redaction import keep_secret
 
 NO_KEY = "none"
 """Sent to an endpoint on this machine where no key is set."""

@@ -17,7 +17,7 @@ from memeval.llm.prices import provider_of
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply import read_chat, stored_chat
 from memeval.records import Role, Usage
-from memeval.redaction import without_known
+from memeval.text.redaction import without_known
 
 # OpenAI's thinking models: they take `max_completion_tokens`, and no temperature.
 _REASONING = re.compile(r"^(o\d|gpt-5)")

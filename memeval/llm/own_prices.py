@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.errors import UserError
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 VARIABLE = "MEMEVAL_PRICES"
 """Environment variable that names the file; processes that a run starts inherit it."""

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from itertools import islice
 
-from memeval.words import BY_CHARACTER
+from memeval.text.words import BY_CHARACTER
 
 # tiktoken would be exact for some models, but fetches its tables from the network.
 _PIECE = re.compile(r"\w+|[^\w\s]")

@@ -10,7 +10,7 @@ from memeval.metrics.metric import PAGE, REPEATS, REPORT, ROWS, SHOW, TABLE, TIL
 from memeval.metrics.registry import metrics
 from memeval.metrics.tokens import contains, exact_match, token_f1
 from memeval.records import EvalQuestion
-from memeval.words import script_without_words
+from memeval.text.words import script_without_words
 
 METRICS = (
     Metric(
@@ -39,7 +39,8 @@ def answer_metrics(
     `official_f1` is what the data set's own protocol has for `token_f1`. A metric is None where it
     is not defined: for a question with choices, whose answer is right or wrong, and for a question
     whose right answer is a refusal, which has no gold. Those that count words are None for golds
-    whose words can't be counted (`memeval.words.script_without_words`). A blank answer scores 0.
+    whose words can't be counted (`memeval.text.words.script_without_words`). A blank answer scores
+    0.
     """
     golds: Sequence[str] = question.gold
     if question.choices or not question.answerable:

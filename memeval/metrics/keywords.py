@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memeval.words import canonical, is_latin, is_unspaced, search_terms
+from memeval.text.words import canonical, is_latin, is_unspaced, search_terms
 
 # The list of the published code.
 _STOP_WORDS = """

@@ -8,7 +8,7 @@ from collections import Counter
 from math import exp
 
 from memeval.metrics.nltk_words import words as lower_case_words
-from memeval.words import spread
+from memeval.text.words import spread
 
 MARKS = str.maketrans(".,!?", "    ")
 

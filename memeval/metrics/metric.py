@@ -17,7 +17,7 @@ from memeval.metrics.formats import (
     short_count,
 )
 from memeval.results import Record, RunSummary
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 Value = TypeVar("Value", float, float | None)
 

@@ -13,7 +13,7 @@ from memeval.config.plugins import METRIC, Plugin, plugins
 from memeval.errors import UserError, unknown
 from memeval.metrics.metric import USUAL, Metric
 from memeval.results import RunSummary
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 _MODULES = ("accuracy", "answer", "retrieval", "spending")
 """Modules of this package with `METRICS`, in the order in which tables have them."""

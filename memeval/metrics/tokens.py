@@ -10,7 +10,7 @@ import string
 from collections import Counter
 
 from memeval.metrics.porter import stem
-from memeval.words import is_unspaced, spread
+from memeval.text.words import is_unspaced, spread
 
 # With "and", as in the official scorer.
 ARTICLES = re.compile(r"\b(a|an|the|and)\b")
@@ -21,7 +21,7 @@ def normalise(text: str) -> str:
     """Lower case without ASCII punctuation and the words a, an, the, and.
 
     Runs of white space become one space. Beyond Latin letters there is more to it: see
-    `memeval.words.spread`.
+    `memeval.text.words.spread`.
     """
     # Deleted and not replaced by a space, as officially: `self-care` and `self care` share no
     # word.

@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.config.settings import TIMEOUT
-from memeval.granularity import chunks
-from memeval.leftovers import sweep, sweep_temporary
 from memeval.llm.metering import current_ledger
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.declared import Declared
@@ -25,7 +23,9 @@ from memeval.pipeline.memory_build import build_memory, imagine_memory
 from memeval.pipeline.models import Models
 from memeval.pipeline.reader import CellReader
 from memeval.pipeline.retrieving import SilentReader, retrieves_only
+from memeval.process.leftovers import sweep, sweep_temporary
 from memeval.records import EvalCase
+from memeval.retrieval.granularity import chunks
 from memeval.systems.base import IMAGINED, LINES, Reader, SystemContext
 
 T = TypeVar("T")

@@ -31,7 +31,7 @@ from memeval.pipeline.turns import CaseTurns
 from memeval.pipeline.window import Room
 from memeval.records import EvalCase, EvalQuestion, Status
 from memeval.results import AnswerRow, IngestRow, VerdictRow
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 
 def _has_ended_well(row: AnswerRow | VerdictRow) -> bool:

@@ -19,9 +19,7 @@ from memeval.config.schema import (
     RunConfig,
 )
 from memeval.datasets.contract import Dataset, LoadedDataset
-from memeval.granularity import Granularity
 from memeval.judges.contract import JudgeSettings
-from memeval.names import file_name
 from memeval.pipeline.code import is_built_in
 from memeval.pipeline.declared import Declared, Source
 from memeval.pipeline.imported_source import IMPORTED
@@ -29,6 +27,8 @@ from memeval.pipeline.retrieving import RETRIEVE, retrieves_only
 from memeval.prompts import PromptTemplate
 from memeval.records import AnswerForm
 from memeval.results.files import memory_folders
+from memeval.retrieval.granularity import Granularity
+from memeval.text.names import file_name
 
 QUICKLY_READ = 50 * 2**20
 """Bytes of a data file that may be read once more than the run itself needs."""

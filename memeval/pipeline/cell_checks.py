@@ -11,7 +11,6 @@ from memeval.config.schema import (
 )
 from memeval.datasets.contract import GRANULARITIES, SUMMARY, Dataset
 from memeval.errors import UserError
-from memeval.granularity import has_chunks
 from memeval.judges.contract import Judge
 from memeval.judges.model import ModelJudge
 from memeval.judges.recorded import RECORDED
@@ -20,6 +19,7 @@ from memeval.judges.usual import applicable_judges, usual_judge
 from memeval.pipeline.declared import Source
 from memeval.pipeline.imported_source import IMPORTED
 from memeval.records import IN_WORDS
+from memeval.retrieval.granularity import has_chunks
 
 
 def has_language_model(config: RunConfig) -> bool:

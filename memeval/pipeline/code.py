@@ -25,14 +25,14 @@ _MODELS = {
 _MEMORY_PACKAGES = (
     "memeval.systems",
     "memeval.retrieval",
-    "memeval.embedding",
+    "memeval.retrieval.embedding",
     "memeval.datasets",
     "memeval.llm.contract",
     "memeval.llm.extractive",
     "memeval.llm.form",
     "memeval.llm.memory_prompts",
     "memeval.llm.tokens",
-    "memeval.words",
+    "memeval.text.words",
 )
 """What a system is made of. How calls reach an endpoint is left out: replies are kept by their
 content.
@@ -46,7 +46,7 @@ _LOOK_UPS = (
     "memeval.metrics.formats",
     "memeval.metrics.metric",
     "memeval.metrics.registry",
-    "memeval.embedding.registry",
+    "memeval.retrieval.embedding.registry",
     "memeval.retrieval.rerank",
     "memeval.systems.registry",
 )
@@ -66,7 +66,7 @@ def stage_code(
     rerankers = [reranker.__module__] if reranker else []
     model = _MODELS.get(config.llm.name, "")
     builds = (
-        "memeval.granularity",
+        "memeval.retrieval.granularity",
         "memeval.pipeline.builder",
         "memeval.pipeline.compression",
         "memeval.pipeline.ingest",
@@ -86,13 +86,14 @@ def stage_code(
         outside=no_memory,
     )
     answer = code_identity(
-        [*asks, *rerankers], within=("memeval.llm.extractive", "memeval.retrieval", "memeval.words")
+        [*asks, *rerankers],
+        within=("memeval.llm.extractive", "memeval.retrieval", "memeval.text.words"),
     )
     # A judge may inherit how it reads a reply: the code of its bases is part of the verdict.
     judges = [base.__module__ for base in judge.__mro__]
     judging = code_identity(
         [*judges, scores, "memeval.pipeline.judging"],
-        within=("memeval.judges", "memeval.metrics", "memeval.datasets", "memeval.words"),
+        within=("memeval.judges", "memeval.metrics", "memeval.datasets", "memeval.text.words"),
         outside=_LOOK_UPS,
     )
     return {PREPARE: {"code": prepare}, ANSWER: {"code": answer}, JUDGE: {"code": judging}}
@@ -116,7 +117,7 @@ def figures_code(dataset: type) -> str:
     )
     ours = code_identity(
         [*measures, dataset.__module__],
-        within=("memeval.metrics", "memeval.datasets", "memeval.words"),
+        within=("memeval.metrics", "memeval.datasets", "memeval.text.words"),
         outside=_LOOK_UPS,
     )
     added = []

@@ -16,8 +16,8 @@ from memeval.errors import MemevalError, UserError
 from memeval.pipeline.code import class_identity
 from memeval.pipeline.isolate.locations import fault
 from memeval.prompts import load_builtin
-from memeval.shown import one_line
 from memeval.systems.base import MemorySystem, SystemSettings
+from memeval.text.shown import one_line
 
 
 class Source(Protocol):

@@ -19,7 +19,7 @@ from memeval.pipeline.source import AnswerSource, CaseAnswers
 from memeval.pipeline.turns import CaseTurns
 from memeval.records import EvalCase, EvalQuestion, Status
 from memeval.results import AnswerRow, TextStore
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 NAMED = 10
 """Ids that a note names; it counts the others."""

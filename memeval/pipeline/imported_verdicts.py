@@ -9,7 +9,7 @@ from memeval.errors import UserError, unknown
 from memeval.judges.recorded import RecordedJudge
 from memeval.pipeline.imported import Hypotheses, VerdictMembers
 from memeval.records import Label
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 UNNAMED = "unnamed"
 """The judge of rows that do not say who judged."""

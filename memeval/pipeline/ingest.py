@@ -13,8 +13,8 @@ from memeval.pipeline.compression import Compression
 from memeval.pipeline.isolate.locations import locate_method
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import IngestHealth, MemoryChunk
-from memeval.shown import one_line
 from memeval.systems.base import MemorySystem
+from memeval.text.shown import one_line
 
 CUT_REPLIES = "cut_replies"
 """Note of an ingest of which replies were cut."""

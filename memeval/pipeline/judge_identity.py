@@ -16,8 +16,8 @@ from memeval.pipeline.cell_checks import has_judging_model
 from memeval.pipeline.code import class_identity, is_built_in
 from memeval.pipeline.models import sampling_of
 from memeval.pipeline.retrieving import retrieves_only
-from memeval.redaction import redacted_in
 from memeval.results import JudgeIdentity
+from memeval.text.redaction import redacted_in
 
 
 def judge_identity(cell: Cell) -> JudgeIdentity | None:

@@ -15,19 +15,19 @@ from msgspec import Struct, structs
 
 from memeval import __version__
 from memeval.errors import IngestLossError, MemevalError
-from memeval.leftovers import own_name
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.ingest import check_loss
 from memeval.pipeline.isolate.watch import Watched
-from memeval.private import make_folder
+from memeval.process.leftovers import own_name
+from memeval.process.private import make_folder
 from memeval.records import Count, Finite, IngestHealth, Usage
-from memeval.redaction import without_known_in
 from memeval.results import is_sealed, sealed, write_atomically
 from memeval.results.fields import as_plain, read_as
 from memeval.results.files import as_json
 from memeval.results.rows import check_health
-from memeval.shown import one_line
 from memeval.systems.base import MemorySystem
+from memeval.text.redaction import without_known_in
+from memeval.text.shown import one_line
 
 MANIFEST = "memory.json"
 META = "meta.json"

@@ -16,7 +16,6 @@ from filelock import FileLock, Timeout
 from memeval.config.schema import PREPARE
 from memeval.errors import FailedMemoryError, MemevalError, StorageError, UserError
 from memeval.llm.metering import Ledger, metered, totals
-from memeval.names import digest_name
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.compression import plan_compressions
 from memeval.pipeline.ingest import (
@@ -30,13 +29,14 @@ from memeval.pipeline.isolate.returned import plain_notes
 from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.memory import MANIFEST, Memory, describe_memory, load_memory, save_memory
 from memeval.pipeline.question import failure_message, plus
-from memeval.private import FILE_MODE, make_folder
+from memeval.process.private import FILE_MODE, make_folder
 from memeval.records import EvalCase, MemoryChunk
-from memeval.redaction import without_known_in
 from memeval.results import json_line, write_atomically
 from memeval.results.files import dump_file
-from memeval.shown import one_line
 from memeval.store.memories import SharedMemories
+from memeval.text.names import digest_name
+from memeval.text.redaction import without_known_in
+from memeval.text.shown import one_line
 
 WAIT_S = 0.05
 """Between two looks whether another builder of the same memory is done."""

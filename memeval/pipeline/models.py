@@ -12,8 +12,6 @@ from memeval.config.options import Registry
 from memeval.config.paths import cache_dir
 from memeval.config.roles import ANSWERS, INGEST, JUDGE, settings_of_role
 from memeval.config.schema import LlmConfig, RunConfig
-from memeval.embedding.contract import Embedder
-from memeval.embedding.registry import embedder_class
 from memeval.errors import UserError
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.contract import LanguageModel
@@ -21,6 +19,8 @@ from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.keys import headers_of, key_for
 from memeval.llm.metering import MeteredModel
 from memeval.pipeline.connections import Connections
+from memeval.retrieval.embedding.contract import Embedder
+from memeval.retrieval.embedding.registry import embedder_class
 from memeval.retrieval.rerank import DEFAULT, Reranker, build_reranker, named
 from memeval.store.opening import open_memories, open_store
 

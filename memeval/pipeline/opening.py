@@ -25,9 +25,7 @@ from memeval.config.schema import (
 from memeval.config.settings import TIMEOUT, read_settings
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import build
-from memeval.embedding.registry import embedder_class
 from memeval.errors import UserError
-from memeval.granularity import Granularity
 from memeval.judges.contract import Judge
 from memeval.judges.registry import judge_type
 from memeval.llm.own_prices import name_prices, own_prices
@@ -51,6 +49,8 @@ from memeval.pipeline.declared import Declared, Source
 from memeval.pipeline.imported_source import IMPORTED, ImportedSource
 from memeval.pipeline.models import MODELS
 from memeval.pipeline.retrieving import for_retrieval, retrieves_only
+from memeval.retrieval.embedding.registry import embedder_class
+from memeval.retrieval.granularity import Granularity
 from memeval.retrieval.rerank import NONE, Reranker, reranker_class
 from memeval.systems.registry import system_class
 from memeval.systems.reranking import OWN, RerankedSettings, choose_reranker

@@ -20,7 +20,7 @@ from memeval.pipeline.progress import Progress
 from memeval.pipeline.repeat import first_error
 from memeval.pipeline.window import Window
 from memeval.records import EvalCase, Usage
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 CASES_AHEAD = 4
 """Cases that are built at once where a model thinks along; one where none does."""

@@ -19,7 +19,7 @@ from memeval.pipeline.judge_identity import judge_identity
 from memeval.pipeline.opening import system_settings
 from memeval.pipeline.retrieving import RETRIEVE, retrieves_only
 from memeval.pipeline.surroundings import git_state, versions
-from memeval.redaction import redacted_in
+from memeval.text.redaction import redacted_in
 
 _COMMON = frozenset(
     {

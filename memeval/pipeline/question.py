@@ -25,8 +25,8 @@ from memeval.results import (
     StepTimes,
     TextStore,
 )
-from memeval.shown import one_line
 from memeval.systems.base import MemorySystem
+from memeval.text.shown import one_line
 
 
 async def ask(

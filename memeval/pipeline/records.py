@@ -14,8 +14,8 @@ from memeval.pipeline.metrics import Measured
 from memeval.pipeline.repeat import Finished, Repeat, ingest_id
 from memeval.pipeline.rows import usages_of
 from memeval.records import EvalCase, EvalQuestion, IngestHealth, Status, Usage
-from memeval.redaction import without_known_in
 from memeval.results import IngestRow, Record, json_line
+from memeval.text.redaction import without_known_in
 
 
 @dataclass(frozen=True)

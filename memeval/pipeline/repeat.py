@@ -14,7 +14,7 @@ from memeval.pipeline.metrics import Measured
 from memeval.records import EvalCase, EvalQuestion
 from memeval.results import INGEST_PREFIX, AnswerRow, IngestRow, TextStore, VerdictRow
 from memeval.results.store import RowStore
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 
 @dataclass(frozen=True)

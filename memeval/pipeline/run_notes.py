@@ -19,9 +19,9 @@ from memeval.records import IngestHealth, Status
 from memeval.results import (
     Record,
 )
-from memeval.shown import one_line
 from memeval.statistics.clusters import dominating
-from memeval.words import script_without_words
+from memeval.text.shown import one_line
+from memeval.text.words import script_without_words
 
 CUT_CONTEXT = ("cut_chunks", "cut_tokens")
 """What the chat systems note of a context that was too long: one sentence says it for all."""

@@ -33,7 +33,7 @@ from memeval.pipeline.records import (
 from memeval.pipeline.repeat import Finished
 from memeval.pipeline.rows import RETRYABLE
 from memeval.pipeline.run_notes import notes
-from memeval.private import make_folder
+from memeval.process.private import make_folder
 from memeval.records import Status
 from memeval.results import (
     CONFIG_FILE,
@@ -50,7 +50,7 @@ from memeval.results import (
     text_digest,
     write_atomically,
 )
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 LONGEST_NOTE = 1000
 """Characters of a note: what follows in an error or a note of a system is in the records."""

@@ -19,7 +19,6 @@ from typing import Any
 from memeval import __version__
 from memeval.config.identity import IdentityInputs, keys, run_key
 from memeval.config.resolve import read_config
-from memeval.names import digest_name
 from memeval.pipeline.memory import read_manifest
 from memeval.pipeline.records import Ingest, rows_digest
 from memeval.pipeline.rows import usages_of
@@ -40,7 +39,8 @@ from memeval.results import (
 from memeval.results.files import memory_folders
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import Parse, R, Rows, read_rows
-from memeval.shown import one_line
+from memeval.text.names import digest_name
+from memeval.text.shown import one_line
 
 NAMED = 3
 """Ids that a line names; it counts the others."""

@@ -19,7 +19,7 @@ from memeval.pipeline.measure import (
 from memeval.pipeline.records import Ingest
 from memeval.pipeline.spending import Metrics
 from memeval.results import CategoryResult, Record, RunSummary
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 SHOWN = 5
 """Figures that a line names; it counts the others."""

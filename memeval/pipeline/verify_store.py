@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from memeval.llm.cache_schema import checksum
-from memeval.names import digest_name
 from memeval.pipeline.memory import read_manifest
 from memeval.results import Texts, VerdictRow
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import Json, Row, read_rows
-from memeval.shown import one_line
 from memeval.store.inventory import Item, Kind
+from memeval.text.names import digest_name
+from memeval.text.shown import one_line
 
 _ENTRIES = (
     "SELECT e.key, e.value, e.origin, s.crc, s.tokens FROM entries e LEFT JOIN seals s ON s.key "

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from memeval.errors import UserError, unknown
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 _SECTION = re.compile(r"^=== *(\S+) *===[ \t]*\n", re.MULTILINE)
 

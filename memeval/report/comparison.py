@@ -12,14 +12,14 @@ from memeval.metrics.accuracy import corrected
 from memeval.metrics.formats import NONE, count, percent, with_interval
 from memeval.metrics.metric import TABLE
 from memeval.metrics.registry import texts_at
-from memeval.redaction import redacted
 from memeval.report.categories import Titles, columns_of, rows_of, titles_of
 from memeval.report.differences import differing, shown
 from memeval.report.escaping import csv_cell, inline
 from memeval.report.fitting import fit
 from memeval.report.flags import asked_flags, flags
 from memeval.results import RunSummary, judge_shown
-from memeval.shown import one_line
+from memeval.text.redaction import redacted
+from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table

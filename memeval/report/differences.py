@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from memeval.results import RunSummary
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 GROUPS = (
     "dataset",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from memeval.metrics.formats import NONE, count, interval, percent
 from memeval.results import CategoryResult, RunSummary
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 _LIMITS = (
     "dataset.limit_cases",

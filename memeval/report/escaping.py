@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from memeval.shown import printable
+from memeval.text.shown import printable
 
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _MARKS = re.compile(

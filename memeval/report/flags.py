@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memeval.results import RunSummary
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 
 def asked_flags(summary: RunSummary) -> list[str]:

@@ -12,7 +12,6 @@ from memeval.metrics.accuracy import corrected, deviation
 from memeval.metrics.formats import NONE, count, interval, percent, span
 from memeval.metrics.metric import REPORT
 from memeval.metrics.registry import texts_at
-from memeval.redaction import redacted
 from memeval.report.differences import as_yaml
 from memeval.report.disclosure import disclosed
 from memeval.report.effort import failed_rows, latency, statuses, tokens
@@ -22,6 +21,7 @@ from memeval.report.groups import by_category, by_facet, by_protocol, repeats, r
 from memeval.report.tables import table, text
 from memeval.results import RECORDS_FILE, Record, RunSummary, write_atomically
 from memeval.results.calibration import read_shown_summary
+from memeval.text.redaction import redacted
 
 
 def write_report(folder: Path, *, plots: bool = True) -> None:

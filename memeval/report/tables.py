@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from memeval.metrics.formats import NONE, dollars
 from memeval.report.escaping import inline
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 LONGEST_CELL = 1000
 """Characters of a cell: a whole value is in the records, or in `config.yaml`."""

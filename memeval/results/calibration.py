@@ -18,7 +18,7 @@ from memeval.records import Count, Finite
 from memeval.results.fields import Json, Share, as_plain, read_as
 from memeval.results.files import as_json, is_sealed, sealed, write_atomically
 from memeval.results.summary import RECORDS_FILE, RunSummary
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 CALIBRATION_FILE = "calibration.json"
 CORRECTED = "accuracy_corrected"

@@ -16,10 +16,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from memeval.redaction import redacted_in, without_known_in
 from memeval.results.fields import as_plain, read_as
 from memeval.results.files import SEAL, as_json, file_digest, is_sealed, sealed, write_atomically
 from memeval.results.judge import JudgeIdentity
+from memeval.text.redaction import redacted_in, without_known_in
 
 FINISHED, STOPPED = "finished", "stopped"
 FOUND_NOTHING = "nothing_found"

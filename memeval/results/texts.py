@@ -23,10 +23,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from memeval.errors import StorageError
-from memeval.private import open_private
-from memeval.redaction import without_known
+from memeval.process.private import open_private
 from memeval.results.files import append_whole, json_line, without_halves
 from memeval.results.shared_lines import SharedTexts
+from memeval.text.redaction import without_known
 
 TEXTS_SUFFIX = ".texts.jsonl"
 _ID = re.compile(rb'\{"id":"([0-9a-f]{16})",')

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from memeval.words import search_terms
+from memeval.text.words import search_terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Tokens = Literal["alnum", "space"]
 """How texts are cut into terms. `alnum` takes the runs of letters and digits of the lower-cased
-text, in scripts without spaces the pairs of neighbouring characters (`memeval.words`);
+text, in scripts without spaces the pairs of neighbouring characters (`memeval.text.words`);
 `space` cuts at single spaces and keeps case and punctuation, as LongMemEval's protocol does.
 """
 Ties = Literal["position", "reversed"]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from memeval.embedding.contract import Embedder
 from memeval.llm.metering import current_ledger
+from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.vectors import ChromaIndex
 
 if TYPE_CHECKING:
-    from memeval.embedding.contract import Vectors
+    from memeval.retrieval.embedding.contract import Vectors
 
 VECTORS_FILE = "vectors.npy"
 

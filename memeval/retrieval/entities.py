@@ -19,7 +19,7 @@ from memeval.llm.extractive.words import (
     VAGUE,
     stem,
 )
-from memeval.words import search_terms
+from memeval.text.words import search_terms
 
 _SPEAKER = re.compile(r"([^\W\d_][^:\[\]\n.!?]{0,39}):\s+")
 _OPENERS = (DETERMINERS | PREPOSITIONS) - {"to", "this", "that"}

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
-from memeval.embedding.contract import Embedder
 from memeval.retrieval.bm25 import Bm25Index
 from memeval.retrieval.dense import DenseIndex
+from memeval.retrieval.embedding.contract import Embedder
 
 RRF_K = 60
 """The constant of the source, and of CogCanvas' protocol."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from memeval.records import MemoryChunk
-from memeval.words import is_unspaced
+from memeval.text.words import is_unspaced
 
 Span = tuple[int, int, tuple[str, ...]]
 """Start, end and turn ids of a part of the joined content."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from memeval.retrieval.rerank import Candidate, Reranker
-from memeval.words import search_terms
+from memeval.text.words import search_terms
 
 DENSE_WEIGHT = 0.5
 

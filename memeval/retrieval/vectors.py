@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
 
-    from memeval.embedding.contract import Vectors
+    from memeval.retrieval.embedding.contract import Vectors
 
 BATCH = 1000
 """Vectors per call of `add`."""

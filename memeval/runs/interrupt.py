@@ -21,9 +21,9 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from memeval.collector import rare_collections
 from memeval.errors import WorldError
-from memeval.shown import one_line
+from memeval.process.collector import rare_collections
+from memeval.text.shown import one_line
 
 T = TypeVar("T")
 

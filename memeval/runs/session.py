@@ -19,9 +19,9 @@ from memeval.config.filing import Filing, read_filing
 from memeval.config.paths import outputs_dir
 from memeval.config.schema import RunConfig
 from memeval.errors import StorageError
-from memeval.private import make_folder, open_private
-from memeval.redaction import redacted_in
+from memeval.process.private import make_folder, open_private
 from memeval.results.files import append_whole
+from memeval.text.redaction import redacted_in
 
 VARIABLE = "MEMEVAL_SESSION"
 """Environment variable that names the invocation's folder; workers inherit it."""

@@ -16,10 +16,10 @@ from memeval.display.terminal import drawn, folded
 from memeval.llm.load import busy_line
 from memeval.pipeline.connections import Connections
 from memeval.records import Usage
-from memeval.redaction import redacted
 from memeval.runs.plan import Plan, PlannedCell
 from memeval.runs.schedule import Outcome
-from memeval.shown import printable
+from memeval.text.redaction import redacted
+from memeval.text.shown import printable
 
 if TYPE_CHECKING:
     from rich.live import Live

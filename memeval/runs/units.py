@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, STAGES
-from memeval.names import digest_name
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.memory import MANIFEST
 from memeval.pipeline.repeat import answers_header, verdicts_header
@@ -18,6 +17,7 @@ from memeval.results import AnswerRow, IngestRow, VerdictRow
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import Json, Parse, R, Rows, read_rows
 from memeval.runs.plan import PlannedCell
+from memeval.text.names import digest_name
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from memeval.leftovers import own_name, remove
-from memeval.private import FILE_MODE
+from memeval.process.leftovers import own_name, remove
+from memeval.process.private import FILE_MODE
 from memeval.store.inventory import Home, Item, Kind, row_locks
 from memeval.store.needed import Needed
 

@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.cache_schema import checksum
-from memeval.private import FILE_MODE, make_folder
+from memeval.process.private import FILE_MODE, make_folder
 from memeval.results.store import sound_lines
 from memeval.results.texts import TEXTS_SUFFIX
 from memeval.store.contract import FileStore

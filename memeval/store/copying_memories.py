@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from memeval.private import make_folder
+from memeval.process.private import make_folder
 from memeval.results.files import memory_folders
 from memeval.store.copied import Copied, Way, digest_of
 from memeval.store.inventory import Home, Item, Kind

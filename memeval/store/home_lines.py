@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from memeval.private import make_folder, open_private
+from memeval.process.private import make_folder, open_private
 from memeval.results.files import append_whole
 from memeval.results.texts import Texts, TextStore
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from memeval.leftovers import SUFFIX, is_leftover
+from memeval.process.leftovers import SUFFIX, is_leftover
 from memeval.results.files import DUMP_SUFFIX, dump_file
 from memeval.results.texts import TEXTS_SUFFIX
 

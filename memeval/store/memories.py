@@ -15,9 +15,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from memeval.errors import StorageError, UserError
-from memeval.leftovers import own_name, remove
-from memeval.private import make_folder
-from memeval.shown import one_line
+from memeval.process.leftovers import own_name, remove
+from memeval.process.private import make_folder
+from memeval.text.shown import one_line
 
 T = TypeVar("T")
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 10.0

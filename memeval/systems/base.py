@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from memeval.embedding.contract import Embedder
 from memeval.llm.contract import LanguageModel
 from memeval.llm.metering import current_ledger
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved
+from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.rerank import Reranker, build_named
 
 INGEST = {"stage": "prepare"}

@@ -9,7 +9,6 @@ from datetime import datetime
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.ingest import call_method
 from memeval.records import Answer, EvalCase, Query, Session, Turn, format_time
-from memeval.shown import one_line
 from memeval.systems.base import MORE_THAN_ASKED, RecallSystem
 from memeval.testing.sample import QUESTIONS, sample_chunks
 from memeval.testing.under_test import (
@@ -21,6 +20,7 @@ from memeval.testing.under_test import (
     quoted,
     retrieved_in,
 )
+from memeval.text.shown import one_line
 
 _DATE = re.compile(r"\d{1,2}:\d\d [ap]m on \d{1,2} [A-Z][a-z]+ \d{4}")
 

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memeval.pipeline.ingest import call_method
-from memeval.shown import one_line
 from memeval.systems.base import MemorySystem
 from memeval.testing.sample import sample_chunks
 from memeval.testing.under_test import (
@@ -21,6 +20,7 @@ from memeval.testing.under_test import (
     quoted,
     seen,
 )
+from memeval.text.shown import one_line
 
 
 async def save_and_load(of: SystemUnderTest) -> None:

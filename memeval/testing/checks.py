@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from memeval.errors import MemevalError, UserError
-from memeval.shown import one_line
 from memeval.testing.check_calls import (
     failure_is_not_an_answer,
     usage_adds_up,
@@ -44,6 +43,7 @@ from memeval.testing.under_test import (
     expect,
     play,
 )
+from memeval.text.shown import one_line
 
 __all__ = [
     "CHECKS",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from memeval.granularity import Granularity, chunks
 from memeval.records import EvalCase, MemoryChunk, Session, Turn
+from memeval.retrieval.granularity import Granularity, chunks
 
 _TALKS = {
     "s1": (

@@ -8,17 +8,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from memeval.embedding.contract import Embedder
-from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.pipeline.builder import wait_from_thread
 from memeval.pipeline.ingest import call_method, ingest
 from memeval.pipeline.reader import CellReader
 from memeval.prompts import load_builtin
 from memeval.records import Answer, EvalCase, OracleQuery, Query, Retrieved
-from memeval.shown import one_line
+from memeval.retrieval.embedding.contract import Embedder
+from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.systems.base import DumpItem, MemorySystem, SystemContext
 from memeval.testing.model import ScriptedModel
 from memeval.testing.sample import QUESTIONS, sample_case, sample_chunks
+from memeval.text.shown import one_line
 
 
 class ViolationError(AssertionError):

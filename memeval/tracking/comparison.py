@@ -11,7 +11,7 @@ from filelock import FileLock
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from memeval.redaction import redacted
+from memeval.text.redaction import redacted
 from memeval.tracking.earlier import active_run
 from memeval.tracking.group import SWEEPS_LOCK, create_sweep, find_sweep
 from memeval.tracking.home import home_id, read_tracked

@@ -9,8 +9,8 @@ from mlflow.entities import Experiment, Run
 from mlflow.exceptions import MlflowException
 
 from memeval.config.filing import Filing
-from memeval.names import file_name
 from memeval.results import RunSummary
+from memeval.text.names import file_name
 from memeval.tracking import payload
 from memeval.tracking.store import Store
 from memeval.tracking.view import experiment_tags

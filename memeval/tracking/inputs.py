@@ -8,8 +8,8 @@ from hashlib import sha256
 from mlflow.entities import Dataset, DatasetInput, InputTag
 
 from memeval.datasets.registry import DATASETS
-from memeval.redaction import redacted
 from memeval.results import RunSummary
+from memeval.text.redaction import redacted
 
 DATA_DIGITS, DIGEST_LENGTH = 8, 17
 """Characters of the data's digest, and of the whole. MLflow takes 36 at most, and its page shows

@@ -12,7 +12,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Run, RunTag
 
 from memeval.config.filing import RESERVED, Filing
-from memeval.redaction import redacted
+from memeval.text.redaction import redacted
 from memeval.tracking.payload import NOTE, SWEEP, SWEEP_ID
 
 DESCRIPTION = "mlflow.note.content"

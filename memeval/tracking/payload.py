@@ -21,9 +21,9 @@ from memeval.metrics.accuracy import accuracy_with_interval
 from memeval.metrics.formats import NONE, percent
 from memeval.metrics.metric import ROWS, TAGS
 from memeval.metrics.registry import metrics_at, texts_at
-from memeval.names import digest_name
-from memeval.redaction import redacted, without_known_in
 from memeval.results import RECORDS_FILE, RunSummary
+from memeval.text.names import digest_name
+from memeval.text.redaction import redacted, without_known_in
 
 PARAM_LIMIT, TAG_LIMIT = 6000, 8000
 PREFIX = "memeval."

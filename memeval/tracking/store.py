@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote, unquote
 
 from memeval.errors import UserError, WorldError
-from memeval.private import FILE_MODE, make_folder
-from memeval.redaction import keep_address, redacted, without_userinfo
-from memeval.shown import one_line
+from memeval.process.private import FILE_MODE, make_folder
+from memeval.text.redaction import keep_address, redacted, without_userinfo
+from memeval.text.shown import one_line
 
 LOCAL_PAGE = "http://127.0.0.1:5000"
 """Where `python -m memeval ui` serves a local store by default."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from memeval.redaction import redacted
+from memeval.text.redaction import redacted
 from memeval.tracking.view import LONGEST_NAME, param_column
 
 COMPARED = "mlflow.memeval.compared"

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from memeval.redaction import redacted
 from memeval.results import RunSummary
+from memeval.text.redaction import redacted
 from memeval.tracking.payload import (
     ROUNDED,
     RUN_KEY,

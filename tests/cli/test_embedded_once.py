@@ -10,7 +10,7 @@ import pytest
 from command_line import completed, runs
 
 from memeval.datasets.locate import build
-from memeval.granularity import Granularity, chunks
+from memeval.retrieval.granularity import Granularity, chunks
 from memeval.testing.endpoint import ScriptedEndpoint
 
 HISTORIES = 15

@@ -15,7 +15,7 @@ from memeval.comparison.adjusting import adjust_by_discovery
 from memeval.comparison.files import as_json_value, differences_csv
 from memeval.comparison.records import Difference
 from memeval.comparison.tables import comparison_text
-from memeval.page.compared import comparison_data
+from memeval.report.page.compared import comparison_data
 
 HOCHBERGS = (
     *(0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344),

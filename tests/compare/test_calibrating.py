@@ -22,11 +22,11 @@ from memeval.cli.main import run_command
 from memeval.comparison import FinishedRun
 from memeval.datasets.demo.info import DEMO
 from memeval.datasets.locomo.adapter import Locomo
-from memeval.page.build import cell_data, page_data
-from memeval.page.runs import PageRun
-from memeval.page.write import render
 from memeval.report.comparison import comparison_csv, comparison_markdown
 from memeval.report.markdown import report
+from memeval.report.page.build import cell_data, page_data
+from memeval.report.page.runs import PageRun
+from memeval.report.page.write import render
 from memeval.report.stamp import has_report, stamp_report
 from memeval.results.calibration import CALIBRATION_FILE, read_shown_summary
 from memeval.results.files import file_digest

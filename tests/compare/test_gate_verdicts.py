@@ -12,12 +12,12 @@ import pytest
 from made_runs import Scores, example, in_conversations, made_run
 
 from memeval.comparison import FinishedRun, compare_runs, metric_named
+from memeval.comparison.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
+from memeval.comparison.gating.output import gate_junit, gate_markdown, sentence
+from memeval.comparison.gating.verdict import GateResult, Outcome, Rules, judge_run
 from memeval.comparison.scores import ScoreReader
 from memeval.comparison.sentences import sentence as compared_in_words
 from memeval.errors import UserError
-from memeval.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
-from memeval.gating.output import gate_junit, gate_markdown, sentence
-from memeval.gating.verdict import GateResult, Outcome, Rules, judge_run
 from memeval.results.files import sealed
 from memeval.results.judge import JudgeIdentity
 

@@ -17,17 +17,17 @@ from memeval.cli.show import run_lines
 from memeval.comparison import Comparison, Difference, FinishedRun, compare_runs, metric_named
 from memeval.comparison.files import comparison_markdown as differences_markdown
 from memeval.comparison.files import comparison_tex, differences_csv
+from memeval.comparison.gating.baseline import baseline_of
+from memeval.comparison.gating.output import gate_json, gate_markdown
+from memeval.comparison.gating.verdict import GateResult, Outcome, Rules, judge_run
 from memeval.comparison.plots import difference_row
 from memeval.comparison.scores import ScoreReader
 from memeval.comparison.sentences import lead, sentence
 from memeval.comparison.tables import comparison_text
-from memeval.gating.baseline import baseline_of
-from memeval.gating.output import gate_json, gate_markdown
-from memeval.gating.verdict import GateResult, Outcome, Rules, judge_run
-from memeval.page import write_comparison_page, write_page
 from memeval.pipeline.measure import measure_categories, measure_cell, measure_repeat
 from memeval.report.comparison import comparison_csv, comparison_markdown
 from memeval.report.markdown import report
+from memeval.report.page import write_comparison_page, write_page
 from memeval.results import RECORDS_FILE, read_records
 from memeval.statistics.differences import ClusteredDifference
 from memeval.tracking import payload

@@ -15,7 +15,7 @@ from memeval.comparison import FinishedRun, compare_runs, metric_named
 from memeval.comparison.files import comparison_markdown, differences_csv
 from memeval.comparison.plots import difference_row
 from memeval.comparison.tables import comparison_text
-from memeval.page.compared import comparison_data
+from memeval.report.page.compared import comparison_data
 from memeval.results.rows import SentMessage
 
 PROMPT = (SentMessage("user", "0123456789abcdef"),)

@@ -13,7 +13,7 @@ import memeval
 from memeval.config import sources
 from memeval.config.sources import code_identity, reachable
 
-PACKAGES = ("memeval.systems", "memeval.retrieval", "memeval.embedding")
+PACKAGES = ("memeval.systems", "memeval.retrieval", "memeval.retrieval.embedding")
 PRINT = """
 from memeval.config.sources import code_identity, is_checkout
 print(is_checkout(), code_identity(["memeval.retrieval.fusion"], within=["memeval.retrieval"]))
@@ -23,7 +23,7 @@ print(is_checkout(), code_identity(["memeval.retrieval.fusion"], within=["memeva
 def test_what_a_module_imports_counts_directly_or_not() -> None:
     modules = reachable(["memeval.systems.retrieval.rag"], PACKAGES)
     assert {"memeval.systems.retrieval.rag", "memeval.retrieval.vectors"} <= modules
-    assert "memeval.embedding.contract" in modules, "rag -> dense -> contract"
+    assert "memeval.retrieval.embedding.contract" in modules, "rag -> dense -> contract"
     assert not any(module.startswith("memeval.judges") for module in modules)
 
 
@@ -34,11 +34,13 @@ def test_modules_outside_are_left_out() -> None:
 
 
 def test_the_same_code_has_the_same_identity_in_whatever_order() -> None:
-    one = code_identity(["memeval.granularity", "memeval.systems.retrieval.bm25"], within=PACKAGES)
-    other = code_identity(
-        ["memeval.systems.retrieval.bm25", "memeval.granularity"], within=PACKAGES[::-1]
+    one = code_identity(
+        ["memeval.retrieval.granularity", "memeval.systems.retrieval.bm25"], within=PACKAGES
     )
-    assert one == other != code_identity(["memeval.granularity"], within=PACKAGES)
+    other = code_identity(
+        ["memeval.systems.retrieval.bm25", "memeval.retrieval.granularity"], within=PACKAGES[::-1]
+    )
+    assert one == other != code_identity(["memeval.retrieval.granularity"], within=PACKAGES)
 
 
 def test_code_of_the_users_own_is_left_to_the_caller() -> None:
@@ -47,7 +49,7 @@ def test_code_of_the_users_own_is_left_to_the_caller() -> None:
 
 def test_a_release_goes_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "is_checkout", lambda: False)
-    assert code_identity(["memeval.granularity"]) == memeval.__version__
+    assert code_identity(["memeval.retrieval.granularity"]) == memeval.__version__
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memeval.embedding.openai import OpenAIEmbedder, read_timed_value, timed_value
 from memeval.errors import ModelError
 from memeval.llm.cache import Cache
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.metering import Ledger, metered
 from memeval.records import Role
+from memeval.retrieval.embedding.openai import OpenAIEmbedder, read_timed_value, timed_value
 from memeval.testing.endpoint import Faults, ScriptedEndpoint
 
 FIRST = [f"session {number}: the harbour at low tide" for number in range(300)]

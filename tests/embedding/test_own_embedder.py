@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from installed import install
 
-from memeval.embedding.openai import OpenAIEmbedder
-from memeval.embedding.registry import embedder_class
-from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.errors import UserError
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.models import Models
 from memeval.pipeline.opening import open_cell
+from memeval.retrieval.embedding.openai import OpenAIEmbedder
+from memeval.retrieval.embedding.registry import embedder_class
+from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.runs.compose.config import compose_config
 from memeval.testing.endpoint import ScriptedEndpoint
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memeval.embedding.tfidf import DEFAULT_WIDTH, CharTfidfEmbedder
+from memeval.retrieval.embedding.tfidf import DEFAULT_WIDTH, CharTfidfEmbedder
 
 TEXTS = [
     "Ann: I adopted a grey cat called Tofu yesterday",
@@ -79,7 +79,7 @@ def test_an_embedder_survives_pickle() -> None:
 def test_other_processes_get_the_same_vectors() -> None:
     program = (
         "import asyncio, sys, hashlib\n"
-        "from memeval.embedding.tfidf import CharTfidfEmbedder\n"
+        "from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder\n"
         "e = CharTfidfEmbedder(width=256).fitted(['grey cat', 'a pottery class'])\n"
         "vectors = asyncio.run(e.embed(['the cat class']))\n"
         "digest = hashlib.sha256(vectors.tobytes()).hexdigest()\n"

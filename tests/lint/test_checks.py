@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from memeval.lint import Material, lint_run
-from memeval.lint.records import SentPrompt
-from memeval.lint.words import gold_runs
+from memeval.datasets.lint import Material, lint_run
+from memeval.datasets.lint.records import SentPrompt
+from memeval.datasets.lint.words import gold_runs
 from memeval.records import EvalCase, Label, Session, Status, Turn, Verdict
 from memeval.results import Record, RunSummary
 from memeval.results.retrieved import RetrievedChunk

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pytest
 
-from memeval.embedding.openai import OpenAIEmbedder, shares
 from memeval.errors import ModelError
 from memeval.llm.cache import Cache, content_key
 from memeval.llm.contract import ChatPrompt
@@ -28,6 +27,7 @@ from memeval.llm.leases import FileLeases
 from memeval.llm.metering import Ledger, metered, totals
 from memeval.llm.openai import OpenAIModel, Sampling
 from memeval.records import Role, Usage
+from memeval.retrieval.embedding.openai import OpenAIEmbedder, shares
 from memeval.testing.endpoint import Faults, ScriptedEndpoint
 
 KEY = content_key({"a": "request"})
@@ -35,7 +35,7 @@ KEY = content_key({"a": "request"})
 WORKER = """
 import asyncio, sys
 from pathlib import Path
-from memeval.embedding.openai import OpenAIEmbedder
+from memeval.retrieval.embedding.openai import OpenAIEmbedder
 from memeval.llm.cache import Cache
 from memeval.llm.contract import ChatPrompt
 from memeval.llm.endpoint import Endpoint, EndpointSettings

@@ -17,11 +17,11 @@ from memeval.errors import UserError
 from memeval.metrics import registry
 from memeval.metrics.metric import PAGE, REPORT, SHOW, TABLE, TAGS, TILE, Metric, Unit
 from memeval.metrics.registry import metric_named
-from memeval.page.build import page_data
-from memeval.page.runs import PageRun
-from memeval.page.write import render
 from memeval.records import EvalQuestion
 from memeval.report.comparison import cells, comparison_csv, comparison_markdown
+from memeval.report.page.build import page_data
+from memeval.report.page.runs import PageRun
+from memeval.report.page.write import render
 from memeval.results import Record, RunSummary
 from memeval.tracking.payload import metrics as logged_metrics
 from memeval.tracking.payload import rounded_figures

@@ -21,14 +21,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from msgspec import structs
 from sample_records import record, verdict
 
-from memeval.page import write_comparison_page, write_page
-from memeval.page.build import conversation_data, page_data
-from memeval.page.charts import shade
-from memeval.page.compared import comparison_data
-from memeval.page.questions import end_of, mark, question_data, shown
-from memeval.page.runs import PageRun, questions_of
-from memeval.page.write import difference, p_value, render
 from memeval.records import Label, Status, Verdict
+from memeval.report.page import write_comparison_page, write_page
+from memeval.report.page.build import conversation_data, page_data
+from memeval.report.page.charts import shade
+from memeval.report.page.compared import comparison_data
+from memeval.report.page.questions import end_of, mark, question_data, shown
+from memeval.report.page.runs import PageRun, questions_of
+from memeval.report.page.write import difference, p_value, render
 from memeval.report.plots.model import Panel
 from memeval.report.plots.prices import price_panels
 from memeval.results import RECORDS_FILE, Record, RetrievedChunk, RunSummary, read_records

@@ -12,8 +12,8 @@ import pytest
 from sample_pages import SKILL, Size, comparison_json, sentences_of, write_runs
 from test_page import hostile_run
 
-from memeval.page import write_comparison_page, write_page
-from memeval.page.runs import PageRun
+from memeval.report.page import write_comparison_page, write_page
+from memeval.report.page.runs import PageRun
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

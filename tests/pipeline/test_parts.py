@@ -16,8 +16,6 @@ from msgspec import structs
 from sample_records import record, verdict
 
 from memeval.errors import StorageError
-from memeval.granularity import Granularity
-from memeval.granularity import chunks as chunks_of
 from memeval.pipeline.compression import Compression, compression_points, plan_compressions
 from memeval.pipeline.measure import measure_cell, measure_repeat
 from memeval.pipeline.reader import final_answer
@@ -27,6 +25,8 @@ from memeval.pipeline.window import Window
 from memeval.records import EvalCase, Label, Session, Status, Turn
 from memeval.results import AnswerRow, Record
 from memeval.results.store import RowStore
+from memeval.retrieval.granularity import Granularity
+from memeval.retrieval.granularity import chunks as chunks_of
 
 HEADLINE: frozenset[int | str] = frozenset({1, 2, 3, 4})
 

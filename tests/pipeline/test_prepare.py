@@ -15,8 +15,8 @@ import pytest
 from conftest_pipeline import SMALL, Command, environment, records, without_times
 from tables import sampled
 
-from memeval.names import digest_name
 from memeval.testing.endpoint import ScriptedEndpoint
+from memeval.text.names import digest_name
 
 CHAT = "/chat/completions"
 QUICK = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "tracking=none")

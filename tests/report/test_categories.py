@@ -10,9 +10,9 @@ import pytest
 from sample_runs import summary
 
 from memeval.datasets.locomo.names import category_names
-from memeval.page.build import category_data
 from memeval.report.categories import category_titles, columns_of, rows_of, titles_of
 from memeval.report.comparison import comparison_csv, comparison_markdown
+from memeval.report.page.build import category_data
 from memeval.results import RunSummary
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from memeval.errors import StorageError
 from memeval.pipeline.imported import read_hypotheses
 from memeval.pipeline.rows import answer_digest, is_about
-from memeval.private import make_folder
+from memeval.process.private import make_folder
 from memeval.records import Status
 from memeval.results import (
     AnswerRow,

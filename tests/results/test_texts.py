@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.redaction import keep_secret
 from memeval.results.texts import Texts, TextStore, reference
+from memeval.text.redaction import keep_secret
 
 CHUNKS = ("[8 May] Ann: hello", "[9 May] Bo: a second chunk", "[9 May] Ann: bye")
 

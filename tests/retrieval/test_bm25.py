@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from memeval.retrieval.bm25 import Bm25Index
-from memeval.words import search_terms as terms
+from memeval.text.words import search_terms as terms
 
 WORDS = st.lists(
     st.sampled_from("the cat dog Ann bob 7 well-known café run 数据中心 中心网络 , !".split()),

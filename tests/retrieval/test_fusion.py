@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.embedding.tfidf import CharTfidfEmbedder
+from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.retrieval.entities import content_words, entities, key_of
 from memeval.retrieval.entity_graph import EntityGraph
 from memeval.retrieval.fusion import FusedIndex, reciprocal_rank_fusion

@@ -15,13 +15,13 @@ import pytest
 from memeval.config.paths import cache_dir
 from memeval.config.roles import RERANKER_LIMIT
 from memeval.config.schema import RerankerConfig, RunConfig
-from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.errors import ModelError, UserError
 from memeval.llm.cache import Cache
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.models import Models
 from memeval.records import Answer, MemoryChunk, Query, Role
+from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.retrieval.reordering import Reordering
 from memeval.retrieval.rerank import build_reranker
 from memeval.retrieval.rerank_lexical import LexicalReranker

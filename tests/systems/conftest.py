@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from memeval.config.settings import read_settings
-from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.records import Answer, MemoryChunk, Query, Role, Usage
+from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.systems.base import MemorySystem, ReaderReply, SystemContext
 from memeval.systems.registry import build_system, system_class
 

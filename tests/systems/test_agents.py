@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from memeval.datasets.locate import build as open_data
-from memeval.granularity import Granularity, chunks
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.memory_prompts import SummarisePrompt
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, EvalQuestion, MemoryChunk, Query, Role
+from memeval.retrieval.granularity import Granularity, chunks
 from memeval.systems.chat.summarization import batches, shorten
 from memeval.systems.registry import settings_of, system_class
 

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 from memeval.datasets.locate import build as dataset_of
-from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.errors import ModelError, UserError
-from memeval.granularity import Granularity, chunks
 from memeval.llm.contract import Completion, LanguageModel, Prompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.prompts import load_builtin
 from memeval.records import MemoryChunk, Query, Role
+from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
+from memeval.retrieval.granularity import Granularity, chunks
 from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
 from memeval.systems.cogcanvas.batches import batches
 from memeval.systems.cogcanvas.dates import day_of, resolve_dates

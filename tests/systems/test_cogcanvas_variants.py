@@ -20,8 +20,6 @@ import yaml
 from forking import run_command_line
 
 from memeval.datasets.locate import build as dataset_of
-from memeval.embedding.tfidf import CharTfidfEmbedder
-from memeval.granularity import Granularity, chunks
 from memeval.llm.contract import AnswerPrompt
 from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.pipeline.cell import Cell
@@ -31,6 +29,8 @@ from memeval.pipeline.opening import open_cell, system_settings
 from memeval.pipeline.reader import CellReader
 from memeval.prompts import load_builtin
 from memeval.records import Query
+from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
+from memeval.retrieval.granularity import Granularity, chunks
 from memeval.runs.compose.config import compose_config
 from memeval.systems.base import SystemContext
 from memeval.systems.cogcanvas.settings import Settings

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from memeval.embedding.tfidf import CharTfidfEmbedder
 from memeval.errors import ModelError, UserError
 from memeval.llm.contract import ChatPrompt
 from memeval.records import Query, Role
+from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.systems.external.mem0_library import describe_search
 
 from .conftest import DATES, Builder, ScriptedModel, conversation
@@ -199,7 +199,7 @@ def watch(event, arguments):
 
 sys.addaudithook(watch)
 
-from memeval.embedding.tfidf import CharTfidfEmbedder
+from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.records import MemoryChunk, Query
 from memeval.systems.base import SystemContext, ReaderReply
 from memeval.systems.registry import build_system

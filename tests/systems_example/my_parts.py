@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memeval.config.schema import EmbedderConfig
-from memeval.embedding.contract import Embedder
 from memeval.llm.network import Network
+from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.rerank import Candidate, Reranker
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from memeval.datasets.io.entries import Entry, Mistakes
 from memeval.datasets.io.fields import kind_of, quoted
 from memeval.records import ChoiceLabels, EvalQuestion
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 QUESTION_FIELDS = (
     "id",

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from memeval.errors import WorldError
-from memeval.redaction import without_userinfo
-from memeval.shown import one_line
+from memeval.text.redaction import without_userinfo
+from memeval.text.shown import one_line
 
 TIMEOUT_S = 60.0
 HARMLESS = ("User-agent", "Accept-encoding", "Range")

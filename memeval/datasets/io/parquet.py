@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.errors import UserError
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 
 def parquet_rows(path: Path) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memeval.datasets.io.fields import REPLACE, SHOWN, Fields, check_not_packed, quoted
 from memeval.errors import UserError
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 
 def header(content: bytes, path: Path) -> tuple[str, ...]:

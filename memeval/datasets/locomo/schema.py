@@ -13,7 +13,7 @@ from memeval.datasets.io.fields import SHOWN, Fields, quoted
 from memeval.datasets.locomo.names import ADVERSARIAL
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion, Observation, Session, Turn
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 CATEGORIES = (1, 2, 3, 4, 5)
 

@@ -19,7 +19,7 @@ from memeval.datasets.io.fields import REPLACE, SHOWN, Fields, quoted
 from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_NAMES
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase, EvalQuestion, Session, Turn
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 TYPES: Mapping[str, CategoryId] = {
     name: category for category, name in LOCOMO_NAMES["mc10"].items()

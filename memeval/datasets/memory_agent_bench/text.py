@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from memeval.llm.tokens import count_tokens
-from memeval.words import BY_CHARACTER
+from memeval.text.words import BY_CHARACTER
 
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*[ \t]+|(?<=[。！？])[”’）」』]*")
 """Where a sentence ends within a line: behind its last mark and the quotes that close it."""

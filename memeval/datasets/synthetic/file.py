@@ -22,7 +22,7 @@ from memeval.datasets.synthetic.plant import ABILITIES, ABS, CR, IE, KU, MR, TR
 from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 LOCOMO_IDS: Mapping[str, int] = {IE: 4, MR: 1, TR: 2, KU: 4, CR: 4, ABS: ADVERSARIAL}
 """LoCoMo's category of each ability: single_hop, multi_hop, temporal, single_hop two more times,

@@ -19,7 +19,7 @@ from memeval.llm.reply.body import (
 )
 from memeval.llm.reply.text import without_controls, without_thinking
 from memeval.llm.tokens import count_tokens
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from memeval.errors import MemevalError, SystemFaultError
 from memeval.llm.metering import current_ledger
 from memeval.pipeline.isolate.locations import Frames, fault, frames_of_error, locate
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 T = TypeVar("T")
 AGAIN_S = 0.5

@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 from memeval.errors import MemevalError, SystemFaultError
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 _OWN = str(Path(__file__).resolve().parents[2])
 """Our own package, whose frames are named only if there are no others."""

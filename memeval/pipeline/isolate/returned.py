@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from memeval.records import Answer, Retrieved
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 LONGEST_TEXT = 1_000_000
 """Characters of an answer or a raw reply; a longer one is refused, since it would burden every

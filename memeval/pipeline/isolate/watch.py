@@ -31,8 +31,8 @@ from memeval.pipeline.isolate.locations import (
     locate_method,
 )
 from memeval.pipeline.isolate.process_state import ProcessState
-from memeval.shown import one_line
 from memeval.systems.base import MemorySystem
+from memeval.text.shown import one_line
 
 THREADS = min(32, (os.cpu_count() or 1) + 4)
 """Plain calls of systems that run at once."""

@@ -10,7 +10,6 @@ from itertools import pairwise
 from pathlib import Path
 
 from memeval.metrics.formats import percent
-from memeval.names import file_name
 from memeval.report.differences import UNNAMED, differing, labels, system_of
 from memeval.report.plots.draw import draw
 from memeval.report.plots.model import (
@@ -25,6 +24,7 @@ from memeval.report.plots.model import (
     wrap_title,
 )
 from memeval.results import RunSummary
+from memeval.text.names import file_name
 
 TOKENS = "dataset.tokens"
 """The setting that says how large a haystack is."""

@@ -25,7 +25,7 @@ from memeval.report.plots.model import (
     named_axis,
     wrap_title,
 )
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 ROW = 0.27
 """Inches of a row, in which its name can be read at half the size."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from memeval.results import RunSummary
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#8C8C8C", "#333333"
 """Okabe and Ito's colours, which colour-blind people can distinguish, and two neutral ones."""

@@ -28,7 +28,7 @@ from memeval.report.plots.model import (
     wrap_title,
 )
 from memeval.results import RunSummary
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 PANEL = 1.15
 """Inches of the panel of a category."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 WRONG = "wrong:"
 EXAMPLE = "for example:  only=wrong:16e712a2; the runs:  python -m memeval list"

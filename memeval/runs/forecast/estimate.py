@@ -28,7 +28,7 @@ from memeval.runs.forecast.sampling import Extent, OpenRepeat, count_questions, 
 from memeval.runs.plan import Plan
 from memeval.runs.totals import CallSums, Estimate, Line, line_of
 from memeval.runs.units import CasesRead, StoredRows, Units
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 MOST_QUESTIONS, MOST_REPEATS = 3_000, 60
 """Open questions and repeats of a sweep that a plan looks at as a whole."""

@@ -8,7 +8,7 @@ from typing import Any
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
-from memeval import started
+from memeval.process import started
 
 FOLDER = "JOBLIB_TEMP_FOLDER"
 """The variable by which joblib's processes are told where their temporary files go."""

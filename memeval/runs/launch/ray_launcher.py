@@ -14,7 +14,7 @@ from memeval.config.paths import data_dir, project_root
 from memeval.display.terminal import guard
 from memeval.errors import UserError
 from memeval.pipeline.budget import limits_of
-from memeval.private import private_umask
+from memeval.process.private import private_umask
 from memeval.runs.batch import count_cores
 from memeval.runs.environment import ENVIRONMENT, set_environment
 from memeval.runs.interrupt import run_loop

@@ -21,17 +21,18 @@ from typing import Any, TypeVar
 import ray as untyped_ray
 from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
-from memeval import __version__, started
+from memeval import __version__
 from memeval.config.roles import lowest_limit
 from memeval.errors import UserError, WorldError
 from memeval.llm.in_flight import in_flight
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.unit import Keeper, Unit, UnitDone
+from memeval.process import started
 from memeval.runs.launch import ray_worker
 from memeval.runs.launch.computing import DONE, ENDING_S, FAILED
 from memeval.runs.launch.ray_computing import RunLoop, Start
 from memeval.runs.plan import PlannedCell
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 T = TypeVar("T")
 ray: Any = untyped_ray

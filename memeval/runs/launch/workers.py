@@ -21,7 +21,6 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, NoReturn
 
-from memeval import started
 from memeval.errors import WorldError
 from memeval.pipeline.cell import Cell
 from memeval.pipeline.connections import Connections
@@ -29,6 +28,7 @@ from memeval.pipeline.lane import Lane
 from memeval.pipeline.stores import Stores
 from memeval.pipeline.unit import Keeper, Message, Unit, UnitDone
 from memeval.pipeline.window import Window
+from memeval.process import started
 from memeval.runs.launch.computing import DONE, ENDING_S, FAILED, MESSAGE, UnitComputer
 from memeval.runs.plan import PlannedCell
 

@@ -26,8 +26,8 @@ def write_page_of(comparison: Comparison, folders: Sequence[Path], target: Path)
 
     from memeval.comparison.sentences import lead, sentence
     from memeval.comparison.words import dominating_conversations
-    from memeval.page import write_comparison_page
-    from memeval.redaction import redacted_in
+    from memeval.report.page import write_comparison_page
+    from memeval.text.redaction import redacted_in
 
     first = [*lead(comparison), *dominating_conversations(comparison)]
     sentences = [sentence(comparison, difference) for difference in comparison.differences]

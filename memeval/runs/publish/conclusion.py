@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
-from memeval.names import file_name
 from memeval.results import RunSummary
 from memeval.results.calibration import read_shown_summary
 from memeval.runs.publish.comparison_page import write_page_of
@@ -20,6 +19,7 @@ from memeval.runs.publish.drawings import copy_drawn, draw_cells
 from memeval.runs.publish.publishers import drawing_publishers
 from memeval.runs.publish.sweep_end import Compared, Logged, log_sweep_end
 from memeval.runs.session import DoneCell, Session
+from memeval.text.names import file_name
 
 if TYPE_CHECKING:
     from memeval.comparison import Comparison

@@ -77,7 +77,7 @@ class Publishing:
     def _work(self) -> None:
         # Now, and not after the last verdict: what the end of the sweep needs.
         import memeval.comparison.files  # noqa: F401
-        from memeval.page.write import load_template
+        from memeval.report.page.write import load_template
 
         load_template()
         while (outcome := self._queue.get()) is not None:

@@ -22,7 +22,7 @@ from typing import IO, Any
 from memeval.config.filing import Filing
 from memeval.display.terminal import guard
 from memeval.errors import MemevalError
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 NICENESS = 5
 """The process gives way to the main loop where cores are few, but is not starved: beside a process
@@ -73,8 +73,8 @@ def serve(request: Mapping[str, Any]) -> dict[str, Any]:
         if "sweep_end" in request:
             return log_sweep_end(request)
 
-        from memeval.page import PAGE_FILE, write_page
         from memeval.report import write_report
+        from memeval.report.page import PAGE_FILE, write_page
         from memeval.report.stamp import stamp_report
 
         plots = request.get("plots", True)
@@ -150,7 +150,7 @@ def warm(request: Mapping[str, Any]) -> None:
     with suppress(MemevalError, OSError, ImportError):
         import memeval.report.plots.differences
         import memeval.report.plots.sweep  # noqa: F401
-        from memeval.page.write import load_template
+        from memeval.report.page.write import load_template
         from memeval.report.plots.draw import warm_up
 
         load_template()

@@ -24,8 +24,8 @@ from queue import Queue
 from typing import Any, NoReturn, TypeVar
 
 from memeval.errors import StorageError, UserError
-from memeval.shown import one_line
 from memeval.store.postgres.schema import TABLES, VERSION
+from memeval.text.shown import one_line
 
 CONNECT_S = 4
 """How long the server may take to accept a connection."""

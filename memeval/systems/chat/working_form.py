@@ -14,9 +14,9 @@ from memeval.llm.form import field_names, read_form, write_form
 from memeval.llm.memory_prompts import WorkingMemoryPrompt
 from memeval.prompts import load_builtin
 from memeval.records import IngestHealth, MemoryChunk
-from memeval.shown import one_line
 from memeval.systems.asking import ask_for
 from memeval.systems.base import INGEST, DumpItem, SystemContext
+from memeval.text.shown import one_line
 
 FORM_FILE = "working_memory.json"
 TEMPLATES = ("working_memory", "working_memory_template")

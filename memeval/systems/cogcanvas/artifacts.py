@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.records import format_time
-from memeval.words import search_terms
+from memeval.text.words import search_terms
 
 KINDS = (
     "decision",

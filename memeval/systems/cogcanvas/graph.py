@@ -16,7 +16,7 @@ from memeval.systems.cogcanvas.links import REFERENCES, GraphRules, Links, next_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from memeval.embedding.contract import Vectors
+    from memeval.retrieval.embedding.contract import Vectors
 
     Positions = NDArray[np.intp]
     Scores = NDArray[np.float64]

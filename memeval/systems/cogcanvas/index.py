@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memeval.embedding.contract import Embedder
 from memeval.retrieval.bm25 import Bm25Index
+from memeval.retrieval.embedding.contract import Embedder
 from memeval.systems.cogcanvas.artifacts import Artifact, write_artifacts
 from memeval.systems.cogcanvas.graph import Canvas
 from memeval.systems.cogcanvas.links import GraphRules
 from memeval.systems.cogcanvas.retrieval import hybrid, plain_words, shares
 
 if TYPE_CHECKING:
-    from memeval.embedding.contract import Vectors
+    from memeval.retrieval.embedding.contract import Vectors
     from memeval.systems.cogcanvas.retrieval import Scores
 
 VECTORS_FILE = "vectors.npy"

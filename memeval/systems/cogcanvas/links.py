@@ -18,7 +18,7 @@ import numpy as np
 from memeval.llm.extractive.words import STOP_WORDS, stem
 from memeval.systems.cogcanvas.artifacts import Artifact
 from memeval.systems.cogcanvas.dates import day_of
-from memeval.words import canonical, is_unspaced, search_terms
+from memeval.text.words import canonical, is_unspaced, search_terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from memeval.records import MemoryChunk
-from memeval.words import is_unspaced, plain_words, search_terms, spread
+from memeval.text.words import is_unspaced, plain_words, search_terms, spread
 
 LEAST_OVERLAP = 0.5
 """Share of the terms of a quote and a sentence together that both must hold for the sentence to be

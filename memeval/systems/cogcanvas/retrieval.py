@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memeval.words import is_latin, search_terms
+from memeval.text.words import is_latin, search_terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,6 @@ from typing import Any
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import current_ledger
 from memeval.llm.transport import encode
-from memeval.shown import one_line
 from memeval.systems.base import RUNTIME
 from memeval.systems.external import remote
 from memeval.systems.external.program import CaseHome, Program, ProgramError, ProgramSettings
@@ -24,6 +23,7 @@ from memeval.systems.external.served import (
     files_of,
     note_noise,
 )
+from memeval.text.shown import one_line
 
 MOST_NOISE = 10_000
 """Lines that are not replies, of one process."""

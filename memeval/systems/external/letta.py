@@ -18,7 +18,6 @@ from memeval.llm.metering import current_ledger
 from memeval.llm.reply import finish_reason
 from memeval.llm.tokens import count_tokens
 from memeval.records import Answer, MemoryChunk, Query, Retrieved, Role, Usage
-from memeval.redaction import keep_secret
 from memeval.systems.base import (
     ANSWER,
     INGEST,
@@ -30,6 +29,7 @@ from memeval.systems.base import (
 )
 from memeval.systems.external.letta_reply import Hit, Reply
 from memeval.systems.external.letta_server import PERSONA_LABEL, Agent, pool
+from memeval.text.redaction import keep_secret
 
 PERSONA = (
     "I answer questions about a conversation that took place before. All of it is in my archival "

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memeval.errors import ModelError
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 SEARCH = "archival_memory_search"
 """The name of the tool with which an agent searches its archive."""

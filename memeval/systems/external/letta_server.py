@@ -12,9 +12,9 @@ from functools import cache
 from typing import Any, TypeVar
 
 from memeval.errors import ModelError
-from memeval.redaction import redacted
 from memeval.systems.external.letta_reply import SEARCH, Reply, read_reply
 from memeval.systems.external.remote import Leftover, fault, note_answer
+from memeval.text.redaction import redacted
 
 T = TypeVar("T")
 

@@ -16,13 +16,13 @@ from weakref import WeakKeyDictionary
 from memeval.config.checks import check_address, check_headers
 from memeval.errors import ModelError, UserError, unknown
 from memeval.llm.keys import headers_of
-from memeval.shown import one_line
 from memeval.systems.base import ANSWER, INGEST, RUNTIME
 from memeval.systems.external.http import BY_HEADER
 from memeval.systems.external.mcp_session import Server, Session, ToolReply
 from memeval.systems.external.program import CaseHome, ProgramSettings
 from memeval.systems.external.said import error_in, is_hollow, says_nothing
 from memeval.systems.external.served import Reply, ServedMemory, Service, files_of
+from memeval.text.shown import one_line
 
 CHUNK_FIELDS = ("text", "content", "time", "turn_ids", "speakers", "session_id", "id", "namespace")
 SEARCH_FIELDS = ("query", "asked_at", "top_k", "namespace")

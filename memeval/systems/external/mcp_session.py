@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memeval.errors import ModelError, UserError, unknown
-from memeval.shown import one_line
 from memeval.systems.external.program import Program, ProgramError
 from memeval.systems.external.served import note_noise
+from memeval.text.shown import one_line
 
 EXAMPLE = "is it an MCP server, and its command or address right?"
 NOWHERE = logging.NullHandler()

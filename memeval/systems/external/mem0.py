@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from memeval.embedding.contract import Embedder
 from memeval.errors import MemevalError, StorageError, UserError
 from memeval.llm.keys import key_of
 from memeval.llm.metering import current_ledger
@@ -28,7 +27,7 @@ from memeval.records import (
     Usage,
     format_time,
 )
-from memeval.shown import one_line
+from memeval.retrieval.embedding.contract import Embedder
 from memeval.systems.base import (
     DumpItem,
     RecallSystem,
@@ -46,6 +45,7 @@ from memeval.systems.external.mem0_library import (
     prepare_import,
 )
 from memeval.systems.external.mem0_settings import Settings
+from memeval.text.shown import one_line
 
 _log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from memeval.embedding.contract import Embedder
 from memeval.errors import ModelError
 from memeval.llm.contract import ChatPrompt, Completion
+from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.vectors import other_width
 from memeval.systems.asking import ask_for
 from memeval.systems.base import (
@@ -18,7 +18,7 @@ from memeval.systems.base import (
 )
 
 if TYPE_CHECKING:
-    from memeval.embedding.contract import Vectors
+    from memeval.retrieval.embedding.contract import Vectors
 
 
 NOTHING = '{"memory": []}'

@@ -15,8 +15,8 @@ from memeval.config.checks import check_address
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import current_ledger
 from memeval.records import MemoryChunk
-from memeval.shown import one_line
 from memeval.systems.external.remote import Leftover, fault, note_answer
+from memeval.text.shown import one_line
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from memeval.embedding.contract import Vectors
+    from memeval.retrieval.embedding.contract import Vectors
 
 ROWS_FILE, VECTORS_FILE = "memories.json", "memories.npy"
 

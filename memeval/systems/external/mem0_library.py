@@ -7,8 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from memeval import started
 from memeval.errors import UserError
+from memeval.process import started
 
 if TYPE_CHECKING:
     from memeval.systems.external.mem0_bridge import Mem0Bridge

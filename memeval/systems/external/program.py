@@ -20,12 +20,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memeval import started
 from memeval.errors import ModelError, UserError, unknown
-from memeval.redaction import keep_secret
-from memeval.shown import one_line
+from memeval.process import started
 from memeval.systems.base import INGEST, RUNTIME
 from memeval.systems.external.served import ServedSettings
+from memeval.text.redaction import keep_secret
+from memeval.text.shown import one_line
 
 LONGEST_LINE = 32 * 2**20
 """Bytes of one line."""

@@ -19,7 +19,6 @@ from memeval.errors import MemevalError, MemoryServiceError, ModelError, UserErr
 from memeval.llm.metering import current_ledger
 from memeval.llm.tokens import count_tokens
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved, Role
-from memeval.shown import one_line
 from memeval.systems.base import (
     ANSWER,
     IMAGINED,
@@ -36,6 +35,7 @@ from memeval.systems.base import (
 from memeval.systems.external import wire
 from memeval.systems.external.foreign import Lines, is_said
 from memeval.systems.external.said import error_in, says_nothing
+from memeval.text.shown import one_line
 
 _log = logging.getLogger(__name__)
 

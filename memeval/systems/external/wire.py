@@ -16,7 +16,7 @@ from typing import Any
 from memeval.errors import ModelError
 from memeval.llm.reply.body import count_of
 from memeval.records import MemoryChunk, Query, Retrieved, Role, Usage
-from memeval.shown import one_line
+from memeval.text.shown import one_line
 
 LONGEST_TEXT = 1_000_000
 """Characters of an answer or of one result."""

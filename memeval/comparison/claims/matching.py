@@ -1,0 +1,358 @@
+"""Whether a run may be compared with a published figure, aspect by aspect, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from memeval.comparison.claims.records import JUDGED, Claim, Figure, Protocol
+from memeval.metrics.retrieval import RANKING
+from memeval.report.differences import as_yaml
+from memeval.results import CategoryResult, JudgeIdentity, RunSummary
+from memeval.text.shown import one_line
+
+_MOVE_RETRIEVAL = ("dataset", "system", "granularity", "top_k", "reranker", "compression_turn")
+"""Groups of settings on which what is retrieved depends, beside an embedder that a claim names."""
+_ELSEWHERE = frozenset(
+    f"dataset.{name}"
+    for name in (
+        "path",
+        "labels",
+        "categories",
+        "sample_seed",
+        "allow_unpinned",
+        "category_names",
+        "evidence_recall",
+    )
+) | {"dataset"}
+"""Settings that aspects of their own compare, or that move no figure."""
+
+
+class Sameness(StrEnum):
+    """How an aspect of a run relates to that of a claim."""
+
+    SAME = "same"
+    OTHER = "other"
+    NOT_DISCLOSED = "not disclosed"
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """One thing that must be the same for two figures to be compared."""
+
+    name: str
+    sameness: Sameness
+    text: str
+
+
+@dataclass(frozen=True)
+class Match:
+    """A published figure beside a run."""
+
+    claim: Claim
+    figure: Figure
+    own: float | None
+    """The run's value on the same categories, in per cent; None where it was not measured."""
+    aspects: tuple[Aspect, ...]
+    system: str = ""
+    """The run's system with its settings."""
+
+    @property
+    def verdict(self) -> str:
+        """`comparable`, `not comparable`, or `can't be said`: the source does not disclose it."""
+        kinds = {aspect.sameness for aspect in self.aspects}
+        if Sameness.OTHER in kinds:
+            return "not comparable"
+
+        return "can't be said" if Sameness.NOT_DISCLOSED in kinds else "comparable"
+
+    @property
+    def but_for(self) -> str:
+        """What the comparison is about: a claim on another system than memeval's is compared in the
+        system, and in nothing else.
+        """
+        if self.claim.protocol.settings or self.figure.settings:
+            return ""
+
+        return f"the system: {self.system} here, {self.figure.system} there"
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why not, differences first."""
+        others = [aspect.text for aspect in self.aspects if aspect.sameness is Sameness.OTHER]
+        silent = [
+            aspect.text for aspect in self.aspects if aspect.sameness is Sameness.NOT_DISCLOSED
+        ]
+        return [*others, *silent]
+
+
+def match_claim(claim: Claim, summary: RunSummary) -> list[Match]:
+    """The figures of a claim beside a run."""
+    return [
+        Match(
+            claim=claim,
+            figure=figure,
+            own=own_value(claim.protocol, figure, summary),
+            aspects=tuple(_aspects(claim, figure, summary)),
+            system=_system_words(summary),
+        )
+        for figure in claim.figures
+    ]
+
+
+def _system_words(summary: RunSummary) -> str:
+    """The settings of the system, in one line."""
+    parts = [
+        f"{name}={one_line(as_yaml(value), 80)}"
+        for name, value in summary.params.items()
+        if value is not None
+        and name.partition(".")[0] in _MOVE_RETRIEVAL
+        and not name.startswith("dataset")
+    ]
+    return " ".join(parts)
+
+
+def own_value(protocol: Protocol, figure: Figure, summary: RunSummary) -> float | None:
+    """The run's value of a claim's metric, in per cent, on the claim's categories."""
+    rows = claimed_rows(protocol, summary)
+    if figure.metric not in JUDGED:
+        asked_alike = len(rows) == len(summary.categories)
+        value = summary.metrics.get(figure.metric)
+        return 100 * value if asked_alike and value is not None else None
+
+    # Over questions, not over categories: LoCoMo's differ in size by a factor of nine.
+    measured = [(row.accuracy, row.scored) for row in rows if row.accuracy is not None]
+    scored = sum(count for _, count in measured)
+    if not scored:
+        return None
+
+    return 100 * sum(accuracy * count for accuracy, count in measured) / scored
+
+
+def claimed_rows(protocol: Protocol, summary: RunSummary) -> list[CategoryResult]:
+    """The run's categories that a claim is about."""
+    if protocol.categories is None:
+        return list(summary.categories)
+
+    names = set(map(str, protocol.categories))
+    return [row for row in summary.categories if row.category in names]
+
+
+def _aspects(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspect]:
+    protocol = claim.protocol
+    yield _data(protocol, summary)
+    yield _labels(protocol, summary)
+    yield _questions(protocol, figure, summary)
+    yield _categories(protocol, figure, summary)
+    if protocol.averaged != "questions":
+        text = "averaged over conversations there, over questions here"
+        yield Aspect("average", Sameness.OTHER, text)
+
+    if figure.metric in JUDGED and summary.tags.get("stages") == "retrieve":
+        yield Aspect("reader", Sameness.OTHER, "nothing was answered here (stages=retrieve)")
+    elif figure.metric in JUDGED:
+        yield from _judge(protocol, summary)
+        yield from _reader(protocol, summary)
+
+    yield from _configuration(claim, figure, summary)
+
+    if summary.is_stopped:
+        yield Aspect("coverage", Sameness.OTHER, "the run was STOPPED before its end")
+    elif not summary.valid:
+        yield Aspect("coverage", Sameness.OTHER, "the run is INVALID")
+
+
+def _data(protocol: Protocol, summary: RunSummary) -> Aspect:
+    own = summary.tags.get("data_sha256", "")
+    if protocol.data_sha256 is None:
+        return Aspect("data", Sameness.NOT_DISCLOSED, "the source does not say which data file")
+    if own == protocol.data_sha256:
+        return Aspect("data", Sameness.SAME, f"the same file, sha256 {own[:8]}")
+
+    shown = f"sha256 {one_line(own)[:8]} here, {protocol.data_sha256[:8]} there"
+    return Aspect("data", Sameness.OTHER, f"another data file: {shown}")
+
+
+def _labels(protocol: Protocol, summary: RunSummary) -> Aspect:
+    own = str(summary.params.get("dataset.labels", "original"))
+    if own == protocol.labels:
+        return Aspect("labels", Sameness.SAME, f"labels {own}")
+
+    return Aspect(
+        "labels", Sameness.OTHER, f"labels are {one_line(own)} here, {protocol.labels} there"
+    )
+
+
+def _questions(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspect:
+    rows = claimed_rows(protocol, summary)
+    asked = sum(row.n for row in rows)
+    if figure.metric not in JUDGED:
+        # Such a metric is over all that was asked, and can't be taken apart by category.
+        asked = sum(row.n for row in summary.categories)
+
+    where = _category_words(protocol.categories)
+    if protocol.questions is None:
+        return Aspect("questions", Sameness.NOT_DISCLOSED, "the source does not say how many")
+    if asked == protocol.questions:
+        return Aspect("questions", Sameness.SAME, f"{asked:,} questions{where}")
+
+    return Aspect(
+        "questions",
+        Sameness.OTHER,
+        f"{asked:,} questions here, {protocol.questions:,} there{where}",
+    )
+
+
+def _categories(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspect:
+    """Whether the categories are the claim's: as many questions may be others."""
+    own = {row.category for row in summary.categories}
+    if protocol.categories is None:
+        return Aspect("categories", Sameness.SAME, "all categories")
+
+    claimed = set(map(str, protocol.categories))
+    # The accuracy of a category can be taken apart, and the recall over all of them can't.
+    is_same = claimed <= own if figure.metric in JUDGED else claimed == own
+    here = ", ".join(map(one_line, sorted(own)))
+    text = f"categories {here} here, {', '.join(sorted(claimed))} there"
+    return Aspect("categories", Sameness.SAME if is_same else Sameness.OTHER, text)
+
+
+def _configuration(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspect]:
+    """Every setting of data and system, against those of the claim."""
+    claimed = {**(claim.protocol.settings or {}), **(figure.settings or {})}
+    # A system that is not memeval's is what the figures are compared in, see `Match.but_for`.
+    if not claimed and figure.metric in JUDGED:
+        return
+
+    own = {name: as_yaml(value) for name, value in summary.params.items() if value is not None}
+    for name, value in claimed.items():
+        here = own.get(name)
+        sameness = Sameness.SAME if here == value else Sameness.OTHER
+        shown = "has no value" if here is None else f"is {one_line(here)}"
+        yield Aspect("settings", sameness, f"{name} {shown} here, {value} there")
+
+    for name, value in own.items():
+        if name not in claimed and _counts(name, figure):
+            text = f"{name} is {one_line(value)} here, and the source does not say"
+            yield Aspect("settings", Sameness.NOT_DISCLOSED, text)
+
+
+def _counts(name: str, figure: Figure) -> bool:
+    """Whether a setting of data or system may move a figure."""
+    if name in _ELSEWHERE or name.partition(".")[0] not in _MOVE_RETRIEVAL:
+        return False
+
+    # The whole ranking does not depend on how much of it is shown.
+    return name != "top_k" or not figure.metric.startswith(RANKING)
+
+
+def _category_words(categories: Sequence[int | str] | None) -> str:
+    return "" if categories is None else f" (categories {', '.join(map(str, categories))})"
+
+
+def _judge(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
+    own = summary.judge
+    if own is None or not own.is_named:
+        yield Aspect("judge", Sameness.NOT_DISCLOSED, "the run does not say who judged it")
+        return
+
+    if summary.tags.get("recorded") == "true":
+        yield from _recorded_judge(protocol, own)
+        return
+
+    if own.prompt_sha256 is None and protocol.judge_model is not None:
+        text = f"judged by {one_line(own.name)} here, by the model {protocol.judge_model} there"
+        yield Aspect("judge", Sameness.OTHER, text)
+        return
+
+    yield _judge_prompt(protocol, own, summary)
+    yield _judge_model(protocol, own)
+    yield _stated("judge's requests", protocol.judge_request, dict(own.request))
+    yield _stated("judgings of each answer", protocol.judge_repeats, own.repeats)
+
+
+def _stated(what: str, claimed: Any, own: Any) -> Aspect:
+    """Something that the source states or leaves open."""
+    if claimed is None:
+        return Aspect(what, Sameness.NOT_DISCLOSED, f"the source does not state the {what}")
+
+    sameness = Sameness.SAME if own == claimed else Sameness.OTHER
+    return Aspect(what, sameness, f"{what}: {one_line(own, 200)} here, {claimed} there")
+
+
+def _recorded_judge(protocol: Protocol, own: JudgeIdentity) -> Iterator[Aspect]:
+    """Verdicts that came with the answers name their judge, and do not hold its prompt."""
+    described = protocol.judge or "of a kind not disclosed"
+    text = f"whether the recorded verdicts are of the source's judge ({described}) can't be checked"
+    yield Aspect("judge", Sameness.NOT_DISCLOSED, text)
+    yield _judge_model(protocol, own)
+
+
+def _judge_model(protocol: Protocol, own: JudgeIdentity) -> Aspect:
+    if protocol.judge_model is None:
+        text = "the source does not say which model judges"
+        return Aspect("judge model", Sameness.NOT_DISCLOSED, text)
+
+    return _same_model("judge model", "judged", own.model or "no model", protocol.judge_model)
+
+
+def _judge_prompt(protocol: Protocol, own: JudgeIdentity, summary: RunSummary) -> Aspect:
+    described = protocol.judge or "of a kind not disclosed"
+    if own.prompt_sha256 is None:
+        text = f"judged by {one_line(own.name)}, no model, here; there by a judge: {described}"
+        return Aspect("judge", Sameness.OTHER, text)
+
+    if protocol.judge_prompt_sha256 is not None:
+        is_same = own.prompt_sha256 == protocol.judge_prompt_sha256
+        sameness = Sameness.SAME if is_same else Sameness.OTHER
+        return Aspect("judge", sameness, f"the judge's prompt: {described} there")
+
+    if summary.params.get("judge.prompt_file") is not None:
+        text = f"whether your judge's prompt is that of the source ({described}) can't be checked"
+        return Aspect("judge", Sameness.NOT_DISCLOSED, text)
+
+    if protocol.judge_like is not None and own.name == protocol.judge_like:
+        text = f"the judge follows the same protocol ({described}) in other words"
+    else:
+        text = f"judge {one_line(own.name)} here, another there: {described}"
+
+    return Aspect("judge", Sameness.OTHER, f"{text}; judge.prompt_file= takes the original")
+
+
+def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
+    if summary.tags.get("imported") == "true":
+        text = "the file of answers does not say which model answered, and under which prompt"
+        yield Aspect("reader", Sameness.NOT_DISCLOSED, text)
+        return
+
+    own = str(summary.params.get("llm.model") or summary.params.get("llm") or "")
+    if protocol.reader_model is None:
+        text = "the source does not say which model answers"
+        yield Aspect("reader", Sameness.NOT_DISCLOSED, text)
+    else:
+        yield _same_model("reader", "answered", own, protocol.reader_model)
+
+    sha256 = protocol.reader_prompt_sha256
+    if sha256 is None:
+        text = "whether the prompt of the answers is the same can't be checked"
+        yield Aspect("prompt", Sameness.NOT_DISCLOSED, text)
+    else:
+        is_same = sha256 == summary.tags.get("prompt_sha256")
+        sameness = Sameness.SAME if is_same else Sameness.OTHER
+        yield Aspect("prompt", sameness, "the prompt of the answers")
+
+    own_settings = {
+        name: as_yaml(summary.params.get(name)) for name in protocol.reader_settings or ()
+    }
+    yield _stated("reader's settings", protocol.reader_settings, own_settings)
+
+
+def _same_model(name: str, verb: str, own: str, claimed: str) -> Aspect:
+    # Providers put their name before the model's. A dated version is another name, and so another
+    # model.
+    if own.rpartition("/")[2] == claimed:
+        return Aspect(name, Sameness.SAME, f"{verb} by {claimed}")
+
+    return Aspect(name, Sameness.OTHER, f"{verb} by {one_line(own)} here, by {claimed} there")

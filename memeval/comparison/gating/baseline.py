@@ -1,0 +1,203 @@
+"""The baseline of a gate: a small file to commit, read back as data from outside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from memeval.comparison.finding import FinishedRun
+from memeval.comparison.scores import RunScores
+from memeval.errors import StorageError, UserError
+from memeval.metrics.metric import Metric
+from memeval.report.differences import as_yaml
+from memeval.results import JudgeIdentity
+from memeval.results.fields import Number, Share, Weight, as_plain, read_as
+from memeval.results.files import SEAL, as_json, is_sealed, sealed, write_atomically
+from memeval.text.redaction import redacted, redacted_in
+from memeval.text.shown import one_line
+from memeval.tracking.payload import is_runtime, stages_of
+
+VERSION = 1
+LARGEST = 64 * 2**20
+"""Bytes of a baseline: a hundred times LoCoMo's."""
+LABELS = "dataset.labels"
+
+
+class BaselineQuestion(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A question as the run of the baseline asked it."""
+
+    case_id: str = field(name="case")
+    category: str
+    value: Share | None
+    """Mean over the repeats; None where it was not scored."""
+    weight: Weight = 1.0
+
+
+class Baseline(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a run is compared with."""
+
+    metric: str
+    run_key: str
+    name: str
+    dataset: str
+    protocol: str
+    """Shown, not compared: what must be equal has members of its own."""
+    data_sha256: str
+    labels: str
+    judge: JudgeIdentity | None
+    """None if the metric is not the judge's."""
+    settings: Mapping[str, str]
+    """Those that make the run what it is, as YAML writes them; shown if they differ."""
+    tokens: Number | None
+    cost_usd: Number | None
+    must_pass: tuple[str, ...]
+    questions: Mapping[str, BaselineQuestion]
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The values of the scored questions."""
+        return {
+            name: question.value
+            for name, question in self.questions.items()
+            if question.value is not None
+        }
+
+
+def judge_of(run: FinishedRun, metric: Metric) -> JudgeIdentity | None:
+    """Who judged a run, if the metric depends on it."""
+    return run.summary.judge if metric.judged else None
+
+
+def settings_of(run: FinishedRun) -> dict[str, str]:
+    """The settings of a run that can change a result, by dotted path."""
+    stages = stages_of(run.summary)
+    return {
+        name: redacted(as_yaml(value))
+        for name, value in run.summary.params.items()
+        if not is_runtime(name, stages)
+    }
+
+
+def baseline_of(
+    run: FinishedRun, metric: Metric, scores: RunScores, must_pass: Iterable[str]
+) -> Baseline:
+    """The baseline that a run makes.
+
+    Raises `UserError` for a question that must pass and was not asked.
+    """
+    named = tuple(sorted(set(must_pass)))
+    for name in named:
+        if name not in scores.questions:
+            raise UserError(f"--must-pass: {one_line(run.name)} did not ask '{one_line(name)}'")
+
+    summary = run.summary
+    questions = {
+        name: BaselineQuestion(
+            case_id=asked.case_id,
+            category=asked.category_name,
+            value=scores.values.get(name),
+            weight=asked.weight,
+        )
+        for name, asked in scores.questions.items()
+    }
+    return Baseline(
+        metric=metric.name,
+        run_key=run.key,
+        name=redacted(summary.name),
+        dataset=summary.dataset,
+        # Redacted: the file is committed.
+        protocol=redacted(summary.tags.get("protocol", "")),
+        data_sha256=summary.tags.get("data_sha256", ""),
+        labels=str(summary.params.get(LABELS, "")),
+        judge=judge_of(run, metric),
+        settings=settings_of(run),
+        tokens=summary.metrics.get("tokens/total"),
+        cost_usd=summary.metrics.get("cost_usd_uncached/total"),
+        must_pass=named,
+        questions=questions,
+    )
+
+
+def write_baseline(baseline: Baseline, path: Path) -> None:
+    """Writes the file: a question a line, sorted, so that a diff shows what changed.
+
+    Raises `StorageError` where the disk refuses.
+    """
+    content = as_plain(baseline)
+    written = content.pop("questions")
+    head = {"memeval_baseline": VERSION, **content, "judge": redacted_in(content["judge"])}
+    # json.dumps would put each member of a question on a line of its own: a diff would be long.
+    lines = [f" {as_json(name)}: {as_json(value)}," for name, value in head.items()]
+    written = dict(sorted(written.items()))
+    rows = [f"  {as_json(name)}: {as_json(row)}" for name, row in written.items()]
+    digest = sealed({**head, "questions": written})[SEAL]
+    end = [" },", f" {as_json(SEAL)}: {as_json(digest)}", "}", ""]
+    text = "\n".join(["{", *lines, ' "questions": {', ",\n".join(rows), *end])
+    try:
+        write_atomically(path, text)
+    except OSError as error:
+        raise StorageError(f"{path} can't be written: {error.strerror or error}") from error
+
+
+def read_baseline(path: Path) -> Baseline:
+    """Reads and checks a baseline.
+
+    Raises `UserError` that says what does not fit.
+    """
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"it is larger than {LARGEST // 2**20} MB")
+
+        # A merge of two branches may leave a question twice.
+        content = json.loads(path.read_bytes(), object_pairs_hook=_without_twins)
+        return _baseline_from(content)
+    except FileNotFoundError:
+        raise UserError(
+            f"the baseline {one_line(path)} is missing",
+            f"make it from a run:  python -m memeval gate --baseline {one_line(path)} --bless RUN",
+        ) from None
+    except OSError as error:
+        raise UserError(f"{one_line(path)} can't be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"{one_line(path)} is not a baseline: {one_line(error)}",
+            "move it away, and make it again:  python -m memeval gate --baseline FILE --bless RUN",
+        ) from error
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which no name occurs twice: the last would win in silence."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a name occurs twice in one object")
+
+    return members
+
+
+def _baseline_from(content: Any) -> Baseline:
+    if not isinstance(content, dict):
+        raise ValueError("it does not hold an object")
+
+    if content.get("memeval_baseline") != VERSION:
+        raise ValueError(f"memeval_baseline is not {VERSION}")
+    if not is_sealed(content):
+        raise ValueError("its digest does not fit: it was edited, or merged")
+
+    members = {name: content[name] for name in content if name not in ("memeval_baseline", SEAL)}
+    # One by one, for an error that names the question.
+    if isinstance(members.get("questions"), dict):
+        members["questions"] = {
+            name: read_as(row, BaselineQuestion, at=f"$.questions.{name}")
+            for name, row in members["questions"].items()
+        }
+
+    baseline = read_as(members, Baseline)
+    for name in baseline.must_pass:
+        if name not in baseline.questions:
+            raise ValueError(f"must_pass names '{one_line(name)}', which is not a question")
+
+    return baseline

@@ -1,0 +1,283 @@
+"""The verdict of a gate: worse, inconclusive, better, unchanged or broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import inf
+
+from memeval.comparison.finding import FinishedRun
+from memeval.comparison.gating.baseline import LABELS, Baseline, judge_of
+from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, other_judge
+from memeval.comparison.scores import RunScores
+from memeval.metrics.formats import percent
+from memeval.metrics.metric import Metric
+from memeval.results import is_same_judge
+from memeval.statistics.clusters import weighted_mean
+from memeval.statistics.differences import ClusteredDifference, clustered_difference
+from memeval.text.shown import one_line
+
+FINE, WORSE_STATUS, BROKEN_STATUS = 0, 1, 3
+"""Exit statuses; 2 is a mistake of the user's."""
+_ROUNDING = 1e-12
+"""Shares that differ by less are equal: means of repeats leave rounding behind."""
+
+
+class Outcome(StrEnum):
+    """The verdict of a gate."""
+
+    WORSE = "worse"
+    INFERIOR = "not shown to be non-inferior"
+    MUST_PASS = "a question that must pass does not"
+    INCONCLUSIVE = "inconclusive"
+    UNCHANGED = "unchanged"
+    BETTER = "better"
+    NON_INFERIOR = "non-inferior"
+    BROKEN = "broken"
+
+
+FAILING = (Outcome.WORSE, Outcome.INFERIOR, Outcome.MUST_PASS)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a gate demands."""
+
+    margin: float = 0.0
+    """A loss that is smaller is never `worse`, as a share."""
+    non_inferior: float | None = None
+    """A loss this large must be ruled out, as a share; None demands no such proof."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Now minus the baseline, on a group of questions."""
+
+    name: str
+    result: ClusteredDifference
+    """By the same flips as in `compare`: the two can't contradict each other."""
+
+
+@dataclass(frozen=True)
+class MustPass:
+    """A named question."""
+
+    question_id: str
+    before: float | None
+    now: float | None
+    passes: bool
+    """Whether it is right, or no worse than in the baseline where that was not quite right."""
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """The verdict, and what it rests on."""
+
+    outcome: Outcome
+    reasons: tuple[str, ...]
+    """Why it is broken."""
+    change: Change | None
+    before: float | None
+    now: float | None
+    categories: tuple[Change, ...]
+    must_pass: tuple[MustPass, ...]
+    lost: tuple[str, ...]
+    """Questions whose value is worse."""
+    gained: tuple[str, ...]
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        if self.outcome is Outcome.BROKEN:
+            return BROKEN_STATUS
+
+        return WORSE_STATUS if self.outcome in FAILING else FINE
+
+
+def judge_run(
+    baseline: Baseline,
+    run: FinishedRun,
+    scores: RunScores,
+    metric: Metric,
+    *,
+    rules: Rules,
+    must_pass: Iterable[str] = (),
+) -> GateResult:
+    """Compares a run with its baseline."""
+    before = baseline.values
+    named = sorted({*baseline.must_pass, *must_pass})
+    passes = tuple(
+        _must_pass(name, before.get(name), scores.values.get(name), metric) for name in named
+    )
+    common = [name for name in scores.values if name in before]
+
+    reasons = [*not_sound(run), *_not_comparable(baseline, run, scores, metric)]
+    if len(common) < MIN_COMMON:
+        reasons.append("fewer than two questions have a value in both")
+
+    not_asked = [name for name in named if name not in scores.questions]
+    reasons += [f"must pass: '{one_line(name)}' was not asked" for name in not_asked]
+    change = _change("all questions", common, baseline, scores) if common else None
+    # What is not comparable is broken, whatever the figures say.
+    outcome = Outcome.BROKEN
+    if not reasons and change is not None:
+        outcome = _outcome(as_gain(change.result, metric), rules, passes)
+
+    fell = tuple(name for name in common if scores.values[name] < before[name])
+    rose = tuple(name for name in common if scores.values[name] > before[name])
+    return GateResult(
+        outcome=outcome,
+        reasons=tuple(reasons),
+        change=change,
+        before=_mean_of(before, common, scores),
+        now=_mean_of(scores.values, common, scores),
+        categories=tuple(_by_category(common, baseline, scores)),
+        must_pass=passes,
+        lost=fell if metric.more_is_better else rose,
+        gained=rose if metric.more_is_better else fell,
+    )
+
+
+def as_gain(result: ClusteredDifference, metric: Metric) -> ClusteredDifference:
+    """A difference the way round in which more is better."""
+    if metric.more_is_better:
+        return result
+
+    low, high = result.low, result.high
+    return replace(
+        result,
+        mean=-result.mean,
+        low=None if high is None else -high,
+        high=None if low is None else -low,
+    )
+
+
+def is_loss(result: ClusteredDifference, metric: Metric) -> bool:
+    """Whether the whole interval is a loss."""
+    high = as_gain(result, metric).high
+    return high is not None and high < 0
+
+
+def _must_pass(name: str, before: float | None, now: float | None, metric: Metric) -> MustPass:
+    sign, right = (1, 1.0) if metric.more_is_better else (-1, 0.0)
+    least = right if before is None else before
+    # Averages of repeats leave rounding behind: 2/3 may be 1e-16 below the baseline’s 2/3.
+    passes = now is not None and sign * now >= sign * least - _ROUNDING
+    return MustPass(name, before, now, passes)
+
+
+def _mean_of(
+    values: Mapping[str, float], questions: Sequence[str], scores: RunScores
+) -> float | None:
+    """The mean of some questions, weighted as they are now; None of none."""
+    if not questions:
+        return None
+
+    # Both means by today's weights: their difference is then that of the verdict.
+    weights = [scores.questions[name].weight for name in questions]
+    return weighted_mean([values[name] for name in questions], weights)
+
+
+def _by_category(
+    questions: Sequence[str], baseline: Baseline, scores: RunScores
+) -> Iterator[Change]:
+    """The change in each category, by name."""
+    groups: dict[str, list[str]] = {}
+    for name in questions:
+        groups.setdefault(scores.questions[name].category_name, []).append(name)
+
+    for name in sorted(groups):
+        yield _change(name, groups[name], baseline, scores)
+
+
+def _outcome(result: ClusteredDifference, rules: Rules, passes: Sequence[MustPass]) -> Outcome:
+    # Too few conversations give no interval: neither a loss nor its absence is shown, unless no
+    # question changed.
+    is_same = result.largest_error is None and result.mean == 0
+    low, high = result.low, result.high
+    if low is None or high is None:
+        low, high = (0.0, 0.0) if is_same else (-inf, inf)
+
+    # The order matters: a loss is reported as one, also where a named question fails as well.
+    if high < 0 and result.mean <= -rules.margin + _ROUNDING:
+        return Outcome.WORSE
+    if not all(question.passes for question in passes):
+        return Outcome.MUST_PASS
+    if rules.non_inferior is not None:
+        return Outcome.NON_INFERIOR if low > -rules.non_inferior else Outcome.INFERIOR
+
+    if low > 0:
+        return Outcome.BETTER
+
+    return Outcome.UNCHANGED if is_same else Outcome.INCONCLUSIVE
+
+
+def not_sound(run: FinishedRun) -> Iterator[str]:
+    """Why the figures of a run mean nothing by themselves."""
+    summary = run.summary
+    coverage = summary.metrics.get("coverage")
+    if summary.is_stopped:
+        yield (
+            "the run was stopped before its end: the same command with a larger budget continues it"
+        )
+    elif coverage is None or coverage < MIN_COVERAGE or not summary.valid:
+        shown = "not known" if coverage is None else f"{percent(coverage)} %"
+        yield f"coverage is {shown}, below {percent(MIN_COVERAGE)} %"
+    if "only" in summary.tags:
+        yield f"the run asked only {one_line(summary.tags['only'])}, and has no score of its own"
+
+
+def _not_comparable(
+    baseline: Baseline, run: FinishedRun, scores: RunScores, metric: Metric
+) -> Iterator[str]:
+    """What differs beside the figures."""
+    summary = run.summary
+    labels = str(summary.params.get(LABELS, ""))
+    pairs = (
+        ("data set", baseline.dataset, summary.dataset),
+        ("data: sha256", baseline.data_sha256, summary.tags.get("data_sha256", "")),
+        ("labels", baseline.labels, labels),
+    )
+    for what, before, now in pairs:
+        if before != now:
+            yield f"other {what}: {one_line(before, 100)} in the baseline, {one_line(now, 100)} now"
+
+    judge = judge_of(run, metric)
+    if metric.judged and not is_same_judge(baseline.judge, judge):
+        yield other_judge(baseline.judge, judge)
+
+    if baseline.values and not scores.values:
+        yield (
+            f"no question has a value of {metric.name} now "
+            f"(top_k={one_line(summary.params.get('top_k'))})"
+        )
+
+    asked, before_asked = scores.questions.keys(), baseline.questions.keys()
+    if asked != before_asked:
+        yield (
+            f"other questions: {len(before_asked):,} in the baseline, {len(asked):,} now, "
+            f"{len(asked & before_asked):,} in common"
+        )
+        return
+
+    # The same questions under other weights are another sample of the same data.
+    weighted = sum(
+        abs(baseline.questions[name].weight - question.weight) > 1e-9 * question.weight
+        for name, question in scores.questions.items()
+    )
+    if weighted:
+        yield f"other weights of {weighted:,} questions: another sample"
+
+
+def _change(name: str, questions: Sequence[str], baseline: Baseline, scores: RunScores) -> Change:
+    """The difference on some questions."""
+    before = baseline.values
+    result = clustered_difference(
+        [scores.values[question] - before[question] for question in questions],
+        [scores.questions[question].case_id for question in questions],
+        [scores.questions[question].weight for question in questions],
+        most=1.0,
+    )
+    assert result is not None, "there are questions"
+    return Change(name, result)

@@ -1,0 +1,95 @@
+"""Controls bound what lies between them: a run that stands above its bound says that something else
+than memory was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from memeval.datasets.lint.records import Finding, Material
+from memeval.results import Record, RunSummary
+
+RANKS: Mapping[str, int] = {
+    "constant": 0,
+    "no_memory": 1,
+    "random_k": 2,
+    "long_context": 4,
+    "full_history": 4,
+    "oracle": 5,
+}
+"""Controls, from the one that has the least to the one that has the most."""
+BETWEEN = 3
+"""All other systems: they have a part of what was said, chosen by the question."""
+SAME = ("dataset", "judge", "llm", "prompt", "stages", "compression_turn", "compression_unit")
+"""Settings that must be equal, beside the data, for one run to bound another."""
+
+
+def check_bounds(material: Material) -> Iterator[Finding]:
+    """Runs above a control that bounds them, and controls above what they bound."""
+    own = scores(material.records)
+    for rival in material.rivals:
+        if rank_of(material.summary) == rank_of(rival.summary):
+            continue
+
+        common = sorted(own.keys() & rival.scores.keys())
+        if not common or not is_comparable(material.summary, rival.summary):
+            continue
+
+        ahead = sum(own[name] - rival.scores[name] for name in common) / len(common)
+        if rank_of(material.summary) > rank_of(rival.summary):
+            ahead = -ahead
+        if ahead <= 0:
+            continue
+
+        lower, upper = _sorted(material.summary, rival.summary)
+        yield Finding(
+            kind="above its bound",
+            what=f"{system_of(lower)} is {100 * ahead:.1f} points above {system_of(upper)} "
+            f"on {len(common)} questions",
+            where=f"run {rival.summary.run_key}",
+            why=f"{system_of(upper)} has all that {system_of(lower)} has, or more: chance on so "
+            "few questions, a context that is too long to be read, a judge that forgives, or "
+            "questions that need no memory",
+            questions=tuple(name for name in common if own[name] != rival.scores[name]),
+        )
+
+
+def scores(records: Iterable[Record]) -> dict[str, float]:
+    """The mean score of each question over its repeats; questions without a score are left out."""
+    columns: dict[str, list[float]] = {}
+    for record in records:
+        if record.score is not None:
+            columns.setdefault(record.question_id, []).append(record.score)
+
+    return {name: sum(column) / len(column) for name, column in columns.items()}
+
+
+def rank_of(summary: RunSummary) -> int:
+    """How much a run's system has of what was said."""
+    return RANKS.get(system_of(summary), BETWEEN)
+
+
+def system_of(summary: RunSummary) -> str:
+    """The name of a run's system."""
+    return str(summary.params.get("system"))
+
+
+def is_comparable(summary: RunSummary, other: RunSummary) -> bool:
+    """Whether two runs answer under the same model, prompt and judge."""
+    return _settings(summary) == _settings(other)
+
+
+def _settings(summary: RunSummary) -> dict[str, object]:
+    """The settings that must be equal. Those of the ingest model are no part of an answer."""
+    return {
+        name: value
+        for name, value in summary.params.items()
+        if name.split(".")[0] in SAME and not name.startswith("llm.ingest") and value is not None
+    }
+
+
+def _sorted(summary: RunSummary, other: RunSummary) -> tuple[RunSummary, RunSummary]:
+    if rank_of(summary) < rank_of(other):
+        return summary, other
+
+    return other, summary

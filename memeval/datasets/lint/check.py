@@ -1,0 +1,42 @@
+"""All checks of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memeval.datasets.lint.bounds import check_bounds
+from memeval.datasets.lint.fairness import check_budget, check_judge, check_tuning, is_imported
+from memeval.datasets.lint.gold import check_memories, check_prompts, check_settings
+from memeval.datasets.lint.records import Lint, Material
+
+CHECKS = (
+    check_prompts,
+    check_settings,
+    check_memories,
+    check_budget,
+    check_judge,
+    check_tuning,
+    check_bounds,
+)
+
+
+def lint_run(material: Material) -> Lint:
+    """Looks through a run."""
+    findings = [finding for check in CHECKS for finding in check(material)]
+    return Lint(findings=tuple(findings), unchecked=tuple(unchecked(material)))
+
+
+def unchecked(material: Material) -> Iterator[str]:
+    """What could not be looked at."""
+    if material.cases is None:
+        yield "memories and top_k: the run's data file is not on this machine"
+
+    yield from material.missing
+    if not any(prompt.messages for prompt in material.prompts.values()):
+        yield "prompts: none were sent, or their texts are not on this machine"
+
+    if is_imported(material.summary):
+        yield "tuning: another program gave the answers, and its settings are not known"
+
+    if material.summary.params.get("judge.class") is not None:
+        yield "the judge: a class of your own is handed the whole question, evidence included"

@@ -1,0 +1,138 @@
+"""A memory that leaves nothing out, a judge that sees more than the answer, and questions that were
+tuned on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from memeval.datasets.lint.records import Finding, Material
+from memeval.datasets.lint.words import runs_of, spaced, words_of
+from memeval.records import EvalCase
+from memeval.results import RunSummary
+
+COPIED_WORDS = 40
+"""Words in a row that an answer shares with its context, from which on it is a copy of it."""
+UNTUNED = ("dataset", "judge", "llm.judge", "num_runs", "seed", "min_coverage", "max_ingest_loss")
+"""Settings that say what is asked and how it is judged. All others may be tuned."""
+
+
+def check_budget(material: Material) -> Iterator[Finding]:
+    """Questions for which `top_k` takes in all that there is."""
+    top_k = material.summary.params.get("top_k")
+    if not isinstance(top_k, int) or material.cases is None:
+        return
+
+    everything = {name: turn_ids(case) for name, case in material.cases.items()}
+    held = []
+    for record in material.records:
+        turns = everything.get(record.case_id)
+        chunks = record.retrieved or ()
+        covered = {turn_id for chunk in chunks for turn_id in chunk.turn_ids}
+        if turns and len(chunks) <= top_k and covered >= turns:
+            held.append(record.question_id)
+
+    if held:
+        yield Finding(
+            kind="retrieves everything",
+            what=f"top_k={top_k} takes in every turn that there is",
+            where="the chunks that the reader was shown",
+            why="nothing is left out, so recall is 1 by construction and retrieval is not measured",
+            questions=tuple(dict.fromkeys(held)),
+        )
+
+
+def check_judge(material: Material) -> Iterator[Finding]:
+    """Answers that hand their context to the judge, and reasons that name evidence."""
+    copied, named = [], []
+    for record in material.records:
+        prompt = material.prompts.get((record.question_id, record.repeat))
+        answer = words_of(record.hypothesis or "")
+        if prompt and prompt.context and len(answer) >= COPIED_WORDS:
+            context = spaced(prompt.context)
+            if any(run in context for run in runs_of(answer, COPIED_WORDS)):
+                copied.append(record.question_id)
+
+        reason = record.verdict.reason if record.verdict else ""
+        seen = f"{record.question} {record.hypothesis} {' '.join(record.gold)}"
+        # Only ids with a colon, such as D3:14: others may be plain words or numbers.
+        if any(turn in reason and turn not in seen for turn in record.evidence if ":" in turn):
+            named.append(record.question_id)
+
+    if copied:
+        yield Finding(
+            kind="judge saw more",
+            what=f"answers copy {COPIED_WORDS} words or more of their context",
+            where="the answers that were judged",
+            why="the judge looks for the gold answer in the context, not in an answer to the "
+            "question: a lenient judge then measures recall",
+            questions=tuple(dict.fromkeys(copied)),
+        )
+
+    if named:
+        yield Finding(
+            kind="judge saw more",
+            what="reasons name turns of the evidence",
+            where="the judge's reasons",
+            why="a judge is to see question, gold answer and answer; this one saw where the "
+            "answer is",
+            questions=tuple(dict.fromkeys(named)),
+        )
+
+
+def check_tuning(material: Material) -> Iterator[Finding]:
+    """Other settings of the same system that were tried on the same questions, but for those that
+    are there to be tuned on.
+    """
+    if material.summary.params.get("dataset.split") == "dev" or is_imported(material.summary):
+        return
+
+    own = {record.question_id for record in material.records}
+    rivals, shared = [], set()
+    for summary, questions in material.siblings:
+        common = own & questions
+        if common and is_tuned(material.summary, summary):
+            rivals.append(summary.run_key)
+            shared |= common
+
+    if rivals:
+        names = ", ".join(rivals[:5]) + (" …" if len(rivals) > 5 else "")
+        order = [record.question_id for record in material.records]
+        yield Finding(
+            kind="tuned on test",
+            what=f"runs of this system with other settings on the same questions: {len(rivals)}",
+            where=f"runs {names}",
+            why="the best of several settings on the same questions is flattered by the choice; "
+            "tune on dataset.split=dev and report dataset.split=test",
+            questions=tuple(dict.fromkeys(name for name in order if name in shared)),
+        )
+
+
+def is_imported(summary: RunSummary) -> bool:
+    """Whether another program gave the answers. Two such runs may be of different systems."""
+    return summary.tags.get("imported") == "true"
+
+
+def is_tuned(summary: RunSummary, other: RunSummary) -> bool:
+    """Whether two runs are of one system, under one judge, with other settings."""
+    if any(summary.params.get(name) != other.params.get(name) for name in ("system", "judge")):
+        return False
+
+    return tunable(summary.params) != tunable(other.params)
+
+
+def tunable(params: Mapping[str, object]) -> dict[str, object]:
+    """Settings that may be tuned; those that are not set are left out."""
+    return {
+        name: value for name, value in params.items() if value is not None and not is_untuned(name)
+    }
+
+
+def is_untuned(name: str) -> bool:
+    """Whether a setting is one of `UNTUNED`, or of such a group."""
+    return any(name == group or name.startswith(f"{group}.") for group in UNTUNED)
+
+
+def turn_ids(case: EvalCase) -> set[str]:
+    """The ids of all turns of a case."""
+    return {turn.turn_id for session in case.sessions for turn in session.turns}

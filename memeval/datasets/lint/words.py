@@ -1,0 +1,44 @@
+"""Runs of words: whether a gold answer occurs in a string."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from memeval.text.words import spread
+
+_WORD = re.compile(r"\w+")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a string in lower case, without punctuation; of Chinese, Japanese and Korean,
+    the characters.
+    """
+    return _WORD.findall(spread(text).lower())
+
+
+def spaced(text: str) -> str:
+    """The words of a string with a space around each, so that whole words can be searched for."""
+    return f" {' '.join(words_of(text))} "
+
+
+def runs_of(words: Sequence[str], length: int) -> list[str]:
+    """All runs of `length` words as `spaced` writes them; none where there are fewer."""
+    starts = range(len(words) - length + 1)
+    return [f" {' '.join(words[start : start + length])} " for start in starts]
+
+
+def gold_runs(gold: Iterable[str], question: str, least: int, most: int = 6) -> list[str]:
+    """Runs of words that give a gold answer away: the whole of a short one, parts of a long one.
+
+    A gold of fewer than `least` words proves nothing, as "yes" and "two" are everywhere. What the
+    question says itself is not given away.
+    """
+    asked = spaced(question)
+    runs = []
+    for answer in gold:
+        words = words_of(answer)
+        if len(words) >= least:
+            runs += runs_of(words, min(len(words), most))
+
+    return [run for run in dict.fromkeys(runs) if run not in asked]

@@ -1,6 +1,0 @@
-"""Looks through a finished run for what would make its figures look better than they are."""
-
-from memeval.lint.check import lint_run
-from memeval.lint.records import Finding, Lint, Material
-
-__all__ = ["Finding", "Lint", "Material", "lint_run"]

@@ -1,0 +1,130 @@
+"""All that memeval starts dies with it: the process groups and folders of this process.
+
+Programs run in process groups of their own, so that Ctrl-C on a terminal is memeval's alone. What
+ends memeval without giving it a chance to tidy up (SIGKILL, `os._exit`, a crash) ends its pipe to
+the guardian, which kills the groups that are left.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from memeval.process import guardian
+from memeval.process.leftovers import owner
+
+_lock = threading.Lock()
+_groups: set[int] = set()
+_folders: set[str] = set()
+_pipe: int | None = None
+"""Our end of the pipe to the guardian."""
+
+
+def adopt(group: int) -> None:
+    """From now on, a process group dies with this process."""
+    with _lock:
+        _groups.add(group)
+        _tell(f"+ group {group}")
+
+
+def end(group: int) -> None:
+    """Kills what is left of a process group."""
+    with _lock:
+        if group not in _groups:
+            return
+
+        _groups.discard(group)
+        guardian.end_group(group)
+        _tell(f"- group {group}")
+
+
+def end_all() -> None:
+    """Kills every process group that was adopted and is still there, and removes the folders."""
+    for group in list(_groups):
+        end(group)
+
+    for folder in list(_folders):
+        remove_folder(Path(folder))
+
+
+def make_folder(what: str, *, guarded: bool = True) -> Path:
+    """A temporary folder of this process, whose name says so; it goes with the process.
+
+    If it is not `guarded`, other processes may name it, and a killed process leaves it behind.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=f"memeval-{what}-{owner()}-"))
+    if guarded:
+        adopt_folder(folder)
+    else:
+        _folders.add(str(folder))
+
+    return folder
+
+
+def adopt_folder(folder: Path) -> None:
+    """From now on, a folder goes with this process, and so do all processes that name it."""
+    with _lock:
+        _folders.add(str(folder))
+        _tell(f"+ folder {folder}")
+
+
+def remove_folder(folder: Path) -> None:
+    """Removes a folder, whose processes have ended."""
+    with _lock:
+        _folders.discard(str(folder))
+        shutil.rmtree(folder, ignore_errors=True)
+        _tell(f"- folder {folder}")
+
+
+def _tell(line: str) -> None:
+    """Writes to the guardian, which is started for the first thing that dies with this process."""
+    global _pipe  # noqa: PLW0603 - there is one per process
+    if _pipe is None:
+        if line.startswith("-"):
+            return
+
+        _pipe = _start_guardian()
+
+    with suppress(OSError):
+        os.write(_pipe, line.encode() + b"\n")
+
+
+def _start_guardian() -> int:
+    """Starts the guardian and returns our end of its pipe, which closes with this process."""
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", guardian.__file__],
+        stdin=reader,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # It outlives whatever ends this process, Ctrl-C and a kill of its group included.
+        start_new_session=True,
+    )
+    os.close(reader)
+    # subprocess warns of a child that nobody waited for, and this one is left on purpose.
+    process.returncode = 0
+    return writer
+
+
+def _forget() -> None:
+    """In a forked process: what its parent has started is not its own."""
+    global _pipe, _lock  # noqa: PLW0603
+    _lock = threading.Lock()
+    _groups.clear()
+    _folders.clear()
+    if _pipe is not None:
+        # The parent's guardian must see that the parent is gone, also while this process lives.
+        os.close(_pipe)
+
+    _pipe = None
+
+
+os.register_at_fork(after_in_child=_forget)
+atexit.register(end_all)

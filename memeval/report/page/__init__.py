@@ -1,0 +1,9 @@
+"""`report.html`: one file in which a person looks at a run, or at several beside each other.
+
+It opens from disk and in MLflow, without a server and without the network. Nothing is measured
+here: figures come from the runs' summaries, and differences from a comparison that is handed in.
+"""
+
+from memeval.report.page.write import PAGE_FILE, write_comparison_page, write_page
+
+__all__ = ["PAGE_FILE", "write_comparison_page", "write_page"]

@@ -1,0 +1,202 @@
+"""From run folders to what the page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from memeval.metrics.accuracy import corrected
+from memeval.metrics.metric import PAGE, TILE
+from memeval.metrics.registry import metrics_at
+from memeval.report.categories import columns_of, rows_of, titles_of
+from memeval.report.differences import differing, labels, shown
+from memeval.report.flags import flags
+from memeval.report.page.data import (
+    CategoryData,
+    CellData,
+    ComparisonData,
+    ConversationData,
+    Figure,
+    PageData,
+    SettingData,
+    Share,
+)
+from memeval.report.page.questions import question_data
+from memeval.report.page.runs import PageRun
+from memeval.report.page.sentences import sentences
+from memeval.report.plots.curves import curve_panel, curves_of
+from memeval.report.plots.prices import price_panels
+from memeval.results import Record, RunSummary, judge_shown
+from memeval.statistics.means import mean
+from memeval.text.redaction import redacted
+
+MOST_CONVERSATIONS = 60
+"""Conversations that are drawn one by one; of more of them only the questions are listed."""
+
+
+def page_data(runs: Sequence[PageRun], comparison: ComparisonData | None = None) -> PageData:
+    """All that a page shows of these runs, in their order."""
+    summaries = [run.summary for run in runs]
+    baseline = _baseline(summaries, comparison)
+    cells = cell_data(summaries)
+    is_single = len(summaries) == 1
+    return PageData(
+        title=summaries[0].name if is_single else f"{len(summaries)} runs on {_dataset(summaries)}",
+        dataset=_dataset(summaries),
+        sentences=comparison.sentences if comparison else sentences(cells, runs),
+        judges=tuple(dict.fromkeys(cell.judge for cell in cells if cell.judge)),
+        protocol=summaries[0].tags.get("protocol", "") if is_single else "",
+        made_at=max(summary.finished_at for summary in summaries),
+        cells=cells,
+        baseline=baseline,
+        comparison=comparison,
+        categories=category_data(summaries),
+        conversations=conversation_data(runs, baseline),
+        settings=setting_data(summaries),
+        frontiers=price_panels(summaries, [cell.label for cell in cells]),
+        curves=[curve_panel(curves) for curves in curves_of(summaries)],
+        questions=question_data(runs),
+    )
+
+
+def _dataset(summaries: Sequence[RunSummary]) -> str:
+    return ", ".join(dict.fromkeys(summary.dataset for summary in summaries))
+
+
+def _baseline(summaries: Sequence[RunSummary], comparison: ComparisonData | None) -> int:
+    """Position of the cell that the comparison names; else the first."""
+    keys = [summary.run_key for summary in summaries]
+    if comparison is None or comparison.baseline not in keys:
+        return 0
+
+    return keys.index(comparison.baseline)
+
+
+def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
+    """A row of the table for each run."""
+    names = labels(summaries) if len(summaries) > 1 else [summaries[0].name]
+    cells = []
+    for summary, label in zip(summaries, names, strict=True):
+        headline = [row for row in summary.categories if row.headline]
+        cell = CellData(
+            key=summary.run_key,
+            label=label,
+            name=summary.name,
+            command=redacted(summary.command),
+            judge=judge_shown(summary.judge),
+            accuracy=accuracy_of(summary),
+            std=summary.metrics.get("accuracy_std"),
+            repeats=len(summary.repeats),
+            figures=summary.metrics,
+            columns=_figures(summary, PAGE),
+            tiles=_figures(summary, TILE),
+            flags=tuple(flags(summary)),
+            notes=tuple(map(redacted, summary.notes)),
+            statuses=summary.statuses,
+            scored=sum(row.scored for row in headline),
+            asked=sum(row.asked for row in headline),
+            valid=summary.valid,
+            stopped=summary.is_stopped,
+            found_nothing=summary.found_nothing,
+            corrected=corrected(summary),
+        )
+        cells.append(cell)
+
+    return tuple(cells)
+
+
+def _figures(summary: RunSummary, place: str) -> tuple[Figure, ...]:
+    made = []
+    for metric in metrics_at(place):
+        value, text = metric.of_figures(summary.metrics), metric.shown(place, summary)
+        before = "" if value is None else metric.unit.before
+        figure = Figure(metric.titles[place], metric.hint, value, before, text, metric.unit.after)
+        made.append(figure)
+
+    return tuple(made)
+
+
+def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:
+    """The categories of all runs, those of the headline first."""
+    titles = titles_of(summaries)
+    by_title = [rows_of(summary, titles) for summary in summaries]
+    made = []
+    for title in columns_of(titles):
+        rows = [own.get(title) for own in by_title]
+        first = next(row for row in rows if row is not None)
+        shares = tuple(
+            None if row is None else Share(row.accuracy, row.ci95_low, row.ci95_high)
+            for row in rows
+        )
+        made.append(CategoryData(name=title, n=first.n, headline=first.headline, shares=shares))
+
+    return tuple(made)
+
+
+def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[ConversationData, ...]:
+    """What each run got right of each conversation; none where there are too many to draw."""
+    cases: dict[str, dict[str, Record]] = {}
+    for run in runs:
+        for name, records in run.records.items():
+            # The strip is about the accuracy: categories outside of it are left out.
+            if run.counts(records[0]):
+                cases.setdefault(records[0].case_id, {}).setdefault(name, records[0])
+
+    # LongMemEval has a conversation per question: a strip of 500 columns says nothing.
+    if not 1 < len(cases) <= MOST_CONVERSATIONS:
+        return ()
+
+    made = []
+    for case_id, questions in cases.items():
+        scores = [run.scores(questions) for run in runs]
+        weights = {name: record.weight for name, record in questions.items()}
+        made.append(
+            ConversationData(
+                name=case_id,
+                n=len(questions),
+                accuracies=tuple(mean(own.values(), list(weights.values())) for own in scores),
+                differences=tuple(
+                    None if number == baseline else _difference(own, scores[baseline], weights)
+                    for number, own in enumerate(scores)
+                ),
+            )
+        )
+
+    return tuple(made)
+
+
+def _difference(
+    own: Mapping[str, float | None],
+    other: Mapping[str, float | None],
+    weights: Mapping[str, float],
+) -> float | None:
+    """Mean difference over the questions that both scored."""
+    differences: list[float | None] = []
+    for name, score in own.items():
+        other_score = other[name]
+        if score is None or other_score is None:
+            differences.append(None)
+        else:
+            differences.append(score - other_score)
+
+    return mean(differences, [weights[name] for name in own])
+
+
+def accuracy_of(summary: RunSummary) -> Share:
+    """The accuracy of a run with its interval."""
+    get = summary.metrics.get
+    return Share(get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high"))
+
+
+def setting_data(summaries: Sequence[RunSummary]) -> tuple[SettingData, ...]:
+    """The settings in which the runs differ; of one run all that have a value."""
+    if len(summaries) > 1:
+        names = list(differing(summaries))
+    else:
+        names = [key for key, value in summaries[0].params.items() if value is not None]
+
+    made = []
+    for name in names:
+        values = [redacted(shown(summary, name)) for summary in summaries]
+        made.append(SettingData(name=name, values=tuple(values)))
+
+    return tuple(made)

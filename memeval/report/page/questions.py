@@ -1,0 +1,262 @@
+"""The questions of a page: an index for lists and filters, and compressed blocks with the rest."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from memeval.llm.prices import total_cost_usd
+from memeval.records import Label, Status, format_time
+from memeval.report.page.data import QuestionData
+from memeval.report.page.pool import TextPool
+from memeval.report.page.runs import PageRun, questions_of
+from memeval.results import Record, Texts, as_json
+from memeval.results.fields import as_plain
+from memeval.text.redaction import redacted, redacted_in
+
+RIGHT, WRONG, ABSTAINED, UNSCORED, FAILED, MIXED, NOT_ASKED = "rwaufm-"
+"""How an answer ended, a letter each: the script draws them. `m`: the repeats differ."""
+LABELS = {
+    Label.CORRECT: RIGHT,
+    Label.WRONG: WRONG,
+    Label.ABSTAINED: ABSTAINED,
+    Label.UNSCORED: UNSCORED,
+}
+ALL_SHOWN, SOME_SHOWN, NONE_SHOWN, UNKNOWN = "asn-"
+"""How much of the evidence was among the chunks that the reader was shown."""
+
+BLOCK_ANSWERS = 300
+"""Answers from which on a block is not extended by a further conversation."""
+MOST_CHARACTERS = 12_000_000
+"""Characters of all blocks; those after it leave out contexts and chunks. A page that is larger
+opens slowly.
+"""
+
+
+def question_data(runs: Sequence[PageRun]) -> QuestionData:
+    """All questions of the runs, in the order of the data set."""
+    questions = questions_of(runs)
+    blocks, places = _blocks(runs, questions)
+    cases = list(dict.fromkeys(record.case_id for record in questions.values()))
+    categories = list(dict.fromkeys(record.category_name for record in questions.values()))
+    index = {
+        "cases": cases,
+        "categories": categories,
+        "ids": list(questions),
+        "case": _positions(cases, [record.case_id for record in questions.values()]),
+        "category": _positions(categories, [record.category_name for record in questions.values()]),
+        "text": [record.question for record in questions.values()],
+        "gold": ["\n".join(_gold(record)) for record in questions.values()],
+        "marks": [_letters(run, questions, mark) for run in runs],
+        "shown": [_letters(run, questions, shown) for run in runs],
+        "disagree": [int(_is_disputed(runs, name)) for name in questions],
+        "block": places,
+    }
+    return QuestionData(index=index, blocks=tuple(blocks))
+
+
+def _letters(
+    run: PageRun, questions: Iterable[str], letter_of: Callable[[Sequence[Record]], str]
+) -> str:
+    """A letter per question, as one string: a list would be four times as long."""
+    return "".join(letter_of(run.records.get(name, ())) for name in questions)
+
+
+def mark(records: Sequence[Record]) -> str:
+    """How the answers of a cell to one question ended, over its repeats."""
+    ends = {end_of(record) for record in records}
+    if not ends:
+        return NOT_ASKED
+
+    return ends.pop() if len(ends) == 1 else MIXED
+
+
+def end_of(record: Record) -> str:
+    """How one answer ended."""
+    # It has an answer and a status that is not `ok`: not scored, but not failed.
+    if record.status is Status.UNPARSED:
+        return UNSCORED
+    if record.status is not Status.OK:
+        return FAILED
+
+    return LABELS[record.verdict.label] if record.verdict else UNSCORED
+
+
+def shown(records: Sequence[Record]) -> str:
+    """How much of the evidence the reader was shown, in the first repeat."""
+    if not records or not records[0].evidence or records[0].retrieved is None:
+        return UNKNOWN
+
+    turns = {turn for chunk in records[0].retrieved for turn in chunk.turn_ids}
+    covered = turns.intersection(records[0].evidence)
+    if not covered:
+        return NONE_SHOWN
+
+    return ALL_SHOWN if len(covered) == len(set(records[0].evidence)) else SOME_SHOWN
+
+
+def _is_disputed(runs: Sequence[PageRun], question_id: str) -> bool:
+    """Whether judges disagree: one judge with itself, or two verdicts on the same answer."""
+    labels: dict[str, Label] = {}
+    for run in runs:
+        for record in run.records.get(question_id, ()):
+            if record.verdict is None or record.hypothesis is None:
+                continue
+            if len(set(record.verdict.votes)) > 1:
+                return True
+
+            # A blank more or less is the same answer to a reader.
+            answer = " ".join(record.hypothesis.split())
+            if labels.setdefault(answer, record.verdict.label) is not record.verdict.label:
+                return True
+
+    return False
+
+
+def _positions(names: Sequence[str], values: Sequence[str]) -> list[int]:
+    position_of = {name: position for position, name in enumerate(names)}
+    return [position_of[value] for value in values]
+
+
+def _gold(record: Record) -> list[str]:
+    """The accepted answers; of a question with choices, the right ones with their labels."""
+    if record.gold or not record.right_choices:
+        return list(record.gold)
+
+    return [
+        f"{record.choice_labels.label(position)}. {record.choices[position]}"
+        for position in record.right_choices
+        if position < len(record.choices)
+    ]
+
+
+def _blocks(
+    runs: Sequence[PageRun], questions: Mapping[str, Record]
+) -> tuple[list[str], list[int]]:
+    """The compressed blocks, and the block of each question."""
+    blocks: list[str] = []
+    places: list[int] = []
+    size = 0
+
+    for names in _group(runs, questions):
+        block = compressed(_block(runs, names, questions, with_texts=size < MOST_CHARACTERS))
+        # Of what is compressed: that is what the browser has to read.
+        size += len(block)
+        places += [len(blocks)] * len(names)
+        blocks.append(block)
+
+    return blocks, places
+
+
+def _group(runs: Sequence[PageRun], questions: Mapping[str, Record]) -> Iterator[list[str]]:
+    """The questions of whole conversations, together until there are enough for a block."""
+    names: list[str] = []
+    for _, case in groupby(questions, key=lambda name: questions[name].case_id):
+        names += case
+        if sum(len(run.records.get(name, ())) for run in runs for name in names) >= BLOCK_ANSWERS:
+            yield names
+            names = []
+
+    if names:
+        yield names
+
+
+def compressed(block: Mapping[str, Any]) -> str:
+    """A block as gzip in base64: nothing in it can end the element that holds it."""
+    content = as_json(block).encode()
+    # Without a time, the same run gives the same page, byte by byte.
+    return base64.b64encode(gzip.compress(content, compresslevel=6, mtime=0)).decode("ascii")
+
+
+def _block(
+    runs: Sequence[PageRun],
+    names: Sequence[str],
+    questions: Mapping[str, Record],
+    *,
+    with_texts: bool,
+) -> dict[str, Any]:
+    """The details of some questions, with the texts and chunks that they refer to."""
+    pool = TextPool()
+    details = {}
+    for name in names:
+        answers = []
+        for run in runs:
+            records = run.records.get(name, ())
+            answers.append(
+                [_answer(record, run.texts.of(record), pool, with_texts) for record in records]
+            )
+
+        details[name] = {**_question(questions[name]), "answers": answers}
+
+    return {"questions": details, "texts": pool.texts, "chunks": pool.chunks, "whole": with_texts}
+
+
+def _question(record: Record) -> dict[str, Any]:
+    """What there is to know of a question beside the index."""
+    detail: dict[str, Any] = {"evidence": list(record.evidence), "answerable": record.answerable}
+    if record.asked_at is not None:
+        detail["asked"] = format_time(record.asked_at)
+    if record.facets:
+        detail["facets"] = dict(record.facets)
+    if record.choices:
+        detail["choices"] = [
+            f"{record.choice_labels.label(position)}. {choice}"
+            for position, choice in enumerate(record.choices)
+        ]
+
+    return detail
+
+
+def _answer(
+    record: Record, texts: Texts | None, pool: TextPool, with_texts: bool
+) -> dict[str, Any]:
+    """One answer with its verdict, and what it took."""
+    texts = texts if with_texts else None
+    answer: dict[str, Any] = {
+        "end": end_of(record),
+        "answer": record.hypothesis,
+        "tokens": record.context_tokens,
+        "cost": _round(total_cost_usd(record.usage, billed=False)),
+        "sent": _sum([usage.prompt_tokens for usage in record.usage]),
+        "received": _sum([usage.completion_tokens for usage in record.usage]),
+        "times": {name: _round(value) for name, value in as_plain(record.times).items()},
+    }
+    if record.status is not Status.OK:
+        answer["status"] = record.status.value
+    if record.verdict is not None:
+        answer["judge"] = record.verdict.judge
+        answer["reason"] = record.verdict.reason
+        answer["votes"] = [vote.value for vote in record.verdict.votes]
+    if record.error is not None:
+        answer["error"] = redacted(record.error)
+    if record.notes:
+        answer["notes"] = redacted_in(dict(record.notes))
+    if record.raw is not None:
+        answer["raw"] = record.raw
+    if record.evidence_ranks is not None:
+        answer["ranks"] = list(record.evidence_ranks)
+    if record.retrieved is not None:
+        answer["chunks"] = [pool.put_chunk(texts, chunk) for chunk in record.retrieved]
+        answer["scores"] = [_round(chunk.score) for chunk in record.retrieved]
+    if record.context is not None:
+        answer["context"] = pool.put(texts, record.context)
+    if record.prompt:
+        answer["prompt"] = [
+            [message.role, pool.put(texts, message.text)] for message in record.prompt
+        ]
+
+    return answer
+
+
+def _round(value: float | None) -> float | None:
+    """Four significant digits: what the page shows."""
+    return None if value is None else float(f"{value:.4g}")
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    """The sum of counts of tokens; None as soon as one is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None

@@ -1,0 +1,72 @@
+"""The runs of a page: their summaries, and their records by question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from memeval.report.page.pool import RunTexts
+from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
+from memeval.results.calibration import read_shown_summary
+
+
+@dataclass(frozen=True)
+class PageRun:
+    """A run folder that was read."""
+
+    summary: RunSummary
+    records: dict[str, list[Record]]
+    """By question, in the order of the data set: one record per repeat."""
+    texts: RunTexts
+
+    @classmethod
+    def read(cls, folder: Path) -> PageRun:
+        """Reads a run folder; one without records has no questions.
+
+        Raises `OSError` where it can't be read, `ValueError` where it is damaged.
+        """
+        summary = read_shown_summary(folder)
+        records: dict[str, list[Record]] = {}
+        path = folder / RECORDS_FILE
+        if path.exists():
+            for record in read_records(path):
+                records.setdefault(record.question_id, []).append(record)
+
+        return cls(summary=summary, records=records, texts=RunTexts(folder, summary))
+
+    def score(self, question_id: str) -> float | None:
+        """Mean score of a question over the repeats that could be scored."""
+        scores = [
+            record.score for record in self.records.get(question_id, ()) if record.score is not None
+        ]
+        return sum(scores) / len(scores) if scores else None
+
+    def scores(self, question_ids: Iterable[str]) -> dict[str, float | None]:
+        """The scores of some questions."""
+        return {question_id: self.score(question_id) for question_id in question_ids}
+
+    def counts(self, record: Record) -> bool:
+        """Whether a question is one of those that the accuracy is made of."""
+        return str(record.category) in self._headline
+
+    @cached_property
+    def _headline(self) -> frozenset[str]:
+        return frozenset(row.category for row in self.summary.categories if row.headline)
+
+
+def questions_of(runs: Sequence[PageRun]) -> dict[str, Record]:
+    """All questions of the runs, each with a record of the first run that asked it.
+
+    Those of one conversation are together.
+    """
+    first: dict[str, Record] = {}
+    for run in runs:
+        for question_id, records in run.records.items():
+            first.setdefault(question_id, records[0])
+
+    # A run over a part of the questions must not tear the conversations of another one apart.
+    cases = list(dict.fromkeys(record.case_id for record in first.values()))
+    position_of = {case_id: position for position, case_id in enumerate(cases)}
+    return dict(sorted(first.items(), key=lambda item: position_of[item[1].case_id]))

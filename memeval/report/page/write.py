@@ -1,0 +1,215 @@
+"""Writes the page: one file, with its style, its script and its data in it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memeval.metrics.formats import (
+    NONE,
+    count,
+    interval,
+    percent,
+)
+from memeval.process.collector import rare_collections
+from memeval.records import Status
+from memeval.report.page.build import page_data
+from memeval.report.page.charts import forest, largest_difference, shade
+from memeval.report.page.compared import comparison_data
+from memeval.report.page.data import CellData, ComparisonData, PageData
+from memeval.report.page.runs import PageRun
+from memeval.results import write_atomically
+from memeval.text.shown import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+
+PAGE_FILE = "report.html"
+FILES = Path(__file__).parent / "files"
+FORMS = 6
+"""Forms of a line in the style sheet."""
+SCRIPTS = ("text", "store", "filters", "list", "question", "start")
+"""The parts of the script, in the order in which they are put together."""
+
+
+def write_page(
+    folders: Sequence[Path], target: Path, comparison: ComparisonData | None = None
+) -> None:
+    """Writes the page of one run folder, or of several beside each other, to `target`.
+
+    Raises `OSError` where a file can't be read or written, `ValueError` where a run is damaged.
+    """
+    with rare_collections():
+        runs = [PageRun.read(folder) for folder in folders]
+        html = render(page_data(runs, comparison))
+
+    write_atomically(target, html)
+
+
+def write_comparison_page(
+    folders: Sequence[Path],
+    target: Path,
+    comparison: Mapping[str, Any],
+    lead: Sequence[str],
+    sentences: Sequence[str],
+) -> None:
+    """Writes the page of several run folders with what a comparison found between them.
+
+    `comparison` is its JSON (`Comparison.to_json()`), `lead` is what the page says first, and
+    `sentences` says each of its differences.
+    Raises `OSError` where a file can't be read or written, `ValueError` where a run is damaged.
+    """
+    write_page(folders, target, comparison_data(comparison, lead, sentences))
+
+
+def render(data: PageData) -> str:
+    """The page's HTML."""
+    style = (FILES / "style.css").read_text(encoding="utf-8")
+    parts = [(FILES / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    script = "\n".join(parts)
+    index = {
+        **data.questions.index,
+        "cells": [cell.label for cell in data.cells],
+        "keys": [cell.key for cell in data.cells],
+    }
+
+    comparison = data.comparison
+    compared = comparison.differences if comparison and comparison.baseline else ()
+    differences = {row.cell: row for row in compared}
+    return load_template().render(
+        page=data,
+        to_baseline=bool(data.comparison and data.comparison.baseline),
+        forest=forest(data.comparison) if data.comparison else None,
+        number_of={cell.key: number for number, cell in enumerate(data.cells, start=1)},
+        largest=largest_difference(data.conversations),
+        differences=differences,
+        statuses=list(dict.fromkeys(name for cell in data.cells for name in cell.statuses)),
+        unscored=[cell for cell in data.cells if cell.scored < cell.asked or not _all_ok(cell)],
+        notes=notes(data),
+        index=as_data(index),
+        style=_raw(style),
+        script=_raw(script),
+        policy=policy(style, script),
+    )
+
+
+def _all_ok(cell: CellData) -> bool:
+    return set(cell.statuses) <= {Status.OK.value}
+
+
+def notes(data: PageData) -> list[tuple[str, list[str]]]:
+    """Each note once, with the labels of the cells that have it."""
+    cells_of: dict[str, list[str]] = {}
+    for cell in data.cells:
+        for note in cell.notes:
+            cells_of.setdefault(note, []).append(cell.label)
+
+    return list(cells_of.items())
+
+
+def as_data(value: Any) -> str:
+    """JSON that may be in an element `script`: nothing in it can end that element."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    # `</script>` and `<!--` end or open things even within a string of JSON.
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+
+    return _raw(text)
+
+
+def policy(style: str, script: str) -> str:
+    """What a browser may do with the page: run this script and this style, and fetch nothing."""
+    return (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+def _raw(text: str) -> str:
+    """Our own text, which the template must not escape."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+@cache
+def load_template() -> Template:
+    """The page's template, compiled once in a process."""
+    return _environment().get_template("page.html.j2")
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def show(value: Any) -> Any:
+        """Text from outside, with what would change how the text around it is read made visible."""
+        return printable(value) if isinstance(value, str) and type(value) is not Markup else value
+
+    environment = Environment(
+        loader=FileSystemLoader(FILES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # A misspelt name in the template is an error, and not an empty place on the page.
+        undefined=StrictUndefined,
+        finalize=show,
+    )
+    environment.filters |= {
+        "percent": percent,
+        "count": count,
+        "points": points,
+        "difference": difference,
+        "p": p_value,
+        "pairwise": pairwise,
+    }
+    environment.globals |= {"interval": interval, "shade": shade, "NONE": NONE, "form_of": form_of}
+    return environment
+
+
+def form_of(line: int) -> int:
+    """The form of a line in the style sheet, each with dashes of its own."""
+    return line % FORMS + 1
+
+
+def points(value: float | None) -> str:
+    """A difference of shares in points, with its sign: `+4.1`, `−0.6`."""
+    return difference(value, 100.0, signed=True)
+
+
+def difference(value: float | None, scale: float, *, signed: bool = False) -> str:
+    """A difference where it is shown: points with one decimal, others with three digits."""
+    if value is None:
+        return NONE
+
+    shown = abs(scale * value)
+    text = f"{shown:.1f}" if scale == 100 else f"{shown:,.3g}"
+    # What is shown as 0 has no sign: `−0.0` would say more than there is.
+    if not text.strip("0.,"):
+        return text
+    if value < 0:
+        return f"−{text}"
+
+    return f"+{text}" if signed else text
+
+
+def p_value(value: float | None) -> str:
+    """A p-value: three digits, never 0."""
+    if value is None:
+        return NONE
+
+    if value < 0.001:
+        return "< .001"
+
+    return f"{value:.3f}".lstrip("0") if value < 1 else "1"

@@ -1,0 +1,246 @@
+"""An embedder behind an OpenAI-compatible endpoint, with the embedding cache before it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Self
+
+from memeval.config.roles import EMBEDDER_LIMIT
+from memeval.config.schema import EmbedderConfig
+from memeval.errors import ModelError, UserError
+from memeval.llm.cache import content_key
+from memeval.llm.cache_contract import CachedEntry, ReplyCache
+from memeval.llm.cached_call import CachedBatches
+from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.keys import headers_of, key_for
+from memeval.llm.metering import current_ledger
+from memeval.llm.network import Network
+from memeval.llm.prices import provider_of
+from memeval.llm.refusals import RefusedRequestError
+from memeval.llm.reply import ODD_USAGE, UnsoundReplyError, VectorsReply, read_vectors, sound_vector
+from memeval.llm.tokens import count_tokens
+from memeval.records import Role, Usage
+from memeval.retrieval.embedding.contract import Embedder
+
+if TYPE_CHECKING:
+    from memeval.retrieval.embedding.contract import Vectors
+
+BATCH = 128
+"""Texts sent in one request: their vectors fit into the limit of a reply, however wide they are."""
+AGREEING = 5
+"""Consecutive replies of another width than the first one after which that width counts."""
+BATCHES_AT_ONCE = 8
+"""Least batches that a process leases ahead, even at an endpoint with fewer slots."""
+
+TIMED = b"s"
+"""The first byte of a stored vector that its seconds precede."""
+_SECONDS = Struct("<d")
+
+UNREADABLE = -1
+"""Stored in place of a text's tokens where the endpoint did not report a number."""
+
+
+class OpenAIEmbedder(Embedder):
+    """Embeds texts at an endpoint, with vectors of length 1.
+
+    A text that the same model embedded before is read from the cache. A text that another caller
+    has requested is waited for, and not sent twice. A blank text gets the zero vector.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, model: str, width: int | None, cache: ReplyCache, origin: str
+    ) -> None:
+        """`width` requests shorter vectors (`dimensions`); None keeps the model's own width."""
+        self.name = f"{model}/{width}" if width else model
+        self.width = width or 0
+        self._endpoint, self._model, self._origin = endpoint, model, origin
+        self._requested = width
+        self._calls = CachedBatches(
+            cache,
+            origin,
+            size=BATCH,
+            at_once=max(BATCHES_AT_ONCE, endpoint.settings.max_concurrency),
+            is_sound=self._sound,
+            call=self._ask,
+            lose_store=endpoint.lose_store,
+        )
+        self._other_widths: Counter[int] = Counter()
+
+    @classmethod
+    def from_settings(cls, settings: EmbedderConfig, network: Network) -> Self:
+        if not settings.model or not settings.base_url:
+            raise UserError("embedder=openai needs embedder.model and embedder.base_url")
+
+        reach = EndpointSettings(
+            base_url=settings.base_url,
+            api_key=key_for(
+                settings.api_key_env or "", settings.base_url, "embedder=openai", settings.headers
+            ),
+            max_concurrency=settings.max_concurrency or EMBEDDER_LIMIT,
+            timeout_s=settings.timeout_s,
+            patience_s=settings.patience_s,
+            max_retries=settings.max_retries,
+            headers=headers_of(settings.headers, "embedder.headers"),
+            api_version=settings.api_version,
+        )
+        return cls(
+            network.endpoint(reach),
+            settings.model,
+            settings.width,
+            network.cache("embeddings"),
+            network.origin,
+        )
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        import numpy as np
+
+        # Most endpoints refuse a blank text.
+        keys = {text: self._key(text) for text in texts if text.strip()}
+        entries = await self._calls.entries(keys)
+        self._meter(entries)
+
+        vectors: dict[str, bytes] = {}
+        for text, entry in entries.items():
+            vectors[text], seconds = read_timed_value(entry.value)
+            current_ledger().took(Role.EMBED, seconds)
+
+        widths = {len(vector) // 4 for vector in vectors.values()}
+        if len(widths) > 1:
+            raise ModelError(
+                f"the vectors differ in width: {', '.join(map(str, sorted(widths)))} numbers"
+            )
+
+        self.width = self.width or next(iter(widths), 0)
+        blank = np.zeros(self.width, dtype=np.float32)
+        rows = [
+            np.frombuffer(vectors[text], dtype=np.float32) if text in vectors else blank
+            for text in texts
+        ]
+        return np.stack(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
+
+    def _key(self, text: str) -> str:
+        return content_key(
+            {"endpoint": self._endpoint.settings.base_url, "embedder": self.name, "text": text}
+        )
+
+    async def _ask(self, texts: Sequence[str]) -> dict[str, tuple[bytes, int | None]]:
+        """The vectors of texts in one request, with their parts of the reported tokens."""
+        body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
+        if self._requested:
+            body["dimensions"] = self._requested
+
+        try:
+            reply = await self._endpoint.post(
+                "/embeddings",
+                body,
+                lambda sent: self._read(sent, len(texts)),
+            )
+        except RefusedRequestError as error:
+            raise error.with_hint("embedder") from error
+
+        parts = shares(reply.value.tokens, texts)
+        if ODD_USAGE in reply.value.notes:
+            parts = dict.fromkeys(texts, UNREADABLE)
+
+        took = reply.latency_s / len(texts)
+        return {
+            text: (timed_value(vector.tobytes(), took), parts.get(text))
+            for text, vector in zip(texts, reply.value.vectors, strict=True)
+        }
+
+    def _sound(self, value: bytes) -> bool:
+        """Whether a stored vector may be used. The first sound one shows the model's width, as a
+        reply does.
+        """
+        vector, _ = read_timed_value(value)
+        if not sound_vector(vector, self.width):
+            return False
+
+        self.width = self.width or len(vector) // 4
+        return True
+
+    def _read(self, reply: Mapping[str, Any], count: int) -> VectorsReply:
+        """The vectors of a reply. The first sound reply decides the width of all others.
+
+        Where several replies in a row have another width, the first reply was the odd one: its
+        texts are then requested again.
+        """
+        sound = read_vectors(reply, count, self._requested)
+        width = sound.vectors.shape[1]
+        if self.width and width != self.width:
+            self._other_widths[width] += 1
+            if self._other_widths[width] < AGREEING:
+                raise UnsoundReplyError(
+                    f"the vectors have {width} numbers, where this model's have {self.width}"
+                )
+        else:
+            # They must follow each other: a reply of the usual width begins the count again.
+            self._other_widths.clear()
+
+        self.width = width
+        return sound
+
+    def _meter(self, entries: Mapping[str, CachedEntry]) -> None:
+        """Meters the tokens of texts, embedded now or before: by their parts of the reported
+        tokens, else by our own counts.
+
+        A call is what one request could carry, whichever texts were sent together: so a resumed run
+        counts as many calls as one that was not interrupted.
+        """
+        kinds: dict[tuple[bool, bool], list[int]] = {}
+        for text, entry in entries.items():
+            estimated = entry.tokens is None or entry.tokens < 0
+            if entry.tokens == UNREADABLE:
+                current_ledger().mended[ODD_USAGE] += 1
+
+            tokens = count_tokens(text) if estimated else entry.tokens or 0
+            kinds.setdefault((estimated, entry.origin != self._origin), []).append(tokens)
+
+        for (estimated, cached), counts in sorted(kinds.items()):
+            current_ledger().usages.append(
+                Usage(
+                    role=Role.EMBED,
+                    model=self._model,
+                    provider=provider_of(self._endpoint.settings.base_url),
+                    prompt_tokens=sum(counts),
+                    completion_tokens=0,
+                    estimated=estimated,
+                    cached=cached,
+                    calls=-(-len(counts) // BATCH),
+                )
+            )
+
+
+def timed_value(vector: bytes, seconds: float) -> bytes:
+    """A vector as the cache keeps it, with its part of the time that its request took."""
+    return TIMED + _SECONDS.pack(seconds) + vector
+
+
+def read_timed_value(value: bytes) -> tuple[bytes, float | None]:
+    """A vector of the cache and its seconds; None for a vector that was stored without them."""
+    # A plain vector has four bytes per number, and so never the length of one with its seconds.
+    if len(value) % 4 != len(TIMED) or not value.startswith(TIMED):
+        return value, None
+
+    start = len(TIMED) + _SECONDS.size
+    (seconds,) = _SECONDS.unpack(value[len(TIMED) : start])
+    return value[start:], seconds if 0 <= seconds < float("inf") else None
+
+
+def shares(reported: int | None, texts: Sequence[str]) -> dict[str, int]:
+    """The tokens that an endpoint reported for a request, divided among its texts by their length.
+
+    The shares add up to the reported number. Empty where nothing was reported.
+    """
+    if reported is None:
+        return {}
+
+    weights = [max(1, count_tokens(text)) for text in texts]
+    whole, before, parts = sum(weights), 0, {}
+    for text, weight in zip(texts, weights, strict=True):
+        parts[text] = reported * (before + weight) // whole - reported * before // whole
+        before += weight
+
+    return parts

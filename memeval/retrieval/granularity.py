@@ -1,0 +1,299 @@
+"""Cuts the sessions of a case into the chunks that are ingested.
+
+A chunk's content has one line `speaker: text` per turn, with the caption of a shared image
+appended. Its date is its `time`, never part of the content. Ids come from sessions, turns and
+counting: they reveal nothing about evidence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from memeval.errors import UserError, unknown
+from memeval.llm.tokens import count_tokens
+from memeval.records import EvalCase, MemoryChunk, Session, Turn
+from memeval.text.words import BY_CHARACTER
+
+WORD = re.compile(rf"[{BY_CHARACTER}]|[^\s{BY_CHARACTER}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Granularity:
+    """How a case is cut into chunks."""
+
+    name: str
+    """`session`, `round`, `turn` or `chunk`; `summary` or `observation` for what a data set itself
+    says of its sessions.
+    """
+    size: int | None = None
+    """Tokens that a chunk holds at most; only for `chunk`."""
+    overlap: int | None = None
+    """Tokens at most that a chunk repeats from the one before it; only for `chunk`, by default 0.
+    """
+    speakers: bool = True
+    """Whether a chunk names who speaks, with one line per turn. Otherwise single spaces join the
+    turns' texts. `chunk` always names the speakers.
+    """
+
+
+def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
+    """The chunks of a case, in the order in which they are ingested."""
+    if granularity.name not in CUTS:
+        raise unknown("granularity", granularity.name, CUTS)
+
+    if granularity.name != "chunk" and (granularity.size, granularity.overlap) != (None, None):
+        raise UserError(
+            f"granularity={granularity.name} has neither a size nor an overlap; granularity=chunk "
+            "has."
+        )
+
+    if granularity.name not in ("session", "round", "turn") and not granularity.speakers:
+        raise UserError(
+            f"granularity={granularity.name} has no speakers to leave out: "
+            "granularity.speakers=false needs session, round or turn."
+        )
+
+    return list(CUTS[granularity.name](case, granularity))
+
+
+def has_chunks(case: EvalCase, name: str) -> bool:
+    """Whether the data set has what `granularity=summary` or `observation` shows of a case; always
+    so for the others.
+    """
+    if name == "summary":
+        return any(session.summary for session in case.sessions)
+    if name == "observation":
+        return any(session.observations for session in case.sessions)
+
+    return True
+
+
+def line(turn: Turn) -> str:
+    """A turn as its chunks show it."""
+    return f"{turn.speaker}: {_body(turn)}"
+
+
+def _by_session(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+    """A session without turns makes no chunk; without `speakers` it makes an empty one, as the
+    protocols count it that leave speakers out.
+    """
+    kept = (session for session in case.sessions if session.turns or not granularity.speakers)
+    return (
+        _whole(
+            chunk_id=session.session_id,
+            session=session,
+            turns=session.turns,
+            granularity=granularity,
+        )
+        for session in kept
+    )
+
+
+def _by_turn(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+    return (
+        _whole(chunk_id=turn.turn_id, session=session, turns=[turn], granularity=granularity)
+        for session in case.sessions
+        for turn in session.turns
+    )
+
+
+def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+    """CogCanvas' merged turns (arXiv 2601.00821), over the concatenated sessions.
+
+    The first speaker's turn opens a round or joins the open one. The other speaker's turn closes
+    it, or is a round of its own where none is open.
+    """
+    opener = next(iter(case.speakers), None) or next(
+        (turn.speaker for session in case.sessions for turn in session.turns), None
+    )
+    turns: list[Turn] = []
+    count = 0
+    last: Session | None = None
+
+    for session in case.sessions:
+        for turn in session.turns:
+            turns.append(turn)
+            last = session
+            if turn.speaker != opener:
+                count += 1
+                # A round that crosses the border of sessions gets the later one's id and date: its
+                # opening is a goodbye without a reply, and 102 of the 106 evidence turns in
+                # LoCoMo's 137 such rounds are in the later session.
+                yield _whole(
+                    chunk_id=f"x{count}", session=session, turns=turns, granularity=granularity
+                )
+                turns = []
+
+    if last and turns:
+        yield _whole(chunk_id=f"x{count + 1}", session=last, turns=turns, granularity=granularity)
+
+
+def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+    """Chunks of at most `size` tokens that never cross the border of sessions.
+
+    They are cut between turns. A turn longer than `size` is split between words, and each part is
+    under the speaker's name. What a chunk repeats of the one before it is cut by the same rule. A
+    single word that is longer than `size` with the speaker's name stays whole.
+    """
+    size, overlap = granularity.size, granularity.overlap or 0
+    if size is None or size < 1:
+        raise UserError(f"granularity=chunk needs a size of one token or more, not {size}.")
+
+    if not 0 <= overlap < size:
+        raise UserError(
+            f"granularity=chunk: the overlap must be from 0 to less than the size of {size} "
+            f"tokens, not {overlap}."
+        )
+
+    for session in case.sessions:
+        for number, parts in enumerate(_pack(session.turns, size, overlap), start=1):
+            yield _chunk(
+                chunk_id=f"{session.session_id}.{number}",
+                session=session,
+                turns=[part.turn for part in parts],
+                content="\n".join(part.text for part in parts),
+            )
+
+
+def _by_summary(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
+    """The data set's summary of each session, in place of all its turns."""
+    for session in case.sessions:
+        if session.summary:
+            yield _chunk(
+                chunk_id=f"{session.session_id}.summary",
+                session=session,
+                turns=session.turns,
+                content=session.summary,
+            )
+
+
+def _by_observation(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
+    """The data set's observations, each in place of the turns that it rests on."""
+    for session in case.sessions:
+        for number, observation in enumerate(session.observations, start=1):
+            yield MemoryChunk(
+                chunk_id=f"{session.session_id}.o{number}",
+                content=f"{observation.speaker}: {observation.text}",
+                time=session.started_at,
+                session_id=session.session_id,
+                turn_ids=observation.turn_ids,
+                speakers=(observation.speaker,),
+            )
+
+
+CUTS: Mapping[str, Callable[[EvalCase, Granularity], Iterator[MemoryChunk]]] = {
+    "session": _by_session,
+    "round": _by_round,
+    "turn": _by_turn,
+    "chunk": _by_size,
+    "summary": _by_summary,
+    "observation": _by_observation,
+}
+
+
+def _whole(
+    chunk_id: str, session: Session, turns: Sequence[Turn], granularity: Granularity
+) -> MemoryChunk:
+    """A chunk of whole turns, with or without the names of who speaks."""
+    with_names, without = "\n".join(map(line, turns)), " ".join(map(_body, turns))
+    content = with_names if granularity.speakers else without
+    return _chunk(chunk_id=chunk_id, session=session, turns=turns, content=content)
+
+
+def _chunk(chunk_id: str, session: Session, turns: Sequence[Turn], content: str) -> MemoryChunk:
+    """A chunk of a session.
+
+    Its time is that of the first of its turns in that session, else the session's start.
+    """
+    # A round may begin in the session before, at another time.
+    own = {turn.turn_id for turn in session.turns}
+    time = next((turn.time for turn in turns if turn.turn_id in own), None)
+    return MemoryChunk(
+        chunk_id=chunk_id,
+        content=content,
+        time=time or session.started_at,
+        session_id=session.session_id,
+        turn_ids=tuple(turn.turn_id for turn in turns),
+        speakers=tuple(dict.fromkeys(turn.speaker for turn in turns)),
+    )
+
+
+def _body(turn: Turn) -> str:
+    return f"{turn.text} [shares an image: {turn.caption}]" if turn.caption else turn.text
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A turn, or a run of words of one that is longer than a chunk."""
+
+    turn: Turn
+    text: str
+    cost: int
+    """Tokens of the text, speaker included."""
+
+
+def _pack(turns: Sequence[Turn], size: int, overlap: int) -> Iterator[list[_Part]]:
+    """Fills chunks with parts; each starts with as many whole parts of the one before as the
+    overlap, and the next part, leave room for.
+
+    Two parts of one turn never share a chunk: together they hold more than fits.
+    """
+    chunk: list[_Part] = []
+    parts = (part for turn in turns for part in _parts(turn, size, overlap))
+
+    for part in parts:
+        if chunk and _cost(chunk) + part.cost > size:
+            yield chunk
+            chunk = _last(chunk, min(overlap, size - part.cost))
+
+        chunk = [*chunk, part]
+
+    if chunk:
+        yield chunk
+
+
+def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
+    """The turn whole where a chunk can hold it, else runs of its words that do."""
+    body, whole = _body(turn), line(turn)
+    words, cost = list(WORD.finditer(body)), count_tokens(whole)
+    if not words or cost <= size:
+        yield _Part(turn=turn, text=whole, cost=cost)
+        return
+
+    upto = [
+        0,
+        *accumulate(count_tokens(word.group()) for word in words),
+    ]
+    room = size - count_tokens(f"{turn.speaker}:")
+    start = done = 0
+    while done < len(words):
+        end = done + 1
+        while end < len(words) and upto[end + 1] - upto[start] <= room:
+            end += 1
+
+        text = f"{turn.speaker}: {body[words[start].start() : words[end - 1].end()]}"
+        yield _Part(turn=turn, text=text, cost=size - room + upto[end] - upto[start])
+        # Back over the repeated words, but never to the start of this part: that much did not fit.
+        start = done = end
+        while (
+            done < len(words)
+            and upto[done] - upto[start - 1] <= overlap
+            and upto[done + 1] - upto[start - 1] <= room
+        ):
+            start -= 1
+
+
+def _last(chunk: Sequence[_Part], room: int) -> list[_Part]:
+    """The longest tail of whole parts that costs no more than `room` tokens."""
+    start = len(chunk)
+    while start > 0 and _cost(chunk[start - 1 :]) <= room:
+        start -= 1
+
+    return list(chunk[start:])
+
+
+def _cost(parts: Iterable[_Part]) -> int:
+    return sum(part.cost for part in parts)

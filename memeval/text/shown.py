@@ -1,0 +1,41 @@
+"""Text from outside (data, replies, errors, names) as it may be shown: on one terminal, on one
+line, cut.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from memeval.text.redaction import redacted
+
+# Of invisible characters only the joiners of emoji, and of Persian and Indic scripts: they change
+# nothing else.
+_KEPT = frozenset("\n\t\u200c\u200d")
+_ODD_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def printable(text: str) -> str:
+    """`text` with what a terminal would act on (escape sequences, direction marks, lone surrogates)
+    written out, as in `\\x1b`.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+
+    return "".join(_escape(character) for character in text)
+
+
+def one_line(value: object, limit: int = 200) -> str:
+    """A value from outside as a message may quote it: without secrets, printable, on one line, at
+    most `limit` characters.
+    """
+    # Cut before it is cleaned, as a value may be megabytes long.
+    text = str(value)[: 4 * limit + 4096]
+    line = printable(" ".join(redacted(text).split()))
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _escape(character: str) -> str:
+    if character in _KEPT or unicodedata.category(character) not in _ODD_CATEGORIES:
+        return character
+
+    return character.encode("unicode_escape").decode("ascii")
