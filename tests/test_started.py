@@ -96,3 +96,19 @@ def _runs(process: str) -> bool:
 
 def _wait() -> None:
     subprocess.run(["sleep", "0.05"], check=True)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_process_with_an_open_file_in_a_folder_ends_with_it(tmp_path: Path) -> None:
+    folder = tmp_path / "ray"
+    folder.mkdir()
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=log
+        )
+
+    assert guardian.processes_of(str(folder)) == [process.pid]
+    started.end_folder(folder)
+    assert process.wait(10) == -9 and not folder.exists()
+    assert process.stdin is not None
+    process.stdin.close()

@@ -75,6 +75,12 @@ def adopt_folder(folder: Path) -> None:
         _tell(f"+ folder {folder}")
 
 
+def end_folder(folder: Path) -> None:
+    """Kills the other processes that name a folder, and removes it."""
+    guardian.end_folder(str(folder))
+    remove_folder(folder)
+
+
 def remove_folder(folder: Path) -> None:
     """Removes a folder, whose processes have ended."""
     with _lock:

@@ -120,7 +120,8 @@ class Cluster:
             ray.shutdown()
 
         if self._folder is not None:
-            started.remove_folder(self._folder)
+            # Agents outlive a cluster that was shut down, too.
+            started.end_folder(self._folder)
 
 
 class _DiedError(Exception):
