@@ -52,7 +52,7 @@ def main() -> None:
     )
     print(f"bare loop {bare_s:6.1f} s  {bare_s / ideal_s:5.2f} x")
     print(f"again     {again.wall_s:6.1f} s            {again.cpu_s:.1f} s CPU")
-    print(next(line for line in first.said.splitlines() if "places busy" in line))
+    print(next(line for line in first.said.splitlines() if "request slots in use" in line))
 
 
 async def bare(address: str, calls: int, places: int) -> float:
