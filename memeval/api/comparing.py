@@ -188,7 +188,7 @@ def refusal(comparison: Comparison) -> UserError:
     message, *others = refusal_lines(comparison)
     kinds = {kind for refusal in comparison.refusals for kind in refusal.kinds}
     if "common" not in kinds:
-        others.append("to compare all the same:  --force, which every table will say")
+        others.append("to compare them anyway:  --force, which every table will mention")
 
     return UserError(message, *others)
 

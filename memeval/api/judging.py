@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from memeval.api.overrides import as_overrides
 from memeval.api.selecting import select_runs
 from memeval.api.threads import COMPOSING, in_thread
 from memeval.comparison.finding import check_records
+from memeval.config.overrides import full_override
 from memeval.errors import StorageError, UserError
+from memeval.text.redaction import redacted
 from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from memeval.results.calibration import Calibration
     from memeval.runs.cell import Finish, Runner
 
+ONLY_LISTED, JUDGED_BY = "--only-listed", "--judged-by="
+"""Options of `evaluate` that belong to the command that repeats a run."""
 ITEMS_FILE = "data/demo/judge_probe.jsonl"
 SHIPPED = "demo"
 """The data set that the shipped items are about."""
@@ -56,7 +61,18 @@ def evaluate(
     def work() -> Run:
         from memeval.runs.cell import complete_cell, refuse_stopped
 
-        job = evaluation(str(answers), words, only_listed=only_listed, judged_by=judged_by)
+        file = str(answers)
+        options = [ONLY_LISTED] if only_listed else []
+        if judged_by is not None:
+            options.append(f"{JUDGED_BY}{judged_by}")
+
+        job = evaluation(
+            file,
+            words,
+            only_listed=only_listed,
+            judged_by=judged_by,
+            command=repeated_command([file, *words, *options], file),
+        )
         summary = complete_cell(job.cell, _progress_of(job.cell.name, progress), job.runner).summary
         refuse_stopped(summary)
         return Run(job.cell.folder, summary)
@@ -78,7 +94,7 @@ def evaluation(
     *,
     only_listed: bool,
     judged_by: str | None,
-    command: str = "",
+    command: str,
 ) -> Evaluation:
     """The run that judges a file; `command` repeats it. Raises `UserError`."""
     from memeval.pipeline.imported import read_hypotheses
@@ -106,6 +122,18 @@ def evaluation(
         )
 
     return Evaluation(cell, _runner_of(hypotheses, known, judge_of_file, only_listed=only_listed))
+
+
+def repeated_command(arguments: Sequence[str], file: str) -> str:
+    """The command that makes the same run, without options that do not change it."""
+    from memeval.runs.job import is_repeated
+
+    words = [
+        full_override(word)
+        for word in arguments
+        if word in (file, ONLY_LISTED) or word.startswith(JUDGED_BY) or is_repeated(word)
+    ]
+    return redacted(shlex.join(["python", "-m", "memeval", "evaluate", *words]))
 
 
 def judge_probe(

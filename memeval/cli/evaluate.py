@@ -4,22 +4,16 @@ gave.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from memeval.api.judging import evaluation
+from memeval.api.judging import JUDGED_BY, ONLY_LISTED, evaluation, repeated_command
 from memeval.cli.comparison import show_comparison
-from memeval.config.overrides import full_override
 from memeval.errors import UserError
-from memeval.runs.job import is_repeated
 from memeval.runs.session import current_session
-from memeval.text.redaction import redacted
 from memeval.text.shown import one_line
 
 USAGE = "python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=keyword"
-ONLY_LISTED = "--only-listed"
-JUDGED_BY = "--judged-by="
 
 
 OPTIONS = (
@@ -49,16 +43,6 @@ def evaluate(arguments: Sequence[str]) -> int:
     show_comparison(session)
 
     return 0 if summary.valid else 1
-
-
-def repeated_command(arguments: Sequence[str], file: str) -> str:
-    """The command that makes the same run, without options that do not change it."""
-    words = [
-        full_override(word)
-        for word in arguments
-        if word in (file, ONLY_LISTED) or word.startswith(JUDGED_BY) or is_repeated(word)
-    ]
-    return redacted(shlex.join(["python", "-m", "memeval", "evaluate", *words]))
 
 
 def named_judge(arguments: Sequence[str]) -> str | None:

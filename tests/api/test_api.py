@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -16,16 +15,6 @@ from memeval.api import as_overrides
 from memeval.errors import UserError
 
 SMALL = ("dataset.limit_cases=1", "dataset.limit_questions=4", "tracking=none")
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("home")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MEMEVAL_HOME", str(folder))
-        patch.setenv("MEMEVAL_PLOTS", "false")
-        patch.delenv("MEMEVAL_DATA_DIR", raising=False)
-        yield folder
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,16 +12,6 @@ import memeval
 from memeval.errors import UserError
 
 SMALL = ("dataset.limit_questions=3", "tracking=none")
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("home")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MEMEVAL_HOME", str(folder))
-        patch.setenv("MEMEVAL_PLOTS", "false")
-        patch.delenv("MEMEVAL_DATA_DIR", raising=False)
-        yield folder
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +102,8 @@ def test_answers_of_another_program_are_judged(swept: memeval.Sweep, tmp_path: P
     answers.write_text("\n".join(lines), encoding="utf-8")
     run = memeval.evaluate(answers, *SMALL, progress=False, only_listed=True)
     assert run.metrics["accuracy"] == swept.runs[0].metrics["accuracy"]
+    shown = f"python -m memeval evaluate {answers} dataset.limit_questions=3 --only-listed"
+    assert run.summary.command == shown
 
 
 def test_a_judge_is_probed(home: Path) -> None:

@@ -78,7 +78,7 @@ def _not_json(content: bytes, content_type: str) -> str:
     if not content.strip():
         return "the reply is empty: it has no body"
     if _is_html(content, content_type):
-        return "the reply is an HTML page instead of JSON: is the address that of an API?"
+        return "the reply is an HTML page instead of JSON: is this the URL of an API?"
     if content.lstrip().startswith((b"data:", b"event:")):
         return "the reply is not JSON but a stream of events"
 
