@@ -4,14 +4,27 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || echo $(CURDIR)/$(VENV)-uv/bin/uv)
 DOCS_VENV := .venv-docs
+LOCAL_VENV := .venv-local
+LETTA_VENV := .venv-letta
 UV_VERSION := 0.13.9
 FIRST_RUN := -m system=rag,bm25,mem0
 
-.PHONY: run test test-all mutants coverage compiled check docs reference lock ui clean distclean
+.PHONY: install run local-model letta test test-all mutants speed coverage compiled check docs reference lock ui clean distclean
 .DEFAULT_GOAL := run
 
-run: $(BIN)/.run
+install: $(BIN)/.run
+
+run: install
+	@echo "Running the first sweep …"
 	$(BIN)/python -m memeval $(FIRST_RUN)
+
+# A small language model and an embedder on loopback, without a key, until Ctrl-C.
+local-model: $(LOCAL_VENV)/.local
+	@exec $(LOCAL_VENV)/bin/python recipes/local_model/serve.py
+
+# Letta's server with its database on loopback, for the models of OPENAI_BASE_URL, until Ctrl-C.
+letta: $(LETTA_VENV)/.letta
+	@exec $(LETTA_VENV)/bin/python recipes/letta/serve.py
 
 test: $(BIN)/.dev check compiled
 	$(BIN)/pytest -n 3 --dist worksteal --durations=15 -m "not slow"
@@ -22,6 +35,10 @@ test-all: $(BIN)/.dev check compiled
 # Before a release: 300 small changes of the code whose figures must be exact, of which the tests notice at least 95 %.
 mutants: $(BIN)/.dev
 	$(BIN)/python tests/mutants.py 300
+
+# What a question takes of the processor, against the committed figure.
+speed: $(BIN)/.dev
+	$(BIN)/python perf/speed.py
 
 coverage: $(BIN)/.dev
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term
@@ -48,12 +65,13 @@ ui: $(BIN)/.run
 	$(BIN)/python -m memeval ui
 
 # Each environment is synced to its lock; the test one holds all of the run one, so either may come first.
-$(BIN)/.run: requirements/run.txt | $(BIN)/python
+$(BIN)/.run: requirements/run.txt pyproject.toml | $(BIN)/python
+	@echo "Installing $$(grep -c == requirements/run.txt) packages into $(VENV); the first time this takes some minutes …"
 	[ -e $(BIN)/.dev ] || $(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements/run.txt
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
 	touch $@
 
-$(BIN)/.dev: requirements/dev.txt | $(BIN)/python
+$(BIN)/.dev: requirements/dev.txt pyproject.toml | $(BIN)/python
 	$(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements/dev.txt
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
 	touch $@
@@ -63,7 +81,18 @@ $(DOCS_VENV)/.docs: requirements/docs.txt | $(BIN)/python
 	$(UV) pip sync --quiet --python $(DOCS_VENV)/bin/python --require-hashes requirements/docs.txt
 	touch $@
 
+$(LOCAL_VENV)/.local: recipes/local_model/requirements.txt | $(BIN)/python
+	[ -e $(LOCAL_VENV)/bin/python ] || $(UV) venv --quiet --python $(PYTHON) $(LOCAL_VENV)
+	$(UV) pip sync --quiet --python $(LOCAL_VENV)/bin/python --require-hashes $<
+	touch $@
+
+$(LETTA_VENV)/.letta: recipes/letta/requirements.txt | $(BIN)/python
+	[ -e $(LETTA_VENV)/bin/python ] || $(UV) venv --quiet --python $(PYTHON) $(LETTA_VENV)
+	$(UV) pip sync --quiet --python $(LETTA_VENV)/bin/python --require-hashes $<
+	touch $@
+
 $(BIN)/python:
+	@echo "Making a virtual environment in $(VENV) …"
 	command -v $(UV) >/dev/null || { $(PYTHON) -m venv $(VENV)-uv && $(VENV)-uv/bin/pip install --quiet uv==$(UV_VERSION); }
 	$(UV) venv --quiet --python $(PYTHON) $(VENV)
 
@@ -72,13 +101,15 @@ LOCK := $(COMPILE) pyproject.toml
 
 lock: | $(BIN)/python
 	$(LOCK) --extra mem0 --output-file requirements/run.txt
-	$(LOCK) --extra mem0 --extra letta --extra mcp --extra joblib --extra optuna --extra postgres --extra ray --extra submitit --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
+	$(LOCK) --extra mem0 --extra letta --extra mcp --extra joblib --extra optuna --extra excel --extra postgres --extra ray --extra submitit --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
 	$(COMPILE) --group docs --output-file requirements/docs.txt
+	$(COMPILE) --no-deps recipes/local_model/requirements.in --output-file recipes/local_model/requirements.txt
+	$(COMPILE) --exclude-newer 2026-06-15 recipes/letta/requirements.in --output-file recipes/letta/requirements.txt
 	grep -o 'hatchling==[0-9.]*' pyproject.toml | $(COMPILE) - --constraint requirements/run.txt --output-file requirements/build.txt
 
 # What can be made again without a call: environments and caches of tools. Results and paid replies stay.
 clean:
-	rm -rf mutants $(VENV) $(VENV)-uv $(DOCS_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf mutants $(VENV) $(VENV)-uv $(DOCS_VENV) $(LOCAL_VENV) $(LETTA_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage
 
 RESULTS := outputs mlruns/* data/prepared data/cache
 

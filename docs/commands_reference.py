@@ -57,7 +57,7 @@ A command of this section takes settings: `group=option` and `field=value`, as [
 
 ### `evaluate`
 
-`python -m memeval evaluate ANSWERS.jsonl [SETTINGS]` judges the answers of another program ([the file](configuration.md#answers-of-another-program)).
+`python -m memeval evaluate ANSWERS.jsonl [SETTINGS]` judges the answers of another program ([the file](configuration.md#answers-of-another-program)). With `--ranked` the file holds what another program found, and the run's reader answers from it ([the file](configuration.md#rankings-of-another-program)).
 
 | word | does |
 |---|---|
@@ -81,6 +81,11 @@ def command(name: str) -> Iterator[str]:
     if name == "judge":
         for action, function in ACTIONS.items():
             yield from described(f"judge {action}", parser_of(function))
+        return
+
+    if name == "board":
+        yield from described(name, parser_of(COMMANDS[name]))
+        yield from described("board check", parser_of("memeval.cli.board_check:check"))
         return
 
     parser = parser_of(COMMANDS[name])

@@ -212,6 +212,9 @@ SECTIONS: dict[str, tuple[Formula, ...]] = {
             UNIT,
         ),
         Formula(("α",), "memeval.statistics.agreement:krippendorff_alpha", "α", "up to 1"),
+        Formula(
+            ("κ of two reviewers",), "memeval.statistics.agreement:cohen_kappa", "κ", "−1 to 1"
+        ),
     ),
 }
 

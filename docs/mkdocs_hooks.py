@@ -1,6 +1,6 @@
 """What the site needs beside the pages of docs/; MkDocs calls the functions named `on_…`.
 
-- The README and its like are pages too, under other addresses (`OUTSIDE`); links are rewritten.
+- The changelog and its like are pages too, under other addresses (`OUTSIDE`); links are rewritten.
 - A pattern in the navigation stands for the pages that it matches.
 - A page that would load a font, script, style or picture from elsewhere fails the build, and so
   does a table or a list that is not rendered as one.
@@ -19,7 +19,6 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = {
-    "README.md": "index.md",
     "sweeps/README.md": "shipped_sweeps.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -37,6 +36,9 @@ FOLDERS = {
 """The page that a link to a folder leads to."""
 ALONE = ("index.md", "tutorial.md")
 """Pages that are a section by themselves."""
+
+BOOSTS = {"commands_reference.md": 4.0, "api_reference.md": 0.1, "settings_reference.md": 0.5}
+"""How high the search ranks a page. Signatures of Python name everything, and would be first."""
 
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 ELSEWHERE = re.compile(r"(?:[a-z][a-z0-9+.-]*:|//)", re.IGNORECASE)
@@ -154,16 +156,27 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     if address == OUTSIDE["CHANGELOG.md"]:  # it holds every word, and would be found first
         page.meta["search"] = {"exclude": True}
 
+    if address in BOOSTS:
+        page.meta["search"] = {"boost": BOOSTS[address]}
+
     sources = {site: path for path, site in OUTSIDE.items()}
     return rewrite_links(markdown, sources.get(address, f"docs/{address}"))
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Reports what reads like a table or a list and is shown as text."""
+    """Reports what reads like a table or a list and is shown as text.
+
+    A wide table scrolls by itself, which a keyboard can only do where it can go.
+    """
     for found in UNRENDERED.findall(html):
         LOG.warning("%s: not rendered: %s", page.file.src_uri, found[:80])
 
-    return html
+    return html.replace("<table>", '<table tabindex="0">')
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Names the theme's dialog of the search for readers that hear the page."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
 
 
 def on_post_build(config: Any) -> None:

@@ -1,34 +1,36 @@
-"""Writes docs/settings_reference.md from conf/ and the schema: `python docs/settings_reference.py`.
+"""Writes docs/settings_reference.md from conf/: `python docs/settings_reference.py`.
 
-An option's file says what it is (its first comment) and which values it sets; the schema says what
-a field is (the docstring below it), its type and its stage.
+An option's file says what it is (its first comment), which fields it has, and what each is (the
+comment behind it); the code says which stage another value makes again.
 """
 
 from __future__ import annotations
 
-import ast
-import dataclasses
-import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 
-from memeval.config import schema
+from memeval.config.identity import field_stages
+from memeval.config.leaves import flatten
+from memeval.config.options import built_in_classes
 from memeval.config.schema import RunConfig
+from memeval.datasets.locate import adapter_class
+from memeval.systems.registry import built_in, settings_of
 
 CONF = Path(__file__).parents[1] / "conf"
 PAGE = Path(__file__).with_suffix(".md")
-HEAD = """# Settings by option
+HEAD = """# Settings
 
-Made from `conf/` and `memeval/config/schema.py` by `python docs/settings_reference.py`. [configuration.md](configuration.md) explains the settings by subject; this page is for looking up a name: every group, every option with the values that it sets, and every field that the schema knows.
+Made from `conf/` by `python docs/settings_reference.py`: every group with its options, and every field. [configuration.md](configuration.md) says how a run is composed of them.
 
 - `group=option` chooses an option, `group.field=value` changes a field. `*` marks the default option.
 - A *stage* says what another value makes again ([stages](configuration.md#stages)).
-- The fields of `dataset` and `system` are those of the option's class; [configuration.md](configuration.md#system) and [the pages of the data sets](datasets/README.md) give their stages.
+- `null` is YAML's word for "none".
 """
 TITLES = {
     "dataset": "Data set",
@@ -41,89 +43,159 @@ TITLES = {
     "llm": "Model",
     "embedder": "Embedder",
     "reranker": "Reranker",
+    "reader": "Reader",
+    "writer": "Writer",
     "tracking": "Tracking",
 }
 """The groups of conf/, in the order of the page."""
 
 OF_ONE_FIELD = ("top_k", "compression_turn")
 """Groups whose options are values of a field of the same name."""
+ROLES = ("llm.ingest.", "llm.judge.", "llm.draft.", "llm.draft_check.")
+LINE = re.compile(r"(?P<indent> *)(?P<name>\w+):(?P<value>.*?)(?: +# ?(?P<comment>.*))?")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field as one file of conf/ has it."""
+
+    name: str
+    """Dotted, with its group."""
+    default: str
+    comment: str
+    stage: str
 
 
 def reference() -> str:
     """The whole page."""
-    parts = [HEAD, "## Groups and their options"]
+    parts = [HEAD]
     for group, title in TITLES.items():
         parts += group_entry(group, title)
 
-    parts.append("## Fields of the schema")
-    parts += schema_entry(RunConfig, "")
+    fields = {field: [""] for field in fields_of(CONF / "config.yaml", "")}
+    parts += ["## Without a group", table(fields, ())]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def group_entry(group: str, title: str) -> Iterator[str]:
-    """A group: a table of its options, and the values that each sets."""
+    """A group: a table of its options, and one of the fields that they have."""
     default = defaults().get(group)
-    yield f"### {title} (`{group}=`)"
-    prefix = "" if group in OF_ONE_FIELD else f"{group}."
-
-    lines = ["| option | is | sets |", "|---|---|---|"]
-    for path in sorted((CONF / group).glob("*.yaml")):
+    yield f"## {title} (`{group}=`)"
+    paths = sorted((CONF / group).glob("*.yaml"))
+    variants = [path for path in paths if "defaults" in loaded(path)]
+    # A value of a variant is said beside it: what its field is, the option behind it says.
+    is_short = bool(variants) or group in OF_ONE_FIELD
+    lines = (
+        ["| option | is | sets |", "|---|---|---|"]
+        if is_short
+        else ["| option | is |", "|---|---|"]
+    )
+    for path in paths:
         mark = " *" if path.stem == default else ""
-        values = "<br>".join(f"`{prefix}{escaped(value)}`" for value in set_values(path))
-        lines.append(f"| `{group}={path.stem}`{mark} | {escaped(summary(path))} | {values} |")
+        cells = [f"`{group}={path.stem}`{mark}", escaped(summary(path))]
+        if is_short:
+            sets = path in variants or group in OF_ONE_FIELD
+            cells.append("<br>".join(f"`{escaped(value)}`" for value in set_values(path) if sets))
+
+        lines.append(f"| {' | '.join(cells)} |")
 
     yield "\n".join(lines)
+    if group in OF_ONE_FIELD:
+        return
+
+    having: dict[Field, list[str]] = {}
+    whole = [path for path in paths if path not in variants]
+    for path in whole:
+        for field in fields_of(path, group):
+            having.setdefault(field, []).append(path.stem)
+
+    for field in fields_of(CONF / "common.yaml", ""):
+        if field.name.startswith(f"{group}."):
+            having[field] = [path.stem for path in whole]
+
+    yield table(having, [path.stem for path in whole])
 
 
-def schema_entry(kind: type[Any], prefix: str) -> Iterator[str]:
-    """The fields of a schema class, then those of the groups within it."""
-    docs = field_docs(kind)
-    rows = []
-    groups = []
-    for field in dataclasses.fields(kind):
-        name = prefix + field.name.rstrip("_")
-        inner = getattr(schema, str(field.type), None)
-        if dataclasses.is_dataclass(inner):
-            groups.append((inner, f"{name}."))
-        else:
-            rows.append(field_row(name, field, docs.get(field.name, "")))
+def table(having: Mapping[Field, list[str]], options: Iterable[str]) -> str:
+    """Fields with the options that have them; no column of options where there are none."""
+    every = list(options)
+    heads = ["field", *(["options"] if every else []), "default", "stage", "is"]
+    rows = [heads, ["---"] * len(heads)]
+    for field, names in sorted(having.items(), key=lambda pair: order(pair[0].name)):
+        shown = [named(names, every)] if every else []
+        default = f"`{escaped(field.default)}`"
+        rows.append([f"`{field.name}`", *shown, default, field.stage, escaped(field.comment)])
 
-    title = prefix.rstrip(".")
-    text = " ".join((inspect.getdoc(kind) or "").split())
-    yield f"### `{title}`" if title else "### At the top"
-    yield text
-    yield "\n".join(["| field | type | default | stage | is |", "|---|---|---|---|---|", *rows])
-
-    for inner, inner_prefix in groups:
-        yield from schema_entry(inner, inner_prefix)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def field_row(name: str, field: dataclasses.Field[Any], text: str) -> str:
-    """A field as a row of its table."""
-    if field.default_factory is not dataclasses.MISSING:
-        default = field.default_factory()
-    else:
-        default = field.default
+def named(names: list[str], every: list[str]) -> str:
+    """The options that have a field, as short as can be."""
+    others = [name for name in every if name not in names]
+    if not others:
+        return "all"
 
-    stage = field.metadata.get("stage", "")
-    of_type = f"`{escaped(str(field.type))}`"
-    cells = [f"`{name}`", of_type, f"`{spoken(default)}`", stage, escaped(text)]
-    return "| " + " | ".join(cells) + " |"
+    return f"all but {', '.join(others)}" if len(others) < len(names) / 2 else ", ".join(names)
+
+
+def order(name: str) -> tuple[int, str]:
+    """By name; but the fields of a role stay in the order of the file, behind the others."""
+    if name.startswith("llm."):
+        return next((place for place, role in enumerate(ROLES, 1) if name.startswith(role)), 0), ""
+
+    return 0, name if name.startswith(("dataset.", "system.")) else ""
+
+
+def fields_of(path: Path, group: str) -> Iterator[Field]:
+    """The fields of a file, but for the names of option and class."""
+    comments = comments_of(path)
+    values: Any = {
+        name: value for name, value in loaded(path).items() if name not in ("defaults", "hydra")
+    }
+    for name, value in flatten(values).items():
+        if name in ("name", "class"):
+            continue
+
+        whole = f"{group}.{name}" if group else name
+        comment = comments.get(name, "")
+        if not comment and whole.startswith(ROLES):
+            comment = f"as `llm.{name.partition('.')[2]}`"
+
+        stage = stages(path.stem if group == "dataset" else "").get(whole) or "prepare"
+        yield Field(whole, spoken(value), comment, stage)
 
 
 @cache
-def field_docs(kind: type[Any]) -> dict[str, str]:
-    """The docstring below each field of a class."""
-    tree = ast.parse(inspect.getsource(kind)).body[0]
-    assert isinstance(tree, ast.ClassDef)
-    docs: dict[str, str] = {}
-    for field, below in zip(tree.body, tree.body[1:], strict=False):
-        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+def comments_of(path: Path) -> dict[str, str]:
+    """What stands behind each field, by its dotted name."""
+    comments: dict[str, str] = {}
+    above: list[tuple[int, str]] = []
+    for line in lines_of(path):
+        found = LINE.fullmatch(line)
+        if found is None:
             continue
-        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            docs[field.target.id] = " ".join(str(below.value.value).split())
 
-    return docs
+        depth = len(found["indent"])
+        above = [(own, name) for own, name in above if own < depth]
+        above.append((depth, found["name"]))
+        comments[".".join(name for _, name in above)] = (found["comment"] or "").strip()
+
+    return comments
+
+
+@cache
+def stages(dataset: str = "") -> dict[str, str | None]:
+    """The stage of each field, of a data set's option those of its own fields."""
+    known = dict(field_stages(RunConfig))
+    for name in (
+        [dataset] if dataset in built_in_classes("dataset") else built_in_classes("dataset")
+    ):
+        known |= field_stages(adapter_class(name).settings_type, "dataset.")
+
+    for name in built_in():
+        known |= field_stages(settings_of(name), "system.")
+
+    return known
 
 
 def summary(path: Path) -> str:
@@ -134,19 +206,15 @@ def summary(path: Path) -> str:
 
 def set_values(path: Path) -> Iterator[str]:
     """`field=value` for each value of an option's file but its name and class."""
-    loaded: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
-    for name, value in flat(loaded or {}):
+    prefix = "" if path.parent.name in OF_ONE_FIELD else f"{path.parent.name}."
+    for name, value in flatten(loaded(path)).items():
         if name not in ("name", "class") and not name.startswith("defaults"):
-            yield f"{name}={spoken(value)}"
+            yield f"{prefix}{name}={spoken(value)}"
 
 
-def flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The leaves of a tree with their dotted names."""
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+@cache
+def loaded(path: Path) -> Any:
+    return OmegaConf.to_container(OmegaConf.load(path), resolve=False) or {}
 
 
 def spoken(value: Any) -> str:
@@ -163,8 +231,7 @@ def spoken(value: Any) -> str:
 
 def defaults() -> dict[str, str]:
     """The default option of each group."""
-    top: Any = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"), resolve=False)
-    pairs = [line for line in top["defaults"] if isinstance(line, dict)]
+    pairs = [line for line in loaded(CONF / "config.yaml")["defaults"] if isinstance(line, dict)]
     return {group: str(option) for pair in pairs for group, option in pair.items()}
 
 

@@ -12,6 +12,7 @@ __version__ = "0.2.0.dev0"
 
 __all__ = [
     "Dataset",
+    "FinishedRun",
     "Judge",
     "MemorySystem",
     "RecallSystem",
@@ -24,6 +25,8 @@ __all__ = [
     "calibrate",
     "compare",
     "evaluate",
+    "explain",
+    "export",
     "gate",
     "judge_probe",
     "load_run",
@@ -31,14 +34,16 @@ __all__ = [
     "plan",
     "run",
     "sweep",
+    "table",
 ]
 
 _HOME = {
     "Dataset": "memeval.datasets.contract",
+    "FinishedRun": "memeval.api.finished",
     "Judge": "memeval.judges.contract",
     "MemorySystem": "memeval.systems.base",
     "RecallSystem": "memeval.systems.base",
-    "Run": "memeval.api.finished",
+    "Run": "memeval.results.run",
     "Sweep": "memeval.api.sweeping",
     "arun": "memeval.api.running",
     "asweep": "memeval.api.sweeping",
@@ -46,15 +51,18 @@ _HOME = {
     "calibrate": "memeval.api.judging",
     "compare": "memeval.api.comparing",
     "evaluate": "memeval.api.judging",
+    "export": "memeval.api.exporting",
+    "explain": "memeval.api.explaining",
     "gate": "memeval.api.gating",
     "judge_probe": "memeval.api.judging",
-    "load_run": "memeval.api.selection",
-    "load_runs": "memeval.api.selection",
+    "load_run": "memeval.api.selecting",
+    "load_runs": "memeval.api.selecting",
     "plan": "memeval.api.sweeping",
     "run": "memeval.api.running",
     "sweep": "memeval.api.sweeping",
+    "table": "memeval.api.tabling",
 }
-"""Where each public name is defined."""
+"""Module of each public name."""
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,9 @@ class MemevalError(Exception):
 
 
 class UserError(MemevalError):
-    """What is wrong, where, and the way out; `hints` are printed below, one per line."""
+    """A user's mistake: what is wrong, where, and the way out; `hints` are printed below, one per
+    line.
+    """
 
     def __init__(self, message: str, *hints: str) -> None:
         super().__init__(message)
@@ -29,15 +31,15 @@ class WorldError(MemevalError):
 
 
 class StorageError(WorldError):
-    """What was measured can't be written: the run stops, and what is written stays."""
+    """Measurements can't be written: the run stops, and the rows already written stay."""
 
 
 class BudgetError(WorldError):
-    """The next call might exceed the budget: the run stops, and what is finished stays."""
+    """The next call might exceed the budget: the run stops, and finished rows stay."""
 
 
 class ModelError(WorldError):
-    """A model call failed for good: refused, out of retries, or a reply without an answer in it."""
+    """A model call failed finally: refused, out of retries, or a reply without an answer in it."""
 
 
 class MemoryServiceError(ModelError):
@@ -59,9 +61,19 @@ class FailedMemoryError(MemevalError):
     """A memory that failed earlier in the invocation, and is not tried again: why it failed."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """The error for a name that a look-up does not know, with the nearest names that it does."""
+FEW = 8
+"""Names that an error lists in full; of more it shows the nearest."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str], *hints: str) -> UserError:
+    """The error for a name that a look-up does not know, with the nearest names that it does.
+
+    `hints` say how to list all names, if there are many.
+    """
     names = sorted(known)
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     guess = f" Did you mean: {', '.join(near)}?" if near else ""
-    return UserError(f"unknown {kind} '{name}'.{guess} Available: {', '.join(names)}")
+    if len(names) <= FEW or not (near or hints):
+        guess += f" Available: {', '.join(names)}"
+
+    return UserError(f"unknown {kind} '{name}'.{guess}", *hints)

@@ -1,14 +1,15 @@
 """The vocabulary of memeval as frozen records.
 
-What a data set holds, what a system sees, what a run stores.
+The content of a data set, the view of a system, the rows of a run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain
 from sys import float_info
 from typing import Annotated, Any
 
@@ -40,7 +41,7 @@ CategoryId = int | str
 
 
 class AnswerKind(StrEnum):
-    """What the answers to a question are like: judges say which kinds they judge."""
+    """Kinds of answers to a question: judges declare which kinds they judge."""
 
     WORDS = "words"
     """In words of any form."""
@@ -74,7 +75,7 @@ def labelled(choices: Sequence[str], labels: ChoiceLabels) -> list[str]:
 
 
 class AnswerForm(StrEnum):
-    """What kind of answer in words a question asks for."""
+    """Form of an answer in words that a question asks for."""
 
     SHORT = "short"
     """As few words as possible: a name, a date, a number."""
@@ -82,6 +83,10 @@ class AnswerForm(StrEnum):
     """All of a recommendation or a summary."""
     FORM = "form"
     """The form that the task names in the question's instruction."""
+
+
+TOOL_SPEAKER = "tool"
+"""Speaker of a turn that is a call or a result of an agent's tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +98,19 @@ class Turn:
     speaker: str
     text: str
     time: datetime | None
-    """When it was said; the session's start where the data set dates sessions only."""
+    """When it was said; the session's start if the data set dates sessions only."""
     caption: str | None = None
-    """Caption of the turn's image, where the data set has one and the run shows it."""
+    """Caption of the turn's image, if the data set has one and the run shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a data set notes about a speaker from some turns of a session."""
+    """A data set's note about a speaker, from some turns of a session."""
 
     speaker: str
     text: str
     turn_ids: tuple[str, ...]
-    """The turns that it rests on; empty where the data set names none that exists."""
+    """The turns that it rests on; empty if the data set names none that exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +129,42 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class Traces:
+    """The values that answer and memory are searched for, by what it means to find one.
+
+    `memeval.text.given` says when a text gives a value.
+    """
+
+    kind: str
+    """`deleted`, `neighbour` …: see docs/datasets/lifecycle.md."""
+    right: tuple[str, ...] = ()
+    """Forms of the right answer, one of which is enough. Empty if it is to say none of the others.
+    """
+    known: tuple[str, ...] = ()
+    """Values of which one shows that the reader was given what it needs; empty means `right`."""
+    older: tuple[str, ...] = ()
+    """Values that were replaced."""
+    deleted: tuple[str, ...] = ()
+    """Forms of a value that was to be forgotten."""
+    foreign: tuple[str, ...] = ()
+    """Values of another user."""
+    planted: tuple[str, ...] = ()
+    """Words that a stored text orders to be said."""
+    probes: tuple[str, ...] = ()
+    """Queries that ask for the unwanted value as directly as can be: the value, its sentence."""
+
+    @property
+    def unwanted(self) -> tuple[str, ...]:
+        """The values that a memory should not hold."""
+        return (*self.deleted, *self.foreign)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """All values."""
+        return (*self.right, *self.known, *self.older, *self.unwanted, *self.planted)
+
+
+@dataclass(frozen=True, slots=True)
 class EvalQuestion:
     """A question and its gold side. Systems never get this; they get a `Query`."""
 
@@ -131,21 +172,21 @@ class EvalQuestion:
     text: str
     category: CategoryId
     gold: tuple[str, ...]
-    """Accepted answers; empty where the right answer is a refusal."""
+    """Accepted answers; empty if the right answer is a refusal."""
     rubric: tuple[str, ...] = ()
-    """What a right answer does, one statement each, where the data set's protocol judges answers by
-    such statements and not by `gold`.
+    """Requirements of a right answer, one statement each, if the data set's protocol judges answers
+    by them and not by `gold`.
     """
     evidence: tuple[str, ...] = ()
     """Ids of the turns that hold the answer, repaired and unique.
 
-    Empty where the data set names none.
+    Empty if the data set names none.
     """
     asked_at: datetime | None = None
     choices: tuple[str, ...] = ()
-    """What there is to choose from, in the order in which it is shown.
+    """Choices in the order in which they are shown.
 
-    Empty where the answer is given in words.
+    Empty if the answer is given in words.
     """
     right_choices: tuple[int, ...] = ()
     """Positions of the right ones, from 0, ascending."""
@@ -153,9 +194,9 @@ class EvalQuestion:
     multi_select: bool = False
     """Whether more than one may be chosen."""
     answerable: bool = True
-    """False where the right answer is that the conversation does not say."""
+    """False if the right answer is that the conversation does not say."""
     instruction: str = ""
-    """What the data set's task asks for beside the question.
+    """Instruction of the data set's task besides the question.
 
     The reader sees it below the question. The search does not use it.
     """
@@ -168,14 +209,89 @@ class EvalQuestion:
     """Whether it asks for a recommendation or a summary, and not for a fact in a few words."""
     weight: float = 1.0
     """How many questions of its category it represents, in a sample."""
+    asked_after: str | None = None
+    """Id of the session after which it is asked; None: after all of them."""
+    traces: Traces | None = None
+    """The values that decide how it is judged, for data sets that are judged by code."""
 
     @property
     def answer_form(self) -> AnswerForm:
-        """What kind of answer it asks for. The reader's prompt goes by it; systems don't see it."""
+        """Form of the answer that it asks for. It decides the reader's prompt; systems don't see
+        it.
+        """
         if self.whole_answer:
             return AnswerForm.WHOLE
 
         return AnswerForm.FORM if self.instruction else AnswerForm.SHORT
+
+
+class Scope(StrEnum):
+    """How much a user wants to have forgotten."""
+
+    FACT = "fact"
+    SUBJECT = "subject"
+    """All that is known of a person or thing."""
+    USER = "user"
+    """All that the user ever said."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetRequest:
+    """A user's request to forget something."""
+
+    words: str
+    """As the user says it."""
+    about: str
+    """The words that name it, with spaces between them: `Mara Velten address`. Empty for all that
+    the user ever said.
+    """
+    scope: Scope = Scope.FACT
+    user: str = ""
+    """User that asks, of the users that share a store."""
+
+
+@dataclass(frozen=True, slots=True)
+class OracleForgetRequest(ForgetRequest):
+    """Request that only the `oracle` control gets."""
+
+    values: tuple[str, ...] = ()
+    """The values that are to be forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectRequest:
+    """A fact that a user takes back, and the true one instead."""
+
+    words: str
+    """As the user says it."""
+    old: str
+    new: str
+    user: str = ""
+    """User that asks, of the users that share a store."""
+
+
+class OperationKind(StrEnum):
+    """Kinds of operations on a memory besides the ingest of a session."""
+
+    FORGET = "forget"
+    CORRECT = "correct"
+    CONSOLIDATE = "consolidate"
+    REINGEST = "reingest"
+
+
+@dataclass(frozen=True, slots=True)
+class EvalOperation:
+    """An operation on the memory between two sessions."""
+
+    kind: OperationKind
+    after: str
+    """Id of the session after which it is done, before the questions that are asked there."""
+    forget: ForgetRequest | None = None
+    correct: CorrectRequest | None = None
+    session_id: str | None = None
+    """The session that is ingested once more."""
+    values: tuple[str, ...] = ()
+    """The values that are to be forgotten, for the oracle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +303,23 @@ class EvalCase:
     questions: tuple[EvalQuestion, ...]
     speakers: tuple[str, ...] = ()
     """The data set's own order of speakers (LoCoMo: speaker_a, speaker_b); empty without one."""
+    operations: tuple[EvalOperation, ...] = ()
+    """Operations between sessions; those after one session in this order."""
+    checkpoints: tuple[str, ...] = ()
+    """Ids of the sessions after which questions may be asked, in order: the memory is made ready
+    there whichever questions are asked. Empty if all are asked at the end.
+    """
+    others: tuple[Session, ...] = ()
+    """Sessions of another user, whose memory is the same store under `system.tenants=shared`."""
+
+    @property
+    def turns(self) -> Iterator[Turn]:
+        """The turns of all sessions, in order."""
+        return chain.from_iterable(session.turns for session in self.sessions)
+
+    @property
+    def turn_ids(self) -> frozenset[str]:
+        return frozenset(turn.turn_id for turn in self.turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +328,17 @@ class MemoryChunk:
 
     chunk_id: str
     content: str
-    """What was said, one line `speaker: text` per turn, without a date."""
+    """Text of the turns, one line `speaker: text` per turn, without a date."""
     time: datetime | None
     session_id: str
     turn_ids: tuple[str, ...]
     speakers: tuple[str, ...]
+    user: str = ""
+    """Whose it is, of the users that share a store; empty if each has one of their own."""
 
     @property
     def text(self) -> str:
-        """What every system shows its reader: the content, after its date where there is one."""
+        """Text that every system shows its reader: the content, after its date if there is one."""
         return f"[{format_time(self.time)}] {self.content}" if self.time else self.content
 
     def indexed(self, *, date: bool = False) -> str:
@@ -214,7 +349,7 @@ class MemoryChunk:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a system may see of a question."""
+    """Fields of a question that a system may see."""
 
     text: str
     asked_at: datetime | None = None
@@ -223,7 +358,9 @@ class Query:
     multi_select: bool = False
     """Whether more than one may be chosen."""
     instruction: str = ""
-    """What the task asks for beside the question; for the reader, not for the search."""
+    """Instruction of the task besides the question; for the reader, not for the search."""
+    user: str = ""
+    """User that asks, of the users that share a store."""
 
     @property
     def shown(self) -> str:
@@ -239,7 +376,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class OracleQuery(Query):
-    """What the `oracle` control sees, and no other system: the question with its evidence."""
+    """Query that only the `oracle` control sees: the question with its evidence."""
 
     evidence: tuple[str, ...] = ()
 
@@ -251,20 +388,21 @@ class Retrieved:
     text: str
     """As shown to the reader, date included."""
     turn_ids: tuple[str, ...]
-    """Turns that the chunk covers; empty where the system can't say."""
+    """Turns that the chunk covers; empty if the system can't say."""
     score: float | None = None
     """Higher is better; comparable within one query only."""
     time: datetime | None = None
-    """When it was said; None where the system can't say."""
+    """When it was said; None if the system can't say."""
 
 
 class Role(StrEnum):
-    """What a model call was for."""
+    """Purpose of a model call."""
 
     INGEST = "ingest"
     ANSWER = "answer"
     JUDGE = "judge"
     EMBED = "embed"
+    DRAFT = "draft"
 
 
 class Usage(Struct, frozen=True, forbid_unknown_fields=True):
@@ -284,30 +422,29 @@ class Usage(Struct, frozen=True, forbid_unknown_fields=True):
     """The part of `prompt_tokens` that the provider read from its prompt cache."""
     calls: Count = 1
     estimated: bool = False
-    """True where the endpoint reported no usage and the tokens were counted here."""
+    """True if the endpoint reported no usage and the tokens were counted here."""
     cached: bool = False
-    """True where the reply came from our response cache: nothing was billed."""
+    """True if the reply came from our response cache: nothing was billed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a system returned for a query."""
+    """Answer of a system to a query."""
 
     text: str
-    """The final answer: what the judge sees."""
+    """The final answer, which the judge sees."""
     retrieved: tuple[Retrieved, ...] | None = None
     """The chunks that the reader was shown, best first.
 
-    At most `top_k` chunks, beside those of a compression window. None where the system can't
-    show it.
+    At most `top_k` chunks, besides those of a compression window. None if the system can't show it.
     """
     ranking: tuple[tuple[str, ...], ...] | None = None
     """Turn ids of each chunk, best first, as deep as the system ranks them.
 
-    Retrieval metrics are made from it. None where the system exposes no ranking.
+    Retrieval metrics are made from it. None if the system exposes no ranking.
     """
     raw: str | None = None
-    """The reader's whole reply where it holds more than the final answer (chain of thought)."""
+    """The reader's whole reply if it holds more than the final answer (chain of thought)."""
     context_tokens: int | None = None
     """Tokens of the context that the reader saw, counted offline."""
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -330,7 +467,7 @@ class IngestHealth:
 
     @property
     def lost_share(self) -> float:
-        """`lost` as a share of `asked`; 0 where nothing went in."""
+        """`lost` as a share of `asked`; 0 if nothing went in."""
         return self.lost / self.asked if self.asked else 0.0
 
     @property
@@ -347,7 +484,7 @@ class Label(StrEnum):
     CORRECT = "correct"
     WRONG = "wrong"
     ABSTAINED = "abstained"
-    """Refused where an answer was due: not right, and not a wrong answer either."""
+    """Refused although an answer was due: not right, and not a wrong answer either."""
     UNSCORED = "unscored"
 
 
@@ -358,24 +495,24 @@ class Verdict:
     judge: str
     label: Label
     score: Finite | None = None
-    """In [0, 1]; None where unscored."""
+    """In [0, 1]; None if unscored."""
     reason: str = ""
     chosen: tuple[Count, ...] | None = None
     """Positions that a reply to a question with choices was read as.
 
-    None where it could not be read, and for answers in words.
+    None if it could not be read, and for answers in words.
     """
     votes: tuple[Label, ...] = ()
-    """The result of each judging, where the answer was judged several times."""
+    """The result of each judging, if the answer was judged several times."""
     tries: Count = 0
     """Replies of a model that could not be read.
 
-    Where the verdict is unscored, the next pass asks beyond them.
+    If the verdict is unscored, the next pass asks beyond them.
     """
     graded: bool = False
-    """True where `accuracy` is the mean of `score`, not the share of labels that are correct."""
+    """True if `accuracy` is the mean of `score`, not the share of labels that are correct."""
     parts: Mapping[str, tuple[Finite, ...]] = field(default_factory=dict)
-    """What the judge found part by part, by name: the data set's own metrics are made from it."""
+    """Findings of the judge by part: the data set's own metrics are computed from them."""
 
 
 class Status(StrEnum):
@@ -387,7 +524,7 @@ class Status(StrEnum):
     ANSWER_CUT = "answer_cut"
     """The model's reply was cut at its limit of tokens.
 
-    What it holds is not the whole answer, and is not judged.
+    It does not hold the whole answer, and is not judged.
     """
     ANSWER_FILTERED = "answer_filtered"
     """The provider's filter withheld the reply, or a part of it."""

@@ -20,10 +20,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
+from memeval.runs.forecast.made_up import scripted_reply
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from doubles.endpoint import ScriptedEndpoint
 
 LAYERS = 3
 MARK = "Notes that are taken already:"

@@ -11,8 +11,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
+
+TESTS = Path(__file__).parents[1] / "tests"
+"""Holds the scripted endpoint."""
 
 
 @contextmanager
@@ -20,7 +24,7 @@ def serve(latency_s: float) -> Iterator[str]:
     """The scripted endpoint in a process of its own, where each call takes `latency_s`; yields its
     address.
     """
-    words = ["-m", "memeval.testing.endpoint", "--latency", str(latency_s)]
+    words = [str(TESTS / "scripted_endpoint.py"), "--latency", str(latency_s)]
     with subprocess.Popen(
         [sys.executable, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as endpoint:

@@ -16,10 +16,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from memeval.llm.tokens import count_tokens
-from memeval.testing.endpoint import ScriptedEndpoint
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from doubles.endpoint import ScriptedEndpoint
 
 MARK = "## New Messages\n"
 """What tells mem0's extraction from other requests."""

@@ -180,8 +180,8 @@ def graded(item: Item, context: str) -> tuple[float, float, float]:
 
 
 def fit(cases: Sequence[Sequence[Item]], penalty: float = 0.001) -> dict[str, float]:
-    """The weights of `memeval.llm.extractive.weights`: those with the highest expected official F1
-    of a softmax over the candidate spans.
+    """The weights of `memeval/llm/extractive/scoring.toml`: those with the highest expected
+    official F1 of a softmax over the candidate spans.
 
     Fitted on every other conversation, with evidence and BM25 turns as contexts, for the questions
     that are answered by a span.
@@ -254,7 +254,9 @@ def main(arguments: Sequence[str]) -> None:
         return
     cases = items(arguments[0])
     if "--fit" in arguments:
-        print(json.dumps(fit(cases), indent=4))
+        for name, weight in fit(cases).items():
+            print(f"{json.dumps(name)} = {weight}")
+
         return
     speed(cases[0][0].contexts["whole"], [item.question for item in cases[0]][:QUESTIONS])
     for label, half in (("fitted on", cases[::2]), ("held out", cases[1::2])):

@@ -70,7 +70,8 @@ def main() -> int:
 
 def figures(quick: bool) -> dict[str, Any]:
     """Runs the sweeps in a new home, and returns the figures of each run, by its settings."""
-    from memeval.testing.endpoint import ScriptedEndpoint
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from doubles.endpoint import ScriptedEndpoint
 
     sweeps = QUICK if quick else OFFLINE
     if not quick and os.environ.get("MEMEVAL_DATA_DIR"):

@@ -1,8 +1,10 @@
 """The scripted endpoint of memeval, for libraries that ask a model for forms of their own.
 
-Where a request has tools, the reply calls the first that takes `content`, with the last message as
-its text. LightRAG, Graphiti and Cognee get the entities that they ask for: the words of a text that
-begin with a capital, joined by what was said.
+If a request has tools, the reply calls the first that takes `content`, with the last message as its
+text. An agent with one that takes `query` searches for the whole question, then answers as the
+offline reader does from what was found. memeval's own loops of tools go as the offline reader plays
+them. LightRAG, Graphiti and Cognee get the entities that they
+ask for: the words of a text that begin with a capital, joined by what was said.
 
 `python recipes/scripted_tools.py COMMAND ...` serves it while the command runs.
 """
@@ -12,28 +14,53 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from pathlib import Path
 from typing import Any
 
-from memeval.testing.endpoint import ScriptedEndpoint
-from memeval.testing.replies import scripted_reply
+from memeval.llm.contract import AnswerPrompt, ToolPrompt
+from memeval.llm.extractive.answers import read
+from memeval.llm.extractive.tools import next_calls
+from memeval.pipeline.execute.tool_loop import entries_of
+from memeval.runs.forecast.made_up import call_message, scripted_message, scripted_reply
+from memeval.systems.external.letta_reply import hits_of
+from memeval.systems.external.said import says_nothing
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from doubles.endpoint import ScriptedEndpoint
 
 MARK = "call the tool "
+SESSION = "The session:\n<session-"
+QUESTION = re.compile(r"Question: (.*)\nAnswer:\s*\Z", re.DOTALL)
+RESULT = re.compile(r"\A<result-(\w+)>\n(.*)\n</result-\1>\Z", re.DOTALL)
+"""Marks of the prompts and results of memeval's own loops."""
+SEARCHES_FOR = "query"
+"""The argument of a tool that searches."""
 MOST_NAMES = 4
 """Entities that are found in a text."""
 
 
-def reply(body: Mapping[str, Any]) -> str:
-    """The text of a reply; a marked one becomes a call of a tool."""
-    for tool in body.get("tools", ()):
-        function = tool["function"]
-        if "content" in function["parameters"].get("properties", {}):
-            said = str(body["messages"][-1]["content"])[-400:]
-            return f"{MARK}{json.dumps([function['name'], said])}"
+def reply(body: Mapping[str, Any]) -> str | Mapping[str, Any]:
+    """The text of a reply, of which a marked one becomes a call of a tool; or a whole message."""
+    if body.get("tools"):
+        own = offline_step(body)
+        if own is not None:
+            return own
 
     asked = str(body["messages"][-1]["content"])
+    for tool in body.get("tools", ()):
+        function = tool["function"]
+        arguments = function["parameters"].get("properties", {})
+        if SEARCHES_FOR in arguments:
+            return agent_step(function["name"], arguments, body["messages"])
+        if "content" in arguments:
+            return call_of(function["name"], {"content": asked[-400:]})
+
     schema = body.get("response_format", {}).get("json_schema")
     if schema is not None:
         return json.dumps(SCHEMAS.get(schema["name"], nothing)(asked) or empty(schema["schema"]))
@@ -46,16 +73,71 @@ def reply(body: Mapping[str, Any]) -> str:
     return scripted_reply(body)
 
 
+def offline_step(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What the offline reader replies in a loop of memeval's own; None in another."""
+    messages = body["messages"]
+    first = next(at for at, row in enumerate(messages) if row["role"] == "user")
+    shown = text_of(messages[first])
+    if SESSION in shown:
+        return scripted_message(body)
+
+    asked = QUESTION.search(shown)
+    if asked is None:
+        return None
+
+    results = [RESULT.sub(r"\2", text_of(row)) for row in messages if row["role"] == "tool"]
+    # What says that nothing was found is no entry.
+    seen = [entry for text in results if not says_nothing(text) for entry in entries_of(text)]
+    prompt = ToolPrompt(
+        AnswerPrompt(system_text="", user_template="", question=asked[1], context=()),
+        instructions="",
+        tools=tuple(tool["function"] for tool in body["tools"]),
+        exchange=tuple(messages[first + 1 :]),
+        seen=tuple(dict.fromkeys(seen)),
+        last=body.get("tool_choice") == "none",
+    )
+    calls = [call_message(*call) for call in map(astuple, next_calls(prompt))]
+    return {"tool_calls": calls} if calls else {"content": read(asked[1], prompt.seen).answer}
+
+
+def call_of(name: str, arguments: Mapping[str, Any]) -> str:
+    """The marked text that becomes a call of a tool."""
+    return f"{MARK}{json.dumps([name, arguments])}"
+
+
+def agent_step(
+    tool: str, arguments: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]
+) -> str:
+    """A search for the question, or the answer that the offline reader takes from its result."""
+    question = next(text_of(row) for row in reversed(messages) if row["role"] == "user")
+    if messages[-1]["role"] == "tool":
+        context = tuple(hit.text for hit in hits_of(text_of(messages[-1])) or ())
+        return read(question, context).answer
+
+    wanted: dict[str, Any] = {SEARCHES_FOR: question}
+    depth = re.search(r"\btop_k=(\d+)", "\n".join(map(text_of, messages)))
+    if depth is not None and "top_k" in arguments:
+        wanted["top_k"] = int(depth[1])
+
+    return call_of(tool, wanted)
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """The text of a message, whose content may be a list of parts."""
+    content = message.get("content") or ""
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
 def call_tools(payload: dict[str, Any]) -> None:
     """Makes a marked text a call of a tool."""
     choice = payload["choices"][0]
-    text = choice["message"]["content"]
+    text = choice["message"]["content"] or ""
     if not text.startswith(MARK):
         return
 
-    name, said = json.loads(text.removeprefix(MARK))
-    function = {"name": name, "arguments": json.dumps({"content": said})}
-    call = {"id": f"call_{abs(hash(said))}", "type": "function", "function": function}
+    name, arguments = json.loads(text.removeprefix(MARK))
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    call = {"id": f"call_{abs(hash(text))}", "type": "function", "function": function}
     choice["message"] = {"role": "assistant", "content": None, "tool_calls": [call]}
     choice["finish_reason"] = "tool_calls"
 
@@ -184,4 +266,10 @@ SCHEMAS = {
 if __name__ == "__main__":
     with ScriptedEndpoint(reply, edit=call_tools) as endpoint:
         reach = {"OPENAI_BASE_URL": endpoint.base_url, "OPENAI_API_KEY": "not-needed"}
-        sys.exit(subprocess.run(sys.argv[1:], env={**os.environ, **reach}, check=False).returncode)
+        with subprocess.Popen(sys.argv[1:], env={**os.environ, **reach}) as command:
+            # Ctrl-C reaches the command, too, which may have something to put away.
+            signal.signal(signal.SIGINT, lambda *_: None)
+            signal.signal(signal.SIGTERM, lambda *_: command.terminate())
+            command.wait()
+
+    sys.exit(command.returncode)

@@ -28,8 +28,9 @@ memeval.cli.main memeval.cli.run memeval.runs.cell memeval.cli.evaluate memeval.
 memeval.runs.compose.config memeval.runs.compose.sweep memeval.cli.data
 memeval.runs.compose.errors memeval.runs.launch.launcher memeval.runs.batch
 memeval.runs.publish.publishing memeval.cli.comparison memeval.runs.sweep_display
-memeval.config.checks memeval.config.validation memeval.config.resolve memeval.pipeline.prepare
-memeval.pipeline.imported memeval.runs.launch.workers memeval.runs.schedule
+memeval.config.checks memeval.config.validation memeval.config.resolve
+memeval.pipeline.execute.prepare
+memeval.pipeline.execute.imported memeval.runs.launch.workers memeval.runs.schedule
 memeval.report.comparison memeval.report.confusion memeval.report.stamp memeval.comparison
 memeval.comparison.files memeval.comparison.tables memeval.report.page memeval.llm.extractive
 memeval.llm.openai memeval.retrieval.embedding.openai memeval.retrieval.embedding.tfidf
@@ -38,7 +39,7 @@ memeval.systems.retrieval.bm25 memeval.systems.retrieval.rag memeval.judges.keyw
 memeval.datasets.locomo.adapter memeval.tracking.payload memeval.tracking.known hydra hydra.main
 hydra._internal.core_plugins hydra._internal.hydra hydra._internal.config_loader_impl
 hydra.grammar.gen.OverrideLexer hydra.core.override_parser.overrides_parser numpy openai
-rich.table rich.progress rich.live jinja2 memeval.pipeline.objective memeval.metrics.refusal
+rich.table rich.progress rich.live jinja2 memeval.pipeline.measure.objective memeval.metrics.refusal
 memeval.comparison.plots memeval.report.plots.run memeval.report.plots.differences
 memeval.cli.plan memeval.cli.plan_text memeval.runs.forecast.estimate memeval.judges.llm
 memeval.systems.retrieval.dense memeval.systems.chat.native memeval.systems.cogcanvas.system

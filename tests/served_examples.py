@@ -14,10 +14,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from doubles.loopback import Request, ServiceDouble, send
+
 from memeval.llm.metering import Ledger, metered
 from memeval.records import Answer
 from memeval.testing.checks import SystemUnderTest, play
-from memeval.testing.http import Request, ServiceDouble, send
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "any_memory"
 
@@ -120,3 +121,44 @@ class ScriptedMemory(ServiceDouble):
     def sent(self, operation: str) -> list[dict[str, Any]]:
         """The bodies of an operation's requests."""
         return [request.json() for request in self.requests if request.path.strip("/") == operation]
+
+
+WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+NOTE = {"type": "object", "properties": {"note": {"type": "string"}}, "required": ["note"]}
+TOOLS = [
+    {"name": "find", "description": "Finds texts by a word.", "path": "/tools/find"}
+    | {"parameters": WORD},
+    {"name": "add_note", "description": "Keeps a note.", "path": "/tools/note"}
+    | {"parameters": NOTE},
+]
+
+
+class ToolService(ScriptedMemory):
+    """The example server, which also serves a tool that finds and one that keeps a note."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: dict[str, list[str]] = {}
+        self.found: Callable[[Mapping[str, Any]], tuple[int, Any]] | None = None
+        """What `find` replies instead."""
+
+    def answer(self, request: Request) -> tuple[int, Any]:
+        body = request.json()
+        notes = self.notes.setdefault(body["namespace"], [])
+        match request.path:
+            case "/tools/note":
+                notes.append(body["note"])
+                return 200, {"text": "kept"}
+            case "/tools/find":
+                if self.found is not None:
+                    return self.found(body)
+
+                words = body["word"].lower().split()
+                said = [text for text in notes if any(word in text.lower() for word in words)]
+                asked = {"namespace": body["namespace"], "query": body["word"], "top_k": 3}
+                reply = self.operate("search", asked)
+                return 200, {"results": [*reply["results"], *({"text": text} for text in said)]}
+            case "/dump":
+                return 200, {"results": [{"text": text, "turn_ids": []} for text in notes]}
+
+        return super().answer(request)

@@ -9,15 +9,19 @@ import os
 import re
 import shlex
 import shutil
+import zipfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.endpoint import ScriptedEndpoint
 from forking import Done, run_command_line
+from made_runs import in_conversations, made_run
 from omegaconf import OmegaConf
 
+from memeval.cli.data import data
 from memeval.config.identity import field_stages
 from memeval.config.leaves import flatten
 from memeval.config.options import built_in_classes
@@ -25,12 +29,12 @@ from memeval.config.schema import STAGES, RunConfig
 from memeval.datasets.locate import adapter_class
 from memeval.datasets.registry import DATASETS
 from memeval.systems.registry import built_in, settings_of
-from memeval.testing.endpoint import ScriptedEndpoint
 
 ROOT = Path(__file__).parents[1]
 CONF = ROOT / "conf"
 EXAMPLE = ROOT / "tests" / "systems_example"
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+SETTINGS = (ROOT / "docs" / "settings_reference.md").read_text(encoding="utf-8")
 DATA_SETS = "\n".join(
     path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "datasets").glob("*.md"))
 )
@@ -53,28 +57,12 @@ def rows() -> list[tuple[str, list[str], str, str]]:
 
 
 def read_rows() -> Iterator[tuple[str, list[str], str, str]]:
-    for line in [*PAGE.splitlines(), *DATA_SETS.splitlines()]:
+    for line in DATA_SETS.splitlines():
         cells = (
             [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("| `") else []
         )
         if len(cells) == 6:
             yield cells[0].strip("`"), cells[1].split(", "), cells[2], cells[4]
-
-
-def described(field: str, option: str) -> tuple[str, str] | None:
-    """Default and stage by the documentation."""
-    own = [
-        (default, stage)
-        for name, options, default, stage in rows()
-        if name == field and option in options
-    ]
-    common = [
-        (default, stage)
-        for name, options, default, stage in rows()
-        if name == field and ALL in options
-    ]
-    assert len(own) < 2 and len(common) < 2, f"docs/ describe {field} of {option} twice"
-    return next(iter(own or common), None)
 
 
 @cache
@@ -134,41 +122,39 @@ def read_conf() -> Iterator[tuple[str, str, str]]:
         yield group, ALL, written(OmegaConf.load(CONF / group / f"{option}.yaml")[group])
 
 
-@pytest.mark.parametrize("group", sorted({field.partition(".")[0] for field, *_ in in_conf()}))
-def test_every_field_of_conf_is_documented(group: str) -> None:
-    for field, option, default in in_conf():
-        if field.partition(".")[0] != group:
-            continue
-
-        found = described(field, option)
-        assert found, (
-            f"docs/configuration.md: no row for `{field}` of the option {option}: field, options, "
-            "default, unit, stage, meaning"
-        )
-        assert found == (default, stages(option)[field]), (field, option)
+def described() -> list[list[str]]:
+    """The cells of each row of the page of settings that is about a field."""
+    lines = [line for line in SETTINGS.splitlines() if re.match(r"\| `[\w.]+` \|", line)]
+    return [re.split(r" (?<!\\)\| ", line.strip("| ")) for line in lines]
 
 
-def test_every_field_of_the_schema_is_documented() -> None:
-    assert set(stages()) - {field for field, *_ in rows()} == set()
+def test_every_field_is_explained() -> None:
+    known = {field for field, option, _ in in_conf() if not field.endswith((".name", ".class"))}
+    common: Any = OmegaConf.to_container(OmegaConf.load(CONF / "common.yaml"))
+    told = described()
+    assert known - set(VALUES) | set(flatten(common)) == {row[0].strip("`") for row in told}
+    assert [row for row in told if len(row) < 4 or not row[-1]] == []
+    assert {row[-2] for row in told} <= set(STAGES)
 
 
-def test_nothing_else_is_documented() -> None:
-    known = {(field, option) for field, option, _ in in_conf()}
-    stated = [
-        (field, option)
-        for field, options, *_ in rows()
-        for option in options
-        if option != ALL or field in VALUES
-    ]
-    assert [row for row in stated if row not in known] == []
-    assert {stage for *_, stage in rows()} <= set(STAGES)
+def test_every_field_of_the_schema_is_in_conf() -> None:
+    there = {field for field, *_ in in_conf()}
+    assert set(field_stages(RunConfig)) - there == set()
+
+
+def test_the_pages_of_the_data_sets_state_what_the_code_does() -> None:
+    known = {(field, option): default for field, option, default in in_conf()}
+    assert rows()
+    for field, options, default, stage in rows():
+        for option in options:
+            assert (known[field, option], stages(option)[field]) == (default, stage), field
 
 
 @pytest.mark.parametrize(
     "path", sorted(CONF.glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}={path.stem}"
 )
 def test_every_option_is_documented(path: Path) -> None:
-    assert f"`{path.parent.name}={path.stem}`" in PAGE
+    assert f"`{path.parent.name}={path.stem}`" in SETTINGS
 
 
 def test_the_default_options_are_marked() -> None:
@@ -179,7 +165,7 @@ def test_the_default_options_are_marked() -> None:
         if isinstance(line, dict)
         for group, option in line.items()
     }
-    marked = set(re.findall(r"\| `(\w+=\w+)` \* \|", PAGE))
+    marked = set(re.findall(r"\| `(\w+=\w+)` \* \|", SETTINGS))
     assert {choice for choice in defaults if not choice.startswith("override")} == marked
 
 
@@ -246,6 +232,54 @@ def run(arguments: list[str], home: Path, cwd: Path = ROOT, **environment: str) 
     }
     env = {**inherited, "MEMEVAL_HOME": str(home), **environment}
     return run_command_line(arguments, env=env, cwd=cwd)
+
+
+def test_the_commands_for_own_data_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "own_data.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^```csv\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for name, table in zip(("turns.csv", "questions.csv"), tables, strict=True):
+        (tmp_path / name).write_text(table, encoding="utf-8")
+
+    (tmp_path / "names.txt").write_text("Ida\n", encoding="utf-8")
+    messages = [
+        {"role": "user", "content": f"Ida says that she paid {number} for it."}
+        for number in range(20)
+    ]
+    records = [{"id": number, "messages": messages} for number in range(12)]
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.writestr("chats.json", json.dumps(records))
+
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for line in "".join(blocks).splitlines():
+        command, action, *words = shlex.split(line.partition(" #")[0])[3:]
+        assert command == "data"
+        # A frozen table and the table itself hold the same.
+        assert data([action, *words]) == 0, line
+
+
+def commands_on_runs() -> list[str]:
+    """The commands on finished runs that docs/claims.md and docs/compare.md show for papers."""
+    text = "".join((ROOT / "docs" / name).read_text() for name in ("claims.md", "compare.md"))
+    lines = re.findall(r"^python -m memeval (?:table|claims|explain)\b.*$", text, re.MULTILINE)
+    return [line.partition(" #")[0].strip() for line in lines]
+
+
+def test_the_commands_for_papers_run(tmp_path: Path) -> None:
+    named = {"sweep": "baselines", "of_records": {"metrics": {"token_f1": 0.5, "bleu1": 0.5}}}
+    for system, right in (("rag", [2, 3] * 3), ("bm25", [1, 2] * 3)):
+        made_run(tmp_path / "outputs/runs", system, in_conversations(right), **named)
+
+    lines = commands_on_runs()
+    assert {shlex.split(line)[3] for line in lines} == {"table", "claims", "explain"}
+    for line in lines:
+        # Made-up runs retrieved nothing.
+        words = line.replace(" RUN", " system=rag").replace("recall@10,session_recall@10,", "")
+        words = words.replace(",cost,latency", "")
+        done = run(shlex.split(words)[3:], tmp_path, cwd=tmp_path, MEMEVAL_DATA_DIR="")
+        assert done.returncode == 0, (line, done.stderr)
+
+    assert r"\toprule" in (tmp_path / "baselines.tex").read_text(encoding="utf-8")
 
 
 def metric_patterns() -> list[re.Pattern[str]]:

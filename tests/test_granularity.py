@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.datasets.contract import GRANULARITIES
+from memeval.datasets.contract import GRANULARITIES, OBSERVATION, SUMMARY
 from memeval.datasets.locomo.adapter import Locomo
+from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, MemoryChunk, Session, Turn
-from memeval.retrieval.granularity import Granularity, chunks
+from memeval.retrieval.granularity import CUTS, Granularity, chunks
 
 START = datetime(2023, 5, 8, 13, 56)
 
@@ -89,6 +90,25 @@ def test_without_an_order_of_speakers_the_first_to_speak_opens() -> None:
     ]
 
 
+def test_every_cut_applies_to_some_data_set() -> None:
+    assert {*GRANULARITIES, SUMMARY, OBSERVATION} == set(CUTS)
+
+
+def test_calls_and_results_of_tools_belong_to_the_event_before_them() -> None:
+    case = case_of(
+        [("tool", "0"), ("Ann", "1"), ("Bob", "2"), ("tool", "3"), ("tool", "4"), ("Bob", "5")],
+        [("tool", "6")],
+    )
+    assert [turns for _, _, turns in told(case, "event")] == [
+        ("D1:1",),
+        ("D1:2",),
+        ("D1:3", "D1:4", "D1:5"),
+        ("D1:6",),
+        ("D2:1",),
+    ]
+    assert chunks(case, Granularity("event"))[2].content == "Bob: 2\ntool: 3\ntool: 4"
+
+
 def test_captions_are_part_of_the_content_and_dates_are_not() -> None:
     case = case_of([("Ann", "look")])
     turn = replace(case.sessions[0].turns[0], caption="a red kayak")
@@ -160,7 +180,9 @@ TEXTS = st.lists(
     st.sampled_from(["red", "blue-green", "it's", "x!", "kayak", "\n", "  ", "é"]), max_size=14
 ).map(" ".join)
 CASES = st.lists(
-    st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), TEXTS), max_size=6), min_size=1, max_size=4
+    st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), TEXTS), max_size=6),
+    min_size=1,
+    max_size=4,
 ).map(lambda sessions: case_of(*sessions))
 SETTINGS = st.sampled_from(sorted(set(GRANULARITIES) - {"chunk"})).map(Granularity) | st.integers(
     1, 20
@@ -237,7 +259,7 @@ def lines(chunk: MemoryChunk) -> list[str]:
 
 @pytest.mark.real_data
 def test_merged_rounds_of_locomo(data_dir: Path) -> None:
-    dataset = Locomo(data_dir / "locomo/locomo10.json")
+    dataset = Locomo(data_dir / "locomo/locomo10.json", info=DATASETS["locomo"])
     cut = [chunks(case, Granularity("round")) for case in dataset.cases()]
     assert [len(rounds) for rounds in cut] == [
         209,
@@ -270,7 +292,7 @@ def test_evidence_under_the_rule_of_cogcanvas(data_dir: Path) -> None:
         case.case_id: {
             turn_id for chunk in chunks(case, Granularity("round")) for turn_id in chunk.turn_ids
         }
-        for case in Locomo(path).cases()
+        for case in Locomo(path, info=DATASETS["locomo"]).cases()
     }
     asked = [
         (sample["sample_id"], qa)
@@ -286,7 +308,7 @@ def test_evidence_under_the_rule_of_cogcanvas(data_dir: Path) -> None:
 
 @pytest.mark.real_data
 def test_no_cut_tells_the_evidence_or_the_clock(data_dir: Path) -> None:
-    case = next(Locomo(data_dir / "locomo/locomo10.json").cases())
+    case = next(Locomo(data_dir / "locomo/locomo10.json", info=DATASETS["locomo"]).cases())
     bare = replace(case, questions=())
     for granularity in (
         Granularity("session"),

@@ -8,11 +8,12 @@ import ast
 import re
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 import memeval
@@ -54,22 +55,23 @@ def test_the_measure_sees_an_import() -> None:
     assert loaded_by("import rich") == "['rich']"
 
 
-@pytest.mark.parametrize("arguments", [["-c", "import memeval"], ["-m", "memeval", "--help"]])
-def test_it_takes_less_than_a_second(arguments: list[str]) -> None:
-    """The best of three: other work on the machine is no fault of ours."""
-    seconds = []
-    for _ in range(3):
-        began = time.perf_counter()
-        subprocess.run([sys.executable, *arguments], capture_output=True, timeout=60, check=True)
-        seconds.append(time.perf_counter() - began)
-    assert min(seconds) < 1.0
-
-
 ROOT = Path(memeval.__file__).parents[1]
 NAMES = {"hydra": "hydra-core", "yaml": "pyyaml", "mem0": "mem0ai"}
 """Packages that are imported by another name than they are installed by."""
-PRIVATE = {"hydra._internal"}
-"""What is still used of other packages' private modules; nothing may be added."""
+PRIVATE = {
+    # Documented, in spite of their names.
+    "_exit",
+    "_current_frames",
+    # A process that a hung call would keep from ending leaves by `os._exit`, which runs no exit
+    # functions; nothing public runs those of other libraries.
+    "_run_exitfuncs",
+    # Hydra's own example of a config source calls it, too.
+    "_get_header_dict",
+    # Chroma shares one system among all clients of a process, and has no call to end it.
+    "_identifier_to_system",
+    "_identifier_to_refcount",
+}
+"""Private names of others that are still used; none may be added."""
 
 
 def imported() -> Iterator[tuple[str, Path]]:
@@ -105,9 +107,53 @@ def test_every_package_that_is_imported_is_declared() -> None:
 
 
 def test_no_private_module_of_another_package_is_imported() -> None:
-    private = {
-        re.match(r".*?\._[a-z]\w*", module)[0]  # type: ignore[index]
-        for module, _ in imported()
-        if re.search(r"\._[a-z]", module)
-    }
-    assert private <= PRIVATE
+    private = {module for module, _ in imported() if re.search(r"\._[a-z]", module)}
+    assert private == set()
+
+
+def test_no_private_name_of_another_package_is_used() -> None:
+    """A private attribute that memeval defines nowhere belongs to somebody else."""
+    defined: set[str] = set()
+    used: set[str] = set()
+    for path in (ROOT / "memeval").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                defined.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                defined.add(node.id)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                defined.add(node.attr)
+            elif isinstance(node, ast.Attribute) and re.match("_[a-zA-Z]", node.attr):
+                used.add(node.attr)
+
+    assert used - defined == PRIVATE
+
+
+def test_the_launchers_are_where_hydra_looks_for_plugins() -> None:
+    """Found by its search, and not registered by hand; nothing else lies in that namespace."""
+    code = (
+        "from hydra.core.plugins import Plugins; from hydra.plugins.launcher import Launcher;"
+        "print(sorted(found.__name__ for found in Plugins.instance().discover(Launcher)"
+        " if found.__module__ == 'hydra_plugins.memeval'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.strip() == "['RayLauncher', 'SweepLauncher']"
+    assert [path.name for path in (ROOT / "hydra_plugins").glob("*.py")] == ["memeval.py"]
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]
+    targets = build["build"]["targets"]
+    assert "hydra_plugins" in targets["wheel"]["packages"]
+    assert "/hydra_plugins" in targets["sdist"]["include"]
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    """Imports for type checking and inside of functions count."""
+    graph = grimp.build_graph("memeval", cache_dir=None)
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    # Raises `CycleError`, which names the modules of a circle.
+    TopologicalSorter(imports).prepare()

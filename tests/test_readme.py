@@ -1,5 +1,5 @@
-"""README.md is true: its commands run, its table is what the first one prints, its example system
-is short and works.
+"""README.md, the guide and the home page of the site are true: their commands run, README's table
+is what the first one prints, the guide's example system is short and works.
 
 `MEMEVAL_REGENERATE=1 pytest tests/test_readme.py -k first` writes the table anew.
 """
@@ -11,19 +11,25 @@ import os
 import re
 import shlex
 import shutil
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from doubles.endpoint import ScriptedEndpoint
 from forking import Done, run_command_line
-
-from memeval.testing.endpoint import ScriptedEndpoint
+from pages import anchors, without_times
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+GUIDE = ROOT / "docs" / "guide.md"
+HOME = ROOT / "docs" / "index.md"
+PAGES = (README, GUIDE, HOME)
 EXAMPLE = ROOT / "tests" / "systems_example"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-KINDS = {"bash", "text", "json", "python", "yaml"}
+KINDS = {README: {"bash", "text"}, GUIDE: {"bash", "json", "python", "yaml"}, HOME: {"bash"}}
+LONGEST = 250
+"""Lines of the README."""
 MEMEVAL = "python -m memeval"
 FIRST = f"{MEMEVAL} -m system=rag,bm25,mem0"
 MARK = "<!-- first result -->\n"
@@ -37,8 +43,10 @@ OF_THE_USER = (
 )
 
 NOT_RUN = {
-    r"make run": "installs an environment; what it runs there is the first command, "
-    "which is tested",
+    r"git clone \S+|cd memeval": "needs the network; this checkout is what it brings",
+    r"make install": "installs an environment",
+    r"make local-model": "installs an environment and serves until it is stopped; "
+    "tests/test_recipes.py serves what it serves, where that is installed",
     r"export [A-Z_]+=\S+": "sets up the reader's own shell",
     r"python -m memeval ui": "serves until it is stopped; tests/cli/test_ui.py starts and stops it",
     r"python -m memeval (compare|list)\b.*": "reads finished runs, of which a new home has none; "
@@ -49,17 +57,19 @@ NOT_RUN = {
 """What is not run, as a pattern of the whole line, and why."""
 
 
-def blocks(kind: str) -> list[str]:
-    """The README's fenced blocks of a kind."""
-    return [
-        body for found, body in FENCE.findall(README.read_text(encoding="utf-8")) if found == kind
-    ]
+def blocks(page: Path, kind: str) -> list[str]:
+    """A page's fenced blocks of a kind."""
+    text = page.read_text(encoding="utf-8")
+    return [body for found, body in FENCE.findall(text) if found == kind]
 
 
-def commands() -> list[str]:
-    """Every line of the bash blocks, those ending in a backslash joined with the next."""
-    lines = "".join(blocks("bash")).replace("\\\n", " ").splitlines()
-    return [line for line in lines if line.strip() and not line.startswith("#")]
+def commands(*pages: Path) -> list[str]:
+    """Every line of the bash blocks once, those ending in a backslash joined with the next."""
+    lines: list[str] = []
+    for page in pages:
+        lines += "".join(blocks(page, "bash")).replace("\\\n", " ").splitlines()
+
+    return list(dict.fromkeys(line for line in lines if line.strip() and line[0] != "#"))
 
 
 def sorted_out(command: str) -> object:
@@ -78,9 +88,10 @@ def sorted_out(command: str) -> object:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A reader's folder: the example system and the file of answers, as the README prints them."""
+    """A reader's folder: the recipes, the example system and the file of answers, as printed."""
     shutil.copytree(EXAMPLE, tmp_path / "work")
-    (tmp_path / "work" / "answers.jsonl").write_text(blocks("json")[0], encoding="utf-8")
+    shutil.copytree(ROOT / "recipes" / "conf", tmp_path / "work" / "recipes" / "conf")
+    (tmp_path / "work" / "answers.jsonl").write_text(blocks(GUIDE, "json")[0], encoding="utf-8")
     return tmp_path / "work"
 
 
@@ -105,7 +116,7 @@ def is_run(command: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "command", [sorted_out(command) for command in commands() if command != FIRST]
+    "command", [sorted_out(command) for command in commands(*PAGES) if command != FIRST]
 )
 def test_a_command_runs(
     command: str,
@@ -115,7 +126,7 @@ def test_a_command_runs(
     request: pytest.FixtureRequest,
 ) -> None:
     assert command.startswith(f"{MEMEVAL} "), (
-        f"'{command}' is in a bash block of the README: run it here, or say in NOT_RUN why not"
+        f"'{command}' is in a bash block of {PAGES}: run it here, or say in NOT_RUN why not"
     )
     environment: dict[str, str] = {}
     if "locomo" in command:
@@ -126,6 +137,8 @@ def test_a_command_runs(
         command += " tracking=none"
     else:
         give_store(folder.parent / "home")
+    if "llm=local_model" in command:
+        command += f" llm.base_url={endpoint.base_url} embedder.base_url={endpoint.base_url}"
     if "=openai" in command:
         command = re.sub(r"(?<=base_url=)\S+", endpoint.base_url, command)
         environment |= {"OPENAI_BASE_URL": endpoint.base_url}
@@ -134,11 +147,14 @@ def test_a_command_runs(
     done = run(command, folder, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "INVALID" not in done.stdout
-    assert ("=openai" in command) == (endpoint.count("/chat/completions") > 0)
+    # The example's class has no `save`, as few have at first: that is no fault to tell of.
+    assert "could not be saved" not in done.stdout
+    asks = re.search("=openai|=local_model", command) is not None
+    assert asks == (endpoint.count("/chat/completions") > 0)
 
 
 def test_the_first_result_is_what_the_first_command_prints(folder: Path) -> None:
-    assert FIRST in commands()
+    assert FIRST in commands(README) and FIRST in commands(HOME)
     done = run(f"{FIRST} tracking=none", folder)  # which changes nothing of the table
     assert done.returncode == 0, done.stderr
     table = done.stdout.partition("reports: ")[0]
@@ -155,26 +171,18 @@ def test_the_first_result_is_what_the_first_command_prints(folder: Path) -> None
     )
 
 
-def without_times(printed: str) -> list[list[str]]:
-    """The words of each line, without the milliseconds of a retrieval and the widths they need."""
-    masked = re.sub(r"[\d.]+ / [\d.]+", "TIMES", printed.strip("\n"))
-    return [line.split() for line in masked.splitlines()]
-
-
 def test_the_table_explains_every_column_that_is_printed() -> None:
     explained = re.findall(
         r"`([^`]+)`",
-        "".join(re.findall(r"^\| (`.*?) \|", README.read_text(encoding="utf-8"), re.MULTILINE)),
+        "".join(re.findall(r"^\| (`.*?) \|", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)),
     )
-    from memeval.report.comparison import figures, spaced
+    from memeval.report.comparison import figures, shorten
     from memeval.results import RunSummary
 
     empty = RunSummary("", "", "demo", None, "", {}, {}, {}, (), (), (), True, "", "")
     assert set(figures(empty, {})) <= set(explained)
-    assert {
-        spaced(name)
-        for name in ("multi_hop", "temporal", "open_domain", "single_hop", "adversarial")
-    } <= set(explained)
+    categories = ("multi_hop", "temporal", "open_domain", "single_hop", "adversarial")
+    assert set(shorten(categories).values()) <= set(explained)
 
 
 def test_make_run_is_the_first_command() -> None:
@@ -185,37 +193,60 @@ def test_make_run_is_the_first_command() -> None:
     assert f"{MEMEVAL} {first[1]}" == FIRST
 
 
-def test_every_block_is_of_a_known_kind() -> None:
-    text = README.read_text(encoding="utf-8")
-    assert {kind for kind, _ in FENCE.findall(text)} == KINDS
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_is_of_a_known_kind(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert {kind for kind, _ in FENCE.findall(text)} == KINDS[page]
     assert 2 * len(FENCE.findall(text)) == sum(line.startswith("```") for line in text.splitlines())
-
-
-def test_no_command_hides_outside_of_the_bash_blocks() -> None:
-    others = "".join(
-        body for kind, body in FENCE.findall(README.read_text(encoding="utf-8")) if kind != "bash"
-    )
-    assert MEMEVAL not in others
+    hidden = [body for kind, body in FENCE.findall(text) if kind != "bash" and MEMEVAL in body]
+    assert hidden == []
 
 
 def test_the_example_is_printed_as_it_is_tested() -> None:
-    assert blocks("python") == [(EXAMPLE / "my_memory.py").read_text(encoding="utf-8")]
-    assert blocks("yaml") == [
+    assert blocks(GUIDE, "python") == [(EXAMPLE / "my_memory.py").read_text(encoding="utf-8")]
+    assert blocks(GUIDE, "yaml") == [
         (EXAMPLE / "my_conf" / "system" / "mine.yaml").read_text(encoding="utf-8")
     ]
-    assert blocks("json") == [(EXAMPLE / "answers.jsonl").read_text(encoding="utf-8")]
+    assert blocks(GUIDE, "json") == [(EXAMPLE / "answers.jsonl").read_text(encoding="utf-8")]
 
 
 def test_the_example_takes_at_most_20_lines() -> None:
     """Lines of the class file and of the YAML together; blank lines and imports are not counted."""
-    lines = "".join(blocks("python") + blocks("yaml")).splitlines()
+    lines = "".join(blocks(GUIDE, "python") + blocks(GUIDE, "yaml")).splitlines()
     counted = [line for line in lines if line.strip() and not line.startswith(("import ", "from "))]
     assert len(counted) <= 20
 
 
-def test_the_links_lead_somewhere() -> None:
-    links = re.findall(r"\]\((?!https?:|#)([^)#]+)\)", README.read_text(encoding="utf-8"))
-    assert [link for link in links if not (ROOT / link).exists()] == []
+def test_the_readme_is_short_and_shows_first_how_to_install_it() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LONGEST
+    parts = ["git clone", "first_page.png", "## What it measures", FIRST, "llm=local_model"]
+    assert sorted(parts, key=text.index) == parts
+
+
+def test_the_links_of_the_readme_hold_wherever_it_is_shown() -> None:
+    """On a package index, too: each has an address of its own, and leads into this checkout."""
+    text = FENCE.sub("", README.read_text(encoding="utf-8"))
+    home = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    repository = home["project"]["urls"]["Repository"]
+    raw = repository.replace("github.com", "raw.githubusercontent.com")
+    starts = (f"{repository}/blob/main/", f"{raw}/main/")
+
+    inside = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        assert link.startswith("https://"), link
+        start = next((start for start in starts if link.startswith(start)), None)
+        if start is None:
+            assert link.startswith((f"{repository}/actions/", "https://img.shields.io/badge/"))
+            continue
+
+        path, _, anchor = link.removeprefix(start).partition("#")
+        assert (ROOT / path).exists(), link
+        assert not anchor or anchor in anchors(ROOT / path), link
+        inside.append(link)
+
+    assert len(inside) > 30
+    assert f"git clone {repository}.git" in commands(README)
 
 
 def test_the_answers_file_has_ids_of_the_demo_set() -> None:
@@ -225,4 +256,6 @@ def test_the_answers_file_has_ids_of_the_demo_set() -> None:
         for sample in samples
         for index in range(len(sample["qa"]))
     }
-    assert {json.loads(line)["question_id"] for line in blocks("json")[0].splitlines()} <= known
+    assert {
+        json.loads(line)["question_id"] for line in blocks(GUIDE, "json")[0].splitlines()
+    } <= known

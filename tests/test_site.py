@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 import runpy
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from pages import FENCED, anchors
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -21,7 +21,6 @@ HOOKS = runpy.run_path(str(DOCS / "mkdocs_hooks.py"))
 PAGES = sorted(
     [*DOCS.rglob("*.md"), *(ROOT / path for path in HOOKS["OUTSIDE"] if path.endswith(".md"))]
 )
-FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\]\((?![a-z]+:)([^)\s#]*)(?:#([^)\s]+))?\)")
 
@@ -40,15 +39,6 @@ def nav() -> list[Any]:
     pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
     expanded: list[Any] = HOOKS["expand"](config["nav"], pages)
     return expanded
-
-
-@cache
-def anchors(path: Path) -> frozenset[str]:
-    """What a link to a heading of a page may name, by GitHub's rule."""
-    text = FENCED.sub("", path.read_text(encoding="utf-8"))
-    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    bare = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower() for title in titles)
-    return frozenset(re.sub(r"[^\w\- ]", "", title).strip().replace(" ", "-") for title in bare)
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
@@ -72,13 +62,13 @@ def test_the_links_of_a_page_lead_somewhere(path: Path) -> None:
 
 def test_links_between_docs_and_the_checkout_are_rewritten() -> None:
     rewrite = HOOKS["rewrite_links"]
-    assert rewrite("[a](docs/gate.md#files)", "README.md") == "[a](gate.md#files)"
-    assert rewrite("[a](../README.md#x)", "docs/trust.md") == "[a](index.md#x)"
+    assert rewrite("[a](docs/gate.md#files)", "SECURITY.md") == "[a](gate.md#files)"
+    assert rewrite("[a](../SECURITY.md#x)", "docs/trust.md") == "[a](security.md#x)"
     assert rewrite("[a](../../sweeps/README.md)", "docs/howto/ci.md") == "[a](../shipped_sweeps.md)"
-    assert rewrite("[a](https://x.org/a.md)", "README.md") == "[a](https://x.org/a.md)"
-    assert rewrite("```\n[a](docs/gate.md)\n```", "README.md") == "```\n[a](docs/gate.md)\n```"
+    assert rewrite("[a](https://x.org/a.md)", "SECURITY.md") == "[a](https://x.org/a.md)"
+    assert rewrite("```\n[a](docs/gate.md)\n```", "SECURITY.md") == "```\n[a](docs/gate.md)\n```"
     # What the site does not have stays, and fails the strict build.
-    assert rewrite("[a](memeval/api)", "README.md") == "[a](memeval/api)"
+    assert rewrite("[a](memeval/api)", "SECURITY.md") == "[a](memeval/api)"
 
 
 def test_a_pattern_stands_for_the_pages_that_no_line_names() -> None:

@@ -23,5 +23,13 @@ def search_memory(query: str, user: str, limit: int) -> dict:
     return {"memories": best[:limit]}
 
 
+@server.tool()
+def forget_memory(about: str, user: str) -> dict:
+    kept = [one for one in memories.get(user, []) if not words(about) <= words(one["text"])]
+    removed = len(memories.get(user, [])) - len(kept)
+    memories[user] = kept
+    return {"removed": removed}
+
+
 if __name__ == "__main__":
     server.run()

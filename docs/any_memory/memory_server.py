@@ -23,6 +23,11 @@ def operate(operation, body):
         return {"usage": []}  # no model was called; without it, the tokens are unknown
     if operation == "ready":
         return {"ready": True}
+    if operation == "forget":
+        meant = [id for id, chunk in chunks.items() if words(body["about"]) <= words(chunk["text"])]
+        for id in meant:
+            del chunks[id]
+        return {"items": len(meant), "usage": []}
 
     asked = words(body["query"])
     best = sorted(chunks.values(), key=lambda chunk: -len(asked & words(chunk["content"])))

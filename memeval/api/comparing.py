@@ -7,28 +7,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
-from memeval.api.finished import Run
-from memeval.api.selecting import Selection, select_runs
+from memeval.api.notebook import Table, first_lines, list_html, paper_cells, table_html
+from memeval.api.selecting import Selection, run_word, select_runs
 from memeval.comparison.adjusting import adjust_by_discovery
 from memeval.comparison.build import compare_runs
 from memeval.comparison.files import differences_csv
-from memeval.comparison.finding import (
-    FinishedRun,
-    check_records,
-    named_run,
-    run_among,
-    usual_metric,
-)
+from memeval.comparison.finding import check_records, named_run, run_among, usual_metric
+from memeval.comparison.paper import difference_table
 from memeval.comparison.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
-from memeval.comparison.sentences import sentences
+from memeval.comparison.sentences import findings
 from memeval.comparison.words import refusal_lines
 from memeval.errors import UserError
 from memeval.metrics.metric import Metric
 from memeval.metrics.registry import metric_named
+from memeval.results.note import NoteKind
+from memeval.results.run import Run
 from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 EXAMPLE = "for example:  python -m memeval compare sweep=baselines --baseline bm25"
 
@@ -52,17 +50,44 @@ class Comparisons(Sequence[Comparison]):
         return len(self._comparisons)
 
     def __repr__(self) -> str:
-        return "\n".join(self.sentences) or "<no differences>"
+        lines = first_lines(self.sentences, ".sentences")
+        return "\n".join(lines) or "<no differences>"
+
+    def _repr_html_(self) -> str:
+        lines = first_lines(self.sentences, ".sentences")
+        header, rows = paper_cells(difference_table(self))
+        return list_html(lines) + (table_html("differences", header, rows) if rows else "")
 
     @property
     def sentences(self) -> list[str]:
-        """What the differences say, in words, and what was not compared."""
+        """Sentences on the differences, as `compare` prints them, and pairs not compared."""
         lines = []
         for comparison in self:
-            lines += sentences(comparison)
-            lines += refusal_lines(comparison)
+            lines += [*findings(comparison), *refusal_lines(comparison)]
 
         return lines
+
+    def table(self) -> Table:
+        """The differences as a table for a paper, with intervals, p, and the difference that could
+        be shown.
+        """
+        return Table(difference_table(self))
+
+    def plot(self, number: int = 0) -> Figure:
+        """The differences of one comparison with 95 % intervals, as a figure of matplotlib; no
+        file is written.
+
+        Raises `UserError` if nothing was compared.
+        """
+        from memeval.comparison.plots import as_drawn
+        from memeval.report.plots.differences import forest_plot
+        from memeval.report.plots.inline import inline_figure
+
+        drawn = [as_drawn(comparison) for comparison in self[number : number + 1 or None]]
+        if not any(differences.rows for differences in drawn):
+            raise UserError("there are no differences to plot", f"comparisons: {len(self)}")
+
+        return inline_figure(forest_plot(drawn[0]))
 
     def to_pandas(self) -> pd.DataFrame:
         """The columns of `differences.csv`: a row per difference and per category of it, unrounded,
@@ -81,20 +106,22 @@ def compare(
     all_pairs: bool = False,
     adjust: str = MAX_T,
     force: bool = False,
+    common: bool = False,
 ) -> Comparisons:
     """How finished runs differ from the first of them, or from `baseline`, on the questions that
     both scored.
 
     A run is a `Run`, its key, its name, its folder or its MLflow run id; a string such as
-    `"sweep=baselines"` or `"system=bm25"` stands for all finished runs that match, and `last` for
+    `"sweep=baselines"` or `"system=bm25"` selects all finished runs that match, and `last` for
     the newest of them. `metric` is accuracy (recall@10 after `stages=retrieve`), or one or several
     of those of `compare --metric`. p is adjusted over the differences of each metric (`"max-t"`),
-    or over those of all metrics (`"bh"`).
+    or over those of all metrics (`"bh"`). `common` compares versions of a data set, on the
+    questions that all runs asked in the same words with the same answers.
 
-    Raises `UserError` where nothing can be compared.
+    Raises `UserError` if nothing can be compared.
     """
-    words = [_word(run) for run in runs]
-    first = None if baseline is None else _word(baseline)
+    words = [run_word(run) for run in runs]
+    first = None if baseline is None else run_word(baseline)
     selection = selected(words, baseline=first, last=last, all_pairs=all_pairs)
     names = [metric] if isinstance(metric, str) else metric
     return comparisons_of(
@@ -105,6 +132,7 @@ def compare(
         all_pairs=all_pairs,
         adjust=adjust,
         force=force,
+        common=common,
     )
 
 
@@ -135,14 +163,15 @@ def selected(
 
 
 def comparisons_of(
-    runs: Sequence[FinishedRun],
+    runs: Sequence[Run],
     metrics: Sequence[Metric],
     *,
     baseline: str | None,
-    known: Sequence[FinishedRun],
+    known: Sequence[Run],
     all_pairs: bool,
     adjust: str,
     force: bool,
+    common: bool = False,
 ) -> Comparisons:
     """A comparison of the runs for each metric. Raises `UserError` if nothing can be compared."""
     for run in runs:
@@ -154,7 +183,9 @@ def comparisons_of(
         position = [run.key for run in runs].index(first.key)
 
     comparisons = [
-        compare_runs(runs, metric, baseline=position, all_pairs=all_pairs, force=force)
+        compare_runs(
+            runs, metric, baseline=position, all_pairs=all_pairs, force=force, common=common
+        )
         for metric in metrics
     ]
     # What can't be compared by one metric may be compared by another: another judge matters only
@@ -167,7 +198,7 @@ def comparisons_of(
     return Comparisons(comparisons)
 
 
-def chosen_metrics(words: Sequence[str], runs: Sequence[FinishedRun]) -> list[Metric]:
+def chosen_metrics(words: Sequence[str], runs: Sequence[Run]) -> list[Metric]:
     """The metrics of the words, each once; the usual one of these runs without any.
 
     Raises `UserError`.
@@ -184,22 +215,19 @@ def chosen_metrics(words: Sequence[str], runs: Sequence[FinishedRun]) -> list[Me
 
 
 def refusal(comparison: Comparison) -> UserError:
-    """The error where nothing could be compared."""
+    """The error if nothing could be compared."""
     message, *others = refusal_lines(comparison)
-    kinds = {kind for refusal in comparison.refusals for kind in refusal.kinds}
-    if "common" not in kinds:
+    if all(refusal.can_be_forced for refusal in comparison.refusals):
+        kinds = {note.kind for refusal in comparison.refusals for note in refusal.notes}
+        if NoteKind.DATA in kinds:
+            others.append("to compare the questions that both versions ask alike:  --common")
+
         others.append("to compare them anyway:  --force, which every table will mention")
 
     return UserError(message, *others)
 
 
-def _word(run: Run | str | Path) -> str:
-    return run.key if isinstance(run, Run) else str(run)
-
-
-def _baseline(
-    word: str, chosen: Sequence[FinishedRun], known: Sequence[FinishedRun]
-) -> FinishedRun:
+def _baseline(word: str, chosen: Sequence[Run], known: Sequence[Run]) -> Run:
     """The run that is compared with: by its system or its label among the chosen runs, or by name
     as any run.
     """

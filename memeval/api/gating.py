@@ -1,4 +1,4 @@
-"""A finished run against a baseline that is kept in a file."""
+"""A run run against a baseline that is kept in a file."""
 
 from __future__ import annotations
 
@@ -8,27 +8,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memeval.api.finished import Run
-from memeval.comparison.finding import FinishedRun, check_records, usual_metric
+from memeval.comparison.finding import check_records, usual_metric
 from memeval.comparison.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
 from memeval.comparison.gating.output import gate_json, gate_junit, gate_markdown, sentence
-from memeval.comparison.gating.verdict import GateResult, Rules, judge_run, not_sound
+from memeval.comparison.gating.verdict import GateResult, GateRules, judge_run, not_sound
 from memeval.comparison.scores import ScoreReader
 from memeval.errors import UserError
 from memeval.metrics.metric import POINTS, Metric
 from memeval.metrics.registry import metric_named
+from memeval.results.run import Run
 from memeval.text.redaction import redacted_in
 from memeval.text.shown import one_line
+
+
+class UnsoundError(UserError):
+    """The figures of a run mean nothing by themselves, so it can't be a baseline."""
 
 
 @dataclass(frozen=True, repr=False)
 class Gate:
     """A run, judged by its baseline."""
 
-    run: FinishedRun
+    run: Run
     baseline: Baseline
     metric: Metric
-    rules: Rules
+    rules: GateRules
     result: GateResult
 
     def __repr__(self) -> str:
@@ -62,7 +66,7 @@ class Gate:
 
 
 def gate(
-    run: Run | FinishedRun,
+    run: Run,
     baseline: str | Path,
     *,
     margin: float = 0.0,
@@ -80,8 +84,7 @@ def gate(
     """
     rules = rules_of(margin, non_inferior)
     kept = read_baseline(Path(baseline))
-    finished = FinishedRun(run.folder, run.summary)
-    check_records(finished)
+    check_records(run)
     chosen = _share_metric(kept.metric)
     if metric and metric_named(metric) != chosen:
         raise UserError(
@@ -89,13 +92,13 @@ def gate(
             "another metric needs another baseline:  --bless",
         )
 
-    scores = ScoreReader(chosen).read(finished)
-    result = judge_run(kept, finished, scores, chosen, rules=rules, must_pass=must_pass)
-    return Gate(finished, kept, chosen, rules, result)
+    scores = ScoreReader(chosen).read(run)
+    result = judge_run(kept, run, scores, chosen, rules=rules, must_pass=must_pass)
+    return Gate(run, kept, chosen, rules, result)
 
 
 def bless(
-    run: Run | FinishedRun,
+    run: Run,
     baseline: str | Path,
     *,
     must_pass: Sequence[str] = (),
@@ -103,42 +106,37 @@ def bless(
 ) -> Baseline:
     """Writes the baseline from a run. Questions that must pass stay in it.
 
-    Raises `UserError` for a run whose figures mean nothing (see `unsound`), and `StorageError`
-    where the file can't be written.
+    Raises `UnsoundError` for a run whose figures mean nothing by themselves, `UserError` for other
+    mistakes, and `StorageError` if the file can't be written.
     """
-    path, finished = Path(baseline), FinishedRun(run.folder, run.summary)
-    check_records(finished)
+    path = Path(baseline)
+    check_records(run)
+    if reasons := list(not_sound(run)):
+        raise UnsoundError(f"not blessed: {one_line(run.name)}: {'; '.join(reasons)}")
+
     kept: tuple[str, ...] = ()
-    name = metric or usual_metric([finished.summary])
+    name = metric or usual_metric([run.summary])
     if path.exists():
         before = read_baseline(path)
         kept, name = before.must_pass, metric or before.metric
 
-    if reasons := unsound(finished):
-        raise UserError(f"not blessed: {one_line(finished.name)}: {'; '.join(reasons)}")
-
     chosen = _share_metric(name)
-    scores = ScoreReader(chosen).read(finished)
+    scores = ScoreReader(chosen).read(run)
     if not scores.values:
-        raise UserError(f"{one_line(finished.name)} has no value of {one_line(chosen.name)}")
+        raise UserError(f"{one_line(run.name)} has no value of {one_line(chosen.name)}")
 
-    made = baseline_of(finished, chosen, scores, [*kept, *must_pass])
+    made = baseline_of(run, chosen, scores, [*kept, *must_pass])
     write_baseline(made, path)
     return made
 
 
-def unsound(run: FinishedRun) -> list[str]:
-    """Why the figures of a run mean nothing by themselves."""
-    return list(not_sound(run))
-
-
-def rules_of(margin: float, non_inferior: float | None) -> Rules:
-    """What a gate demands, in percentage points. Raises `UserError`."""
+def rules_of(margin: float, non_inferior: float | None) -> GateRules:
+    """Requirements of a gate, in percentage points. Raises `UserError`."""
     least = None if non_inferior is None else _share("--non-inferior", non_inferior)
     if least == 0:
         raise UserError("--non-inferior must be above 0: no data can rule out every loss")
 
-    return Rules(margin=_share("--margin", margin), non_inferior=least)
+    return GateRules(margin=_share("--margin", margin), non_inferior=least)
 
 
 def _share(option: str, points: float) -> float:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import memeval
-from memeval.api.finished import Run
+from memeval.api.finished import FinishedRun
 from memeval.api.overrides import as_overrides
-from memeval.api.selecting import select_runs
+from memeval.api.running import progress_of
+from memeval.api.selecting import select_run
 from memeval.api.threads import COMPOSING, in_thread
-from memeval.comparison.finding import check_records
 from memeval.config.overrides import full_override
-from memeval.errors import StorageError, UserError
+from memeval.errors import UserError
+from memeval.results.files import writing
+from memeval.results.run import Run
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line
 
@@ -26,16 +27,18 @@ if TYPE_CHECKING:
     from memeval.calibration.probe import ProbeResult
     from memeval.config.schema import RunConfig
     from memeval.judges.recorded import RecordedJudge
-    from memeval.pipeline.cell import Cell
-    from memeval.pipeline.imported import Hypotheses, ImportedAnswers
-    from memeval.pipeline.models import Models
-    from memeval.pipeline.progress import Progress
+    from memeval.pipeline.execute.imported import Hypotheses
+    from memeval.pipeline.execute.progress import Progress
+    from memeval.pipeline.execute.source import AnswerSource
+    from memeval.pipeline.open.cell import Cell
+    from memeval.pipeline.open.models import Models
     from memeval.results import RunSummary
     from memeval.results.calibration import Calibration
     from memeval.runs.cell import Finish, Runner
 
-ONLY_LISTED, JUDGED_BY = "--only-listed", "--judged-by="
+ONLY_LISTED, JUDGED_BY, RANKED = "--only-listed", "--judged-by=", "--ranked"
 """Options of `evaluate` that belong to the command that repeats a run."""
+RANKED_CLASS = "memeval.systems.external.ranked:Ranked"
 ITEMS_FILE = "data/demo/judge_probe.jsonl"
 SHIPPED = "demo"
 """The data set that the shipped items are about."""
@@ -46,36 +49,29 @@ def evaluate(
     *overrides: str,
     only_listed: bool = False,
     judged_by: str | None = None,
+    ranked: bool = False,
     progress: bool = True,
     **settings: Any,
-) -> Run:
+) -> FinishedRun:
     """Judges a file of answers that another program gave, and returns the run.
 
     `only_listed` asks only the questions that the file lists. Under `judge="recorded"` the verdicts
-    in the file count; `judged_by` names whose, if there are several.
+    in the file count; `judged_by` names whose, if there are several. `ranked` says that the file
+    holds what a memory found: the run's reader answers from it.
 
     Raises `UserError` for a file or settings that can't be used.
     """
     words = [*overrides, *as_overrides(settings)]
 
-    def work() -> Run:
+    def work() -> FinishedRun:
         from memeval.runs.cell import complete_cell, refuse_stopped
 
-        file = str(answers)
-        options = [ONLY_LISTED] if only_listed else []
-        if judged_by is not None:
-            options.append(f"{JUDGED_BY}{judged_by}")
-
-        job = evaluation(
-            file,
-            words,
-            only_listed=only_listed,
-            judged_by=judged_by,
-            command=repeated_command([file, *words, *options], file),
+        job = imported_run(
+            str(answers), words, only_listed=only_listed, judged_by=judged_by, ranked=ranked
         )
-        summary = complete_cell(job.cell, _progress_of(job.cell.name, progress), job.runner).summary
+        summary = complete_cell(job.cell, progress_of(job.cell.name, progress), job.runner).summary
         refuse_stopped(summary)
-        return Run(job.cell.folder, summary)
+        return FinishedRun(job.cell.folder, summary)
 
     return in_thread(work).result()
 
@@ -88,40 +84,88 @@ class Evaluation:
     runner: Runner
 
 
-def evaluation(
+def imported_run(
     file: str,
     overrides: Sequence[str],
     *,
     only_listed: bool,
     judged_by: str | None,
-    command: str,
+    ranked: bool,
 ) -> Evaluation:
-    """The run that judges a file; `command` repeats it. Raises `UserError`."""
-    from memeval.pipeline.imported import read_hypotheses
-    from memeval.pipeline.opening import open_cell
+    """The run that judges a file of answers, or answers from a file of what was found (`ranked`).
+
+    Raises `UserError`.
+    """
     from memeval.runs.job import check_writable
 
+    options = [ONLY_LISTED] if only_listed else []
+    if judged_by is not None:
+        options.append(f"{JUDGED_BY}{judged_by}")
+    if ranked and options:
+        raise UserError(f"{RANKED} takes neither {ONLY_LISTED} nor {JUDGED_BY}NAME")
+
     config = _composed(overrides)
-    if config.num_runs != 1:
+    if config.num_runs != 1 and not ranked:
         raise UserError(
             "num_runs must be 1 for evaluate: it can't repeat the answers of another program"
         )
 
     check_writable()
+    if ranked:
+        command = repeated_command([file, *overrides, RANKED], file)
+        return _from_rankings(file, config, command)
+
+    command = repeated_command([file, *overrides, *options], file)
+    return from_answers(file, config, command, only_listed=only_listed, judged_by=judged_by)
+
+
+def from_answers(
+    file: str, config: RunConfig, command: str, *, only_listed: bool, judged_by: str | None
+) -> Evaluation:
+    """The run that judges the answers of a file; `command` repeats it."""
+    from memeval.pipeline.execute.imported import ImportedAnswers, read_hypotheses
+    from memeval.pipeline.open.opening import open_cell
+
     hypotheses = read_hypotheses(Path(file))
     judge_of_file = _judge_in_file(config, hypotheses, judged_by)
     # In place of a system: the file is what gives the answers, and part of the run's key.
     config.system = _system_of_file(file, hypotheses, judge_of_file, only_listed=only_listed)
     cell = open_cell(config, command)
     known = _known_questions(config)
-    # Without this check a file for another data set would be a run in which nothing was answered.
-    if only_listed and known.isdisjoint(hypotheses.answers):
+    if only_listed:
+        _check_listed(file, hypotheses.answers, known, config)
+
+    def source(cell: Cell, _: Models) -> ImportedAnswers:
+        return ImportedAnswers(cell, hypotheses, known, only_listed=only_listed)
+
+    return Evaluation(cell, _runner(source, judge_of_file))
+
+
+def _from_rankings(file: str, config: RunConfig, command: str) -> Evaluation:
+    """The run whose reader answers from what a file says was found; `command` repeats it."""
+    from memeval.pipeline.execute.imported import RankedAnswers
+    from memeval.pipeline.open.opening import open_cell
+    from memeval.systems.external.ranked import read_rankings
+
+    rankings, known = read_rankings(file), _known_questions(config)
+    _check_listed(file, rankings.rows, known, config)
+    config.system = {"name": "ranked", "class": RANKED_CLASS, "file": file}
+
+    def source(cell: Cell, models: Models) -> RankedAnswers:
+        return RankedAnswers(cell, models, rankings, known)
+
+    return Evaluation(open_cell(config, command), _runner(source))
+
+
+def _check_listed(
+    file: str, listed: Iterable[str], known: frozenset[str], config: RunConfig
+) -> None:
+    """Raises `UserError` for a file of another data set: nothing would be answered in its run."""
+    if known.isdisjoint(listed):
         raise UserError(
             f"{one_line(file)} does not list a question of dataset={config.dataset['name']}",
             f"an id of this data set:  {one_line(min(known, default='none'))}",
         )
-
-    return Evaluation(cell, _runner_of(hypotheses, known, judge_of_file, only_listed=only_listed))
 
 
 def repeated_command(arguments: Sequence[str], file: str) -> str:
@@ -131,7 +175,7 @@ def repeated_command(arguments: Sequence[str], file: str) -> str:
     words = [
         full_override(word)
         for word in arguments
-        if word in (file, ONLY_LISTED) or word.startswith(JUDGED_BY) or is_repeated(word)
+        if word in (file, ONLY_LISTED, RANKED) or word.startswith(JUDGED_BY) or is_repeated(word)
     ]
     return redacted(shlex.join(["python", "-m", "memeval", "evaluate", *words]))
 
@@ -160,7 +204,7 @@ def probe(
 ) -> ProbeResult:
     """`judge_probe`, in this thread; `KIND=FILE` gives a kind to the rows of a file."""
     from memeval.calibration.probe import probe_judge
-    from memeval.pipeline.opening import open_cell
+    from memeval.pipeline.open.opening import open_cell
     from memeval.runs.interrupt import run_loop
     from memeval.runs.job import check_writable
 
@@ -174,7 +218,7 @@ def probe(
 
     check_writable()
     cell = open_cell(config, "")
-    with _progress_of(f"probe {cell.config.judge.name}", progress)() as shown:
+    with progress_of(f"probe {cell.config.judge.name}", progress)() as shown:
         return run_loop(probe_judge(cell, chosen, shown, inject=inject))
 
 
@@ -184,20 +228,14 @@ def calibrate(run: Run | str | Path, labels: str | Path, *, partial: bool = Fals
 
     `labels` is what `memeval label` wrote for this run, or labels of other answers with the judge's
     verdicts. `partial` takes a file in which rows have no label yet. Raises `UserError` for a file
-    that does not fit, `StorageError` where the run folder can't be written.
+    that does not fit, `StorageError` if the run folder can't be written.
     """
     from memeval.calibration.correcting import calibrate_run
 
-    selection = select_runs([run.key if isinstance(run, Run) else str(run)])
-    finished = selection.chosen[0]
-    check_records(finished)
-    calibration = calibrate_run(finished, Path(labels), selection.known, partial=partial)
-    try:
+    finished, known = select_run(run, "calibrate")
+    calibration = calibrate_run(finished, Path(labels), known, partial=partial)
+    with writing(finished.folder):
         calibration.write(finished.folder)
-    except OSError as error:
-        raise StorageError(
-            f"{finished.folder} can't be written: {error.strerror or error}"
-        ) from error
 
     return calibration
 
@@ -211,24 +249,16 @@ def _composed(words: Sequence[str]) -> RunConfig:
         return compose_config(words)
 
 
-def _progress_of(name: str, shown: bool) -> Callable[[], AbstractContextManager[Progress]]:
-    """Makes what shows the progress of a run."""
-    from memeval.display.progress import progress_for
-    from memeval.pipeline.progress import Silent
-
-    return lambda: progress_for(name) if shown else nullcontext(Silent())
-
-
 def _judge_in_file(
     config: RunConfig, hypotheses: Hypotheses, judged_by: str | None
 ) -> RecordedJudge | None:
     """The judge whose verdicts the file records, under `judge=recorded`; else None.
 
-    Raises `UserError` where the file records no verdict of that judge, and for `--judged-by` under
+    Raises `UserError` if the file records no verdict of that judge, and for `--judged-by` under
     another judge.
     """
     from memeval.judges.recorded import RECORDED
-    from memeval.pipeline.imported_verdicts import recorded_judge
+    from memeval.pipeline.execute.imported_verdicts import recorded_judge
 
     if config.judge.name == RECORDED:
         return recorded_judge(hypotheses, judged_by)
@@ -245,8 +275,10 @@ def _system_of_file(
     *,
     only_listed: bool,
 ) -> dict[str, Any]:
-    """The system of the run: the file, and what of it is used. It is part of the run's key."""
-    from memeval.pipeline.imported_source import IMPORTED
+    """The system of the run: the file, and the part of it that is used. It is part of the run's
+    key.
+    """
+    from memeval.pipeline.open.imported_source import IMPORTED
 
     system: dict[str, Any] = {"name": IMPORTED, "file": file, "sha256": hypotheses.sha256}
     if only_listed:
@@ -259,26 +291,17 @@ def _system_of_file(
 
 def _known_questions(config: RunConfig) -> frozenset[str]:
     """The ids of all questions of the data set, those that are not asked included."""
-    from memeval.pipeline.opening import open_dataset
+    from memeval.pipeline.open.opening import open_dataset
 
     cases = open_dataset(config).read()
     return frozenset(question.question_id for case in cases for question in case.questions)
 
 
-def _runner_of(
-    hypotheses: Hypotheses,
-    known: frozenset[str],
-    judge_of_file: RecordedJudge | None,
-    *,
-    only_listed: bool,
+def _runner(
+    source: Callable[[Cell, Models], AnswerSource], judge_of_file: RecordedJudge | None = None
 ) -> Runner:
-    """Runs a cell whose answers are those of the file."""
-    from memeval.pipeline.imported import ImportedAnswers
-    from memeval.pipeline.run import CellRun
+    from memeval.pipeline.execute.run import CellRun
     from memeval.runs.interrupt import run_loop
-
-    def source(cell: Cell, _: Models) -> ImportedAnswers:
-        return ImportedAnswers(cell, hypotheses, known, only_listed=only_listed)
 
     def judge(cell: Cell, progress: Progress, finish: Finish) -> RunSummary:
         return run_loop(CellRun(cell, progress, source, judge_of_file).run(finish))
@@ -306,7 +329,7 @@ def _chosen_items(words: Sequence[str]) -> list[ProbeItem]:
 
 
 def shipped_file() -> Path:
-    """The items that ship: inside the package where it was installed from a wheel, else the
+    """The items that ship: inside the package if it was installed from a wheel, else the
     checkout's.
     """
     package = Path(memeval.__file__).parent

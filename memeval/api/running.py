@@ -3,62 +3,86 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from memeval.api.finished import Run
+from memeval.api.finished import FinishedRun
 from memeval.api.overrides import as_overrides
 from memeval.api.threads import COMPOSING, in_thread
+from memeval.config.paths import conf_dir
+from memeval.errors import UserError
+from memeval.text.shown import one_line
+
+MULTIRUN = ("-m", "--multirun")
 
 if TYPE_CHECKING:
-    from memeval.pipeline.cell import Cell
-    from memeval.pipeline.progress import Progress
+    from memeval.pipeline.execute.progress import Progress
+    from memeval.pipeline.open.cell import Cell
 
 
-def run(*overrides: str, progress: bool = True, **settings: Any) -> Run:
+def run(*overrides: str, progress: bool = True, **settings: Any) -> FinishedRun:
     """Runs one configuration and returns the finished run.
 
-    What was finished before is not done again.
+    Finished work is not done again.
 
-    `progress=False` prints nothing. Works where an event loop is running, as in Jupyter: the run
-    has a loop and a thread of its own. Raises `UserError` for settings that can't be run,
-    `WorldError` if the disk or the tracking store can't be written.
+    `progress=False` prints nothing. Works while an event loop is running, as in Jupyter: the run
+    has its own loop and thread. Raises `UserError` for settings that can't be run
+    or make several runs, `WorldError` if the disk or the tracking store can't be written.
     """
-    words = [*overrides, *as_overrides(settings)]
+    words = words_of_one(overrides, settings)
     return in_thread(partial(run_here, words, progress=progress)).result()
 
 
-async def arun(*overrides: str, progress: bool = True, **settings: Any) -> Run:
+async def arun(*overrides: str, progress: bool = True, **settings: Any) -> FinishedRun:
     """`run`, to be awaited: other tasks of the event loop go on, and several runs may be under way
     at once.
     """
-    words = [*overrides, *as_overrides(settings)]
+    words = words_of_one(overrides, settings)
     return await asyncio.wrap_future(in_thread(partial(run_here, words, progress=progress)))
 
 
-def run_here(words: Sequence[str], *, progress: bool) -> Run:
+def words_of_one(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
+    """The overrides of one run. Raises `UserError` for those of a sweep."""
+    several = [word for word in overrides if word in MULTIRUN]
+    for name, value in settings.items():
+        # The name of an option has no comma; other values may have one.
+        if isinstance(value, str) and "," in value and (conf_dir() / name).is_dir():
+            several.append(f"{name}={one_line(value)}")
+
+    if several:
+        raise UserError(
+            f"run makes one run, and {several[0]} makes several",
+            'use:  memeval.sweep(system="bm25,rag")',
+        )
+
+    return [*overrides, *as_overrides(settings)]
+
+
+def run_here(words: Sequence[str], *, progress: bool) -> FinishedRun:
     """`run`, in this thread."""
-    from memeval.display.progress import progress_for
-    from memeval.pipeline.progress import Silent
     from memeval.runs.cell import complete_cell, refuse_stopped
     from memeval.runs.job import check_writable
 
     check_writable()
     cell = open_one(words)
-
-    def show() -> AbstractContextManager[Progress]:
-        return progress_for(cell.name) if progress else nullcontext(Silent())
-
-    summary = complete_cell(cell, show).summary
+    summary = complete_cell(cell, progress_of(cell.name, progress)).summary
     refuse_stopped(summary)
-    return Run(cell.folder, summary)
+    return FinishedRun(cell.folder, summary)
+
+
+def progress_of(name: str, shown: bool) -> Callable[[], AbstractContextManager[Progress]]:
+    """Makes what shows the progress of a run."""
+    from memeval.display.progress import RunDisplay
+    from memeval.pipeline.execute.progress import Silent
+
+    return lambda: RunDisplay(name) if shown else nullcontext(Silent())
 
 
 def open_one(words: Sequence[str]) -> Cell:
     """The cell that words compose. Raises `UserError`."""
-    from memeval.pipeline.opening import open_cell
+    from memeval.pipeline.open.opening import open_cell
     from memeval.runs.compose.config import compose_config
     from memeval.runs.environment import set_environment
     from memeval.runs.job import repeating_command

@@ -1,31 +1,44 @@
-"""Which finished runs a command is about: those that its words name, or that match its filters."""
+"""Finished runs: those that words name, that match filters, or that have a key."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
 
+from memeval.api.finished import FinishedRun
 from memeval.comparison.finding import (
-    FinishedRun,
+    Filters,
+    check_records,
+    earliest,
     finished_runs,
     labels_of,
     named_run,
     parse_filters,
+    run_folders,
     without_warning,
 )
 from memeval.config.paths import outputs_dir
 from memeval.display.errors import report_damage
-from memeval.errors import UserError
+from memeval.errors import UserError, unknown
+from memeval.results import RUN_FILE
+from memeval.results.calibration import read_shown_summary
+from memeval.results.run import Run
 from memeval.text.shown import one_line
+
+VALUES_SHOWN = 8
+"""Values of a setting that a message names."""
 
 
 @dataclass(frozen=True)
 class Selection:
     """The runs of this home, and those that were chosen of them."""
 
-    known: list[FinishedRun]
+    known: list[Run]
     """All of this home, the oldest first."""
-    chosen: list[FinishedRun]
+    chosen: list[Run]
     """Those that were named, in that order; then those that match, the oldest first."""
 
 
@@ -33,13 +46,13 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
     """The runs that words of the command line choose; `last` keeps the newest that match.
 
     A word is the name of a run, or a filter `name=value`. Without either all runs match. Raises
-    `UserError` where a word names no run or one run twice, and where nothing matches.
+    `UserError` if a word names no run or one run twice, and if nothing matches.
     """
     folder = outputs_dir() / "runs"
     known = finished_runs(folder, report_damage)
     if last is not None and last < 1:
         raise UserError(f"--last must be at least 1, not {last}")
-    if not known and not words:
+    if not known and all("=" in word for word in words):
         raise UserError(
             f"no finished runs below {one_line(folder)}",
             "make one:  python -m memeval dataset=demo",
@@ -54,6 +67,7 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
         if not matching:
             raise UserError(
                 f"no finished run matches {one_line(' '.join(filters))}",
+                *_values_here(filters, known),
                 "all runs of this home:  python -m memeval list",
             )
 
@@ -63,7 +77,47 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
     return Selection(known, list(unique.values()))
 
 
-def _filters(words: Sequence[str], known: Sequence[FinishedRun]) -> list[str]:
+def _values_here(filters: Sequence[str], known: Sequence[Run]) -> list[str]:
+    """For each filter that matches no run on its own, the values that runs of this home have."""
+    lines = []
+    for word in filters:
+        name = word.partition("=")[0].removesuffix(".name")
+        if name != "since" and not any(map(parse_filters([word], known).match, known)):
+            values = {str(run.summary.params[name]) for run in known if name in run.summary.params}
+            shown = ", ".join(sorted(values)[:VALUES_SHOWN])
+            lines += [one_line(f"{name} in this home:  {shown}", 200)] if shown else []
+
+    return lines
+
+
+def run_word(run: Run | str | Path) -> str:
+    """Name of a run on the command line."""
+    return run.key if isinstance(run, Run) else str(run)
+
+
+def select_run(run: Run | str | Path, command: str) -> tuple[Run, list[Run]]:
+    """The run that a command takes, and all runs of this home.
+
+    Raises as `select_one`, and if the run's records are not those that it wrote.
+    """
+    selection = select_one(run, command)
+    check_records(selection.chosen[0])
+    return selection.chosen[0], selection.known
+
+
+def select_one(run: Run | str | Path, command: str) -> Selection:
+    """The run that a command takes. Raises `UserError` if none or several match."""
+    selection = select_runs([run_word(run)])
+    if len(selection.chosen) > 1:
+        raise UserError(
+            f"{len(selection.chosen)} runs match, and {command} takes one",
+            "their keys:  python -m memeval list",
+        )
+
+    return selection
+
+
+def _filters(words: Sequence[str], known: Sequence[Run]) -> list[str]:
     """The words that are filters: `name=value`, unless a run is named or labelled so."""
     with_sign = [word for word in words if "=" in word]
     if not with_sign:
@@ -81,3 +135,55 @@ def _filters(words: Sequence[str], known: Sequence[FinishedRun]) -> list[str]:
         and " " not in word.partition("=")[0]
         and without_warning(word) not in shown
     ]
+
+
+def load_run(which: str | Path) -> FinishedRun:
+    """A finished run, by its key, the beginning of its key, or its folder.
+
+    Raises `UserError` if none or several match.
+    """
+    folder = Path(which)
+    if not (folder / RUN_FILE).is_file():
+        folder = _folder_of(str(which))
+
+    try:
+        return FinishedRun(folder, read_shown_summary(folder))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise UserError(f"{folder / RUN_FILE} can't be read: {error}") from error
+
+
+def _folder_of(key: str) -> Path:
+    folders = {folder.name: folder for folder in run_folders(outputs_dir() / "runs")}
+    matching = [name for name in folders if key and name.startswith(key)]
+    if len(matching) > 1:
+        raise UserError(
+            f"{len(matching)} runs begin with '{key}': {', '.join(sorted(matching)[:5])}"
+        )
+
+    if not matching:
+        raise unknown("run", key, folders)
+
+    return folders[matching[0]]
+
+
+def load_runs(
+    *,
+    sweep: str | None = None,
+    dataset: str | None = None,
+    since: datetime | timedelta | str | None = None,
+) -> list[FinishedRun]:
+    """The finished runs of this project, the oldest first.
+
+    Each argument leaves out the runs that don't match it.
+
+    `since` is a time, a span up to now, or such a span as a string: `"7d"`, `"12h"`. A run whose
+    `run.json` is damaged is left out, with a `RuntimeWarning`.
+    """
+    start = earliest(since)
+    problems: list[str] = []
+    found = finished_runs(outputs_dir() / "runs", problems.append)
+    for problem in problems:
+        warnings.warn(problem, RuntimeWarning, stacklevel=2)
+
+    filters = Filters(sweep=sweep, dataset=dataset, since=start)
+    return [FinishedRun(run.folder, run.summary) for run in found if filters.match(run)]

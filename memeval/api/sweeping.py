@@ -12,36 +12,128 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memeval.api.comparing import Comparisons
-from memeval.api.finished import Run
+from memeval.api.finished import FinishedRun
+from memeval.api.notebook import LONGEST_LINE, Table, first_lines, list_html, runs_html
 from memeval.api.overrides import as_overrides
 from memeval.api.threads import COMPOSING, in_thread
+from memeval.comparison.paper import paper_table
 from memeval.config.paths import outputs_dir
-from memeval.errors import UserError, WorldError
+from memeval.errors import UserError, WorldError, unknown
+from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
     from memeval.runs.forecast.forecast import Forecast
     from memeval.runs.plan import Plan
     from memeval.runs.session import FailedCell, Session
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sweep:
     """A sweep that has ended."""
 
-    runs: Sequence[Run]
+    runs: Sequence[FinishedRun]
     """The finished runs, in the sweep's order."""
     failures: Sequence[FailedCell]
-    """What could not be run, and why."""
+    """Cells that could not be run, and why."""
     comparisons: Comparisons
-    """How the runs of each data set differ from the first of them; none where nothing can be
+    """How the runs of each data set differ from the first of them; none if nothing can be
     compared.
     """
     folder: Path
     """Has the comparison as Markdown, CSV, plots and a page."""
 
     def __repr__(self) -> str:
+        return "\n".join([f"<{self._head()}>", repr(self.comparisons)])
+
+    def _repr_html_(self) -> str:
+        failures = [f"failed: {failure.message}" for failure in self.failures]
+        lines = [
+            self._head(),
+            *first_lines(failures, ".failures"),
+            *first_lines(self.comparisons.sentences, ".comparisons.sentences"),
+        ]
+        return list_html(lines) + runs_html([run.summary for run in self.runs])
+
+    def _head(self) -> str:
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        return f"<Sweep of {len(self.runs)} runs{failed}: {self.folder.name}>"
+        return f"Sweep of {len(self.runs)} runs{failed}: {one_line(self.folder.name, LONGEST_LINE)}"
+
+    def table(
+        self,
+        columns: Sequence[str] = (),
+        *,
+        rows: Sequence[str] = (),
+        dataset: str | None = None,
+        caption: str = "",
+        force: bool = False,
+    ) -> Table:
+        """Its runs as the table of a paper, see `memeval.api.table`; those of `dataset`, if the
+        sweep has several data sets.
+
+        Raises `UserError` for runs that may not share a table, unless `force`.
+        """
+        runs = self._of(dataset)
+        return Table(paper_table(runs, columns, rows=rows, caption=caption, force=force))
+
+    def plot(self, dataset: str | None = None) -> Figure:
+        """Accuracies with 95 % intervals, the highest first, as a figure of matplotlib; no file is
+        written.
+
+        Raises `UserError` if the sweep has several data sets and none is chosen, and if nothing
+        was judged.
+        """
+        from memeval.report.plots.inline import inline_figure
+        from memeval.report.plots.ranked import ranked_plot
+
+        runs = self._of(dataset)
+        if all(run.metrics.get("accuracy") is None for run in runs):
+            raise UserError("no run has an accuracy to plot: nothing was judged")
+
+        return inline_figure(ranked_plot([run.summary for run in runs]))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row per run: `run_key`, `name`, `dataset`, `valid`, the settings that differ, and all
+        metrics, unrounded, shares in [0, 1]; values that were not measured are missing.
+        """
+        import pandas as pd
+
+        from memeval.report.differences import differing
+
+        settings = differing([run.summary for run in self.runs])
+        rows = []
+        for run in self.runs:
+            row: dict[str, Any] = {
+                "run_key": run.key,
+                "name": run.name,
+                "dataset": run.summary.dataset,
+                "valid": run.valid,
+            }
+            for name in settings:
+                row.setdefault(name, run.params.get(name))
+
+            rows.append(row | run.metrics)
+
+        return pd.DataFrame(rows)
+
+    def _of(self, dataset: str | None) -> list[FinishedRun]:
+        """The runs of one data set. Raises `UserError`."""
+        names = list(dict.fromkeys(run.summary.dataset for run in self.runs))
+        if not names:
+            raise UserError("the sweep has no finished run", "why:  its failures")
+        if dataset is None and len(names) > 1:
+            raise UserError(
+                f"the sweep has {len(names)} data sets",
+                f"use:  dataset={one_line(names[0])!r}",
+            )
+
+        chosen = names[0] if dataset is None else dataset
+        if chosen not in names:
+            raise unknown("dataset", chosen, names)
+
+        return [run for run in self.runs if run.summary.dataset == chosen]
 
 
 def sweep(
@@ -50,10 +142,10 @@ def sweep(
     """Runs a sweep, as `python -m memeval -m` does, and compares its runs.
 
     Alternatives are strings with commas: `sweep(system="bm25,rag", top_k="5,10")` has four runs;
-    `"+sweep=NAME"` is one of those that are filed. What was finished before is not done again.
+    `"+sweep=NAME"` is a sweep from a file. Finished work is not done again.
 
     All runs are checked before the first call; with `keep_going` those that can be run are run,
-    whatever the others are like. `progress=False` prints nothing. Raises `UserError` where a run
+    even if others can't be run. `progress=False` prints nothing. Raises `UserError` if a run
     can't be made, `WorldError` if the disk can't be written; a run that fails is in `failures`.
     """
     words = [*overrides, *_alternatives(settings)]
@@ -71,10 +163,10 @@ async def asweep(
 
 
 def plan(*overrides: str, exact: bool = False, **settings: Any) -> Forecast:
-    """What a run or a sweep would do and cost: runs, calls, tokens, dollars, minutes, and the
-    differences that it could show. Nothing is run.
+    """Work and cost of a run or a sweep: runs, calls, tokens, dollars, minutes, and the differences
+    that it could show. Nothing is run.
 
-    `exact` looks at every open question. Raises `UserError` where a run can't be made.
+    `exact` looks at every open question. Raises `UserError` if a run can't be made.
     """
     words = [*overrides, *_alternatives(settings)]
 
@@ -88,7 +180,7 @@ def plan(*overrides: str, exact: bool = False, **settings: Any) -> Forecast:
 def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
     """The forecast of the runs that words compose.
 
-    Raises `UserError`, and `RefusedError` where runs can't be made.
+    Raises `UserError`, and `RefusedError` if runs can't be made.
     """
     from memeval.runs.forecast.forecast import forecast
     from memeval.runs.interrupt import run_loop
@@ -114,8 +206,9 @@ def _alternatives(settings: dict[str, Any]) -> list[str]:
 
 
 def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
-    from memeval.runs.batch import run_plan, start_workers
+    from memeval.runs.batch import run_plan
     from memeval.runs.job import check_writable, is_repeated
+    from memeval.runs.launch.workers import start_workers
     from memeval.runs.session import new_session
     from memeval.runs.sweep_display import SweepDisplay
 
@@ -145,15 +238,15 @@ def _compose(words: Sequence[str], folder: Path) -> Plan:
 
 
 def _concluded(session: Session) -> Sweep:
-    from memeval.runs.publish.conclusion import conclusion_of
+    from memeval.runs.publish.conclusion import Conclusion
 
-    conclusion = conclusion_of(session)
+    conclusion = Conclusion.of(session.folder, session.done_cells())
     if conclusion.cells:
         conclusion.write(draws=True)
         conclusion.log()
 
     folders = [Path(cell.folder) for cell in conclusion.cells]
-    runs = [Run(*pair) for pair in zip(folders, conclusion.summaries, strict=True)]
+    runs = [FinishedRun(*pair) for pair in zip(folders, conclusion.summaries, strict=True)]
     comparisons = [group.comparison for group in conclusion.compared if group.comparison]
     return Sweep(
         runs=runs,
@@ -165,7 +258,7 @@ def _concluded(session: Session) -> Sweep:
 
 @contextmanager
 def _refusals_as_mistakes() -> Iterator[None]:
-    """Raises `UserError`, with each mistake once, for a sweep of which nothing can be run."""
+    """Raises `UserError`, with each mistake once, for a sweep that can't run anything."""
     from memeval.runs.compose.refused import RefusedError
 
     try:

@@ -1,4 +1,4 @@
-"""Work that has a thread and an event loop of its own: the caller may have a running loop, as in
+"""Work in its own thread and event loop: the caller may have a running loop, as in
 Jupyter.
 """
 
@@ -12,11 +12,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 COMPOSING = threading.Lock()
-"""Hydra composes one config at a time; what is composed runs beside other runs."""
+"""Hydra composes one config at a time; composed runs run side by side."""
 
 
 def in_thread(work: Callable[[], T]) -> Future[T]:
-    """Starts `work` in a thread of its own.
+    """Starts `work` in a new thread.
 
     The thread is a daemon, so that Ctrl-C in the caller ends the process.
     """

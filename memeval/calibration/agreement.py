@@ -8,9 +8,10 @@ from itertools import combinations
 from typing import Any
 
 from memeval.calibration.scored import JudgedAnswer, read_answers
-from memeval.comparison.finding import FinishedRun
+from memeval.comparison.runs import distinct
 from memeval.errors import UserError
 from memeval.results import judge_shown
+from memeval.results.run import Run
 from memeval.statistics.agreement import krippendorff_alpha
 from memeval.text.shown import one_line
 
@@ -44,7 +45,7 @@ class Disagreement:
     question_id: str
     repeat: int
     verdicts: tuple[bool | None, ...]
-    """One per judge: whether it called the answer right; None where it gave no verdict."""
+    """One per judge: whether it called the answer right; None if it gave no verdict."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,10 @@ class Agreement:
         return content
 
 
-def agree(runs: Sequence[FinishedRun]) -> Agreement:
+def agree(runs: Sequence[Run]) -> Agreement:
     """How far the judges of runs agree on the answers that the runs share.
 
-    Raises `UserError` for runs of different data, and where no answer is shared.
+    Raises `UserError` for runs of different data, and if no answer is shared.
     """
     data = {(run.summary.dataset, run.summary.tags.get("data_sha256")) for run in runs}
     if len(data) > 1:
@@ -108,7 +109,7 @@ def agree(runs: Sequence[FinishedRun]) -> Agreement:
 
 
 def _units(of_runs: Sequence[Sequence[JudgedAnswer]]) -> dict[UnitKey, list[bool | None]]:
-    """The verdicts on each answer, one per run; None where a run has none."""
+    """The verdicts on each answer, one per run; None if a run has no verdict."""
     units: dict[UnitKey, list[bool | None]] = {}
     for number, answers in enumerate(of_runs):
         for answer in answers:
@@ -118,13 +119,10 @@ def _units(of_runs: Sequence[Sequence[JudgedAnswer]]) -> dict[UnitKey, list[bool
     return units
 
 
-def _names(runs: Sequence[FinishedRun]) -> list[str]:
-    """The judges, each under a name of its own."""
+def _names(runs: Sequence[Run]) -> list[str]:
+    """The judges, each under a distinct name."""
     names = [one_line(judge_shown(run.summary.judge)) for run in runs]
-    return [
-        f"{name} {run.key[:6]}" if names.count(name) > 1 else name
-        for name, run in zip(names, runs, strict=True)
-    ]
+    return distinct(names, [run.summary for run in runs])
 
 
 def _pair(rows: Sequence[Sequence[bool | None]], first: int, second: int) -> PairAgreement:

@@ -23,7 +23,7 @@ ANSWER, QUESTION, GOLD = "answer", "question", "gold"
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """A text, and where it is put."""
+    """A text, and the position at which it is inserted."""
 
     place: str
     """`answer`, `question` or `gold`."""
@@ -42,7 +42,7 @@ def _codes(form: str) -> Rewrite:
 
 
 def _shift(upper: int, lower: int) -> Rewrite:
-    """Moves the letters into another block, where upper and lower case begin at these codes."""
+    """Moves the letters into another block, in which upper and lower case begin at these codes."""
 
     def moved(letter: str) -> str:
         if "A" <= letter <= "Z":

@@ -9,16 +9,16 @@ from memeval.calibration.label_file import read_labels
 from memeval.calibration.other_labels import by_other_labels, with_verdicts
 from memeval.calibration.own_labels import by_own_labels
 from memeval.calibration.scored import scored_answers, weights_of
-from memeval.calibration.source import Source
-from memeval.comparison.finding import FinishedRun
+from memeval.calibration.source import LabelSource
 from memeval.errors import UserError
 from memeval.results.calibration import Calibration
+from memeval.results.run import Run
 from memeval.statistics.clusters import weighted_mean
 from memeval.text.shown import one_line
 
 
 def calibrate_run(
-    run: FinishedRun, path: Path, known: Sequence[FinishedRun], *, partial: bool = False
+    run: Run, path: Path, known: Sequence[Run], *, partial: bool = False
 ) -> Calibration:
     """The accuracy of a run, corrected by a file of labels.
 
@@ -30,6 +30,12 @@ def calibrate_run(
     rows = read_labels(path)
     labelled = [row for row in rows if row.label is not None]
     unlabelled = len(rows) - len(labelled)
+    if not labelled:
+        raise UserError(
+            f"{one_line(path)} has no labels yet: none of its {len(rows):,} rows has one",
+            f"label them:  python -m memeval label {run.key} --terminal --out {one_line(path)}",
+        )
+
     if unlabelled and not partial:
         raise UserError(
             f"{one_line(path)} is half done: {unlabelled:,} of {len(rows):,} rows have no label",
@@ -38,7 +44,7 @@ def calibrate_run(
         )
 
     raw = weighted_mean([float(bool(answer.right)) for answer in answers], weights_of(answers))
-    source = Source(run=run, path=path, raw=raw, unlabelled=unlabelled)
+    source = LabelSource(run=run, path=path, raw=raw, unlabelled=unlabelled)
     own = [row for row in labelled if row.run == run.key]
     if own and len(own) < len(labelled):
         raise UserError(

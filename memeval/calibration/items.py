@@ -35,7 +35,7 @@ class ProbeItem:
 def read_items(path: Path, kind: str | None = None) -> list[ProbeItem]:
     """Reads JSON lines `{question_id, kind, answer}`; `hypothesis` is another name of `answer`.
 
-    `kind` is that of rows that have none. Raises `UserError` naming file, line and member.
+    `kind` is that of rows without one. Raises `UserError` naming file, line and member.
     """
     try:
         lines = path.read_bytes().split(b"\n")

@@ -1,4 +1,4 @@
-"""Files of labels, CSV or JSON lines: what a person, or another source, says of answers.
+"""Files of labels, CSV or JSON lines: judgements of answers by a person or another source.
 
 A row of a file that `label` writes names its run, the question, the repeat and, by a digest, the
 answer. Rows of another origin bring the judge's verdict with the label, see `judge probe --out`.
@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from memeval.calibration.scored import AnswerKey, JudgedAnswer
-from memeval.errors import StorageError, UserError
+from memeval.errors import UserError
 from memeval.process.private import make_folder
 from memeval.report.escaping import csv_cell
 from memeval.results import json_line, write_atomically
+from memeval.results.files import writing
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line, printable
 
@@ -30,7 +31,7 @@ WORDS = {
     **dict.fromkeys(("right", "correct", "yes", "y", "true", "1"), True),
     **dict.fromkeys(("wrong", "incorrect", "no", "n", "false", "0"), False),
 }
-"""What a label or a verdict may be."""
+"""Values of a label or a verdict."""
 MOST_PROBLEMS = 20
 """Lines that an error lists."""
 LARGEST_FIELD = 16 * 2**20
@@ -43,19 +44,19 @@ class LabelRow:
     where: str
     """File and line, for errors."""
     run: str
-    """Run key; empty where the label is not about a run's answer."""
+    """Run key; empty if the label is not about a run's answer."""
     question_id: str
     repeat: int
     answer_id: str
     kind: str
-    """What kind of answer, where the file says so."""
+    """Kind of answer, if the file states it."""
     judge: str
-    """Who gave the verdict, as tables name the judge; empty if the file does not say so."""
+    """Judge that gave the verdict, as tables name it; empty if the file does not state it."""
     judge_key: str
     """Digest of that judge, see `JudgeIdentity`; empty if the file does not hold it."""
     verdict: bool | None
     label: bool | None
-    """None where none is given yet."""
+    """None if none is given yet."""
 
     @property
     def key(self) -> AnswerKey:
@@ -73,7 +74,7 @@ def suffix_of(path: Path) -> str:
 def read_labels(path: Path) -> list[LabelRow]:
     """The rows of a file.
 
-    Raises `UserError` where it can't be read, with a line for each row that does not fit.
+    Raises `UserError` if it can't be read, with a line for each row that does not fit.
     """
     suffix = suffix_of(path)
     try:
@@ -204,7 +205,7 @@ class LabelSheet:
     answers: tuple[JudgedAnswer, ...]
     labels: dict[AnswerKey, bool]
     show_verdict: bool = False
-    """Whether the judge's verdict is shown; whoever labels had better not see it."""
+    """Whether the judge's verdict is shown; a person who labels should not see it."""
 
     def with_label(self, key: AnswerKey, label: bool) -> LabelSheet:
         """The sheet with one more label."""
@@ -215,13 +216,9 @@ class LabelSheet:
         suffix = suffix_of(self.path)
         rows = [self._content(answer) for answer in self.answers]
         text = _as_csv(rows) if suffix == ".csv" else "".join(map(json_line, rows))
-        try:
+        with writing(self.path):
             make_folder(self.path.parent)
             write_atomically(self.path, text)
-        except OSError as error:
-            raise StorageError(
-                f"{self.path} can't be written: {error.strerror or error}"
-            ) from error
 
     def _content(self, answer: JudgedAnswer) -> dict[str, Any]:
         content: dict[str, Any] = {
@@ -271,7 +268,7 @@ def keep_labels(
 ) -> dict[AnswerKey, bool | None]:
     """The answers that a file lists already, in its order, with their labels; None for none yet.
 
-    Empty where there is no file. Raises `UserError` where the file is about another run, or has
+    Empty if the file does not exist. Raises `UserError` if the file is about another run, or has
     labels of answers that the run no longer has: nobody's work is overwritten.
     """
     if not path.exists():

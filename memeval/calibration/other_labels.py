@@ -10,11 +10,11 @@ from memeval.calibration.injection import INJECTED
 from memeval.calibration.items import RIGHT, ordered_kinds
 from memeval.calibration.label_file import LabelRow, raise_problems
 from memeval.calibration.scored import AnswerKey, JudgedAnswer, scored_answers
-from memeval.calibration.source import Source
-from memeval.comparison.finding import FinishedRun
+from memeval.calibration.source import LabelSource
 from memeval.errors import UserError
 from memeval.results import JudgeIdentity, is_same_judge, judge_shown
 from memeval.results.calibration import RANGE, Calibration, KindRange
+from memeval.results.run import Run
 from memeval.statistics.clusters import effective_count
 from memeval.statistics.judge_error import JudgeRates, rogan_gladen
 from memeval.text.shown import one_line
@@ -25,7 +25,7 @@ WRONG = "wrong"
 
 @dataclass(frozen=True)
 class JudgedLabel:
-    """A label of some other answer, and what the judge said of it."""
+    """A label of another answer, and the judge's verdict on it."""
 
     kind: str
     label: bool
@@ -33,11 +33,11 @@ class JudgedLabel:
 
 
 def with_verdicts(
-    run: FinishedRun, path: Path, rows: Sequence[LabelRow], known: Sequence[FinishedRun]
+    run: Run, path: Path, rows: Sequence[LabelRow], known: Sequence[Run]
 ) -> list[JudgedLabel]:
     """The rows with the judge's verdicts: their own, or those of the run that they name.
 
-    Raises `UserError` where a row has none, and where another judge gave it.
+    Raises `UserError` if a row has no verdict, and if another judge gave it.
     """
     judge = run.summary.judge
     others = {other.key: other for other in known}
@@ -90,11 +90,12 @@ def _other_judge(row: LabelRow, judge: JudgeIdentity | None) -> str | None:
 
 
 def by_other_labels(
-    source: Source, answers: Sequence[JudgedAnswer], labelled: Sequence[JudgedLabel]
+    source: LabelSource, answers: Sequence[JudgedAnswer], labelled: Sequence[JudgedLabel]
 ) -> Calibration:
-    """A range: what the accuracy would be if all wrong answers were of one kind, for each kind.
+    """A range: the accuracy if all wrong answers were of one kind, for each kind.
 
-    Attacks are no kind of answer that a run gives: how many turned a verdict is kept beside it.
+    Attacks are not a kind of answer that a run gives: the number that turned a verdict is kept
+    beside it.
     """
     attacks = [label.verdict for label in labelled if label.kind == INJECTED]
     labelled = [label for label in labelled if label.kind != INJECTED]
@@ -138,7 +139,7 @@ def by_other_labels(
 
 
 def _range_of(kind: str, caught: int, rates: JudgeRates, raw: float, count: float) -> KindRange:
-    """The interval of one kind; all of [0, 1] where the judge takes this kind for right answers."""
+    """The interval of one kind; all of [0, 1] if the judge takes this kind for right answers."""
     share, low, high = None, 0.0, 1.0
     try:
         corrected = rogan_gladen(raw, count, rates)

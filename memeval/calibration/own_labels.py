@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memeval.calibration.label_file import LabelRow, raise_problems
 from memeval.calibration.scored import AnswerKey, JudgedAnswer, clusters_of, weights_of
-from memeval.calibration.source import Source
+from memeval.calibration.source import LabelSource
 from memeval.errors import UserError
 from memeval.results.calibration import LABELS, PPI, Calibration
 from memeval.statistics.clusters import CONFIDENCE, clustered_mean
@@ -21,7 +21,7 @@ FEWEST = 2
 
 
 def by_own_labels(
-    source: Source, answers: Sequence[JudgedAnswer], rows: Sequence[LabelRow]
+    source: LabelSource, answers: Sequence[JudgedAnswer], rows: Sequence[LabelRow]
 ) -> Calibration:
     labels = _match(source.path, answers, rows)
     if len(labels) < FEWEST:
@@ -97,12 +97,12 @@ def _correct_by_ppi(
 
 
 def _by_labels_only(
-    source: Source,
+    source: LabelSource,
     answers: Sequence[JudgedAnswer],
     labels: Mapping[AnswerKey, bool],
     clusters: Sequence[str] | None,
 ) -> Calibration:
-    """Where each answer has a label no judge is needed."""
+    """If each answer has a label, no judge is needed."""
     result = clustered_mean(
         [float(labels[answer.key]) for answer in answers],
         range(len(answers)) if clusters is None else clusters,
@@ -122,7 +122,7 @@ def _by_labels_only(
 
 
 def _interval(mean: float, se: float, groups: int | None) -> tuple[float | None, float | None]:
-    """95 % interval; none where the error is 0, which does not prove certainty."""
+    """95 % interval; none if the error is 0, which does not prove certainty."""
     # Few labels can agree by chance: `± 0` would claim to know what nobody does.
     if not se:
         return None, None

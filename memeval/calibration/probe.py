@@ -12,33 +12,32 @@ from memeval.calibration.injection import FlipRate, attacked, flip_rates
 from memeval.calibration.items import RIGHT, ProbeItem, match_questions, ordered_kinds
 from memeval.errors import UserError
 from memeval.judges.contract import Judge
-from memeval.judges.registry import build_judge
 from memeval.llm.prices import total_cost_usd
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.judge_identity import judge_identity
-from memeval.pipeline.judging import judge_answer
-from memeval.pipeline.models import Models
-from memeval.pipeline.progress import Progress
-from memeval.pipeline.repeat import first_error
+from memeval.pipeline.execute.judging import judge_answer, judge_of
+from memeval.pipeline.execute.progress import Progress
+from memeval.pipeline.execute.repeat import first_error
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.judge_identity import judge_identity
+from memeval.pipeline.open.models import Models
 from memeval.records import EvalQuestion, Label, Status
 from memeval.results import JudgeIdentity, VerdictRow
 from memeval.statistics.proportions import wilson_interval
 
-Asked = tuple[ProbeItem, EvalQuestion]
+AskedItem = tuple[ProbeItem, EvalQuestion]
 AT_ONCE = 64
 """Items under way at a time; how many of them call the endpoint its own limit says."""
 
 
 @dataclass(frozen=True)
 class ProbedItem:
-    """An item and what the judge said of it."""
+    """An item and the judge's verdict on it."""
 
     item: ProbeItem
     row: VerdictRow
 
     @property
     def accepted(self) -> bool | None:
-        """Whether the judge called it right; None where it gave no verdict that can be read."""
+        """Whether the judge called it right; None if it gave no verdict that can be read."""
         verdict = self.row.verdict
         if self.row.status is not Status.OK or verdict is None or verdict.label is Label.UNSCORED:
             return None
@@ -48,7 +47,7 @@ class ProbedItem:
 
 @dataclass(frozen=True)
 class KindResult:
-    """What a judge said of the items of one kind."""
+    """Verdicts of a judge on the items of one kind."""
 
     kind: str
     items: int
@@ -57,7 +56,7 @@ class KindResult:
     accepted: int
     """Items that the judge called right."""
     share: float | None
-    """Of the judged items; None where no item was judged."""
+    """Of the judged items; None if no item was judged."""
     low: float | None
     high: float | None
     """Wilson's 95 % interval."""
@@ -69,7 +68,7 @@ class KindResult:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """A judge, and what it said of all items."""
+    """A judge, and its verdicts on all items."""
 
     judge: JudgeIdentity
     dataset: str
@@ -79,10 +78,10 @@ class ProbeResult:
     cached: int
     """Calls whose reply came from our cache."""
     cost_usd: float | None
-    """What was billed now; None where a price is not known."""
+    """Cost billed now; None if a price is not known."""
     flips: tuple[FlipRate, ...] = ()
-    """What attacks did to the verdicts on wrong answers; the last one is of all. Empty if none were
-    tried.
+    """Effect of attacks on the verdicts on wrong answers; the last one is of all. Empty if no
+    attacks were tried.
     """
 
     def to_json(self) -> dict[str, Any]:
@@ -138,7 +137,7 @@ async def probe_judge(
 ) -> ProbeResult:
     """Has the judge of a cell judge all items, and `inject` attacks into the wrong ones.
 
-    Replies come from and go to the cache, calls keep to the endpoint's limit. What the judge raises
+    Replies come from and go to the cache, calls keep to the endpoint's limit. An error of the judge
     leaves its item without a verdict.
     """
     identity = judge_identity(cell)
@@ -154,7 +153,7 @@ async def probe_judge(
     # A name of its own, so that replies that an earlier probe paid for count as cached.
     models = Models(cell.config, f"probe {uuid4().hex}", progress.say)
     try:
-        judge = _judge_of(cell, models)
+        judge = judge_of(cell, models, cell.config.seed)
         probed = await _probe(judge, cell, asked, progress)
         made = attacked(judge, _rejected(asked, probed)) if inject else []
         tried = await _probe(judge, cell, [pair[1:] for pair in made], progress)
@@ -175,34 +174,21 @@ async def probe_judge(
     )
 
 
-def _judge_of(cell: Cell, models: Models) -> Judge:
-    judging = cell.config.judge
-    return build_judge(
-        judging.name,
-        threshold=judging.threshold,
-        template=cell.judge_template,
-        model=models.judge,
-        seed=cell.config.seed,
-        settings=cell.judge_settings,
-        class_path=judging.class_,
-    )
-
-
-def _rejected(asked: Sequence[Asked], probed: Sequence[ProbedItem]) -> list[Asked]:
+def _rejected(asked: Sequence[AskedItem], probed: Sequence[ProbedItem]) -> list[AskedItem]:
     """The wrong answers that a judge calls wrong."""
     pairs = zip(asked, probed, strict=True)
     return [pair for pair, answer in pairs if pair[0].kind != RIGHT and answer.accepted is False]
 
 
 async def _probe(
-    judge: Judge, cell: Cell, asked: Sequence[Asked], progress: Progress
+    judge: Judge, cell: Cell, asked: Sequence[AskedItem], progress: Progress
 ) -> tuple[ProbedItem, ...]:
     rows = await _judge_all(judge, cell, asked, progress)
     return tuple(ProbedItem(item, row) for (item, _), row in zip(asked, rows, strict=True))
 
 
 async def _judge_all(
-    judge: Judge, cell: Cell, asked: Sequence[Asked], progress: Progress
+    judge: Judge, cell: Cell, asked: Sequence[AskedItem], progress: Progress
 ) -> list[VerdictRow]:
     """A row per item, in their order."""
     progress.expect("judge", len(asked))
@@ -226,7 +212,7 @@ async def _judge_all(
 
 
 def count_kinds(probed: Sequence[ProbedItem]) -> list[KindResult]:
-    """What was accepted of each kind."""
+    """Counts of accepted items of each kind."""
     results = []
     for kind in ordered_kinds([answer.item.kind for answer in probed]):
         own = [answer for answer in probed if answer.item.kind == kind]

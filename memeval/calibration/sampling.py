@@ -12,7 +12,7 @@ STRATA: Mapping[str, Callable[[JudgedAnswer], str]] = {
     "case": lambda answer: answer.case_id,
     "none": lambda _: "",
 }
-"""What a sample can be stratified by."""
+"""Properties by which a sample can be stratified."""
 
 
 def draw_sample(
@@ -20,8 +20,8 @@ def draw_sample(
 ) -> list[JudgedAnswer]:
     """`count` answers, each stratum in proportion to its size, in random order.
 
-    Whoever labels the first ones only has still labelled a random sample. Of a larger sample under
-    the same seed, a smaller one is a part, but for rounding.
+    The first answers alone are still a random sample. A smaller sample is part of a larger one
+    under the same seed, but for rounding.
     """
     # The run is part of the seed: two runs of one data set have different questions labelled.
     draw = random.Random(f"{run_key}/{seed}")
@@ -37,7 +37,7 @@ def draw_sample(
     for name, quota in allocate(sizes, min(count, len(answers))).items():
         sample += strata[name][:quota]
 
-    # Else whoever stops half way has labelled the first strata only.
+    # Else a person who stops half way has labelled the first strata only.
     draw.shuffle(sample)
     return sample
 
@@ -46,7 +46,7 @@ def allocate(sizes: Mapping[str, int], count: int) -> dict[str, int]:
     """How many of `count` each stratum gets: its share, rounded by the largest remainders."""
     total = sum(sizes.values())
     quotas = {name: count * size // total for name, size in sizes.items()}
-    # Rounding each share by itself would draw more or fewer than `count`.
+    # Rounding each share separately would draw more or fewer than `count`.
     remainders = sorted(sizes, key=lambda name: -(count * sizes[name] % total))
     for name in remainders[: count - sum(quotas.values())]:
         quotas[name] += 1

@@ -1,4 +1,4 @@
-"""The judged answers of a run: what labels are about, and what judges agree on."""
+"""The judged answers of a run: the subject of labels and of the agreement of judges."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from memeval.comparison.finding import FinishedRun
 from memeval.errors import UserError
 from memeval.records import Status
-from memeval.results import RECORDS_FILE, Record, read_records, text_digest
+from memeval.results import Record, text_digest
+from memeval.results.run import Run
 from memeval.text.shown import one_line
-
-MADE_AGAIN = "the run's own command makes it again"
 
 AnswerKey = tuple[str, int]
 """A question's id and a repeat, from 0."""
@@ -28,10 +26,10 @@ class JudgedAnswer:
     category: str
     question: str
     gold: tuple[str, ...]
-    """Empty where the right answer is a refusal."""
+    """Empty if the right answer is a refusal."""
     answer: str
     right: bool | None
-    """By the judge; None where its verdict could not be read, or it failed."""
+    """By the judge; None if its verdict could not be read, or it failed."""
     weight: float = 1.0
     """How many questions it represents: those of a sample, shared by the repeats of one."""
 
@@ -45,34 +43,30 @@ class JudgedAnswer:
         return text_digest(self.answer)[:16]
 
 
-def read_answers(run: FinishedRun) -> list[JudgedAnswer]:
+def read_answers(run: Run) -> list[JudgedAnswer]:
     """The answers of a run that count for its accuracy, those without a verdict included.
 
-    Raises `UserError` where the records can't be read, and for a run that chose among answers.
+    Raises `UserError` if the records can't be read, and for a run that chose among answers.
     """
-    path = run.folder / RECORDS_FILE
     headline = {row.category for row in run.summary.categories if row.headline}
     answers = []
-    try:
-        for record in read_records(path):
-            # A rule reads a choice: there is no judge whose error could be corrected.
-            if record.choices:
-                raise UserError(
-                    f"run {one_line(run.key)} chose among answers: no judge reads its replies"
-                )
+    for record in run.read_records():
+        # A rule reads a choice: there is no judge whose error could be corrected.
+        if record.choices:
+            raise UserError(
+                f"run {one_line(run.key)} chose among answers: no judge reads its replies"
+            )
 
-            if headline and str(record.category) not in headline:
-                continue
-            if record.verdict is not None and record.verdict.graded:
-                raise UserError(
-                    f"run {one_line(run.key)} has graded scores, not verdicts of right and wrong: "
-                    "what a judge's errors make of them is not known"
-                )
+        if headline and str(record.category) not in headline:
+            continue
+        if record.verdict is not None and record.verdict.graded:
+            raise UserError(
+                f"run {one_line(run.key)} has graded scores, not verdicts of right and wrong: "
+                "a judge's errors can't be corrected in them"
+            )
 
-            if record.status in _JUDGED and record.hypothesis is not None:
-                answers.append(_answer(record))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} can't be read: {one_line(error)}", MADE_AGAIN) from error
+        if record.status in _JUDGED and record.hypothesis is not None:
+            answers.append(_answer(record))
 
     return answers
 
@@ -96,10 +90,10 @@ def _answer(record: Record) -> JudgedAnswer:
     )
 
 
-def scored_answers(run: FinishedRun) -> list[JudgedAnswer]:
+def scored_answers(run: Run) -> list[JudgedAnswer]:
     """The answers that have a verdict: their weighted mean is `accuracy`.
 
-    Raises `UserError` where there is none.
+    Raises `UserError` if no answer has a verdict.
     """
     answers = [answer for answer in read_answers(run) if answer.right is not None]
     if not answers:
@@ -118,8 +112,8 @@ def weights_of(answers: Sequence[JudgedAnswer]) -> list[float]:
 
 
 def clusters_of(answers: Sequence[JudgedAnswer]) -> list[str] | None:
-    """What each answer hangs together with: its conversation, or its question where each question
-    has a conversation of its own. None where all answers are independent.
+    """Cluster of each answer, within which answers are correlated: its conversation, or its
+    question if each question has its own conversation. None if all answers are independent.
     """
     cases = {answer.case_id for answer in answers}
     questions = {answer.question_id for answer in answers}

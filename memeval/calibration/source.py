@@ -1,21 +1,21 @@
-"""What every calibration of a run is made from, whichever labels there are."""
+"""Material of every calibration of a run, whatever its labels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from memeval.comparison.finding import FinishedRun
 from memeval.results import RECORDS_FILE
 from memeval.results.calibration import Calibration, KindRange
 from memeval.results.files import file_digest
+from memeval.results.run import Run
 
 
 @dataclass(frozen=True)
-class Source:
-    """What all calibrations hold: the run and the file."""
+class LabelSource:
+    """Fields shared by all calibrations: the run and the file."""
 
-    run: FinishedRun
+    run: Run
     path: Path
     raw: float
     unlabelled: int

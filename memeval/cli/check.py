@@ -4,27 +4,40 @@ the rules that figures rest on.
 
 from __future__ import annotations
 
-import argparse
+import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from xml.etree import ElementTree
+from statistics import median
+from tempfile import TemporaryDirectory
 
 from memeval.cli.parser import Parser
+from memeval.config.schema import RunConfig
 from memeval.errors import UserError
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.models import Models
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.models import Models
+from memeval.report.junit import JunitCase, as_junit
 from memeval.results import write_atomically
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.runs.compose.config import compose_config
 from memeval.runs.interrupt import run_loop
 from memeval.systems.base import MemorySystem, SystemContext
-from memeval.testing.checks import CHECKS, Outcome, SystemUnderTest, outcome_of
+from memeval.testing.check_finding import FACTS
+from memeval.testing.checks import CHECKS, OF_TOOLS, Outcome, SystemUnderTest, outcome_of, play
+from memeval.testing.lag import Lag, measure_lag
 from memeval.testing.model import ScriptedModel
+from memeval.testing.under_test import exchanges
 from memeval.text.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval check system=http system.base_url=http://localhost:8077"
-LONGEST_TEXT = 2000
+OF_COMMAND = "for example:  python -m memeval check -- python my_server.py"
+ADDRESS = re.compile(r"https?://")
+FOUND = "my_memory"
+"""The name of the option that is proposed for an address or a command."""
+LAG_PATIENCE_S = 60.0
+"""How long a fact is looked for, of systems without `ready_timeout_s`."""
 CONSTANT = "constant"
 WITHOUT_MEMORY = (CONSTANT, "no_memory")
 """Controls that drop all they are given."""
@@ -32,20 +45,36 @@ WITHOUT_MEMORY = (CONSTANT, "no_memory")
 
 def check(arguments: Sequence[str]) -> int:
     """Prints one line per rule. Exit status 1 if one is violated, or an essential one not shown."""
-    from memeval.pipeline.declared import Declared
-    from memeval.pipeline.opening import open_cell
+    from memeval.pipeline.open.declared import Declared
+    from memeval.pipeline.open.opening import open_cell
 
-    options = parser().parse_intermixed_args(list(arguments))
-    for word in options.overrides:
+    words, command = split_command(arguments)
+    options = parser().parse_intermixed_args(words)
+    addresses = [word for word in options.overrides if ADDRESS.match(word)]
+    overrides = [word for word in options.overrides if word not in addresses]
+    for word in overrides:
         if "=" not in word:
             raise UserError(f"check: '{one_line(word)}' is not an override", EXAMPLE)
 
     # Before the first call: a service is not asked in vain.
+    if options.lag is not None and not 1 <= options.lag <= len(FACTS):
+        raise UserError(f"check --lag takes 1 to {len(FACTS)} facts, not {options.lag}")
+    if options.lag is not None and options.junit is not None:
+        raise UserError("check --junit reports rules, and --lag checks none: leave one out")
+
     report = None if options.junit is None else _report_file(options.junit)
-    folder = ["--config-dir", options.config_dir] if options.config_dir else []
-    cell = open_cell(compose_config([*folder, *options.overrides]), "")
+    if addresses or command:
+        config = _config_of_found(addresses, command, overrides, options.config_dir)
+    else:
+        folder = ["--config-dir", options.config_dir] if options.config_dir else []
+        config = compose_config([*folder, *overrides])
+
+    cell = open_cell(config, "")
     if not isinstance(cell.source, Declared):
         raise UserError("check takes a memory system", EXAMPLE)
+
+    if options.lag is not None:
+        return int(not run_loop(_measure_lags(cell, options.lag, options.verbose)))
 
     outcomes = run_loop(_check_all(cell, options.verbose))
     counts = Counter(outcome.state for outcome in outcomes)
@@ -59,7 +88,60 @@ def check(arguments: Sequence[str]) -> int:
     return int(any(outcome.fails for outcome in outcomes))
 
 
-def parser() -> argparse.ArgumentParser:
+def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words before `--`, and the command behind it."""
+    words = list(arguments)
+    if "--" not in words:
+        return words, []
+
+    at = words.index("--")
+    if not words[at + 1 :]:
+        raise UserError("check: no command after --", OF_COMMAND)
+
+    return words[:at], words[at + 1 :]
+
+
+def _config_of_found(
+    addresses: Sequence[str],
+    command: Sequence[str],
+    overrides: Sequence[str],
+    config_dir: str | None,
+) -> RunConfig:
+    """The config of what an address or a command speaks, whose option is printed."""
+    import yaml  # type: ignore[import-untyped]
+
+    from memeval.systems.external.discovery import option_of_address, option_of_command
+
+    of_system = [word for word in overrides if word.startswith(("system=", "system.class="))]
+    if len(addresses) + bool(command) > 1 or of_system or config_dir:
+        raise UserError(
+            "check takes one address, or one command behind --, or system=... with its options",
+            EXAMPLE,
+            OF_COMMAND,
+        )
+
+    given = {}
+    for word in overrides:
+        name, _, value = word.partition("=")
+        if name.startswith("system."):
+            given[name.removeprefix("system.")] = yaml.safe_load(value)
+
+    if addresses:
+        option = run_loop(option_of_address(addresses[0], given))
+    else:
+        option = run_loop(option_of_command(shlex.join(command), given))
+
+    text = yaml.safe_dump({**option, "name": FOUND}, sort_keys=False, allow_unicode=True)
+    print(f"# my_conf/system/{FOUND}.yaml, for  --config-dir my_conf system={FOUND}\n{text}")
+    rest = [word for word in overrides if not word.startswith("system.")]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "system" / f"{FOUND}.yaml"
+        path.parent.mkdir()
+        path.write_text(text, encoding="utf-8")
+        return compose_config(["--config-dir", folder, f"system={FOUND}", *rest])
+
+
+def parser() -> Parser:
     """The command's arguments."""
     options = Parser.of(
         "check",
@@ -70,13 +152,20 @@ def parser() -> argparse.ArgumentParser:
         "overrides",
         nargs="*",
         metavar="group=option|field=value",
-        help="which system, as for a run: system=http system.base_url=http://localhost:8077",
+        help="which system, as for a run: system=http system.base_url=http://localhost:8077; or "
+        "http://localhost:8077 alone, or -- COMMAND: what it speaks is found out, and printed",
     )
     options.add_argument("--config-dir", metavar="FOLDER", help="options of your own")
     options.add_argument(
         "-v", "--verbose", action="store_true", help="also print what each rule sent and got"
     )
     options.add_argument("--junit", metavar="FILE", help="also write the outcomes as JUnit's XML")
+    options.add_argument(
+        "--lag",
+        type=int,
+        metavar="N",
+        help="instead of the rules: how long after each of N facts was stored it is found",
+    )
     return options
 
 
@@ -124,12 +213,15 @@ async def _check_all(cell: Cell, is_verbose: bool) -> list[Outcome]:
     models = Models(cell.config, cell.run_key)
     try:
         system = CheckedCell(cell, models)
-        for rule in CHECKS:
-            if outcomes and outcomes[0].state == "not shown":
+        for rule in (*CHECKS, *OF_TOOLS):
+            if outcomes and outcomes[0].state == "not shown" and rule in CHECKS:
                 why = "nothing is found at all"
                 outcome = Outcome(rule.name, "not shown", why, is_essential=rule.is_essential)
             else:
                 outcome = await outcome_of(rule, system)
+
+            if rule in OF_TOOLS and outcome.state == "not applicable":
+                continue  # few systems have tools of their own
 
             outcomes.append(outcome)
             # At once: a rule may take minutes against a service that calls a model.
@@ -142,24 +234,58 @@ async def _check_all(cell: Cell, is_verbose: bool) -> list[Outcome]:
     return outcomes
 
 
+async def _measure_lags(cell: Cell, facts: int, is_verbose: bool) -> bool:
+    """Prints how long each fact took until it was found; returns whether all were."""
+    settings = cell.source.settings
+    patience_s = getattr(settings, "ready_timeout_s", LAG_PATIENCE_S)
+    lags: list[Lag] = []
+
+    async def measure(of: SystemUnderTest, thing: str) -> None:
+        lags.append(await measure_lag(of, thing, patience_s=patience_s))
+
+    models = Models(cell.config, cell.run_key)
+    try:
+        system = CheckedCell(cell, models)
+        for thing in list(FACTS)[:facts]:
+            exchanges.clear()
+            await play(partial(measure, thing=thing), system)
+            print(f"{thing:<15} {_lag_line(lags[-1], patience_s)}", flush=True)
+            for line in exchanges if is_verbose else ():
+                print(f"    {line}", flush=True)
+    finally:
+        await models.aclose()
+
+    found = [lag.seconds for lag in lags if lag.seconds is not None]
+    print(f"\n{cell.system_name}: {len(found)} of {facts} facts found{_spread(found)}")
+    return len(found) == facts
+
+
+def _lag_line(lag: Lag, patience_s: float) -> str:
+    looks = f"{lag.looks} search{'' if lag.looks == 1 else 'es'}"
+    if lag.seconds is None:
+        return f"not found within {patience_s:g} s, {looks}"
+
+    return f"found after {lag.seconds:.2f} s, {looks}"
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    if not seconds:
+        return ""
+
+    ends = f"{min(seconds):.2f} to {max(seconds):.2f} s"
+    return f"; lag from write to read: median {median(seconds):.2f} s, {ends}"
+
+
 def junit(name: str, outcomes: Sequence[Outcome]) -> str:
     """The outcomes as JUnit's XML."""
-    suite = ElementTree.Element("testsuite", name=f"memeval check {name}")
+    cases = []
     for outcome in outcomes:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname="memeval.check", name=outcome.name
-        )
-        message = one_line(outcome.line, LONGEST_TEXT)
+        problem = None
         if outcome.fails:
-            ElementTree.SubElement(case, "failure", message=message)
+            problem = "failure"
         elif outcome.state != "ok":
-            ElementTree.SubElement(case, "skipped", message=message)
+            problem = "skipped"
 
-    suite.set("tests", str(len(outcomes)))
-    failed = sum(outcome.fails for outcome in outcomes)
-    sound = sum(outcome.state == "ok" for outcome in outcomes)
-    suite.set("failures", str(failed))
-    suite.set("skipped", str(len(outcomes) - failed - sound))
+        cases.append(JunitCase(outcome.name, outcome.line, problem))
 
-    ElementTree.indent(suite)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(suite, "unicode")}\n'
+    return as_junit(f"memeval check {name}", "memeval.check", cases)

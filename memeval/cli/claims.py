@@ -1,28 +1,33 @@
-"""`python -m memeval claims [RUN ...]`: published figures, and which compare with a run."""
+"""`python -m memeval claims [list | show NAME | reproduce NAME | RUN ...]`: published figures."""
 
 from __future__ import annotations
 
-import argparse
-import json
+import shlex
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from memeval.api.selecting import select_runs
-from memeval.cli.parser import Parser
+from memeval.cli.parser import Parser, print_json
 from memeval.comparison.claims import Claim, Match, load_claims, match_claim
+from memeval.comparison.claims.reading import find_figure
 from memeval.comparison.claims.records import NOT_DISCLOSED
-from memeval.comparison.finding import FinishedRun
-from memeval.comparison.tables import WIDTH
-from memeval.errors import unknown
+from memeval.comparison.claims.reproducing import reproduce
+from memeval.comparison.tables import WIDTH, align
+from memeval.display.terminal import folded
+from memeval.errors import UserError, unknown
 from memeval.metrics.formats import NONE
 from memeval.report.disclosure import disclosed
-from memeval.text.redaction import redacted_in
+from memeval.results.fields import as_plain
+from memeval.results.run import Run
 from memeval.text.shown import one_line
+
+LIST, SHOW, REPRODUCE = "list", "show", "reproduce"
 
 
 def claims(arguments: Sequence[str]) -> int:
-    """Prints the claims, or each named run beside those of its data set."""
+    """Prints the claims, one of them, the run that would compare, or runs beside the claims."""
     options = parser().parse_args(list(arguments))
     known = load_claims()
     datasets = {claim.dataset for claim in known}
@@ -30,32 +35,103 @@ def claims(arguments: Sequence[str]) -> int:
         raise unknown("data set with claims", one_line(options.dataset), datasets)
 
     chosen = [claim for claim in known if options.dataset in (None, claim.dataset)]
-    runs = select_runs(options.runs).chosen if options.runs else []
+    action, *names = options.words or [LIST]
+    if action == REPRODUCE:
+        return reproduce_claims(names, chosen)
+
+    runs = [] if action in (LIST, SHOW) else select_runs(options.words).chosen
+    if action == SHOW:
+        by_name = {claim.name: claim for claim in chosen}
+        for name in names:
+            if name not in by_name:
+                raise unknown("claim", one_line(name), by_name)
+
+        chosen = [by_name[name] for name in names] or chosen
+
     if options.json:
-        content = [run_json(run, chosen) for run in runs] or list(map(asdict, chosen))
-        print(json.dumps(redacted_in(content), indent=1))
+        content = [run_json(run, chosen) for run in runs] or list(map(as_plain, chosen))
+        print_json(content)
         return 0
 
-    lines = [line for run in runs for line in run_lines(run, chosen)]
-    for line in lines or listing(chosen):
+    if action == LIST:
+        lines = table_of(chosen)
+    elif action == SHOW:
+        lines = list(listing(chosen))
+    else:
+        lines = [line for run in runs for line in run_lines(run, chosen)]
+
+    for line in lines:
         print(line)
 
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command's arguments."""
     options = Parser.of(
         "claims",
-        "lists published figures with their protocol; with a run, says which of them "
-        "it may be compared with, and why not",
+        "lists published figures; shows the whole protocol of one; says which of them a run may be "
+        "compared with, and why not; composes the run that would be comparable",
     )
-    options.add_argument(
-        "runs", nargs="*", metavar="RUN", help="key, its beginning, name, MLflow run id, or filter"
+    options.add_words(
+        "WORD",
+        "`list` (default), `show NAME`, `reproduce NAME`, or runs: a key, its beginning, a "
+        "name, an MLflow run id, or a filter",
     )
     options.add_argument("--dataset", metavar="NAME", help="only claims about this data set")
-    options.add_argument("--json", action="store_true", help="print everything as JSON")
+    options.add_json("everything")
     return options
+
+
+def table_of(chosen: Sequence[Claim]) -> list[str]:
+    """A line per figure below its data set, with what others got."""
+    rows = [["claim", "published", "others"]]
+    for dataset in dict.fromkeys(claim.dataset for claim in chosen):
+        rows.append([dataset, "", ""])
+        for claim in chosen:
+            if claim.dataset == dataset:
+                rows += _rows_of(claim)
+
+    return [*align(rows), "", f"python -m memeval claims {SHOW} NAME prints its whole protocol."]
+
+
+def _rows_of(claim: Claim) -> Iterator[list[str]]:
+    values = [dispute.value for dispute in claim.disputes if dispute.value is not None]
+    others = ", ".join(f"{value:g}" for value in values) or ("disputed" if claim.disputes else "")
+    figures = [f"{figure.metric} {figure.value:g}" for figure in claim.figures]
+    yield [f"  {claim.name}", figures[0], others]
+    for figure, text in zip(claim.figures[1:], figures[1:], strict=True):
+        yield [f"    {figure.system}", text, ""]
+
+
+def reproduce_claims(names: Sequence[str], chosen: Sequence[Claim]) -> int:
+    """Prints the command, its cost, and the settings that memeval can't match."""
+    if len(names) != 1:
+        raise UserError(f"claims {REPRODUCE} needs one claim", "names:  python -m memeval claims")
+
+    made = reproduce(*find_figure(names[0], chosen))
+    lines = [made.command, "", "not matched:" if made.unmatched else "not matched: nothing"]
+    for text in made.unmatched:
+        lines += textwrap.wrap(f"- {text}", WIDTH, subsequent_indent="  ")
+
+    lines += ["", *cost_lines(made.planned)]
+    print(folded("\n".join(lines), sys.stdout))
+    return 0
+
+
+def cost_lines(words: Sequence[str]) -> list[str]:
+    """Cost of a run, as `plan` reports it; or the reason why it is not known."""
+    from memeval.api.sweeping import plan
+    from memeval.cli.plan_text import call_lines
+
+    try:
+        forecast = plan(*words)
+    except UserError as error:
+        why = textwrap.wrap(f"cost: not known: {error.message}", WIDTH, subsequent_indent="  ")
+        return [*why, *(f"  {hint}" for hint in error.hints)]
+
+    command = shlex.join(["python", "-m", "memeval", "plan", *words])
+    return [f"cost, by {command}", "", *call_lines(forecast.estimate)]
 
 
 def listing(chosen: Sequence[Claim]) -> Iterator[str]:
@@ -73,24 +149,33 @@ def listing(chosen: Sequence[Claim]) -> Iterator[str]:
         yield from fold("questions", f"{asked} (categories {categories})")
         yield from fold("judge", _known(judge))
         yield from fold("reader", _known(reader))
-        yield from fold("retrieval", protocol.retrieval or NOT_DISCLOSED)
+        k = NOT_DISCLOSED if protocol.k is None else str(protocol.k)
+        yield from fold("retrieval", f"k {k}, {protocol.retrieval or NOT_DISCLOSED}")
         yield from fold("error", f"{repeats} repeats, {protocol.error or NOT_DISCLOSED}")
         for figure in claim.figures:
-            error = "" if figure.error is None else f" ± {figure.error}"
-            yield from fold("figure", f"{figure.system}, {figure.metric} {figure.value}{error}")
+            error = "" if figure.error is None else f" ± {figure.error:g}"
+            note = f" ({figure.note})" if figure.note else ""
+            text = f"{figure.system}, {figure.metric} {figure.value:g}{error}{note}"
+            yield from fold("figure", text)
 
         for caveat in claim.caveats:
             yield from fold("caveat", caveat)
-
+        yield from dispute_lines(claim)
         yield ""
+
+
+def dispute_lines(claim: Claim) -> Iterator[str]:
+    """Findings of others, each with its source."""
+    for dispute in claim.disputes:
+        yield from fold("disputed", f"{dispute.text} ({dispute.source})")
 
 
 def _known(parts: Sequence[str | None]) -> str:
     return ", ".join(part for part in parts if part) or NOT_DISCLOSED
 
 
-def run_lines(run: FinishedRun, chosen: Sequence[Claim]) -> Iterator[str]:
-    """What a run discloses, and each claim about its data set."""
+def run_lines(run: Run, chosen: Sequence[Claim]) -> Iterator[str]:
+    """Disclosures of a run, and each claim about its data set."""
     yield f"{one_line(run.name)}  {run.key}"
     for name, text in disclosed(run.summary).items():
         yield from fold(name, text)
@@ -110,12 +195,13 @@ def run_lines(run: FinishedRun, chosen: Sequence[Claim]) -> Iterator[str]:
         yield from verdict_lines(matches)
         for caveat in claim.caveats:
             yield from fold("caveat", caveat)
+        yield from dispute_lines(claim)
 
     yield ""
 
 
 def verdict_lines(matches: Sequence[Match]) -> Iterator[str]:
-    """What holds of the figures of a claim: once where it holds of all of them."""
+    """Remarks about the figures of a claim: once if they apply to all of them."""
     shown: dict[str, None] = {}
     for match in matches:
         reasons = "; ".join(match.reasons)
@@ -136,12 +222,12 @@ def figure_words(match: Match) -> str:
     return f"{figure.metric} {figure.value}{error}{micro} published; this run {own}"
 
 
-def claims_of(run: FinishedRun, chosen: Sequence[Claim]) -> list[Claim]:
+def claims_of(run: Run, chosen: Sequence[Claim]) -> list[Claim]:
     """The claims about the data set of a run."""
     return [claim for claim in chosen if claim.dataset == run.summary.dataset]
 
 
-def run_json(run: FinishedRun, chosen: Sequence[Claim]) -> dict[str, object]:
+def run_json(run: Run, chosen: Sequence[Claim]) -> dict[str, object]:
     """A run beside the claims, for programs."""
     matches = [
         match for claim in claims_of(run, chosen) for match in match_claim(claim, run.summary)
@@ -154,12 +240,13 @@ def run_json(run: FinishedRun, chosen: Sequence[Claim]) -> dict[str, object]:
             {
                 "claim": match.claim.name,
                 "source": match.claim.source,
-                "figure": asdict(match.figure),
+                "figure": as_plain(match.figure),
                 "own": match.own,
                 "verdict": match.verdict,
                 "but_for": match.but_for,
                 "aspects": list(map(asdict, match.aspects)),
                 "caveats": list(match.claim.caveats),
+                "disputes": list(map(as_plain, match.claim.disputes)),
             }
             for match in matches
         ],

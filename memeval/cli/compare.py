@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from memeval.api.comparing import chosen_metrics, comparisons_of, selected
-from memeval.cli.parser import Parser
+from memeval.cli.comparison import GLOSSARY_LINE, print_statistics, print_tables, print_words
+from memeval.cli.parser import Parser, print_json
 from memeval.comparison.files import as_json_value, write_comparisons
-from memeval.comparison.finding import FinishedRun
+from memeval.comparison.page import write_page_of
 from memeval.comparison.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
-from memeval.comparison.tables import comparison_text
-from memeval.comparison.words import refusal_lines
 from memeval.config.paths import outputs_dir
-from memeval.errors import StorageError
 from memeval.process.private import make_folder
 from memeval.report.comparison import by_dataset, comparison_csv, comparison_markdown
-from memeval.runs.publish.comparison_page import write_page_of
+from memeval.results.files import writing
+from memeval.results.run import Run
 from memeval.text.names import file_name
-from memeval.text.redaction import redacted_in
 
 
 def compare(arguments: Sequence[str]) -> int:
@@ -42,32 +38,30 @@ def compare(arguments: Sequence[str]) -> int:
         all_pairs=options.all_pairs,
         adjust=options.adjust,
         force=options.force,
+        common=options.common,
     )
     folder = write_files(comparisons, runs, plots=options.plots)
     if options.json:
-        print(json.dumps(redacted_in(as_json_value(comparisons)), indent=1))
+        print_json(as_json_value(comparisons))
         return 0
 
-    for comparison in comparisons:
-        print(comparison_text(comparison))
-        for line in refusal_lines(comparison):
-            print(line)
+    print_words(comparisons, ())
+    print_tables(by_dataset([run.summary for run in runs]))
+    if options.stats:
+        print_statistics(comparisons)
 
+    print(GLOSSARY_LINE)
     print(f"files: {folder}")
     return 0
 
 
-def write_files(
-    comparisons: Sequence[Comparison], runs: Sequence[FinishedRun], *, plots: bool
-) -> Path:
-    """Writes the comparisons into a folder of their own, and returns it. Raises `StorageError`."""
+def write_files(comparisons: Sequence[Comparison], runs: Sequence[Run], *, plots: bool) -> Path:
+    """Writes the comparisons into a new folder, and returns it. Raises `StorageError`."""
     summaries = [run.summary for run in runs]
     # Named by runs and options: the same command again replaces its own files, and no others.
     folder = outputs_dir() / "comparisons" / comparison_name(comparisons)
-    try:
+    with writing(folder):
         make_folder(folder)
-    except OSError as error:
-        raise StorageError(f"{folder} can't be written: {error.strerror or error}") from error
 
     tables = "\n".join(map(comparison_markdown, by_dataset(summaries).values()))
     write_comparisons(comparisons, folder, tables, comparison_csv(summaries))
@@ -85,22 +79,20 @@ def write_files(
     return folder
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command's arguments."""
     options = Parser.of("compare", "compares finished runs on the questions that both scored")
-    options.add_argument(
-        "words",
-        nargs="*",
-        metavar="RUN|FILTER",
-        help="a run's key, its beginning, its name or its MLflow run id; or a filter: sweep=NAME, "
+    options.add_words(
+        "RUN|FILTER",
+        "a run's key, its beginning, its name or its MLflow run id; or a filter: sweep=NAME, "
         "dataset=NAME, since=7d, or a setting such as system=bm25",
     )
-    options.add_argument("--last", type=int, metavar="N", help="the newest N runs that match")
+    options.add_last()
     options.add_argument(
         "--baseline",
         metavar="RUN",
         help="the run that the others are compared with (default: the first); the name of its "
-        "system is enough where it is the only one",
+        "system is enough if it is the only one",
     )
     options.add_argument(
         "--metric",
@@ -124,9 +116,21 @@ def parser() -> argparse.ArgumentParser:
         "says so",
     )
     options.add_argument(
+        "--stats",
+        action="store_true",
+        help="print the table of differences, too: intervals, p, the smallest difference that the "
+        "data could show, categories",
+    )
+    options.add_argument(
+        "--common",
+        action="store_true",
+        help="compare versions of a data set, on the questions that all runs asked in the same "
+        "words with the same answers",
+    )
+    options.add_argument(
         "--plots", action="store_true", help="draw the differences, as PNG and SVG"
     )
-    options.add_argument("--json", action="store_true", help="print the comparison as JSON")
+    options.add_json("the comparison")
     return options
 
 
@@ -134,7 +138,7 @@ def comparison_name(comparisons: Sequence[Comparison]) -> str:
     """The folder of a comparison: the same for the same runs and options."""
     parts = []
     for comparison in comparisons:
-        parts += [comparison.metric, str(comparison.baseline), str(bool(comparison.forced))]
+        parts += [comparison.metric, str(comparison.baseline), "; ".join(comparison.forced)]
 
     parts += [run.key for run in comparisons[0].runs]
     if comparisons[0].adjustment != MAX_T:

@@ -1,19 +1,22 @@
-"""What is shown at the end of an invocation: its cells, and how they differ from the first."""
+"""End of an invocation's output: its cells, and how they differ from the first."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from memeval.display.terminal import drawn, folded
-from memeval.results import RunSummary
-from memeval.runs.publish.conclusion import Conclusion, conclusion_of
-from memeval.runs.publish.publisher import NOT_LOGGED
-from memeval.runs.publish.sweep_end import MOST_SENTENCES, Compared, Logged
+from memeval.results import NoteKind, RunSummary
+from memeval.runs.publish.conclusion import Conclusion, Logged
 from memeval.runs.session import DoneCell, Session
 from memeval.text.shown import printable
 
+if TYPE_CHECKING:
+    from memeval.comparison.records import Comparison
+
+GLOSSARY_LINE = "words and columns: docs/glossary.md"
 SCORED = ("ok", "retrieved")
 """Statuses of records that count as scored."""
 
@@ -21,14 +24,18 @@ Groups = Mapping[str, Sequence[RunSummary]]
 """The cells of each data set."""
 
 
-def show_comparison(session: Session, *, interrupted: bool = False) -> Conclusion:
-    """Prints a table of the invocation's cells for each data set, and leaves them in its folder as
-    Markdown, CSV, a page and plots.
+def show_comparison(
+    session: Session, *, statistics: bool = False, interrupted: bool = False
+) -> Conclusion:
+    """Prints what an invocation found in words, then a table of its cells for each data set; leaves
+    them in its folder as Markdown, CSV, a page and plots.
+
+    With `statistics` the figures behind the words follow.
 
     After an interruption nothing is drawn or logged: the publisher, which does both, may be what
     the user did not want to wait for.
     """
-    conclusion = conclusion_of(session)
+    conclusion = Conclusion.of(session.folder, session.done_cells())
     if not conclusion.cells:
         return conclusion
 
@@ -38,9 +45,13 @@ def show_comparison(session: Session, *, interrupted: bool = False) -> Conclusio
 
     said = len(conclusion.problems)
     # Words first: what a reader of a sweep wants is a sentence.
-    print_sentences(compared)
+    comparisons = [group.comparison for group in compared if group.comparison]
+    print_words(comparisons, conclusion.summaries)
     print_tables(conclusion.groups)
-    print_differences(compared)
+    if statistics:
+        print_statistics(comparisons)
+
+    print(GLOSSARY_LINE)
     pages = conclusion.write(draws=not interrupted)
     for problem in conclusion.problems[said:]:
         print(problem, file=sys.stderr)
@@ -52,7 +63,7 @@ def show_comparison(session: Session, *, interrupted: bool = False) -> Conclusio
     for page in pages:
         print(f"page: {page}")
 
-    if any(cell.published and not cell.published.startswith(NOT_LOGGED) for cell in cells):
+    if any(cell.url for cell in cells):
         print("compare: python -m memeval ui")
 
     if not interrupted:
@@ -71,7 +82,7 @@ def print_tables(groups: Groups) -> None:
 
     output = drawn(sys.stdout)
     console = Console(file=output)
-    # rich takes 80 columns where there is no terminal, and would fold every row of a log.
+    # rich takes 80 columns without a terminal, and would fold every row of a log.
     if not console.is_terminal:
         console = Console(file=output, width=max(console.width, 200))
 
@@ -82,37 +93,40 @@ def print_tables(groups: Groups) -> None:
         console.print(comparison_table(group, console.width))
 
 
-def print_sentences(compared: Sequence[Compared]) -> None:
-    """Prints what the differences say, and what was not compared."""
+def print_words(comparisons: Sequence[Comparison], summaries: Sequence[RunSummary]) -> None:
+    """Prints the findings in words, and the pairs that were not compared."""
+    from memeval.comparison.sentences import MOST_SENTENCES
     from memeval.comparison.tables import sentences_text
     from memeval.comparison.words import refusal_lines
+    from memeval.report.sentences import run_sentences
 
-    for group in compared:
-        if group.comparison is None:
-            continue
-        if group.comparison.differences:
-            print(sentences_text(group.comparison, MOST_SENTENCES))
+    if len(summaries) == 1:
+        print(folded(" ".join(run_sentences(summaries[0])), sys.stdout), end="\n\n")
 
-        for line in refusal_lines(group.comparison):
+    for comparison in comparisons:
+        if comparison.differences:
+            print(sentences_text(comparison, MOST_SENTENCES))
+
+        for line in refusal_lines(comparison):
             print(line)
 
 
-def print_differences(compared: Sequence[Compared]) -> None:
-    """Prints the figures of the differences."""
-    from memeval.comparison.tables import figures_text
+def print_statistics(comparisons: Sequence[Comparison]) -> None:
+    """Prints the figures of the differences, and their meaning."""
+    from memeval.comparison.tables import comparison_text
 
-    for group in compared:
-        if group.comparison is not None and group.comparison.differences:
-            print(f"\n{figures_text(group.comparison)}", end="")
+    for comparison in comparisons:
+        if comparison.differences:
+            print(f"\n{comparison_text(comparison)}", end="")
 
 
 def print_logged(logged: Logged) -> None:
-    """Prints where the end of the sweep is in MLflow, and why it is not."""
+    """Prints the location of the sweep's end in MLflow, or the reason why it is not there."""
     for url in logged.urls:
         print(f"in MLflow: {url}")
 
     for error in logged.errors:
-        print(f"comparison {NOT_LOGGED}: {error}", file=sys.stderr)
+        print(f"comparison not logged: {error}", file=sys.stderr)
 
 
 def print_invalid(summaries: Sequence[RunSummary]) -> None:
@@ -126,9 +140,9 @@ def print_invalid(summaries: Sequence[RunSummary]) -> None:
 
 def print_unpublished(cells: Sequence[DoneCell]) -> None:
     """Says, once per reason, why cells are not in MLflow."""
-    reasons = [cell.published for cell in cells if cell.published.startswith(NOT_LOGGED)]
+    reasons = [cell.not_logged for cell in cells if cell.not_logged is not None]
     for reason in dict.fromkeys(reasons):
-        print(f"{reason}; the same command logs it later", file=sys.stderr)
+        print(f"not logged: {reason}; the same command logs it later", file=sys.stderr)
 
 
 def print_notes(summaries: Sequence[RunSummary]) -> None:
@@ -136,28 +150,26 @@ def print_notes(summaries: Sequence[RunSummary]) -> None:
 
     `print_invalid` has said why a run is invalid.
     """
-    notes = Counter(
-        note
-        for summary in summaries
-        for note in summary.notes
-        if summary.valid or summary.is_stopped or not _is_reason(note)
-    )
-    for note, count in notes.items():
+    notes: Counter[str] = Counter()
+    for summary in summaries:
+        has_reasons = not summary.valid and not summary.is_stopped
+        for note in summary.notes:
+            if not (has_reasons and note.kind is NoteKind.NO_SCORE):
+                notes[str(note)] += 1
+
+    for text, count in notes.items():
         of_some = f" ({count} of {len(summaries)} runs)" if count < len(summaries) else ""
-        _say(f"note: {note}{of_some}")
+        _say(f"note: {text}{of_some}")
 
 
 def _say(line: str) -> None:
     print(folded(line, sys.stdout))
 
 
-def _is_reason(note: str) -> bool:
-    """Whether a note says why records have no score."""
-    return " have no score" in note
-
-
 def _why_invalid(summary: RunSummary) -> str:
-    """How much of a cell has a score, how much was asked for, and what happened to the rest."""
+    """How much of a cell has a score, how much was asked for, and the state of the rest."""
+    if summary.found_nothing and summary.params.get("context_tokens"):
+        return "no question got anything from the memory that fits into context_tokens"
     if summary.found_nothing:
         return "no question got anything from the memory: its search found nothing at all"
 
@@ -165,7 +177,7 @@ def _why_invalid(summary: RunSummary) -> str:
     lost = {status: count for status, count in summary.statuses.items() if status not in SCORED}
     scored = whole - sum(lost.values())
     share, least = summary.metrics.get("coverage"), summary.params.get("min_coverage")
-    reasons = [note.rstrip(".") for note in summary.notes if _is_reason(note)]
+    reasons = [note.text.rstrip(".") for note in summary.notes_of(NoteKind.NO_SCORE)]
     what = f"{scored} of {whole} records have a score"
     if share is not None:
         what += f" ({100 * share:.1f} %, min_coverage={least})"

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from memeval.cli.data_own import OWN_ACTIONS, TAKES_OVERRIDES, add_own_actions
 from memeval.cli.data_settings import chosen_dataset, read_words
 from memeval.cli.parser import Parser
 from memeval.config.paths import data_dir
@@ -28,15 +29,19 @@ def data(arguments: Sequence[str]) -> int:
 
     Exit status 1 if a file is not what it should be.
     """
-    chosen = parser().parse_args(list(arguments))
+    whole = parser()
+    # argparse takes no words of a list on both sides of an option: they are what it leaves.
+    chosen, words = whole.parse_known_args(list(arguments))
+    if words and chosen.action not in TAKES_OVERRIDES:
+        whole.error(f"unrecognized arguments: {' '.join(words)}")
+
+    chosen.words = words
     if chosen.action == "list":
         _list()
         return 0
 
-    if chosen.action == "check":
-        from memeval.cli.data_check import check
-
-        return check(Path(chosen.file))
+    if chosen.action in OWN_ACTIONS:
+        return OWN_ACTIONS[chosen.action](chosen)
 
     name = chosen.name
     if chosen.action == "stats":
@@ -89,7 +94,7 @@ def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None
         return None
 
     dataset = chosen_dataset(info.name, words) if has_adapter(info.name) else None
-    # Without a `files_read` of its own a data set is one whole.
+    # Without its own `files_read` a data set is one whole.
     if dataset is None or type(dataset).files_read is Dataset.files_read:
         raise UserError(
             f"data set '{info.name}' has no parts: {' '.join(words)} chooses nothing",
@@ -100,7 +105,7 @@ def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None
 
 
 def parser() -> Parser:
-    """The actions and what each takes."""
+    """The actions and their arguments."""
     whole = Parser.of("data", "lists, downloads, verifies and describes data sets")
     actions = whole.add_subparsers(dest="action", required=True)
     actions.add_parser(
@@ -108,10 +113,7 @@ def parser() -> Parser:
         help="list each data set: licence, size, sha256, counts, and whether it is on this machine",
     )
 
-    checked = actions.add_parser(
-        "check", help="name every mistake of a file of your own (dataset=json), with its place"
-    )
-    checked.add_argument("file")
+    add_own_actions(actions)
 
     for action, what in (
         ("fetch", "download a data set, verify it, show its licence"),
@@ -123,7 +125,7 @@ def parser() -> Parser:
         (
             "make",
             "write a data set to a file: generated or derived (synthetic, locomo_mc10), or from "
-            "published files (incidents, memory_agent_bench), or from your own (chatgpt, csv)",
+            "published files (incidents, memory_agent_bench)",
         ),
     ):
         own = actions.add_parser(action, help=what)

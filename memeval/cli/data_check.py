@@ -13,7 +13,7 @@ MOST_CATEGORIES = 20
 
 
 def check(path: Path) -> int:
-    """Prints the mistakes with their places, or what is in the file. Exit status 2 for mistakes."""
+    """Prints the mistakes with their locations and returns 2, or prints a summary of the file."""
     if not path.is_file():
         raise UserError(f"{path} is not a file", "as:  python -m memeval data check FILE")
 
@@ -35,7 +35,7 @@ def check(path: Path) -> int:
 
 
 def lines(reader: OwnReader) -> list[str]:
-    """What is in a file without mistakes, and how to run it."""
+    """Content of a file without mistakes, and how to run it."""
     counts = reader.counts
     nouns = ("cases", "sessions", "turns", "questions")
     described = [f"{reader.path}: {', '.join(f'{counts[noun]:,} {noun}' for noun in nouns)}"]

@@ -16,7 +16,7 @@ PREFIX = "dataset."
 def chosen_dataset(name: str, words: Sequence[str]) -> Dataset:
     """The adapter of a data set, not yet opened.
 
-    What is not given keeps the default of the settings' type, so nothing is left out.
+    Settings that are not given keep the defaults of their type, so nothing is left out.
     """
     return build(name, data_dir(), **read_words(words))
 

@@ -27,7 +27,7 @@ MOST_VALUES = 12
 def show_stats(name: str, words: Sequence[str]) -> int:
     """Reads a data set under the given settings and prints its table."""
     dataset = chosen_dataset(name, words)
-    loaded = dataset.open()
+    loaded = dataset.load()
     stats = measure(dataset.cases(), MOST_CASES)
     names = dataset.category_names or {
         category: str(category) for category in sorted(stats.by_category, key=str)
@@ -42,7 +42,7 @@ def show_stats(name: str, words: Sequence[str]) -> int:
 
 
 def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    """Prints a table: a plain Markdown one where the output is piped."""
+    """Prints a table: a plain Markdown one if the output is piped."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -71,7 +71,7 @@ def show(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
 
 
 def header(stats: Stats, names: Mapping[CategoryId, str]) -> list[str]:
-    """Titles of the columns: a category is its id where each case has a row."""
+    """Titles of the columns: a category is its id if each case has a row."""
     last = ["evidence", "answerable", "first", "last"]
     if not stats.by_case:
         means = ["category", "cases", "sessions", "turns", "tokens", "most tokens"]
@@ -130,7 +130,7 @@ def tail(row: Row) -> list[str]:
 
 
 def below(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]) -> Iterator[str]:
-    """What the columns mean, and how the questions spread over the facets."""
+    """Meaning of the columns, and the spread of questions over the facets."""
     if stats.by_case:
         if named := [
             f"{category} {name}" for category, name in names.items() if str(category) != name

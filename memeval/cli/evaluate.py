@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from memeval.api.judging import JUDGED_BY, ONLY_LISTED, evaluation, repeated_command
+from memeval.api.judging import JUDGED_BY, ONLY_LISTED, RANKED, imported_run
 from memeval.cli.comparison import show_comparison
 from memeval.errors import UserError
 from memeval.runs.session import current_session
@@ -17,8 +17,7 @@ USAGE = "python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=keyword"
 
 
 OPTIONS = (
-    f"known:  {ONLY_LISTED} (asks only the questions that the file lists)",
-    f"        {JUDGED_BY}NAME (under judge=recorded, whose verdicts of the file count)",
+    f"known:  {ONLY_LISTED}, {RANKED}, {JUDGED_BY}NAME",
     f"for example:  {USAGE}",
 )
 
@@ -31,12 +30,12 @@ def evaluate(arguments: Sequence[str]) -> int:
     from memeval.runs.cell import run_cell
 
     file, overrides = split_words(arguments)
-    made = evaluation(
+    made = imported_run(
         file,
         overrides,
         only_listed=ONLY_LISTED in arguments,
         judged_by=named_judge(arguments),
-        command=repeated_command(arguments, file),
+        ranked=RANKED in arguments,
     )
     session = current_session()
     summary = run_cell(made.cell, session, runner=made.runner)
@@ -46,7 +45,7 @@ def evaluate(arguments: Sequence[str]) -> int:
 
 
 def named_judge(arguments: Sequence[str]) -> str | None:
-    """The judge of `--judged-by=NAME`; None where none is named."""
+    """The judge of `--judged-by=NAME`; None if none is named."""
     names = [word.removeprefix(JUDGED_BY) for word in arguments if word.startswith(JUDGED_BY)]
     if len(names) > 1 or "" in names:
         raise UserError(f"{JUDGED_BY}NAME takes one name", *OPTIONS)
@@ -59,7 +58,11 @@ def split_words(arguments: Sequence[str]) -> tuple[str, list[str]]:
 
     Raises `UserError` for another option, and unless there is exactly one file.
     """
-    words = [word for word in arguments if word != ONLY_LISTED and not word.startswith(JUDGED_BY)]
+    words = [
+        word
+        for word in arguments
+        if word not in (ONLY_LISTED, RANKED) and not word.startswith(JUDGED_BY)
+    ]
     for word in words:
         if word.startswith("-"):
             raise UserError(f"unknown option '{one_line(word)}' of evaluate", *OPTIONS)

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from memeval.comparison.finding import FinishedRun
 from memeval.config.paths import data_dir
 from memeval.datasets.contract import Dataset
 from memeval.errors import MemevalError, UserError
 from memeval.records import EvalCase
 from memeval.results import CONFIG_FILE
+from memeval.results.run import Run
 from memeval.text.shown import one_line
 
 DATA_HELP = "the run's data file, if it is one of your own: no file that a run names is opened"
 
 
-def cases_of(run: FinishedRun, wanted: set[str], data: str | None = None) -> Iterator[EvalCase]:
+def cases_of(run: Run, wanted: set[str], data: str | None = None) -> Iterator[EvalCase]:
     """The cases of a run with these ids, from its data set's own file or from the file `data`.
 
     Raises `UserError` saying what is missing.
@@ -28,7 +28,7 @@ def cases_of(run: FinishedRun, wanted: set[str], data: str | None = None) -> Ite
     name = str(run.summary.params.get("dataset", "")) or "unknown"
     try:
         dataset = _dataset(run, data)
-        opened = dataset.open()
+        opened = dataset.load()
         cases = [case for case in dataset.read() if case.case_id in wanted]
     except UserError:
         raise
@@ -42,7 +42,7 @@ def cases_of(run: FinishedRun, wanted: set[str], data: str | None = None) -> Ite
     yield from cases
 
 
-def _dataset(run: FinishedRun, data: str | None) -> Dataset:
+def _dataset(run: Run, data: str | None) -> Dataset:
     from memeval.config.options import class_path
     from memeval.datasets.locate import build
     from memeval.datasets.registry import has_adapter
@@ -64,7 +64,7 @@ def _dataset(run: FinishedRun, data: str | None) -> Dataset:
     return build(str(name), data_dir(), **settings, path=data)
 
 
-def _settings(run: FinishedRun) -> dict[str, Any]:
+def _settings(run: Run) -> dict[str, Any]:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 

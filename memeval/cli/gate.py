@@ -1,4 +1,4 @@
-"""`python -m memeval gate --baseline FILE [RUN | field=value …]`: fails where a run is worse than
+"""`python -m memeval gate --baseline FILE [RUN | field=value …]`: fails if a run is worse than
 its baseline.
 """
 
@@ -10,18 +10,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from memeval.api.gating import bless, rules_of, unsound
+from memeval.api.gating import UnsoundError, bless, rules_of
 from memeval.api.gating import gate as gate_run
 from memeval.api.running import run_here
 from memeval.cli.parser import Parser
-from memeval.comparison.finding import FinishedRun, check_records, finished_runs, named_run
+from memeval.comparison.finding import finished_runs, named_run
 from memeval.comparison.gating.baseline import read_baseline
 from memeval.comparison.gating.verdict import BROKEN_STATUS
 from memeval.config.paths import outputs_dir
 from memeval.display.errors import report_damage
-from memeval.errors import StorageError, UserError, WorldError
+from memeval.display.terminal import folded
+from memeval.errors import UserError, WorldError
 from memeval.process.private import make_folder
-from memeval.results.files import as_json, write_atomically
+from memeval.results.files import as_json, write_atomically, writing
+from memeval.results.run import Run
 from memeval.text.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval gate --baseline baseline.json system=rag stages=retrieve"
@@ -33,8 +35,14 @@ def gate(arguments: Sequence[str]) -> int:
     options = parser().parse_intermixed_args(list(arguments))
     rules_of(options.margin, options.non_inferior)
     path = Path(options.baseline)
+    # A mistake in it is reported before anything is run or paid for.
     if not options.bless:
-        read_baseline(path)  # a mistake in it is reported before anything is run or paid for
+        read_baseline(path)
+    elif not path.parent.is_dir():
+        raise UserError(
+            f"--baseline {one_line(path)}: there is no folder {one_line(path.parent)}",
+            f"make it:  mkdir -p {one_line(path.parent)}",
+        )
 
     try:
         run = _run_of(options.words, options.config_dir)
@@ -49,18 +57,16 @@ def gate(arguments: Sequence[str]) -> int:
         return BROKEN_STATUS
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command's arguments."""
     options = Parser.of(
         "gate",
-        "fails (exit status 1) where a run is worse than a baseline; 3: the two can't be compared",
+        "fails (exit status 1) if a run is worse than a baseline; 3: the two can't be compared",
     )
-    options.add_argument(
-        "words",
-        nargs="*",
-        metavar="RUN|field=value",
-        help="a finished run, by key or name; or the settings of a run, which is made where it is "
-        "not there; the newest finished run where nothing is said",
+    options.add_words(
+        "RUN|field=value",
+        "a finished run, by key or name; or the settings of a run, which is made if it "
+        "does not exist; default: the newest finished run",
     )
     options.add_argument("--baseline", required=True, metavar="FILE", help="the baseline's file")
     options.add_argument(
@@ -100,7 +106,7 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
-def _run_of(words: Sequence[str], config_dir: str | None) -> FinishedRun:
+def _run_of(words: Sequence[str], config_dir: str | None) -> Run:
     """The run that is gated: named, made from settings, or the newest."""
     runs = outputs_dir() / "runs"
     settings = [word for word in words if "=" in word]
@@ -122,8 +128,7 @@ def _run_of(words: Sequence[str], config_dir: str | None) -> FinishedRun:
         raise UserError("gate takes a run, or settings of one, not both", EXAMPLE)
 
     folder = ["--config-dir", config_dir] if config_dir else []
-    made = run_here([*folder, *settings], progress=True)
-    return FinishedRun(made.folder, made.summary)
+    return run_here([*folder, *settings], progress=True)
 
 
 def _must_pass_ids(options: argparse.Namespace) -> list[str]:
@@ -131,22 +136,20 @@ def _must_pass_ids(options: argparse.Namespace) -> list[str]:
     return [word for word in words if word]
 
 
-def _bless(run: FinishedRun, path: Path, options: argparse.Namespace) -> int:
+def _bless(run: Run, path: Path, options: argparse.Namespace) -> int:
     """Writes the baseline."""
-    check_records(run)
-    if reasons := unsound(run):
-        print(f"memeval: not blessed: {one_line(run.name)}: {'; '.join(reasons)}", file=sys.stderr)
+    try:
+        made = bless(run, path, must_pass=_must_pass_ids(options), metric=options.metric)
+    except UnsoundError as error:
+        print(f"memeval: {error.message}", file=sys.stderr)
         return BROKEN_STATUS
 
-    made = bless(run, path, must_pass=_must_pass_ids(options), metric=options.metric)
-    print(
-        f"{one_line(path)}: {len(made.values):,} values of {made.metric}, from "
-        f"{one_line(run.name)} ({run.key})"
-    )
+    counts = f"{len(made.values):,} values of {made.metric}"
+    print(folded(f"{one_line(path)}: {counts}, from {one_line(run.name)} ({run.key})", sys.stdout))
     return 0
 
 
-def _judge(run: FinishedRun, path: Path, options: argparse.Namespace) -> int:
+def _judge(run: Run, path: Path, options: argparse.Namespace) -> int:
     """Prints the verdict, and leaves it in its folder."""
     judged = gate_run(
         run,
@@ -162,14 +165,12 @@ def _judge(run: FinishedRun, path: Path, options: argparse.Namespace) -> int:
         "gate.json": as_json(judged.to_json(), indent=1) + "\n",
         "junit.xml": judged.junit,
     }
-    try:
+    with writing(folder):
         make_folder(folder)
         for name, text in texts.items():
             write_atomically(folder / name, text)
-    except OSError as error:
-        raise StorageError(f"{folder} can't be written: {error.strerror or error}") from error
 
-    print(judged.markdown)
+    print(folded(judged.markdown, sys.stdout))
     print(f"files: {folder}")
     pages = [run.folder / name for name in ("report.html", "report.md")]
     for page in pages:
@@ -182,7 +183,7 @@ def _judge(run: FinishedRun, path: Path, options: argparse.Namespace) -> int:
 
 
 def _add_to_step_summary(markdown: str) -> None:
-    """Shows the verdict on the page of GitHub's run, where there is one."""
+    """Shows the verdict on the page of GitHub's run, if there is one."""
     file = os.environ.get(STEP_SUMMARY)
     if not file:
         return

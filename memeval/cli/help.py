@@ -1,4 +1,4 @@
-"""What `--help` prints: read off the YAML files, so that it is quick and true."""
+"""Text of `--help`: read off the YAML files, so that it is quick and true."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ USAGE = """memeval measures the memory of language-model agents.
 usage: python -m memeval [COMMAND] [group=option ...] [field=value ...]
 
   (none)         one run; -m system=rag,bm25 top_k=5,10 runs all combinations
-  plan           calls, cost and time of a run or a sweep; nothing is run
-  prepare        build and save memories only
-  evaluate       judge another program's answers: evaluate ANSWERS.jsonl
+  plan, prepare  calls, cost and time of a run or a sweep; save memories only
+  evaluate, ui   judge another program's ANSWERS.jsonl; MLflow's page of runs
   data           list, fetch, verify, describe, check and make data sets
   list, show     find finished runs; read a run, or one of its questions
-  compare        compare finished runs: compare RUN RUN ... | sweep=NAME
-  gate           fail where a run is worse than a baseline
-  claims, lint   published figures beside a run; leaks in finished runs
-  check          whether a memory system keeps the rules
+  history, lint  a system's figures over its versions; leaks in finished runs
+  compare, table compare runs: RUN RUN ... | sweep=NAME; a paper's table
+  gate, claims   fail if a run is worse than before; published figures
+  check, explain a memory system's rules; why a run differs from a claim
   judge, label   how far a judge can be trusted; label answers by hand
-  verify, store  verify finished runs; show, clean and copy what is stored
-  ui, init       open MLflow's page of the runs; write a plug-in package
+  pack, verify   hand over runs as one file; check runs and such files
+  unpack, board  take such a file in; show a folder of them as a static site
+  export, store  a run for other tools; show, clean and copy what is stored
+  register, init say beforehand what will be run; write a plug-in package
 
 groups: {groups}
-more:   --help GROUP     its options and their fields
-        --help fields    fields of a run          --help sweeps   named sweeps
-        --help all       all of these             COMMAND --help  its arguments
-        --hydra-help     Hydra's own options
+more:   --help GROUP    its options and fields   --help fields  fields of a run
+        --help sweeps   named sweeps             --help all     all of these
+        COMMAND --help  its arguments            --hydra-help   Hydra's options
 """
 WIDTH = 79
 FIELDS, SWEEPS, ALL = "fields", "sweeps", "all"
@@ -111,7 +111,7 @@ def _print_plugin(group: str, name: str) -> None:
 
 
 def _described(group: str, found: Plugin) -> tuple[str, list[str]]:
-    """What a class says of itself, and its fields with their defaults."""
+    """Description that a class gives of itself, and its fields with their defaults."""
     # Loaded here: Hydra takes longer to load than `--help` may take.
     from memeval.config.served import describe, served_fields
 

@@ -1,11 +1,12 @@
-"""`python -m memeval init KIND NAME`: writes a package that brings a part of your own."""
+"""`python -m memeval init KIND NAME`: writes a package that brings a part of your own, or a
+board's folder.
+"""
 
 from __future__ import annotations
 
-import argparse
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
@@ -23,7 +24,9 @@ KINDS = {
     "judge": "python -m memeval judge={name}",
     "metric": "python -m memeval",
 }
-"""What can be written, and how it is run."""
+"""Kinds of packages that can be written, with the command that runs each."""
+BOARD = "board"
+"""Not a part of memeval, but a repository of results."""
 EXAMPLE = "for example:  python -m memeval init system my-memory"
 
 _FILES = Path(__file__).with_name("package")
@@ -35,29 +38,59 @@ def init(arguments: Sequence[str]) -> int:
     options = parser().parse_args(list(arguments))
     kind, name = _kind_and_name(options.words, options.kind)
     folder = Path(options.out or name)
+    if kind == BOARD:
+        return _write_board(name, folder)
+
     values = _values(kind, name)
     _check(kind, values["module"], folder)
-
-    for path, source in _paths(kind, values["module"]).items():
-        text = Template(source.read_text(encoding="utf-8")).substitute(values)
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+    _write(_paths(kind, values["module"]), values, folder)
 
     print(f"{one_line(folder)}: a package with a {kind}, {values['module']}\n")
     print(f"  cd {one_line(folder)}\n  pip install -e '.[test]'\n  pytest\n  {values['command']}")
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
+def _write_board(name: str, folder: Path) -> int:
+    _check_folder(folder)
+    paths = {
+        "README.md": _FILES / BOARD / "README.md.txt",
+        "RULES.md": _FILES / BOARD / "RULES.md.txt",
+        ".github/workflows/board.yml": _FILES / BOARD / "workflow.yml.txt",
+    }
+    _write(paths, {"project": name}, folder)
+    (folder / "packages").mkdir()
+    # Git keeps no empty folder.
+    (folder / "packages" / ".gitkeep").touch()
+
+    shown = one_line(folder)
+    print(f"{shown}: a board, whose packages are in {shown}/packages\n")
+    print(f"  cd {shown}\n  python -m memeval pack dataset=demo -o packages/FILE.memeval")
+    print("  python -m memeval board packages -o site")
+    return 0
+
+
+def _write(paths: Mapping[str, Path], values: Mapping[str, str], folder: Path) -> None:
+    """Writes each file from its template."""
+    for path, source in paths.items():
+        text = Template(source.read_text(encoding="utf-8")).substitute(values)
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+
+def parser() -> Parser:
     """The command's arguments."""
     options = Parser.of(
         "init",
         "writes a package with a memory system, a data set, a judge or a metric: its "
-        "entry point, the class, its conformance suite as a test, a README and a workflow",
+        "entry point, the class, its conformance suite as a test, a README and a workflow; or the "
+        "folder of a board with its workflow and rules",
     )
     options.add_argument(
-        "words", nargs="+", metavar="[KIND] NAME", help=f"what it brings ({', '.join(KINDS)})"
+        "words",
+        nargs="+",
+        metavar="[KIND] NAME",
+        help=f"what it brings ({', '.join([*KINDS, BOARD])})",
     )
     options.add_argument("--kind", metavar="KIND", help="what it brings; default: system")
     options.add_argument("--out", metavar="FOLDER", help="where it is written; default: NAME")
@@ -65,14 +98,14 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _kind_and_name(words: Sequence[str], kind: str | None) -> tuple[str, str]:
-    """What is written, and its name, by the words. Raises `UserError` for anything else."""
+    """Kind and name of the package, read from the words. Raises `UserError` for anything else."""
     if len(words) > 2 or (len(words) == 2 and kind is not None):
         raise UserError("init takes a kind and a name", EXAMPLE)
 
     name = words[-1]
     kind = words[0] if len(words) == 2 else kind or "system"
-    if kind not in KINDS:
-        raise unknown("kind of package", one_line(kind), KINDS)
+    if kind not in (*KINDS, BOARD):
+        raise unknown("kind of package", one_line(kind), (*KINDS, BOARD))
     if not _NAME.fullmatch(name):
         raise UserError(
             f"'{one_line(name)}' can't name a package: small letters, digits and '-'", EXAMPLE
@@ -82,7 +115,7 @@ def _kind_and_name(words: Sequence[str], kind: str | None) -> tuple[str, str]:
 
 
 def _values(kind: str, name: str) -> dict[str, str]:
-    """What stands for the names in the templates."""
+    """The names in the templates, with their values."""
     module = name.replace("-", "_")
     return {
         "project": name,
@@ -101,11 +134,17 @@ def _class_name(module: str) -> str:
 
 
 def _check(kind: str, module: str, folder: Path) -> None:
-    """Raises `UserError` if the name is taken, or the folder holds something."""
+    """Raises `UserError` if the name is taken, or the folder is."""
     if keyword.iskeyword(module) or find_spec(module) is not None:
         raise UserError(f"there is a Python module '{module}' already", "choose another name")
     if is_available(kind, module) or (kind == METRIC and module in metrics()):
         raise UserError(f"there is a {kind} '{module}' already", "choose another name")
+
+    _check_folder(folder)
+
+
+def _check_folder(folder: Path) -> None:
+    """Raises `UserError` if the folder holds something."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{one_line(folder)} exists already", "elsewhere:  --out FOLDER")
 

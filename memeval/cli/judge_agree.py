@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Iterator, Sequence
 
 from memeval.api.selecting import select_runs
 from memeval.calibration.agreement import Agreement, Disagreement, PairAgreement, agree
-from memeval.cli.parser import Parser
+from memeval.cli.parser import Parser, print_json
 from memeval.comparison.finding import check_records
 from memeval.comparison.tables import align
 from memeval.errors import UserError
 from memeval.metrics.formats import NONE, percent
-from memeval.text.redaction import redacted_in
 from memeval.text.shown import one_line
 
 SHOWN = 10
@@ -21,7 +18,7 @@ SHOWN = 10
 
 
 def agree_runs(arguments: Sequence[str]) -> int:
-    """Prints how far the judges of runs agree, and where they do not."""
+    """Prints how far the judges of runs agree, and on which answers they do not."""
     options = parser().parse_intermixed_args(list(arguments))
     runs = select_runs(options.words).chosen if options.words else []
     if len(runs) < 2:
@@ -35,7 +32,7 @@ def agree_runs(arguments: Sequence[str]) -> int:
 
     agreement = agree(runs)
     if options.json:
-        print(json.dumps(redacted_in(agreement.to_json()), indent=1))
+        print_json(agreement.to_json())
         return 0
 
     for line in agreement_lines(agreement, whole=options.list):
@@ -44,23 +41,24 @@ def agree_runs(arguments: Sequence[str]) -> int:
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command's arguments."""
     options = Parser.of(
         "judge agree", "how far the judges of runs agree on the answers that the runs share"
     )
-    options.add_argument(
-        "words", nargs="*", metavar="RUN|FILTER", help="runs, or a filter such as sweep=NAME"
+    options.add_words(
+        "RUN|FILTER",
+        "runs, or a filter such as sweep=NAME",
     )
     options.add_argument(
         "--list", action="store_true", help="list all answers on which judges differ"
     )
-    options.add_argument("--json", action="store_true", help="print the result as JSON")
+    options.add_json("the result")
     return options
 
 
 def agreement_lines(agreement: Agreement, *, whole: bool) -> Iterator[str]:
-    """α, a matrix per pair, and where judges differ."""
+    """α, a matrix per pair, and the answers on which judges differ."""
     for number, (judge, key) in enumerate(
         zip(agreement.judges, agreement.runs, strict=True), start=1
     ):
@@ -80,7 +78,7 @@ def agreement_lines(agreement: Agreement, *, whole: bool) -> Iterator[str]:
 
 
 def alpha_text(alpha: float | None) -> str:
-    """α with three digits; in words where it is not defined."""
+    """α with three digits; in words if it is not defined."""
     return "not defined: all verdicts are the same" if alpha is None else f"{alpha:.3f}"
 
 

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Iterator, Sequence
 
 from memeval.api.judging import calibrate as calibrate_run
-from memeval.api.selecting import select_runs
-from memeval.cli.parser import Parser
-from memeval.comparison.finding import FinishedRun
+from memeval.api.selecting import select_run
+from memeval.cli.parser import Parser, print_json
 from memeval.metrics.formats import interval, percent, span, with_interval
 from memeval.results import judge_shown
 from memeval.results.calibration import CALIBRATION_FILE, LABELS, PPI, Calibration, KindRange
+from memeval.results.run import Run
 from memeval.statistics.proportions import wilson_interval
-from memeval.text.redaction import redacted_in
 from memeval.text.shown import one_line
 
 
 def calibrate(arguments: Sequence[str]) -> int:
     """Prints the corrected accuracy, and leaves it beside the run."""
     options = parser().parse_args(list(arguments))
-    run = select_runs([options.run]).chosen[0]
-    calibration = calibrate_run(run.key, options.labels, partial=options.partial)
+    run, _ = select_run(options.run, "judge calibrate")
+    calibration = calibrate_run(run, options.labels, partial=options.partial)
     if options.json:
-        print(json.dumps(redacted_in(calibration.to_json()), indent=1))
+        print_json(calibration.to_json())
         return 0
 
     for line in calibration_lines(run, calibration):
@@ -33,12 +30,12 @@ def calibrate(arguments: Sequence[str]) -> int:
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command's arguments."""
     options = Parser.of(
         "judge calibrate", "corrects a run's accuracy for its judge's errors, by labels of a person"
     )
-    options.add_argument("run", metavar="RUN", help="key, its beginning, name or MLflow run id")
+    options.add_run()
     options.add_argument(
         "--labels",
         metavar="FILE",
@@ -49,12 +46,12 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--partial", action="store_true", help="use a file in which rows have no label yet"
     )
-    options.add_argument("--json", action="store_true", help="print the result as JSON")
+    options.add_json("the result")
     return options
 
 
-def calibration_lines(run: FinishedRun, calibration: Calibration) -> Iterator[str]:
-    """Raw and corrected, how, and what it rests on."""
+def calibration_lines(run: Run, calibration: Calibration) -> Iterator[str]:
+    """Raw and corrected accuracy, the method, and its labels."""
     yield f"{one_line(run.name)}  {run.key}"
     yield f"judge: {one_line(judge_shown(run.summary.judge))}"
     yield f"accuracy by the judge:  {percent(calibration.raw)}"
@@ -72,7 +69,7 @@ def calibration_lines(run: FinishedRun, calibration: Calibration) -> Iterator[st
 
 def own_label_lines(calibration: Calibration) -> Iterator[str]:
     """How labels of the run's own answers were used."""
-    yield calibration.note
+    yield str(calibration.note)
     if calibration.power is not None:
         yield (
             f"λ = {calibration.power:.2f}: how far the judge's other verdicts count, from 0 "
@@ -90,7 +87,7 @@ def own_label_lines(calibration: Calibration) -> Iterator[str]:
 
 def range_lines(calibration: Calibration) -> Iterator[str]:
     """Why labels of other answers give a range, and that of each kind."""
-    yield calibration.note
+    yield str(calibration.note)
     yield (
         f"The judge kept {calibration.right_kept:,} of {calibration.right_labels:,} right answers. "
         "What it catches depends on the kind of wrong answer:"
@@ -113,7 +110,7 @@ def range_lines(calibration: Calibration) -> Iterator[str]:
 
 
 def kind_line(kind: KindRange) -> str:
-    """What the accuracy is if all wrong answers are of one kind."""
+    """Accuracy if all wrong answers are of one kind."""
     caught = f"{one_line(kind.kind)}: caught {kind.caught:,} of {kind.labels:,}"
     if kind.share is None:
         return f"{caught}; no better than chance, so it bounds nothing"

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memeval.api.judging import probe as probe_of
 from memeval.calibration.injection import FlipRate
 from memeval.calibration.probe import KindResult, ProbeResult
-from memeval.cli.parser import Parser
+from memeval.cli.parser import Parser, print_json
 from memeval.comparison.tables import align
-from memeval.errors import StorageError, UserError
+from memeval.errors import UserError
 from memeval.metrics.formats import NONE, count, dollars, interval, percent
 from memeval.process.private import make_folder
 from memeval.results import json_line, write_atomically
-from memeval.text.redaction import redacted_in
+from memeval.results.files import writing
 from memeval.text.shown import one_line
 
 
@@ -40,7 +38,7 @@ def probe(arguments: Sequence[str]) -> int:
         write_labels(result, out)
 
     if options.json:
-        print(json.dumps(redacted_in(result.to_json()), indent=1))
+        print_json(result.to_json())
     else:
         for line in probe_lines(result):
             print(line)
@@ -52,7 +50,7 @@ def probe(arguments: Sequence[str]) -> int:
     return 0 if any(kind.judged for kind in result.kinds) else 1
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command's arguments."""
     options = Parser.of(
         "judge probe", "asks a judge about right answers and about kinds of wrong ones"
@@ -83,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
         help="also write labels and verdicts (.jsonl), for judge calibrate --labels",
     )
     options.add_argument("--config-dir", metavar="FOLDER", help="options of your own")
-    options.add_argument("--json", action="store_true", help="print the result as JSON")
+    options.add_json("the result")
     return options
 
 
@@ -100,15 +98,13 @@ def check_out(word: str | None) -> Path | None:
 
 def write_labels(result: ProbeResult, path: Path) -> None:
     """Writes a row of label and verdict per item. Raises `StorageError`."""
-    try:
+    with writing(path):
         make_folder(path.parent)
         write_atomically(path, "".join(map(json_line, result.labels())))
-    except OSError as error:
-        raise StorageError(f"{path} can't be written: {error.strerror or error}") from error
 
 
 def probe_lines(result: ProbeResult) -> Iterator[str]:
-    """A line per kind, and what it cost."""
+    """A line per kind, and the cost."""
     yield f"judge: {one_line(result.judge.shown)}"
     yield f"{len(result.items):,} answers to questions of {one_line(result.dataset)}"
     yield ""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from memeval.api.selecting import select_runs
+from memeval.api.selecting import select_run
 from memeval.calibration.label_file import LabelSheet, gold_text, keep_labels, suffix_of
 from memeval.calibration.sampling import STRATA, draw_sample
 from memeval.calibration.scored import JudgedAnswer, scored_answers
 from memeval.cli.parser import Parser
 from memeval.cli.show import wrap
-from memeval.comparison.finding import FinishedRun, check_records
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
+from memeval.results.run import Run
 from memeval.text.shown import one_line
 
 COUNT = 100
@@ -29,8 +28,7 @@ def label(arguments: Sequence[str]) -> int:
     if options.n is not None and options.n < 1:
         raise UserError(f"--n must be at least 1, not {options.n}")
 
-    run = select_runs([options.run]).chosen[0]
-    check_records(run)
+    run, _ = select_run(options.run, "label")
     path = Path(options.out) if options.out else default_file(run)
     suffix_of(path)  # refuses another kind of file before anything is drawn
     answers = scored_answers(run)
@@ -54,14 +52,14 @@ def label(arguments: Sequence[str]) -> int:
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command's arguments."""
     options = Parser.of(
         "label",
         "writes a random sample of a run's answers for a person to label; labels that "
         "the file holds already are kept",
     )
-    options.add_argument("run", metavar="RUN", help="key, its beginning, name or MLflow run id")
+    options.add_run()
     options.add_argument(
         "--n",
         type=int,
@@ -86,19 +84,19 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--verdict",
         action="store_true",
-        help="show the judge's verdict; hidden by default, since it sways whoever labels",
+        help="show the judge's verdict; hidden by default, since it would influence your labels",
     )
     return options
 
 
-def default_file(run: FinishedRun) -> Path:
-    """Where a run's labels are kept."""
+def default_file(run: Run) -> Path:
+    """File of a run's labels."""
     return outputs_dir() / "labels" / f"{run.key}.csv"
 
 
 def open_sheet(
     path: Path,
-    run: FinishedRun,
+    run: Run,
     draw: Callable[[int], list[JudgedAnswer]],
     *,
     answers: Sequence[JudgedAnswer],
@@ -107,8 +105,8 @@ def open_sheet(
 ) -> LabelSheet:
     """The answers to be labelled, with the labels that the file holds already.
 
-    A file that lists answers is continued as it is, unless a `count` asks for another draw. Then
-    answers that have a label stay in it also where the draw does not hold them.
+    A file that lists answers is continued unchanged, unless a `count` asks for another draw. Then
+    answers that have a label stay in it even if the draw does not hold them.
     """
     kept = keep_labels(path, run.key, answers)
     by_key = {answer.key: answer for answer in answers}
@@ -147,7 +145,7 @@ def ask_labels(sheet: LabelSheet) -> LabelSheet:
 
 
 def question_lines(sheet: LabelSheet, answer: JudgedAnswer, position: str) -> Iterator[str]:
-    """What a person needs to see. Texts are shown as text, whatever they hold."""
+    """Text shown to the person who labels, escaped whatever it holds."""
     yield ""
     yield f"{position}  {one_line(answer.question_id)}  {one_line(answer.category)}"
     yield from wrap("question", answer.question)
@@ -158,7 +156,7 @@ def question_lines(sheet: LabelSheet, answer: JudgedAnswer, position: str) -> It
 
 
 def read_key() -> str | None:
-    """What was typed: a key of `KEYS` or of `SKIP`; None to stop."""
+    """Key pressed: one of `KEYS` or of `SKIP`; None to stop."""
     while True:
         print("  right? y, n, s(kip) or q(uit): ", end="", flush=True)
         line = sys.stdin.readline()
@@ -173,7 +171,7 @@ def read_key() -> str | None:
 
 
 def sheet_lines(sheet: LabelSheet) -> Iterator[str]:
-    """How far the file is, and what comes next."""
+    """How far the file is, and the next step."""
     done, count = len(sheet.labels), len(sheet.answers)
     yield f"{done:,} of {count:,} answers have a label: {sheet.path}"
     if done < count:

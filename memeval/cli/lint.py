@@ -1,8 +1,7 @@
-"""`python -m memeval lint RUN ...`: what would make a run look better than it is."""
+"""`python -m memeval lint RUN ...`: problems that would make a run look better than it is."""
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -11,19 +10,18 @@ from pathlib import Path
 from memeval.api.selecting import select_runs
 from memeval.cli.claims import fold
 from memeval.cli.finished_data import DATA_HELP, cases_of
-from memeval.cli.parser import Parser
-from memeval.cli.show import texts_of
-from memeval.comparison.finding import FinishedRun, check_records
+from memeval.cli.parser import Parser, print_json
+from memeval.comparison.finding import check_records
 from memeval.config.paths import prepared_dir
 from memeval.datasets.lint import Finding, Lint, Material, lint_run
-from memeval.datasets.lint.bounds import is_comparable, rank_of, scores
+from memeval.datasets.lint.bounds import is_comparable, scores
 from memeval.datasets.lint.records import Rival, SentPrompt
 from memeval.errors import UserError
 from memeval.records import EvalCase
 from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
 from memeval.results.files import dump_file, memory_folders
+from memeval.results.run import Run
 from memeval.text.names import digest_name
-from memeval.text.redaction import redacted_in
 from memeval.text.shown import one_line
 
 SHOWN = 8
@@ -48,7 +46,7 @@ def lint(arguments: Sequence[str]) -> int:
         content = [
             {"run_key": run.key, "name": run.name, **asdict(result)} for run, result in results
         ]
-        print(json.dumps(redacted_in(content), indent=1))
+        print_json(content)
     else:
         for run, result in results:
             for line in lines(run, result):
@@ -57,16 +55,14 @@ def lint(arguments: Sequence[str]) -> int:
     return int(any(result.findings for _, result in results))
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command's arguments."""
     options = Parser.of(
         "lint",
         "looks through finished runs for gold answers where nobody said them, a top_k "
         "that leaves nothing out, a judge that saw more than it should, and tuning on the test",
     )
-    options.add_argument(
-        "runs", nargs="+", metavar="RUN", help="key, its beginning, name, MLflow run id, or filter"
-    )
+    options.add_runs("+")
     options.add_argument("--data", metavar="FILE", help=DATA_HELP)
     options.add_argument(
         "--prompt",
@@ -75,24 +71,30 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         help="a prompt file of yours to look through for gold answers; may be given several times",
     )
-    options.add_argument("--json", action="store_true", help="print everything as JSON")
+    options.add_json("everything")
     return options
 
 
-def lines(run: FinishedRun, result: Lint) -> Iterator[str]:
-    """What was found in a run."""
+def lines(run: Run, result: Lint) -> Iterator[str]:
+    """Findings in a run."""
     count = len(result.findings)
-    outcome = f"{count} finding{'s' if count > 1 else ''}" if count else "nothing found"
+    outcome = f"{count} findings" if count > 1 else "1 finding"
+    if not count:
+        outcome = "nothing found"
+
     yield f"{run.key}  {one_line(run.name)}: {outcome}"
     for finding in result.findings:
         yield from finding_lines(finding)
+
+    for remark in result.remarks:
+        yield from finding_lines(remark)
 
     for text in result.unchecked:
         yield from fold("not looked at", one_line(text))
 
 
 def finding_lines(finding: Finding) -> Iterator[str]:
-    """A finding: what, where, why it matters, which questions."""
+    """A finding: its name, its location, why it matters, and its questions."""
     yield from fold(finding.kind, one_line(finding.what))
     yield from fold("  where", one_line(finding.where))
     yield from fold("  why", one_line(finding.why, 400))
@@ -102,16 +104,14 @@ def finding_lines(finding: Finding) -> Iterator[str]:
     yield from fold(f"  questions ({len(finding.questions):,})", shown + rest)
 
 
-def gather(
-    run: FinishedRun, known: Sequence[FinishedRun], data: str | None, files: Sequence[str]
-) -> Material:
+def gather(run: Run, known: Sequence[Run], data: str | None, files: Sequence[str]) -> Material:
     """All that is known of a run on this machine."""
-    records = records_of(run)
+    records = run.read_records()
     cases, why = data_of(run, {record.case_id for record in records}, data)
     return Material(
         summary=run.summary,
         records=records,
-        prompts=prompts_of(run.summary, records),
+        prompts=prompts_of(run, records),
         cases=cases,
         missing=(*((why,) if why else ()), *unopened(run.summary, files)),
         memories=memories_of(run.summary, {record.case_id for record in records}),
@@ -121,24 +121,11 @@ def gather(
     )
 
 
-def records_of(run: FinishedRun) -> list[Record]:
-    """The run's records. Raises `UserError` where they can't be read."""
-    path = run.folder / RECORDS_FILE
-    try:
-        return list(read_records(path))
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"{path} can't be read: {one_line(error)}", "the run's own command makes it again"
-        ) from error
-
-
-def prompts_of(summary: RunSummary, records: Sequence[Record]) -> dict[tuple[str, int], SentPrompt]:
-    """What the reader was sent, as far as its texts are here."""
-    seeds = {record.seed for record in records}
-    texts = {seed: texts_of(summary, seed) for seed in seeds}
+def prompts_of(run: Run, records: Sequence[Record]) -> dict[tuple[str, int], SentPrompt]:
+    """Prompts sent to the reader, as far as their texts are here."""
     prompts = {}
     for record in records:
-        own = texts[record.seed]
+        own = run.texts_of(record)
         if own is None:
             continue
 
@@ -151,9 +138,7 @@ def prompts_of(summary: RunSummary, records: Sequence[Record]) -> dict[tuple[str
     return prompts
 
 
-def data_of(
-    run: FinishedRun, wanted: set[str], data: str | None
-) -> tuple[dict[str, EvalCase] | None, str]:
+def data_of(run: Run, wanted: set[str], data: str | None) -> tuple[dict[str, EvalCase] | None, str]:
     """The run's cases; None with the reason if they can't be had."""
     try:
         return {case.case_id: case for case in cases_of(run, wanted, data)}, ""
@@ -162,7 +147,7 @@ def data_of(
 
 
 def memories_of(summary: RunSummary, case_ids: set[str]) -> dict[str, list[str]]:
-    """What the memories of the cases extracted or wrote, where it is here."""
+    """Texts that the memories of the cases extracted or wrote, if they are here."""
     memories: dict[str, list[str]] = {}
     for keys in summary.identity.get("keys", ()):
         # The first, as a run takes it: a memory of the same key holds the same.
@@ -217,9 +202,7 @@ def unopened(summary: RunSummary, prompts: Sequence[str]) -> Iterator[str]:
             )
 
 
-def siblings_of(
-    run: FinishedRun, known: Sequence[FinishedRun]
-) -> list[tuple[RunSummary, frozenset[str]]]:
+def siblings_of(run: Run, known: Sequence[Run]) -> list[tuple[RunSummary, frozenset[str]]]:
     """Other runs of the same system on the same data, with the questions that they asked."""
     own = _data_and_system(run.summary)
     siblings = []
@@ -239,13 +222,13 @@ def siblings_of(
     return siblings
 
 
-def rivals_of(run: FinishedRun, known: Sequence[FinishedRun]) -> list[Rival]:
-    """Runs on the same data that a control bounds, or that are one."""
+def rivals_of(run: Run, known: Sequence[Run]) -> list[Rival]:
+    """Other comparable runs on the same data."""
     rivals = []
     for other in known:
         same_data = other.summary.tags.get("data_sha256") == run.summary.tags.get("data_sha256")
-        is_bound = rank_of(other.summary) != rank_of(run.summary)
-        if not same_data or not is_bound or not is_comparable(run.summary, other.summary):
+        is_other = same_data and other.key != run.key
+        if not is_other or not is_comparable(run.summary, other.summary):
             continue
 
         try:

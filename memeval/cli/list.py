@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from memeval.api.selecting import select_runs
-from memeval.cli.parser import Parser
+from memeval.cli.parser import Parser, print_json
 from memeval.comparison.finding import shown_label
 from memeval.comparison.tables import align
 from memeval.metrics.accuracy import corrected
 from memeval.metrics.formats import NONE, count, dollars, percent
-from memeval.report.differences import labels
+from memeval.report.differences import labels, system_of
 from memeval.results import fresh_cost_usd
+from memeval.results.run import Run
+from memeval.results.summary import OWN_TAG
 from memeval.text.shown import one_line
 
 SHORTEST_KEY = 8
 CORRECTED = 3
-"""The column of corrected accuracies, which is left out where no run has one."""
+"""The column of corrected accuracies, which is left out if no run has one."""
 
 
 def list_runs(arguments: Sequence[str]) -> int:
@@ -26,10 +28,15 @@ def list_runs(arguments: Sequence[str]) -> int:
     options = parser().parse_intermixed_args(list(arguments))
     runs = select_runs(options.words, options.last).chosen
     summaries = [run.summary for run in runs]
+    names = labels(summaries)
+    if options.json:
+        print_json([_as_json(run, name) for run, name in zip(runs, names, strict=True)])
+        return 0
+
     length = key_length([run.key for run in runs])
 
     rows = [["run", "key", "acc", "corrected", "n", "cost $", "when", "sweep"]]
-    for run, label in zip(runs, labels(summaries), strict=True):
+    for run, label in zip(runs, names, strict=True):
         get = run.summary.metrics.get
         when = datetime.fromisoformat(run.summary.finished_at).astimezone()
         rows.append(
@@ -52,16 +59,40 @@ def list_runs(arguments: Sequence[str]) -> int:
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
+def _as_json(run: Run, label: str) -> dict[str, Any]:
+    """A run as `list --json` writes it. None: not measured."""
+    summary = run.summary
+    return {
+        "key": run.key,
+        "run": label,
+        "name": summary.name,
+        "label": summary.params.get("label"),
+        "dataset": summary.dataset,
+        "system": system_of(summary),
+        "sweep": summary.sweep,
+        "tags": {
+            name.removeprefix(OWN_TAG): value
+            for name, value in summary.tags.items()
+            if name.startswith(OWN_TAG)
+        },
+        "valid": summary.valid,
+        "status": summary.status,
+        "finished_at": summary.finished_at,
+        "metrics": summary.metrics,
+        "folder": str(run.folder),
+    }
+
+
+def parser() -> Parser:
     """The command's arguments."""
     options = Parser.of("list", "lists finished runs, the newest last")
-    options.add_argument(
-        "words",
-        nargs="*",
-        metavar="FILTER",
-        help="sweep=NAME, dataset=NAME, since=7d, a setting such as system=bm25, or a run",
+    options.add_words(
+        "FILTER",
+        "sweep=NAME, dataset=NAME, since=7d, a setting such as system=bm25, tags.NAME=VALUE, "
+        "or a run: its key or name, @last, @previous, @label:NAME",
     )
-    options.add_argument("--last", type=int, metavar="N", help="the newest N that match")
+    options.add_json("the runs, with all metrics,")
+    options.add_last()
     return options
 
 

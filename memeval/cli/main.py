@@ -21,36 +21,29 @@ COMMANDS = {
     "evaluate": "memeval.cli.evaluate:evaluate",
     "data": "memeval.cli.data:data",
     "compare": "memeval.cli.compare:compare",
+    "table": "memeval.cli.table:table",
+    "export": "memeval.cli.export:export",
+    "explain": "memeval.cli.explain:explain",
     "gate": "memeval.cli.gate:gate",
     "claims": "memeval.cli.claims:claims",
     "lint": "memeval.cli.lint:lint",
     "check": "memeval.cli.check:check",
+    "history": "memeval.cli.history:show_history",
     "list": "memeval.cli.list:list_runs",
     "show": "memeval.cli.show:show",
     "judge": "memeval.cli.judge:judge",
     "label": "memeval.cli.label:label",
+    "pack": "memeval.cli.pack:pack",
+    "register": "memeval.cli.register:register",
+    "unpack": "memeval.cli.unpack:unpack",
     "verify": "memeval.cli.verify:verify",
+    "board": "memeval.cli.board:board",
     "store": "memeval.cli.store:store",
     "ui": "memeval.cli.ui:ui",
     "init": "memeval.cli.init:init",
 }
-OWN_HELP = (
-    "check",
-    "claims",
-    "compare",
-    "data",
-    "gate",
-    "init",
-    "judge",
-    "label",
-    "lint",
-    "list",
-    "show",
-    "store",
-    "ui",
-    "verify",
-)
-"""Commands that describe their own arguments."""
+OWN_HELP = COMMANDS.keys() - {"run", "plan", "prepare", "evaluate"}
+"""Commands that describe their own arguments; the others take those of a run."""
 HELP = ("help", "-h", "--help")
 
 
@@ -129,7 +122,9 @@ def _answer_help(arguments: list[str]) -> bool:
 def _split_command(arguments: list[str]) -> tuple[str, list[str]]:
     if arguments and arguments[0].isidentifier():
         if arguments[0] not in COMMANDS:
-            raise unknown("command", arguments[0], COMMANDS)
+            raise unknown(
+                "command", arguments[0], COMMANDS, "all commands:  python -m memeval --help"
+            )
 
         return arguments[0], arguments[1:]
 

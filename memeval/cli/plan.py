@@ -1,4 +1,4 @@
-"""`python -m memeval plan [overrides]`: what a run or a sweep would do and cost. Nothing is run."""
+"""`python -m memeval plan [overrides]`: work and cost of a run or a sweep. Nothing is run."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from memeval.comparison.tables import align
 from memeval.metrics.formats import count, dollars, percent, short_count
 from memeval.runs.forecast.forecast import Forecast
 from memeval.runs.forecast.outlook import Outlook
-from memeval.runs.totals import Estimate, Line
+from memeval.runs.forecast.totals import Estimate, Line
 from memeval.text.shown import one_line
 
 STAGES = {"prepare": "memories", "answer": "answers", "judge": "verdicts"}
@@ -16,9 +16,9 @@ MINUTE_S, HOUR_S = 60, 3600
 
 
 def plan_lines(result: Forecast) -> list[str]:
-    """What would be done, what it would take, and what it could show."""
+    """Work of a plan, its cost, and the differences it could show."""
     lines = align(_unit_rows(result))
-    lines += ["", *_call_lines(result.estimate)]
+    lines += ["", *call_lines(result.estimate)]
     lines += ["", *(outlook_line(outlook) for outlook in result.outlooks)]
     lines += [f"note: {one_line(note, 400)}" for note in result.estimate.basis]
 
@@ -39,7 +39,8 @@ def _left_of(name: str, whole: int, finished: int) -> list[str]:
     return [name, count(whole), count(finished), count(whole - finished)]
 
 
-def _call_lines(estimate: Estimate) -> Iterator[str]:
+def call_lines(estimate: Estimate) -> Iterator[str]:
+    """Calls, tokens and dollars by role, and in all."""
     if not estimate.lines:
         yield "no calls are left"
         return
@@ -82,7 +83,7 @@ def duration(seconds: float) -> str:
 
 
 def outlook_line(outlook: Outlook) -> str:
-    """What the data could show, in a sentence."""
+    """Sentence on the differences that the data could show."""
     data = (
         f"{outlook.dataset}: {count(outlook.questions)} questions in {count(outlook.cases)} cases"
     )
@@ -97,9 +98,9 @@ def outlook_line(outlook: Outlook) -> str:
         return f"{data} are too few for any difference to be shown{more} ({outlook.basis})"
 
     if outlook.difference >= 1:
-        return f"{data} can't show any difference in 80 of 100 cases ({outlook.basis})"
+        return f"{data} can't show any difference with 80 % power ({outlook.basis})"
 
     return (
         f"{data} can show a difference of {percent(outlook.difference)} points of accuracy "
-        f"in 80 of 100 cases ({outlook.basis})"
+        f"with 80 % power ({outlook.basis})"
     )

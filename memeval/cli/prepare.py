@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from memeval.display.progress import progress_for
+from memeval.display.progress import RunDisplay
 from memeval.errors import UserError
 from memeval.llm.prices import total_cost_usd
 from memeval.runs.compose.config import compose_config
@@ -21,8 +21,8 @@ def prepare(arguments: Sequence[str]) -> int:
 
     Exit status 1 if a case failed; the same command tries it again.
     """
-    from memeval.pipeline.opening import open_cell
-    from memeval.pipeline.prepare import prepare as prepare_cell
+    from memeval.pipeline.execute.prepare import prepare as prepare_cell
+    from memeval.pipeline.open.opening import open_cell
 
     if any(word in ("-m", "--multirun") for word in arguments):
         raise UserError(
@@ -33,7 +33,7 @@ def prepare(arguments: Sequence[str]) -> int:
     check_writable()
     cell = open_cell(compose_config(arguments), "")
     refuse_limits(cell, "prepare")
-    with progress_for(f"prepare {cell.name}") as progress:
+    with RunDisplay(f"prepare {cell.name}") as progress:
         done = run_loop(prepare_cell(cell, progress))
 
     calls = sum(usage.calls for usage in done.usages)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from memeval.cli.comparison import show_comparison
 from memeval.display.errors import report_error
 from memeval.errors import UserError
-from memeval.runs.compose.words import KEEP_GOING, reorder_arguments
+from memeval.runs.compose.words import KEEP_GOING, STATISTICS, reorder_arguments
 from memeval.runs.interrupt import describe_lost
 from memeval.runs.job import check_writable, clean_copies
 from memeval.runs.session import current_session
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Composes and runs each cell. Exit status 1 where a cell is invalid."""
+    """Composes and runs each cell. Exit status 1 if a cell is invalid."""
     from memeval.runs.compose.errors import explain, is_about_configs
     from memeval.runs.compose.refused import RefusedError
     from memeval.runs.launch.application import hydra_application
 
-    arguments = reorder_arguments(arguments)
+    statistics = STATISTICS in arguments
+    arguments = reorder_arguments([word for word in arguments if word != STATISTICS])
     check_writable()
     main = hydra_application(arguments)
     interrupted = False
@@ -49,7 +50,7 @@ def run(arguments: Sequence[str]) -> int:
     finally:
         # After an error or Ctrl-C as well: cells that were finished are shown.
         clean_copies(session.folder)
-        conclusion = show_comparison(session, interrupted=interrupted)
+        conclusion = show_comparison(session, statistics=statistics, interrupted=interrupted)
 
     failures = session.failed_cells()
     for failure in {(failure.message, *failure.hints): failure for failure in failures}.values():

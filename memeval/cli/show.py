@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
+import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from pathlib import Path
 
-from memeval.api.selecting import select_runs
+from memeval.api.selecting import select_one
 from memeval.cli.finished_data import DATA_HELP, cases_of
 from memeval.cli.parser import Parser
-from memeval.comparison.finding import FinishedRun
 from memeval.comparison.tables import WIDTH, align
-from memeval.config.paths import outputs_dir
+from memeval.display.terminal import folded
 from memeval.errors import UserError
 from memeval.llm.prices import total_cost_usd
 from memeval.metrics.accuracy import corrected
@@ -21,50 +19,50 @@ from memeval.metrics.formats import NONE, count, dollars, milliseconds, percent,
 from memeval.metrics.metric import SHOW
 from memeval.metrics.registry import texts_at
 from memeval.records import Role
-from memeval.report.differences import as_yaml
 from memeval.report.flags import flags
 from memeval.results import (
-    RECORDS_FILE,
     Record,
     RunSummary,
     Texts,
     judge_shown,
-    read_records,
-    texts_file,
 )
-from memeval.results.fields import as_plain
+from memeval.results.rows import Written
+from memeval.results.run import Run
+from memeval.results.summary import as_yaml
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line, printable
 
 MISSING = "(not on this machine)"
+FIRST_LINES = 3
+"""Lines of a tool's result that are shown."""
 
 
 def show(arguments: Sequence[str]) -> int:
     """Prints a run, or one of its questions."""
     options = parser().parse_args(list(arguments))
-    (run,) = select_runs([options.run]).chosen[:1]
+    (run,) = select_one(options.run, "show").chosen
     lines = run_lines(run)
     if options.question is not None:
         lines = question_lines(run, options.question, options.data)
 
     for line in lines:
-        print(printable(line))
+        print(folded(printable(line), sys.stdout))
 
     return 0
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command's arguments."""
     options = Parser.of(
         "show", "shows a finished run, or all that is known of one of its questions"
     )
-    options.add_argument("run", metavar="RUN", help="key, its beginning, name or MLflow run id")
+    options.add_run()
     options.add_argument("question", nargs="?", metavar="QUESTION", help="id, such as conv-26/q12")
     options.add_argument("--data", metavar="FILE", help=DATA_HELP)
     return options
 
 
-def run_lines(run: FinishedRun) -> Iterator[str]:
+def run_lines(run: Run) -> Iterator[str]:
     """A run: figures, categories, settings and notes."""
     summary = run.summary
     get = summary.metrics.get
@@ -92,6 +90,7 @@ def run_lines(run: FinishedRun) -> Iterator[str]:
             "coverage": percent(get("coverage")),
             **texts_at(SHOW, summary),
         }.items()
+        if value
     )
 
     rows = [["category", "n", "accuracy [95 %]"]]
@@ -104,12 +103,12 @@ def run_lines(run: FinishedRun) -> Iterator[str]:
         yield f"  {one_line(name)}: {one_line(as_yaml(summary.params[name]))}"
 
     for note in summary.notes:
-        yield f"note: {one_line(note, 1000)}"
+        yield f"note: {one_line(str(note), 1000)}"
 
     yield f"a question:  python -m memeval show {run.key} QUESTION"
 
 
-def question_lines(run: FinishedRun, question_id: str, data: str | None = None) -> Iterator[str]:
+def question_lines(run: Run, question_id: str, data: str | None = None) -> Iterator[str]:
     """All that is known of a question: its gold side, and each repeat's answer."""
     records = find_records(run, question_id)
     first = records[0]
@@ -134,22 +133,16 @@ def question_lines(run: FinishedRun, question_id: str, data: str | None = None) 
 
     for record in records:
         yield ""
-        yield from record_lines(run.summary, record, texts_of(run.summary, record.seed))
+        yield from record_lines(run.summary, record, run.texts_of(record))
+        yield from writer_lines(run.read_written(record))
 
 
-def find_records(run: FinishedRun, question_id: str) -> list[Record]:
+def find_records(run: Run, question_id: str) -> list[Record]:
     """The records of a question, one per repeat.
 
     Raises `UserError` with the nearest ids for a question that the run did not ask.
     """
-    path = run.folder / RECORDS_FILE
-    try:
-        records = list(read_records(path))
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"{path} can't be read: {one_line(error)}", "the run's own command makes it again"
-        ) from error
-
+    records = run.read_records()
     own = [record for record in records if record.question_id == question_id]
     if own:
         return own
@@ -162,24 +155,11 @@ def find_records(run: FinishedRun, question_id: str) -> list[Record]:
     )
 
 
-def texts_of(summary: RunSummary, seed: int) -> Texts | None:
-    """The texts that the answers under a seed refer to; None where the run does not say where."""
-    for repeat in summary.identity.get("keys", ()):
-        if repeat.get("seed") == seed:
-            # Only the name: what an edited run.json says must not lead elsewhere.
-            name = Path(str(repeat.get("answer"))).name
-            return Texts(texts_file(outputs_dir() / "answers" / f"{name}.jsonl"))
-
-    return None
-
-
-def evidence_turns(
-    run: FinishedRun, record: Record, data: str | None
-) -> tuple[dict[str, str], str | None]:
-    """What was said in the evidence's turns; and why it can't be shown, if it can't."""
+def evidence_turns(run: Run, record: Record, data: str | None) -> tuple[dict[str, str], str | None]:
+    """Text of the evidence's turns; and the reason why it can't be shown, if it can't."""
     try:
         for case in cases_of(run, {record.case_id}, data):
-            turns = [turn for session in case.sessions for turn in session.turns]
+            turns = list(case.turns)
             return {turn.turn_id: f"{turn.speaker}: {turn.text}" for turn in turns}, None
     except UserError as error:
         return {}, "; ".join((error.message, *error.hints))
@@ -207,6 +187,7 @@ def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> It
         ranks = ["not found" if rank is None else str(rank) for rank in record.evidence_ranks]
         yield f"  rank of evidence: {', '.join(ranks) or NONE}"
 
+    yield from step_lines(record, texts)
     yield from retrieved_lines(record, texts)
     if record.context is not None:
         yield f"  context that the reader saw ({count(record.context_tokens)} tokens):"
@@ -215,8 +196,38 @@ def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> It
     yield from spending_lines(record)
 
 
+def step_lines(record: Record, texts: Texts | None) -> Iterator[str]:
+    """Steps of a model with tools: its words, its calls, and the first lines of their results."""
+    evidence = set(record.evidence)
+    for number, step in enumerate(record.steps, start=1):
+        yield f"  step {number}" + (f": {', '.join(step.faults)}" if step.faults else "")
+        if step.text is not None:
+            yield from indent(text_of(texts, step.text))
+
+        for call in step.calls:
+            held = [turn for turn in call.turn_ids or () if turn in evidence]
+            ended = call.fault or f"{count(call.tokens)} tokens"
+            ended += f", evidence {', '.join(map(one_line, held))}" if held else ""
+            arguments = one_line(text_of(texts, call.arguments))
+            yield from wrap(f"call of {one_line(call.name)}", f"{arguments} → {ended}")
+            lines = text_of(texts, call.result).splitlines()
+            more = ["…"] if len(lines) > FIRST_LINES else []
+            yield from indent("\n".join([*lines[:FIRST_LINES], *more]))
+
+
+def writer_lines(parts: Sequence[Written]) -> Iterator[str]:
+    """Work of a model on each session of a question's conversation, under `writer=tools`."""
+    for session in (session for part in parts for session in part.sessions):
+        faults = [f"{kind} {number}" for kind, number in session.faults.items()]
+        ended = ["ended at a limit"] if session.limited else []
+        done = [f"{session.steps} replies", f"{session.calls} calls", f"{session.writes} writes"]
+        yield f"  writer, session {one_line(session.session_id)}: " + ", ".join(
+            [*done, *faults, *ended]
+        )
+
+
 def retrieved_lines(record: Record, texts: Texts | None) -> Iterator[str]:
-    """What the reader was shown, best first; a star marks evidence."""
+    """Chunks the reader saw, best first; a star marks evidence."""
     evidence = set(record.evidence)
     for rank, chunk in enumerate(record.retrieved or (), start=1):
         mark = "*" if not evidence.isdisjoint(chunk.turn_ids) else " "
@@ -241,7 +252,7 @@ def spending_lines(record: Record) -> Iterator[str]:
             f"  {role.value}: {sent:,} tokens sent, {received:,} received, cost $ {cost} ({models})"
         )
 
-    times: Mapping[str, float] = as_plain(record.times)
+    times = record.times.numbers()
     shown = [
         f"{name.removesuffix('_ms')} {milliseconds(value)}"
         for name, value in times.items()

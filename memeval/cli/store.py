@@ -1,5 +1,5 @@
-"""`python -m memeval store info | clean | verify | copy`: what lies in this home, what may go, what
-is damaged, and what is copied to a database and back.
+"""`python -m memeval store info | clean | verify | copy`: lists the content of this home, deletes
+what is not needed, finds damage, and copies to a database and back.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def store(arguments: Sequence[str]) -> int:
     return _clean(home, _rules(chosen), do_it=chosen.yes)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The actions and what each takes."""
+def parser() -> Parser:
+    """The actions and their arguments."""
     whole = Parser.of("store", "shows, cleans, verifies and copies what is stored in this home")
     actions = whole.add_subparsers(dest="action", required=True)
     actions.add_parser("info", help="show what is stored by kind: number, size, age")
@@ -198,7 +198,7 @@ def _below_home(path: Path) -> Path:
 
 
 def _verify(home: Home) -> int:
-    from memeval.pipeline.verify_store import verify_items
+    from memeval.pipeline.verify.stored import verify_items
 
     problems = 0
     checked = dict.fromkeys(Kind, 0)

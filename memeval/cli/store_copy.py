@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def copy(home: Home, chosen: argparse.Namespace) -> int:
     """Copies what the target lacks, or lists it. Exit status 1 if something could not be copied.
 
-    Raises `UserError` where an address can't be used, and `StorageError` where a side refuses.
+    Raises `UserError` if an address can't be used, and `StorageError` if a side refuses.
     """
     from memeval.store.copied import Way
     from memeval.store.copying import Copying

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ipaddress
 import json
 import os
@@ -40,7 +39,7 @@ STARTING_S = 120.0
 def ui(arguments: Sequence[str], root: Path | None = None) -> int:
     """Serves MLflow's page until Ctrl-C.
 
-    Raises UserError for a port that is taken, WorldError where the server does not start.
+    Raises UserError for a port that is taken, WorldError if the server does not start.
     """
     options = parser().parse_args(arguments)
     if root is None:
@@ -61,13 +60,13 @@ def ui(arguments: Sequence[str], root: Path | None = None) -> int:
         )
         return 0
 
-    # Before the store is prepared: that takes seconds, in vain where the port is taken.
-    claim(options.host, options.port)
+    # Before the store is prepared: that takes seconds, in vain if the port is taken.
+    check_free(options.host, options.port)
     if not is_loopback(options.host):
         print(
             f"warning: other machines can reach {one_line(options.host, 80)}, and the page has "
             "no login: "
-            "whoever reaches it can read and delete every run and its conversations",
+            "anyone who can reach it can read and delete every run and its conversations",
             file=sys.stderr,
         )
 
@@ -96,7 +95,7 @@ def serve(host: str, port: int, store: Store, root: Path, *, opens: bool) -> int
             "stdout": subprocess.PIPE,
             "stderr": subprocess.STDOUT,
         }
-        # In a process group of its own, Ctrl-C reaches memeval only, which then stops the server.
+        # In a separate process group, Ctrl-C reaches memeval only, which then stops the server.
         process = subprocess.Popen(command, **pipes, process_group=0, env=variables)
         started.adopt(process.pid)
         writer = threading.Thread(
@@ -130,7 +129,7 @@ def serve(host: str, port: int, store: Store, root: Path, *, opens: bool) -> int
             writer.join(5)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command's options."""
     options = Parser.of("ui", "MLflow's page on the project's own store.")
     options.add_argument(
@@ -149,7 +148,7 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
-def claim(host: str, port: int) -> None:
+def check_free(host: str, port: int) -> None:
     """Finds out now, and not from a server's traceback, that a port is taken."""
     if not 0 < port < 65536:
         raise UserError(f"--port {port}: a port is a number from 1 to 65535")
@@ -183,18 +182,8 @@ def server(host: str, port: int) -> list[str]:
     """The command line of MLflow's server: one worker is enough for one reader, and needs a third
     of the memory of four.
     """
-    return [
-        sys.executable,
-        "-m",
-        "mlflow",
-        "server",
-        "--host",
-        host,
-        "--port",
-        str(port),
-        "--workers",
-        "1",
-    ]
+    listening = ["--host", host, "--port", str(port)]
+    return [sys.executable, "-m", "mlflow", "server", *listening, "--workers", "1"]
 
 
 def surroundings(uri: str, artifacts: str) -> dict[str, str]:
@@ -221,7 +210,7 @@ def write_log(said: IO[bytes], log: IO[str]) -> None:
 
 
 def wait_for(page: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Waits until the server answers. Raises WorldError where it ends, or takes too long."""
+    """Waits until the server answers. Raises WorldError if it ends, or takes too long."""
     deadline = time.monotonic() + STARTING_S
     while time.monotonic() < deadline:
         if process.poll() is not None:

@@ -1,15 +1,16 @@
-"""`python -m memeval verify [RUN ...]`: whether finished runs are as they were measured."""
+"""`python -m memeval verify [RUN ... | PACKAGE ...]`: whether runs are as they were measured."""
 
 from __future__ import annotations
 
-import argparse
 import re
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
 from memeval.cli.parser import Parser
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
+from memeval.packages.form import SUFFIX
 from memeval.text.shown import one_line, printable
 
 _KEY = re.compile(r"[0-9a-f]{1,64}")
@@ -21,8 +22,16 @@ def verify(arguments: Sequence[str]) -> int:
     Exit status 0 if all fits, 1 if something does not.
     """
     options = parser().parse_args(list(arguments))
+    packages = [Path(word) for word in options.runs if _is_package(word)]
+    if packages:
+        if len(packages) < len(options.runs):
+            raise UserError("verify takes packages or runs, not both")
+
+        return max([verify_packages(path, options) for path in packages])
+
+    _refuse_options_of_packages(options)
     folders = [named_run(word) for word in options.runs] or all_runs()
-    from memeval.pipeline.verify import verify_run
+    from memeval.pipeline.verify.sound import verify_run
 
     wrong = 0
     for folder in dict.fromkeys(folders):
@@ -44,18 +53,100 @@ def verify(arguments: Sequence[str]) -> int:
     return 1 if wrong else 0
 
 
-def parser() -> argparse.ArgumentParser:
+def _is_package(word: str) -> bool:
+    try:
+        return word.endswith(SUFFIX) or Path(word).is_file()
+    except (OSError, ValueError):
+        return False  # too long for a path, or with a NUL
+
+
+def _refuse_options_of_packages(options: Namespace) -> None:
+    given = [
+        name for name in ("data", "judge", "answer", "allowed_signers") if getattr(options, name)
+    ]
+    if given:
+        raise UserError(
+            f"verify: --{given[0].replace('_', '-')} is for packages",
+            "as:  python -m memeval verify FILE.memeval --data",
+        )
+
+
+def verify_packages(path: Path, options: Namespace) -> int:
+    """Prints the checks and findings of each level of a package; 1 if one fails."""
+    if not path.is_file():
+        raise UserError(f"verify: there is no file {one_line(path)}")
+
+    from memeval.packages.levels import Checks, verify_package
+
+    checks = Checks(
+        data=options.data,
+        judge=options.judge,
+        answer=options.answer,
+        allowed_signers=options.allowed_signers,
+    )
+    failed = False
+    print(printable(one_line(path.name)))
+    for level in verify_package(path, checks):
+        failed |= bool(level.problems)
+        outcome = f"{len(level.problems)} PROBLEMS" if level.problems else level.did
+        print(printable(f"  {level.number} {level.name:<11}{outcome}"))
+        for line in level.problems:
+            print(f"      {printable(line)}")
+        reasons: dict[str, list[str]] = {}
+        for line in level.unchecked:
+            key, _, reason = line.partition(": ")
+            reasons.setdefault(reason or key, []).append(key if reason else "")
+
+        for reason, keys in reasons.items():
+            whose = keys[0] if len(keys) == 1 else f"{len(keys)} runs"
+            print(f"      not compared: {printable(f'{whose}: {reason}' if whose else reason)}")
+
+    return int(failed)
+
+
+def _at_least_none(text: str) -> int:
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"{one_line(text, 40)} is not a number of questions")
+
+    return int(text)
+
+
+def parser() -> Parser:
     """The command's arguments."""
     options = Parser.of(
         "verify",
         "compares finished runs with their digests, and makes their figures again: "
-        "files, rows, keys, figures and memories",
+        "files, rows, keys, figures and memories; a package level by level",
     )
     options.add_argument(
         "runs",
         nargs="*",
         metavar="RUN",
-        help="a run key, its beginning, or a run folder (default: all runs of this home)",
+        help="a run key, its beginning, or a run folder (default: all runs of this home); or a "
+        "package FILE.memeval",
+    )
+    options.add_argument(
+        "--data", action="store_true", help="of a package: fail if its data is not on this machine"
+    )
+    options.add_argument(
+        "--judge",
+        type=_at_least_none,
+        default=0,
+        metavar="N",
+        help="of a package: have its model judge N answers of each run again",
+    )
+    options.add_argument(
+        "--answer",
+        type=_at_least_none,
+        default=0,
+        metavar="N",
+        help="of a package: answer N questions of each run again",
+    )
+    options.add_argument(
+        "--allowed-signers",
+        type=Path,
+        metavar="FILE",
+        help="of a package: who may have signed it, as ssh-keygen reads it",
     )
     return options
 

@@ -4,7 +4,6 @@ Nothing is compared in silence that differs in more than what is compared: see `
 """
 
 from memeval.comparison.build import compare_runs
-from memeval.comparison.finding import FinishedRun
 from memeval.comparison.records import (
     CaseDifference,
     CategoryDifference,
@@ -14,6 +13,7 @@ from memeval.comparison.records import (
     Refusal,
 )
 from memeval.metrics.registry import metric_named
+from memeval.results.run import Run
 
 __all__ = [
     "CaseDifference",
@@ -21,8 +21,8 @@ __all__ = [
     "ComparedRun",
     "Comparison",
     "Difference",
-    "FinishedRun",
     "Refusal",
+    "Run",
     "compare_runs",
     "metric_named",
 ]

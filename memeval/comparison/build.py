@@ -2,48 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from memeval.comparison.finding import FinishedRun
 from memeval.comparison.pairs import difference_between, same_values
 from memeval.comparison.protocol import reasons_against
-from memeval.comparison.records import Comparison, Refusal
+from memeval.comparison.records import Comparison, Difference, Refusal
 from memeval.comparison.runs import compared_runs
-from memeval.comparison.scores import RunScores, ScoreReader
+from memeval.comparison.scores import RunScores, ScoreReader, shared_scores
 from memeval.comparison.sent import SentReader
 from memeval.comparison.significance import Pair, adjusted, letters_of
 from memeval.metrics.metric import Metric
 from memeval.metrics.registry import unknown_metric
 from memeval.report.categories import category_titles
+from memeval.results.note import NoteKind
+from memeval.results.run import Run
+
+ALL_KINDS = frozenset(NoteKind) - {NoteKind.COMMON}
+"""Notes that `force` overrides. Without questions in common there is nothing to compare."""
+COMMON_KINDS = frozenset({NoteKind.DATA})
+"""Notes that `common` overrides: another version, of which only shared questions count."""
 
 
 def compare_runs(
-    runs: Sequence[FinishedRun],
+    runs: Sequence[Run],
     metric: Metric,
     *,
     baseline: int = 0,
     all_pairs: bool = False,
+    steps: bool = False,
     force: bool = False,
+    common: bool = False,
 ) -> Comparison:
-    """Compares runs with the one at position `baseline`, or all with all.
+    """Compares runs with the one at position `baseline`, all with all, or in `steps`: each with the
+    one before it.
 
-    What may not be compared becomes a `Refusal`, unless `force`. Raises `UserError` where records
-    can't be read, and for a metric that no run has.
+    `common` compares versions of a data set, on the questions that all runs asked alike. Runs that
+    may not be compared become a `Refusal`, unless `force`. Raises `UserError` if records can't be
+    read, and for a metric that no run has.
     """
     scores = _read_scores(runs, metric)
-    pairs = list(combinations(range(len(runs)), 2)) if all_pairs else _with(baseline, len(runs))
-    kept, refusals = _admit(pairs, runs, scores, metric, force=force)
-    # By id and not by name: runs may name their categories differently.
-    titles = {
-        category: title
-        for (_, category), title in category_titles(
-            ("", asked.category, asked.category_name)
-            for own in scores
-            for asked in own.questions.values()
-        ).items()
-    }
+    asked = max((len(own.questions) for own in scores), default=0)
+    if common:
+        scores = shared_scores(scores)
+
+    allowed = _allowed(force=force, common=common)
+    pairs = _pairs(len(runs), baseline, all_pairs=all_pairs, steps=steps)
+    kept, refusals = _admit(pairs, runs, scores, metric, allowed)
+    if common:
+        left_out = f"only the {len(scores[0].questions):,} of {asked:,} questions asked alike"
+        kept = {pair: (*reasons, left_out) for pair, reasons in kept.items()}
+
+    def may_be_compared(first: int, second: int) -> bool:
+        return not _admit([(first, second)], runs, scores, metric, allowed)[1]
+
+    differences = adjusted(_differences(kept, runs, scores, metric), scores)
+    letters = letters_of(differences, scores, may_be_compared)
+    compared = compared_runs([run.summary for run in runs], scores, metric)
+
+    return Comparison(
+        metric=metric.name,
+        unit=metric.unit.name,
+        scale=metric.unit.scale,
+        baseline=None if all_pairs or steps or not runs else runs[baseline].key,
+        runs=tuple(
+            replace(run, letters=letters.get(number, "")) for number, run in enumerate(compared)
+        ),
+        differences=tuple(differences.values()),
+        refusals=tuple(refusals),
+        questions=_questions(scores),
+        values={run.key: own.values for run, own in zip(runs, scores, strict=True)},
+    )
+
+
+def _read_scores(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
+    # One reader for all: the lines of a question begin alike in every run.
+    reader = ScoreReader(metric)
+    scores = [reader.read(run) for run in runs]
+    if runs and not any(own.values for own in scores):
+        raise unknown_metric(metric.name, frozenset().union(*(own.metrics for own in scores)))
+
+    return scores
+
+
+def _allowed(*, force: bool, common: bool) -> frozenset[NoteKind]:
+    """The reasons against a comparison that do not stop it."""
+    if force:
+        return ALL_KINDS
+
+    return COMMON_KINDS if common else frozenset()
+
+
+def _pairs(count: int, baseline: int, *, all_pairs: bool, steps: bool) -> list[Pair]:
+    """The positions of the runs that are compared with each other."""
+    if steps:
+        return [(number, number - 1) for number in range(1, count)]
+    if all_pairs:
+        return list(combinations(range(count), 2))
+
+    return [(number, baseline) for number in range(count) if number != baseline]
+
+
+def _admit(
+    pairs: Sequence[Pair],
+    runs: Sequence[Run],
+    scores: Sequence[RunScores],
+    metric: Metric,
+    allowed: frozenset[NoteKind],
+) -> tuple[dict[Pair, tuple[str, ...]], list[Refusal]]:
+    """The pairs that are compared, each with what was forced; and those that are not."""
+    kept: dict[Pair, tuple[str, ...]] = {}
+    refusals = []
+
+    for first, second in pairs:
+        notes = reasons_against(
+            (runs[first].summary, scores[first]), (runs[second].summary, scores[second]), metric
+        )
+        refusal = Refusal(runs[first].key, runs[second].key, tuple(notes))
+        if all(note.kind in allowed for note in refusal.notes):
+            kept[first, second] = refusal.reasons
+        else:
+            refusals.append(refusal)
+
+    return kept, refusals
+
+
+def _differences(
+    kept: Mapping[Pair, tuple[str, ...]],
+    runs: Sequence[Run],
+    scores: Sequence[RunScores],
+    metric: Metric,
+) -> dict[Pair, Difference]:
+    """The difference of each pair, its p not adjusted yet. `kept` has what was forced."""
+    titles = _titles(scores)
     sent = SentReader()
     differences = {}
     for (first, second), forced in kept.items():
@@ -57,81 +149,24 @@ def compare_runs(
             forced=forced,
         )
         if same_values(own, other):
-            common = [question for question in own.values if question in other.values]
-            alike = sent.count_alike(runs[first], runs[second], common)
+            shared = [question for question in own.values if question in other.values]
+            alike = sent.count_alike(runs[first], runs[second], shared)
             why = sent.describe_edges(runs[first], runs[second]) if alike else ""
             difference = replace(difference, sent_alike=alike, why_alike=why)
 
         differences[first, second] = difference
 
-    def may_be_compared(first: int, second: int) -> bool:
-        return not _admit([(first, second)], runs, scores, metric, force=force)[1]
+    return differences
 
-    differences = adjusted(differences, scores)
-    letters = letters_of(differences, scores, may_be_compared)
-    compared = compared_runs([run.summary for run in runs], scores, metric)
 
-    return Comparison(
-        metric=metric.name,
-        unit=metric.unit.name,
-        scale=metric.unit.scale,
-        baseline=None if all_pairs or not runs else runs[baseline].key,
-        runs=tuple(
-            replace(run, letters=letters.get(number, "")) for number, run in enumerate(compared)
-        ),
-        differences=tuple(differences.values()),
-        refusals=tuple(refusals),
-        questions=_questions(scores),
-        values={run.key: own.values for run, own in zip(runs, scores, strict=True)},
+def _titles(scores: Sequence[RunScores]) -> dict[str, str]:
+    """Titles of the categories by id and not by name: runs may name them differently."""
+    named = (
+        ("", asked.category, asked.category_name)
+        for own in scores
+        for asked in own.questions.values()
     )
-
-
-def _read_scores(runs: Sequence[FinishedRun], metric: Metric) -> list[RunScores]:
-    # One reader for all: the lines of a question begin alike in every run.
-    reader = ScoreReader(metric)
-    scores = [reader.read(run) for run in runs]
-    if runs and not any(own.values for own in scores):
-        raise unknown_metric(metric.name, frozenset().union(*(own.metrics for own in scores)))
-
-    return scores
-
-
-def _with(baseline: int, count: int) -> list[Pair]:
-    """The pairs of each run with the baseline."""
-    return [(number, baseline) for number in range(count) if number != baseline]
-
-
-def _admit(
-    pairs: Sequence[Pair],
-    runs: Sequence[FinishedRun],
-    scores: Sequence[RunScores],
-    metric: Metric,
-    *,
-    force: bool,
-) -> tuple[dict[Pair, tuple[str, ...]], list[Refusal]]:
-    """The pairs that are compared, each with what was forced; and those that are not."""
-    kept: dict[Pair, tuple[str, ...]] = {}
-    refusals = []
-
-    for first, second in pairs:
-        reasons = reasons_against(
-            (runs[first].summary, scores[first]), (runs[second].summary, scores[second]), metric
-        )
-        texts = tuple(reason.text for reason in reasons)
-        if not reasons or (force and all(reason.forcible for reason in reasons)):
-            kept[first, second] = texts
-            continue
-
-        refusals.append(
-            Refusal(
-                first=runs[first].key,
-                second=runs[second].key,
-                kinds=tuple(reason.kind for reason in reasons),
-                reasons=texts,
-            )
-        )
-
-    return kept, refusals
+    return {category: title for (_, category), title in category_titles(named).items()}
 
 
 def _questions(scores: Sequence[RunScores]) -> dict[str, dict[str, str]]:

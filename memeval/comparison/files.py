@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from memeval.comparison.records import Comparison, Difference
-from memeval.comparison.sentences import sentence
+from memeval.comparison.sentences import lead, sentence
 from memeval.comparison.tables import (
+    CATEGORIES_TITLE,
+    Cells,
     category_cells,
     category_names,
     pair_label,
     result_tables,
 )
 from memeval.comparison.words import describe_counts, headline, legend, refusal_lines
-from memeval.errors import StorageError
 from memeval.metrics.registry import metric_named
-from memeval.report.escaping import csv_cell, inline
-from memeval.results.files import as_json, write_atomically
+from memeval.report.escaping import csv_cell, inline, tex, tex_row
+from memeval.report.tables import table
+from memeval.results.files import as_json, write_atomically, writing
 from memeval.statistics.differences import ClusteredDifference
 from memeval.text.redaction import redacted_in
 from memeval.text.shown import printable
@@ -35,7 +36,7 @@ def write_comparisons(
 ) -> None:
     """Writes `comparison.md`, `.csv` (the runs), `.json`, `.tex` and `differences.csv`.
 
-    `markdown` and `cells_csv` are the tables of the runs one by one. Raises `StorageError` where
+    `markdown` and `cells_csv` are the tables of the runs one by one. Raises `StorageError` if
     the disk refuses.
     """
     texts = {
@@ -47,7 +48,7 @@ def write_comparisons(
 
 
 def as_json_value(comparisons: Sequence[Comparison]) -> dict[str, Any]:
-    """One comparison as JSON; several, where there are several data sets or metrics, as a list."""
+    """One comparison as JSON; several data sets or metrics as a list."""
     content = [comparison.to_json() for comparison in comparisons]
     return content[0] if len(content) == 1 else {"comparisons": content}
 
@@ -62,28 +63,26 @@ def data_files(comparisons: Sequence[Comparison]) -> dict[str, str]:
 
 
 def write_texts(texts: dict[str, str], folder: Path) -> None:
-    """Writes each file whole or not at all. Raises `StorageError` where the disk refuses."""
-    try:
+    """Writes each file whole or not at all. Raises `StorageError` if the disk refuses."""
+    with writing(folder):
         for name, text in texts.items():
             write_atomically(folder / name, text)
-    except OSError as error:
-        raise StorageError(f"{folder} can't be written: {error.strerror or error}") from error
 
 
 def comparison_markdown(comparison: Comparison) -> str:
-    """Sentences, figures, categories, and what was not compared."""
+    """Sentences, figures, categories, and the pairs that were not compared."""
     lines = []
     if comparison.differences:
         first, *others = headline(comparison)
-        lines = [f"## {inline(first)}", ""]
+        lines = [f"## {inline(first)}", "", *(f"{inline(line)}\n" for line in lead(comparison))]
         # Two blanks at its end keep a line of Markdown a line.
         lines += [inline(line) + "  " for line in others]
         lines += [
             "",
             *(f"- {inline(_describe(comparison, pair))}" for pair in comparison.differences),
         ]
-        for header, *rows in result_tables(comparison):
-            lines += ["", *_table([_flatten(header), *_on_one_line(rows)])]
+        for cells in result_tables(comparison):
+            lines += ["", *_table(_flat(cells))]
 
         lines += _categories(comparison)
         lines += ["", *(f"- {inline(line)}" for line in legend(comparison))]
@@ -96,12 +95,14 @@ def _describe(comparison: Comparison, difference: Difference) -> str:
     return f"{sentence(comparison, difference)} {describe_counts(comparison, difference)}"
 
 
-def _flatten(header: list[str]) -> list[str]:
-    return [cell.replace("\n", " ") or "letters" for cell in header]
+def _flat(cells: Cells) -> Cells:
+    """A table whose cells have one line each, and whose last column has a heading."""
+    header, *rows = [list(map(_on_one_line, row)) for row in cells]
+    return [[cell or "letters" for cell in header], *rows]
 
 
-def _on_one_line(rows: list[list[str]]) -> list[list[str]]:
-    return [[cell.replace("\n", " ") for cell in row] for row in rows]
+def _on_one_line(cell: str) -> str:
+    return cell.replace("\n", " ")
 
 
 def _categories(comparison: Comparison) -> list[str]:
@@ -114,18 +115,13 @@ def _categories(comparison: Comparison) -> list[str]:
         for pair in comparison.differences
     ]
 
-    title = "By category, Δ with its 95 % interval: described, not tested one by one."
-    if comparison.forced:
-        title += f" FORCED, not comparable: {'; '.join(comparison.forced)}"
-
+    title = f"{CATEGORIES_TITLE} {comparison.warning}".rstrip()
     return ["", inline(title), "", *_table([["run", *names], *rows])]
 
 
-def _table(rows: list[list[str]]) -> list[str]:
-    header, *body = rows
-    rule = ["---", *(["---:"] * (len(header) - 1))]
-    lines = [list(map(inline, header)), rule, *(list(map(inline, row)) for row in body)]
-    return [f"| {' | '.join(line)} |" for line in lines]
+def _table(rows: Cells) -> list[str]:
+    header, *body = [list(map(inline, row)) for row in rows]
+    return table(header, body)
 
 
 def differences_csv(comparisons: Sequence[Comparison]) -> str:
@@ -172,30 +168,6 @@ def _or_empty(value: object) -> object:
     return "" if value is None else value
 
 
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "Δ": r"$\Delta$",
-    "±": r"$\pm$",
-    "−": "$-$",
-    "–": "--",
-    "…": r"\ldots{}",
-    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-}
-_TEX_MARKS = re.compile("|".join(map(re.escape, _TEX)))
-
-
-def tex(text: str) -> str:
-    """Text that LaTeX prints as it is."""
-    # All at once: one mark after the other would escape what an earlier one put there.
-    return _TEX_MARKS.sub(lambda match: _TEX[match[0]], " ".join(printable(text).split()))
-
-
 def comparison_tex(comparison: Comparison) -> str:
     """The table of the figures for a paper (needs `booktabs`), with what it means in comments."""
     notes = [*headline(comparison), *legend(comparison)] if comparison.differences else []
@@ -204,15 +176,13 @@ def comparison_tex(comparison: Comparison) -> str:
     if not comparison.differences:
         return "\n".join([*lines, ""])
 
-    for header, *rows in result_tables(comparison):
-        columns = len(header)
-        first, *body = [
-            " & ".join(map(tex, row)) + r" \\" for row in [_flatten(header), *_on_one_line(rows)]
-        ]
+    for cells in result_tables(comparison):
+        columns = len(cells[0])
+        first, *body = [tex_row(list(map(tex, row))) for row in _flat(cells)]
         lines += [rf"\begin{{tabular}}{{l{'r' * (columns - 1)}}}", r"\toprule", first, r"\midrule"]
         lines += [*body, r"\bottomrule"]
         if comparison.forced:
-            forced = tex(f"FORCED, not comparable: {'; '.join(comparison.forced)}")
+            forced = tex(comparison.warning)
             lines.append(rf"\multicolumn{{{columns}}}{{l}}{{{forced}}} \\")
 
         lines.append(r"\end{tabular}")

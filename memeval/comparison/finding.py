@@ -10,43 +10,29 @@ from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
 
-from memeval.errors import UserError
-from memeval.report.differences import as_yaml, labels
+from memeval.errors import UserError, unknown
+from memeval.report.differences import labels
 from memeval.report.flags import warning
 from memeval.results import RECORDS_FILE, RUN_FILE, RunSummary
 from memeval.results.calibration import read_shown_summary
 from memeval.results.files import file_digest
-from memeval.results.summary import TRACKED_FILE
+from memeval.results.run import MADE_AGAIN, Run
+from memeval.results.summary import IMPORTED_RUNS, OWN_TAG, TRACKED_FILE, as_yaml
 from memeval.text.shown import one_line
 
 _AGE = re.compile(r"(?P<count>\d{1,6})(?P<unit>[smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+LAST, PREVIOUS, BY_LABEL = "@last", "@previous", "@label:"
 LIST_HINT = "all runs of this home:  python -m memeval list"
 _WARNINGS = (" INVALID", " STOPPED")
-"""What `list` may print behind the label of a run."""
+"""Warnings that `list` may print after the label of a run."""
 LARGEST_TRACKED = 65_536
 """Bytes of a `tracked.json`, which holds an id per store."""
 
 
 @dataclass(frozen=True)
-class FinishedRun:
-    """A run folder and what it says of itself."""
-
-    folder: Path
-    summary: RunSummary
-
-    @property
-    def key(self) -> str:
-        return self.summary.run_key
-
-    @property
-    def name(self) -> str:
-        return self.summary.name
-
-
-@dataclass(frozen=True)
 class Filters:
-    """What a run must match; what is not set lets every run pass."""
+    """Conditions on a run; unset ones let every run pass."""
 
     sweep: str | None = None
     dataset: str | None = None
@@ -55,7 +41,7 @@ class Filters:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Values of settings by dotted name, as YAML writes them."""
 
-    def match(self, run: FinishedRun) -> bool:
+    def match(self, run: Run) -> bool:
         summary = run.summary
         if self.sweep is not None and summary.sweep != self.sweep:
             return False
@@ -64,10 +50,15 @@ class Filters:
         if self.since is not None and datetime.fromisoformat(summary.finished_at) < self.since:
             return False
 
-        return all(
-            name in summary.params and as_yaml(summary.params[name]) == value
-            for name, value in self.settings.items()
-        )
+        return all(_holds(summary, name, value) for name, value in self.settings.items())
+
+
+def _holds(summary: RunSummary, name: str, value: str) -> bool:
+    """Whether a run has that value of a setting, or of a tag of the user's own (`tags.version`)."""
+    if name.startswith(OWN_TAG):
+        return summary.tags.get(name) == value
+
+    return name in summary.params and as_yaml(summary.params[name]) == value
 
 
 def run_folders(runs: Path) -> list[Path]:
@@ -75,28 +66,35 @@ def run_folders(runs: Path) -> list[Path]:
     return sorted(path for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
 
 
-def read_run(folder: Path, say: Callable[[str], None] = lambda _: None) -> FinishedRun | None:
-    """The run of a folder; None if it holds none. `say` gets a message about a damaged one."""
+def read_run(folder: Path, say: Callable[[str], None] = lambda _: None) -> Run | None:
+    """The run of a folder; None if it holds no run. `say` gets a message about a damaged one."""
     try:
         summary = read_shown_summary(folder)
     except FileNotFoundError:
         return None  # a run that is under way, or was killed
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except OSError as error:
+        reason = f"{folder / RUN_FILE} can't be read: {error.strerror or error}"
+    except ValueError as error:
         reason = one_line(error, 300)
-        what = reason if RUN_FILE in reason else f"{folder / RUN_FILE} can't be read: {reason}"
-        say(f"{what}; the run is left out, and its command makes it again from its rows")
-        return None
+    else:
+        return Run(folder, summary)
 
-    return FinishedRun(folder, summary)
+    say(f"{reason}; the run is left out, and its command makes it again from its rows")
+    return None
 
 
-def finished_runs(runs: Path, say: Callable[[str], None] = lambda _: None) -> list[FinishedRun]:
-    """All readable runs below `runs`, the oldest first; `say` gets a message per damaged one."""
-    read = [run for folder in run_folders(runs) if (run := read_run(folder, say)) is not None]
+def finished_runs(runs: Path, say: Callable[[str], None] = lambda _: None) -> list[Run]:
+    """All readable runs below `runs`, and beside it those that came in packages, the oldest first;
+    `say` gets a message per damaged one.
+    """
+    # Those that came in packages lie apart, with rows of their own.
+    imported = sorted(runs.parent.glob(f"{IMPORTED_RUNS}/[!.]*/runs"))
+    folders = [folder for each in (runs, *imported) for folder in run_folders(each)]
+    read = [run for folder in folders if (run := read_run(folder, say)) is not None]
     return sorted(read, key=lambda run: (datetime.fromisoformat(run.summary.finished_at), run.key))
 
 
-def parse_filters(words: Sequence[str], known: Sequence[FinishedRun]) -> Filters:
+def parse_filters(words: Sequence[str], known: Sequence[Run]) -> Filters:
     """Filters from words such as `sweep=baselines`, `dataset=locomo`, `since=7d`, `system=bm25`.
 
     Raises `UserError` for a word that is not `name=value`, and for a setting that no run has.
@@ -111,6 +109,9 @@ def parse_filters(words: Sequence[str], known: Sequence[FinishedRun]) -> Filters
 
     sweep, dataset, since = (values.pop(name, None) for name in ("sweep", "dataset", "since"))
     settings = {name for run in known for name in run.summary.params}
+    for run in known:
+        settings |= {name for name in run.summary.tags if name.startswith(OWN_TAG)}
+
     for name in values:
         if name not in settings:
             options = {"sweep", "dataset", "since", *settings}
@@ -124,14 +125,18 @@ def parse_filters(words: Sequence[str], known: Sequence[FinishedRun]) -> Filters
     )
 
 
-def named_run(word: str, known: Sequence[FinishedRun]) -> FinishedRun:
+def named_run(word: str, known: Sequence[Run]) -> Run:
     """The run that a word names: a key, the beginning of one, a name, an MLflow run id, a folder,
-    the label under which `list` prints it, or the beginning of a name or a label.
+    the label under which `list` prints it, the beginning of a name or a label; `@last`, `@previous`
+    or `@label:v1`.
 
-    Raises `UserError` with the nearest names where there is none, and with all of them where there
-    is more than one.
+    Raises `UserError` with the nearest names if no run matches, and with all matches if there are
+    several.
     """
     by_key = [run for run in known if run.key == word]
+    if word.startswith("@"):
+        return _referred(word, known)
+
     matching = (
         by_key
         or [run for run in known if word and run.key.startswith(word)]
@@ -154,9 +159,53 @@ def named_run(word: str, known: Sequence[FinishedRun]) -> FinishedRun:
     raise UserError(f"unknown run '{one_line(word)}'.{_nearest(word, known)}", LIST_HINT)
 
 
-def run_among(word: str, chosen: Sequence[FinishedRun]) -> FinishedRun | None:
+def _referred(word: str, known: Sequence[Run]) -> Run:
+    """The run of `@last`, of `@previous`: the newest one before it of the same data set and system,
+    or of `@label:NAME`.
+
+    Raises `UserError` if no run matches, or if a label names several.
+    """
+    shown = one_line(word)
+    if word == LAST and known:
+        return known[-1]
+
+    if word == PREVIOUS and known:
+        earlier = [run for run in known[:-1] if _measures_same(run, known[-1])]
+        if not earlier:
+            raise UserError(
+                f"{shown}: no run before the last one has its data set and its system", LIST_HINT
+            )
+
+        return earlier[-1]
+
+    if word.startswith(BY_LABEL) and word != BY_LABEL:
+        label = word.removeprefix(BY_LABEL)
+        labelled = [run for run in known if str(run.summary.params.get("label", "")) == label]
+        if len(labelled) == 1:
+            return labelled[0]
+        if labelled:
+            keys = ", ".join(f"{run.key} ({one_line(run.name, 60)})" for run in labelled[-5:])
+            raise UserError(f"{len(labelled)} runs have the label '{label}': {keys}", LIST_HINT)
+
+        labels_there = sorted({str(run.summary.params.get("label", "")) for run in known} - {""})
+        raise unknown("label", one_line(label), map(one_line, labels_there), LIST_HINT)
+
+    if word in (LAST, PREVIOUS):
+        raise UserError(f"{shown}: there is no finished run", LIST_HINT)
+
+    raise UserError(f"{shown} names no run", f"use:  {LAST}, {PREVIOUS} or {BY_LABEL}v1")
+
+
+def _measures_same(first: Run, second: Run) -> bool:
+    """Whether two runs measured one system on one data set."""
+    return first.summary.dataset == second.summary.dataset and first.summary.params.get(
+        "system"
+    ) == second.summary.params.get("system")
+
+
+def run_among(word: str, chosen: Sequence[Run]) -> Run | None:
     """The one run of a few that a word names: by its system, its key, its label beside the others,
-    or the beginning of one. None where there is none, or more than one.
+    or the beginning of one. None if no run matches, or more than one.
     """
     matching = (
         [run for run in chosen if run.summary.params.get("system") == word]
@@ -166,8 +215,8 @@ def run_among(word: str, chosen: Sequence[FinishedRun]) -> FinishedRun | None:
     return matching[0] if len(matching) == 1 else None
 
 
-def labels_of(known: Sequence[FinishedRun]) -> list[str]:
-    """The label of each run as `list` prints it where it lists them all."""
+def labels_of(known: Sequence[Run]) -> list[str]:
+    """The label of each run as `list` prints it if it lists them all."""
     return labels([run.summary for run in known])
 
 
@@ -184,7 +233,7 @@ def without_warning(word: str) -> str:
     return word
 
 
-def _labelled(word: str, known: Sequence[FinishedRun]) -> list[FinishedRun]:
+def _labelled(word: str, known: Sequence[Run]) -> list[Run]:
     """The runs that have a word as their label; else those whose label or name begins with it."""
     wanted = without_warning(word).strip()
     if not wanted:
@@ -196,7 +245,7 @@ def _labelled(word: str, known: Sequence[FinishedRun]) -> list[FinishedRun]:
     ]
 
 
-def _nearest(word: str, known: Sequence[FinishedRun]) -> str:
+def _nearest(word: str, known: Sequence[Run]) -> str:
     """The runs whose key, name or system is most like a word, as the end of a sentence."""
     shown = {}
     for run in known:
@@ -211,13 +260,13 @@ def _nearest(word: str, known: Sequence[FinishedRun]) -> str:
 
 
 def dataset_names(summary: RunSummary) -> set[str]:
-    """What a run's data set is called: its name, and the option of the group `dataset` (`json`), as
-    a file of the user's own names itself.
+    """Names of a run's data set: its own name, and the option of the group `dataset` (`json`), as a
+    user's own file names itself.
     """
     return {summary.dataset, str(summary.params.get("dataset", summary.dataset))}
 
 
-def tracked_ids(run: FinishedRun) -> list[str]:
+def tracked_ids(run: Run) -> list[str]:
     """The ids of a run in the MLflow stores that it was logged to."""
     try:
         with (run.folder / TRACKED_FILE).open("rb") as file:
@@ -258,7 +307,7 @@ def earliest(since: datetime | timedelta | str | None) -> datetime | None:
     return since.astimezone()
 
 
-def _run_at(word: str) -> list[FinishedRun]:
+def _run_at(word: str) -> list[Run]:
     try:
         run = read_run(Path(word)) if word and (Path(word) / RUN_FILE).is_file() else None
     except (OSError, ValueError):
@@ -274,17 +323,14 @@ def _unknown(what: str, name: str, known: Sequence[str], hint: str) -> UserError
     return UserError(f"unknown {what} '{one_line(name)}'.{guess}", hint)
 
 
-def check_records(run: FinishedRun) -> None:
-    """Raises `UserError` where the records of a run are not those that it wrote."""
+def check_records(run: Run) -> None:
+    """Raises `UserError` if the records of a run are not those that it wrote."""
     digest = run.summary.files.get(RECORDS_FILE)
     path = run.folder / RECORDS_FILE
     try:
         is_whole = file_digest(path) == digest
     except OSError as error:
-        raise UserError(
-            f"{path} can't be read: {error.strerror or error}",
-            "the run's own command makes it again",
-        ) from error
+        raise UserError(f"{path} can't be read: {error.strerror or error}", MADE_AGAIN) from error
 
     if not is_whole:
         raise UserError(
@@ -293,7 +339,7 @@ def check_records(run: FinishedRun) -> None:
 
 
 def usual_metric(summaries: Sequence[RunSummary]) -> str:
-    """What runs are compared by: recall where nothing was answered, else accuracy."""
+    """Metric for comparing runs: recall if nothing was answered, else accuracy."""
     if any(summary.tags.get("stages") != "retrieve" for summary in summaries):
         return "accuracy"
 

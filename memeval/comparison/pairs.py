@@ -22,9 +22,9 @@ def difference_between(
     most: float | None,
     forced: tuple[str, ...],
 ) -> Difference:
-    """One run minus another, by itself: its p is not adjusted yet.
+    """One run minus another, alone: its p is not adjusted yet.
 
-    `names` are the keys of both, `titles` what categories are called by their id, and `most` is the
+    `names` are the keys of both, `titles` the names of categories by their id, and `most` is the
     largest difference there can be.
     """
     common = [question for question in scores.values if question in other.values]

@@ -6,27 +6,25 @@ from pathlib import Path
 
 from memeval.comparison.records import Comparison, Difference
 from memeval.comparison.tables import pair_label
-from memeval.errors import StorageError
 from memeval.report.plots.differences import (
     DifferenceRow,
     DrawnDifferences,
     write_difference_plots,
 )
+from memeval.results.files import writing
 
 
 def write_comparison_plots(comparison: Comparison, folder: Path, suffix: str = "") -> list[Path]:
     """Draws the differences and the conversations behind them.
 
-    Raises `StorageError` where the disk refuses.
+    Raises `StorageError` if the disk refuses.
     """
-    try:
+    with writing(folder):
         return write_difference_plots(as_drawn(comparison), folder, suffix)
-    except OSError as error:
-        raise StorageError(f"{folder} can't be written: {error.strerror or error}") from error
 
 
 def as_drawn(comparison: Comparison) -> DrawnDifferences:
-    """What the plots show of a comparison."""
+    """Content of the plots of a comparison."""
     rows = [difference_row(comparison, pair) for pair in comparison.differences]
     return DrawnDifferences(tuple(rows), plot_title(comparison), comparison.unit)
 
@@ -47,12 +45,12 @@ def difference_row(comparison: Comparison, pair: Difference) -> DifferenceRow:
 
 
 def plot_title(comparison: Comparison) -> str:
-    """What is drawn, and what was forced."""
+    """Title that says what is drawn, and what was forced."""
     title = f"{comparison.metric}, each pair of runs"
     if comparison.baseline is not None:
         title = f"{comparison.metric} minus that of {comparison.run(comparison.baseline).label}"
 
-    if comparison.forced:
-        title += f". FORCED, not comparable: {'; '.join(comparison.forced)}"
+    if comparison.warning:
+        title += f". {comparison.warning}"
 
     return title

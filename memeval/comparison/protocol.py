@@ -1,20 +1,27 @@
-"""What must be the same before two runs are compared: data, questions, labels, judge, coverage.
+"""Conditions that two runs must share to be compared: data, questions, labels, judge, coverage.
 
-A difference in one of them is another experiment. It is refused with its reason, and only
-`--force` compares all the same.
+A difference in one of them makes another experiment. It is refused with its reason, unless
+`--force` is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from msgspec import structs
 
 from memeval.comparison.scores import RunScores
+from memeval.judges.recorded import RECORDED
 from memeval.metrics.formats import percent
 from memeval.metrics.metric import Metric
-from memeval.results import JudgeIdentity, RunSummary, is_same_judge, judge_shown
+from memeval.results import (
+    JudgeIdentity,
+    Note,
+    NoteKind,
+    RunSummary,
+    is_same_judge,
+    judge_shown,
+)
 from memeval.text.shown import one_line
 
 MIN_COVERAGE = 0.99
@@ -23,45 +30,29 @@ MIN_COMMON = 2
 _LABELS = "dataset.labels"
 
 
-@dataclass(frozen=True)
-class Reason:
-    """Why two runs are not compared."""
-
-    kind: str
-    """`dataset`, `data`, `labels`, `questions`, `judge`, `coverage` or `common`."""
-    text: str
-    forcible: bool = True
-    """Whether `--force` compares all the same."""
-
-
 def reasons_against(
     first: tuple[RunSummary, RunScores], second: tuple[RunSummary, RunScores], metric: Metric
-) -> list[Reason]:
-    """All reasons not to compare two runs; empty where they may be."""
-    return list(_reasons(*first, *second, metric))
-
-
-def _reasons(
-    summary: RunSummary,
-    scores: RunScores,
-    other: RunSummary,
-    other_scores: RunScores,
-    metric: Metric,
-) -> Iterator[Reason]:
+) -> Iterator[Note]:
+    """All reasons not to compare two runs under a metric."""
+    summary, scores = first
+    other, other_scores = second
     common = sum(question in other_scores.values for question in scores.values)
     if common < MIN_COMMON:
         how_many = "one question" if common else "no question"
-        yield Reason("common", f"{how_many} in common has a value in both", forcible=False)
+        yield Note(NoteKind.COMMON, f"{how_many} in common has a value in both", common)
 
     if summary.dataset != other.dataset:
-        yield Reason(
-            "dataset", f"other data set: {one_line(summary.dataset)}, {one_line(other.dataset)}"
-        )
+        names = f"{one_line(summary.dataset)}, {one_line(other.dataset)}"
+        yield Note(NoteKind.DATASET, f"other data set: {names}")
 
     digests = [run.tags.get("data_sha256", "") for run in (summary, other)]
     if digests[0] != digests[1]:
         shown = ", ".join(one_line(digest[:8]) or "not known" for digest in digests)
-        yield Reason("data", f"other data: sha256 {shown}")
+        versions = [run.tags.get("data_version") for run in (summary, other)]
+        if None not in versions:
+            shown += f" (versions {', '.join(map(one_line, versions))})"
+
+        yield Note(NoteKind.DATA, f"other data: sha256 {shown}")
 
     yield from _other_questions(scores, other_scores)
 
@@ -73,19 +64,21 @@ def _reasons(
     )
     # Another setting changes many golds: to name it says more than to count them.
     if labels[0] != labels[1]:
-        yield Reason("labels", f"other labels: {', '.join(map(one_line, labels))}")
+        yield Note(NoteKind.LABELS, f"other labels: {', '.join(map(one_line, labels))}")
     elif relabelled:
-        yield Reason("labels", f"other labels: {relabelled:,} questions have another gold answer")
+        text = f"other labels: {relabelled:,} questions have another gold answer"
+        yield Note(NoteKind.LABELS, text, relabelled)
 
     if metric.judged and not is_same_judge(summary.judge, other.judge):
-        yield Reason("judge", other_judge(summary.judge, other.judge) + _same_model(summary, other))
+        text = other_judge(summary.judge, other.judge) + _same_model(summary, other)
+        yield Note(NoteKind.JUDGE, text)
 
     for run in (summary, other):
         coverage = run.metrics.get("coverage")
         if coverage is None or coverage < MIN_COVERAGE:
             shown = "not known" if coverage is None else f"{percent(coverage)} %"
-            yield Reason(
-                "coverage",
+            yield Note(
+                NoteKind.COVERAGE,
                 f"coverage of {one_line(run.name)} is {shown}, below {percent(MIN_COVERAGE)} %",
             )
 
@@ -94,7 +87,9 @@ def other_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> st
     """Why two judges are not one, in words."""
     if first is None or second is None or not (first.is_named and second.is_named):
         shown = ", ".join(one_line(judge_shown(judge)) or "none" for judge in (first, second))
-        return f"other judge: {shown}; a judge that is not named equals no other"
+        recorded = RECORDED in (getattr(first, "name", ""), getattr(second, "name", ""))
+        more = " (evaluate --judged-by=NAME names it)" if recorded else ""
+        return f"other judge: {shown}; a judge that is not named equals no other{more}"
 
     shown = f"{one_line(first.shown)}, {one_line(second.shown)}"
     parts = [one_line(part) for part in first.differences(second)]
@@ -113,11 +108,11 @@ def _same_model(first: RunSummary, second: RunSummary) -> str:
     return "; each run was judged by the model that answered: set llm.judge.model for both"
 
 
-def _other_questions(scores: RunScores, other: RunScores) -> Iterator[Reason]:
+def _other_questions(scores: RunScores, other: RunScores) -> Iterator[Note]:
     asked, asked_other = scores.questions.keys(), other.questions.keys()
     if asked != asked_other:
-        yield Reason(
-            "questions",
+        yield Note(
+            NoteKind.QUESTIONS,
             f"other questions: {len(asked):,} and {len(asked_other):,}, "
             f"{len(asked & asked_other):,} in common",
         )

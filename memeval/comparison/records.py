@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from memeval.results import Note, NoteKind
+from memeval.results.fields import as_plain
 from memeval.statistics.clusters import ClusteredMean
 from memeval.statistics.differences import ClusteredDifference
 
@@ -32,7 +34,7 @@ class ComparedRun:
     asked: int
     """Questions that were asked."""
     result: ClusteredMean | None
-    """Mean over the scored questions, with its sampling error; None where nothing is scored."""
+    """Mean over the scored questions, with its sampling error; None if nothing is scored."""
     rerun_std: float | None
     """Standard deviation over the repeats: noise of running again, not an error of sampling."""
     repeats: int
@@ -42,14 +44,14 @@ class ComparedRun:
     latency_ms: float | None
     """Median of an answer."""
     corrected: str = ""
-    """Accuracy that allows for the judge's errors, in words; empty where no labels were given."""
+    """Accuracy that allows for the judge's errors, in words; empty if no labels were given."""
     letters: str = ""
-    """Runs that share a letter can't be told apart; empty where it was not compared."""
+    """Runs that share a letter can't be told apart; empty if it was not compared."""
 
 
 @dataclass(frozen=True)
 class CategoryDifference:
-    """The difference within one category: a description, not a test of its own."""
+    """The difference within one category: a description, not a test."""
 
     category: str
     result: ClusteredDifference
@@ -69,9 +71,9 @@ class Difference:
     """One run minus another, on the questions that both scored."""
 
     first: str
-    """Run key of what is higher where the difference is above 0."""
+    """Run key of what is higher if the difference is above 0."""
     second: str
-    """Run key of what is subtracted: the baseline, where there is one."""
+    """Run key of what is subtracted: the baseline, if there is one."""
     only_first: int
     """Questions that only the first one scored."""
     only_second: int
@@ -81,14 +83,14 @@ class Difference:
     adjusted_p: float | None
     """By the comparison's `adjustment`; None for one conversation."""
     first_alone: int | None
-    """Questions that only the first has right; None where values are not right or wrong."""
+    """Questions that only the first has right; None if values are not right or wrong."""
     second_alone: int | None
     mcnemar_p: float | None
     """Of these two; ignores conversations, a description."""
     categories: tuple[CategoryDifference, ...]
     cases: tuple[CaseDifference, ...]
     forced: tuple[str, ...] = ()
-    """Why the two should not be compared, where `--force` did."""
+    """Why the two should not be compared, if `--force` was used."""
     among: int = 1
     """Differences whose p were adjusted together, this one included."""
 
@@ -102,7 +104,7 @@ class Difference:
     another value.
     """
     why_alike: str = ""
-    """What explains it, with numbers."""
+    """Explanation with numbers."""
 
     @property
     def same_prompts(self) -> bool:
@@ -119,7 +121,7 @@ SIGNIFICANT = 0.05
 
 
 def is_significant(p: float | None) -> bool:
-    """Whether a p, where there is one, is at most 5 %."""
+    """Whether a p, if there is one, is at most 5 %."""
     return p is not None and p <= SIGNIFICANT
 
 
@@ -129,11 +131,30 @@ class Refusal:
 
     first: str
     second: str
-    kinds: tuple[str, ...]
-    reasons: tuple[str, ...]
+    notes: tuple[Note, ...]
+    """Why they were not."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reasons in words."""
+        return tuple(note.text for note in self.notes)
+
+    @property
+    def can_be_forced(self) -> bool:
+        """Whether `--force` would compare them."""
+        return all(note.kind is not NoteKind.COMMON for note in self.notes)
+
+    def to_json(self) -> dict[str, Any]:
+        """The refusal as `comparison.json` holds it."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "kinds": [note.kind.value for note in self.notes],
+            "reasons": list(self.reasons),
+        }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Finished runs against each other under one metric."""
 
@@ -141,9 +162,9 @@ class Comparison:
     unit: str
     """`points` (values are shares, shown times 100), `$`, `ms` or `tokens`."""
     scale: float
-    """What values are multiplied by where they are shown."""
+    """The factor by which values are shown."""
     baseline: str | None
-    """Run key; None where all pairs are compared."""
+    """Run key; None if all pairs are compared."""
     runs: tuple[ComparedRun, ...]
     differences: tuple[Difference, ...]
     refusals: tuple[Refusal, ...]
@@ -156,6 +177,10 @@ class Comparison:
     tests: int | None = None
     """Under `bh`: the p-values that were adjusted together, those of other metrics included."""
 
+    def __repr__(self) -> str:
+        runs, differences = len(self.runs), len(self.differences)
+        return f"<Comparison by {self.metric}: {runs} runs, {differences} differences>"
+
     def run(self, key: str) -> ComparedRun:
         """The run of a key."""
         return next(run for run in self.runs if run.key == key)
@@ -166,11 +191,16 @@ class Comparison:
         reasons = [reason for difference in self.differences for reason in difference.forced]
         return tuple(dict.fromkeys(reasons))
 
+    @property
+    def warning(self) -> str:
+        """Checks that `--force` overrode, in words; empty if nothing was forced."""
+        return f"FORCED, not comparable: {'; '.join(self.forced)}" if self.forced else ""
+
     def to_json(self) -> dict[str, Any]:
         """The whole comparison as JSON.
 
         Questions are columns, in one order for all: `questions.id[i]` has the value
-        `questions.values[run key][i]`, null where it has none.
+        `questions.values[run key][i]`, null if it has no value.
         """
         # As columns: a row per question and run would repeat every id for each of ten runs.
         ids = list(self.questions)
@@ -195,9 +225,9 @@ class Comparison:
             # Accuracies may be corrected for the judge's error; differences never are.
             "verdicts": "raw",
             "forced": list(self.forced),
-            "runs": [_plain(asdict(run)) for run in self.runs],
+            "runs": list(map(as_plain, self.runs)),
             "differences": [
-                _plain(asdict(difference))
+                as_plain(difference)
                 | {
                     "p": difference.p,
                     "is_shown": difference.is_shown,
@@ -205,16 +235,6 @@ class Comparison:
                 }
                 for difference in self.differences
             ],
-            "refusals": [_plain(asdict(refusal)) for refusal in self.refusals],
+            "refusals": [refusal.to_json() for refusal in self.refusals],
             "questions": columns,
         }
-
-
-def _plain(value: Any) -> Any:
-    """With lists for tuples."""
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-
-    return value

@@ -10,8 +10,7 @@ from memeval.metrics.accuracy import corrected
 from memeval.metrics.metric import POINTS, Metric
 from memeval.report.differences import differing, labels, shown
 from memeval.report.flags import flags
-from memeval.results import RunSummary, fresh_cost_usd, judge_shown
-from memeval.results.calibration import NOTE_BEGINS
+from memeval.results import NoteKind, RunSummary, fresh_cost_usd, judge_shown
 from memeval.statistics.clusters import clustered_mean
 from memeval.text.shown import one_line
 
@@ -19,7 +18,7 @@ from memeval.text.shown import one_line
 def compared_runs(
     summaries: Sequence[RunSummary], scores: Sequence[RunScores], metric: Metric
 ) -> list[ComparedRun]:
-    columns, names = differing(summaries), _distinct(labels(summaries), summaries)
+    columns, names = differing(summaries), distinct(labels(summaries), summaries)
     compared = []
     for summary, own, label in zip(summaries, scores, names, strict=True):
         get = summary.metrics.get
@@ -53,17 +52,19 @@ def compared_runs(
 
 
 def corrected_words(summary: RunSummary) -> str:
-    """The corrected accuracy and which labels it rests on; empty where there is none."""
+    """The corrected accuracy and the labels it rests on; empty if not corrected."""
     text = corrected(summary)
     if not text:
         return ""
 
-    notes = [note for note in summary.notes if note.startswith(NOTE_BEGINS)]
-    return " ".join([text, *(f"({note.removeprefix(NOTE_BEGINS).rstrip('.')})" for note in notes)])
+    for note in summary.notes_of(NoteKind.CORRECTED):
+        text += f" ({note.text.rstrip('.')})"
+
+    return text
 
 
-def _distinct(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
-    """Labels that name one run each: a key is added where two would be the same."""
+def distinct(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
+    """Labels that name one run each: a key is added if two runs ended in the same second."""
     return [
         f"{name} {summary.run_key[:6]}" if names.count(name) > 1 else name
         for name, summary in zip(names, summaries, strict=True)

@@ -1,22 +1,22 @@
-"""What each question of a run scored, read from `records.jsonl`.
+"""Score of each question of a run, read from `records.jsonl`.
 
 At the end of a sweep the records of all cells are read. Of each line only the members that the
-metric needs are parsed, and what many lines share (the question, an offline judge's verdict) once:
-a tenth of the time that whole records take.
+metric needs are parsed, and content that many lines share (the question, an offline judge's
+verdict) once: a tenth of the time that whole records take.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from memeval.comparison.finding import FinishedRun
 from memeval.errors import UserError
 from memeval.metrics.metric import Metric
 from memeval.results import RECORDS_FILE, Record
+from memeval.results.run import MADE_AGAIN, Run
 from memeval.statistics.means import mean, sample_std
 from memeval.text.shown import one_line
 
@@ -26,12 +26,11 @@ _STATUS = b', "status": '
 _METRICS = b', "metrics": '
 _RETRIEVED = b', "retrieved": '
 _MOST_REMEMBERED = 50_000
-MADE_AGAIN = "the run's own command makes it again"
 
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """What is known of a question before any answer."""
+    """Known facts about a question before any answer."""
 
     question_id: str
     case_id: str
@@ -39,6 +38,8 @@ class AskedQuestion:
     category_name: str
     repeat: int
     gold: tuple[str, ...]
+    text: str = ""
+    """Text of the question."""
     weight: float = 1.0
     """How many questions of its category it represents, in a sample."""
 
@@ -55,12 +56,29 @@ class RunScores:
     """Sample standard deviation of the repeats' means: the noise of running again. None for one."""
     repeats: int
     metrics: frozenset[str] = frozenset()
-    """Names of the metrics that records of the run have, where none has a value."""
+    """Names of the metrics that records of the run have, if none has a value."""
 
 
 def cases_of(scores: RunScores, questions: Iterable[str]) -> list[str]:
     """The conversation of each question."""
     return [scores.questions[question].case_id for question in questions]
+
+
+def shared_scores(scores: Sequence[RunScores]) -> list[RunScores]:
+    """The scores on the questions that all runs asked in the same words, with the same answers."""
+    names = []
+    for name, question in (scores[0].questions if scores else {}).items():
+        asked = [own.questions.get(name) for own in scores]
+        if all(one and (one.text, one.gold) == (question.text, question.gold) for one in asked):
+            names.append(name)
+
+    shared = []
+    for own in scores:
+        questions = {name: own.questions[name] for name in names}
+        values = {name: own.values[name] for name in names if name in own.values}
+        shared.append(replace(own, questions=questions, values=values))
+
+    return shared
 
 
 def weights_of(scores: RunScores, questions: Iterable[str]) -> list[float]:
@@ -76,10 +94,10 @@ class ScoreReader:
     _questions: dict[bytes, AskedQuestion] = field(default_factory=dict)
     _values: dict[bytes, float | None] = field(default_factory=dict)
 
-    def read(self, run: FinishedRun) -> RunScores:
+    def read(self, run: Run) -> RunScores:
         """The scores of a run.
 
-        Raises `UserError` naming file and line where its records can't be read.
+        Raises `UserError` naming file and line if its records can't be read.
         """
         path = run.folder / RECORDS_FILE
         headline = {row.category for row in run.summary.categories if row.headline}
@@ -184,6 +202,7 @@ def _question(record: Record) -> AskedQuestion:
         category_name=record.category_name or str(record.category),
         repeat=record.repeat,
         gold=record.gold,
+        text=record.question,
         weight=record.weight,
     )
 

@@ -1,4 +1,4 @@
-"""On how many questions two runs sent the same: what changes no prompt changes no answer."""
+"""Counts the questions on which two runs sent the same: equal prompts get equal answers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memeval.comparison.finding import FinishedRun
 from memeval.results import RECORDS_FILE
+from memeval.results.run import Run
 
 Prompts = Mapping[tuple[str, int], str | None]
-"""What was sent for each question and repeat, as digests; None if it is not known."""
+"""Prompts sent for each question and repeat, as digests; None if not known."""
 _SWITCH = "system.temporal_edges"
 _NOT_SENT = (
     "llm.judge",
@@ -31,9 +31,7 @@ class SentReader:
     _prompts: dict[str, Prompts] = field(default_factory=dict)
     _edges: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def count_alike(
-        self, first: FinishedRun, second: FinishedRun, questions: Iterable[str]
-    ) -> int | None:
+    def count_alike(self, first: Run, second: Run, questions: Iterable[str]) -> int | None:
         """The questions on which both runs sent the same to the same reader, in every repeat.
 
         None if the readers differ, or if it is not known what was sent.
@@ -52,7 +50,7 @@ class SentReader:
         }
         return sum(question not in differing for question in questions)
 
-    def describe_edges(self, first: FinishedRun, second: FinishedRun) -> str:
+    def describe_edges(self, first: Run, second: Run) -> str:
         """How many edges a switch of the edges of time can take away, if the runs differ in it:
         `6 of 22,717 edges are temporal here`.
         """
@@ -63,7 +61,7 @@ class SentReader:
 
         return f"{edges['temporal']:,} of {edges['all']:,} edges are temporal here"
 
-    def _read(self, run: FinishedRun) -> Prompts:
+    def _read(self, run: Run) -> Prompts:
         if run.key not in self._prompts:
             with (run.folder / RECORDS_FILE).open("rb") as file:
                 rows = [json.loads(line) for line in file]
@@ -87,7 +85,7 @@ def _sent(row: Mapping[str, Any]) -> str | None:
     return json.dumps(messages) if messages else row.get("context")
 
 
-def _reader_of(run: FinishedRun) -> dict[str, Any]:
+def _reader_of(run: Run) -> dict[str, Any]:
     """The settings of the model that answers."""
     return {
         name: value

@@ -1,15 +1,24 @@
-"""What differences say: words first, figures after, and no more than the data show."""
+"""Sentences on differences: words first, figures after, and no more than the data show."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from itertools import pairwise
 
-from memeval.comparison.records import BENJAMINI_HOCHBERG, Comparison, Difference, is_significant
-from memeval.comparison.words import figure, probability
-from memeval.metrics.metric import POINTS
+from memeval.comparison.records import (
+    BENJAMINI_HOCHBERG,
+    ComparedRun,
+    Comparison,
+    Difference,
+    is_significant,
+)
+from memeval.metrics.formats import figure, probability
+from memeval.metrics.metric import DOLLARS, POINTS
 from memeval.statistics.clusters import ClusteredMean
 from memeval.statistics.differences import ClusteredDifference, more_clusters
 
+MOST_SENTENCES = 12
+"""Differences that are put in words; the files of a comparison have all."""
 MOST_NAMES = 4
 """Cells that a headline names; of more it says how many there are."""
 
@@ -17,14 +26,14 @@ MOST_NAMES = 4
 def with_interval(
     result: ClusteredMean | ClusteredDifference, unit: str, *, signed: bool = False
 ) -> str:
-    """`+4.1 [0.9, 7.3]`, or only the value where there is no interval."""
+    """`+4.1 [0.9, 7.3]`, or only the value if there is no interval."""
     value, ends = figure(result.mean, unit, signed=signed), interval(result, unit)
 
     return f"{value} {ends}" if ends else value
 
 
 def interval(result: ClusteredMean | ClusteredDifference, unit: str) -> str:
-    """`[0.9, 7.3]`; empty where there is none."""
+    """`[0.9, 7.3]`; empty without an interval."""
     if result.low is None or result.high is None:
         return ""
 
@@ -32,10 +41,10 @@ def interval(result: ClusteredMean | ClusteredDifference, unit: str) -> str:
 
 
 def sentences(comparison: Comparison, most: int | None = None) -> list[str]:
-    """What all differences say: one sentence for all where the conversations are too few."""
+    """Sentences on all differences: one for all if the conversations are too few."""
     results = [difference.result for difference in comparison.differences]
     if len(results) > 1 and are_too_few(comparison):
-        widest = max(results, key=lambda result: (result.groups, result.largest_error or 0.0))
+        widest = _widest(results)
         alike = [pair for pair in comparison.differences if pair.sent_alike]
         return [
             f"{limits(widest, comparison.unit)}.",
@@ -50,39 +59,166 @@ def sentences(comparison: Comparison, most: int | None = None) -> list[str]:
     return said
 
 
+def details(comparison: Comparison, most: int) -> list[str]:
+    """Sentences after the lead: each difference in figures, if one is shown; else only why runs
+    that sent the same prompts have no difference.
+    """
+    if any(pair.is_shown for pair in comparison.differences):
+        return sentences(comparison, most)
+
+    alike = [pair for pair in comparison.differences if pair.sent_alike]
+    return [sentence(comparison, pair) for pair in alike[:most]]
+
+
+def findings(comparison: Comparison) -> list[str]:
+    """The lead and the sentences after it, of at most `MOST_SENTENCES` differences."""
+    return [*lead(comparison), *details(comparison, MOST_SENTENCES)]
+
+
 def lead(comparison: Comparison) -> list[str]:
-    """What a page says first: the sentence of one difference; of several, how many are shown."""
-    if len(comparison.differences) == 1 or are_too_few(comparison):
-        return sentences(comparison)
+    """First sentences, without statistics: `A 50.8 % · B 50.0 % are higher than C 37.7 %.`
 
-    shown = [difference for difference in comparison.differences if difference.is_shown]
-    pairs = len(comparison.differences)
+    A sentence for each group of runs that were compared with each other.
+    """
+    return [_lead_of(comparison, group) for group in _groups(comparison)]
+
+
+def _groups(comparison: Comparison) -> list[list[Difference]]:
+    """The differences of runs that were compared, with each other or with the same ones."""
+    groups: list[list[Difference]] = []
+    for pair in comparison.differences:
+        keys = {pair.first, pair.second}
+        joined, others = [pair], []
+        for group in groups:
+            if any(other.first in keys or other.second in keys for other in group):
+                joined = [*group, *joined]
+            else:
+                others.append(group)
+
+        groups = [*others, joined]
+
+    return groups
+
+
+def _lead_of(comparison: Comparison, pairs: list[Difference]) -> str:
+    keys = {key for pair in pairs for key in (pair.first, pair.second)}
+    runs = [run for run in comparison.runs if run.key in keys and run.result is not None]
+    runs.sort(key=_mean, reverse=True)
+    about = "" if comparison.metric == "accuracy" else f"{comparison.metric}: "
+    if not any(pair.is_shown for pair in pairs):
+        results = [pair.result for pair in pairs]
+        return f"{about}{no_difference(_values(comparison, runs), results, comparison.unit)}."
+
+    ranked = _ranked(runs)
+    if len(ranked) > 1:
+        return f"{about}{higher([_values(comparison, group) for group in ranked])}."
+
+    return f"{about}{_against_baseline(comparison, pairs)}."
+
+
+def _mean(run: ComparedRun) -> float:
+    return run.result.mean if run.result else 0.0
+
+
+def _ranked(runs: list[ComparedRun]) -> list[list[ComparedRun]]:
+    """Groups of runs of which each is higher than the next; one if their letters overlap."""
+    groups: dict[str, list[ComparedRun]] = {}
+    for run in runs:
+        groups.setdefault(run.letters, []).append(run)
+
+    ranked = list(groups.values())
+    letters = "".join(groups)
+    overlap = "" in groups or len(set(letters)) < len(letters)
+    # Of runs that scatter widely, the lowest may share its letter with the highest.
+    interleaved = any(_mean(higher[-1]) <= _mean(lower[0]) for higher, lower in pairwise(ranked))
+
+    return [runs] if overlap or interleaved else ranked
+
+
+def higher(groups: list[list[str]]) -> str:
+    """`A is higher than B · C, which are higher than D`."""
+    parts = [_joined(groups[0])]
+    for before, group in pairwise(groups):
+        which = ", which" if len(parts) > 1 else ""
+        parts.append(f"{which} {_is(len(before))} higher than {_joined(group)}")
+
+    return "".join(parts)
+
+
+def _against_baseline(comparison: Comparison, pairs: list[Difference]) -> str:
+    """Which runs are higher and lower than the baseline; of all pairs how many differ."""
+    shown = [pair for pair in pairs if pair.is_shown]
     if comparison.baseline is None:
-        return [f"{len(shown)} of {pairs} pairs of runs differ; no other difference is shown."]
+        return f"{len(shown)} of {len(pairs)} pairs of runs differ; no other difference is shown"
 
-    label = {pair.first: comparison.run(pair.first).label for pair in comparison.differences}
-    higher = [label.pop(pair.first) for pair in shown if pair.result.mean > 0]
-    lower = [label.pop(pair.first) for pair in shown if pair.result.mean < 0]
-    baseline = comparison.run(comparison.baseline).label
+    higher = [comparison.run(pair.first) for pair in shown if pair.result.mean > 0]
+    lower = [comparison.run(pair.first) for pair in shown if pair.result.mean < 0]
+    others = [comparison.run(pair.first) for pair in pairs if not pair.is_shown]
+    baseline = comparison.run(comparison.baseline)
+    (against,) = _values(comparison, [baseline])
     parts = [
-        f"{_named(names)} {_is(len(names))} {direction} than {baseline}"
-        for direction, names in (("higher", higher), ("lower", lower))
-        if names
+        f"{_joined(_values(comparison, runs))} {_is(len(runs))} {direction} than {against}"
+        for direction, runs in (("higher", higher), ("lower", lower))
+        if runs
     ]
-    if label:
-        others = _named(list(label.values()))
-        parts.append(f"no difference from {baseline} is shown for {others}")
+    if others:
+        named = _joined(_values(comparison, others))
+        parts.append(f"no difference from {baseline.label} is shown for {named}")
 
-    return [f"{'; '.join(parts)}."]
+    return "; ".join(parts)
 
 
-def _named(names: list[str]) -> str:
-    """`a, b and c`, or how many there are if a sentence could not hold them."""
-    if len(names) > MOST_NAMES:
-        return f"{len(names):,} runs"
+def no_difference(values: list[str], results: Sequence[ClusteredDifference], unit: str) -> str:
+    """`A 37.6 % · B 35.5 %: no difference shown; 3 conversations are too few, …`."""
+    said = f"{_joined(values)}: no difference shown"
+    if all(result.is_too_few for result in results):
+        widest = _widest(results)
+        few = conversations(widest.groups, "is", "are")
+        return f"{said}; {few} too few{larger_data(widest, unit).replace(';', ',')}"
 
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
+    least = max(results, key=lambda result: result.mde or 0.0)
+    if (
+        least.mde is None
+        or least.mde <= abs(least.mean)
+        or (unit == POINTS.name and least.mde >= 1)
+    ):
+        return f"{said}; {limits(least, unit)}"
+
+    able = conversations(least.groups, "can", "can")
+    return f"{said}; {able} show about {figure(least.mde, unit)} {unit}"
+
+
+def _widest(results: Sequence[ClusteredDifference]) -> ClusteredDifference:
+    """The difference whose error says how many more conversations would do."""
+    return max(results, key=lambda result: (result.groups, result.largest_error or 0.0))
+
+
+def _values(comparison: Comparison, runs: list[ComparedRun]) -> list[str]:
+    """`bm25 37.7 %` for each run."""
+    return [
+        f"{run.label} {with_unit(run.result.mean if run.result else None, comparison.unit)}"
+        for run in runs
+    ]
+
+
+def with_unit(value: float | None, unit: str) -> str:
+    """`37.7 %`, `$0.02`, `304 tokens`."""
+    shown = figure(value, unit)
+    if value is None:
+        return shown
+    if unit == POINTS.name:
+        return f"{shown} %"
+
+    return f"${shown}" if unit == DOLLARS.name else f"{shown} {unit}"
+
+
+def _joined(names: list[str]) -> str:
+    """Names with points between them; of many the first ones, and how many more there are."""
+    left = len(names) - MOST_NAMES
+    if left < 2:
+        return " · ".join(names)
+
+    return f"{' · '.join(names[:MOST_NAMES])} and {left} more"
 
 
 def _is(count: int) -> str:
@@ -95,7 +231,7 @@ def are_too_few(comparison: Comparison) -> bool:
 
 
 def sentence(comparison: Comparison, difference: Difference) -> str:
-    """What a difference says: words first, figures after."""
+    """Sentence on a difference: words first, figures after."""
     result, unit = difference.result, comparison.unit
     names = [comparison.run(key).label for key in (difference.first, difference.second)]
     measured = "" if comparison.metric == "accuracy" else f" in {comparison.metric}"
@@ -120,7 +256,8 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
         return f"No difference shown{pair}: {amount}; {limits(result, unit)}."
 
     direction = "higher" if result.mean > 0 else "lower"
-    amount = f"{figure(abs(result.mean), unit)} {unit} {interval(turned_up(result), unit)}"
+    upwards = result if result.mean >= 0 else result.turned()
+    amount = f"{figure(upwards.mean, unit)} {unit} {interval(upwards, unit)}"
     said = f"{names[0]} is {direction} than {names[1]}{measured} by {amount}"
     p, adjusted = probability(result.p), probability(difference.adjusted_p)
     if not difference.is_shown:
@@ -133,16 +270,8 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
     return f"{said} (p {p}{more})."
 
 
-def turned_up(result: ClusteredDifference) -> ClusteredDifference:
-    """The difference the other way round where it is below 0: `lower by 4.1 [0.9, 7.3]`."""
-    if result.mean >= 0 or result.low is None or result.high is None:
-        return result
-
-    return replace(result, mean=-result.mean, low=-result.high, high=-result.low)
-
-
 def limits(result: ClusteredDifference, unit: str) -> str:
-    """What some data could have shown, as the end of a sentence that shows no difference."""
+    """End of a sentence that shows no difference: the difference the data could show."""
     if result.is_too_few:
         few = conversations(result.groups, "is", "are")
         return f"{few} too few for any difference to be shown{larger_data(result, unit)}"
@@ -153,14 +282,14 @@ def limits(result: ClusteredDifference, unit: str) -> str:
         return "this data can't reliably detect any difference"
     # Conversations that disagree this much: the rule of thumb is below what was not shown.
     if result.mde <= abs(result.mean):
-        return f"such data shows {figure(result.mde, unit)} in 80 of 100 cases, but not here"
+        return f"such data shows {figure(result.mde, unit)} with 80 % power, but not here"
 
     return f"the smallest difference this data could reliably detect is {figure(result.mde, unit)}"
 
 
 def larger_data(result: ClusteredDifference, unit: str) -> str:
-    """`; 10 would show about 26.8 points`; empty where it is not known."""
-    # How much the questions of one conversation hang together a single one does not say.
+    """`; 10 would show about 26.8 points`; empty if it is not known."""
+    # A single conversation does not say how strongly its questions are correlated.
     if result.groups < 2 or result.largest_error is None:
         return ""
 
@@ -177,6 +306,6 @@ def conversations(count: int, one: str, many: str) -> str:
 
 
 def adjusted_name(comparison: Comparison) -> str:
-    """What an adjusted p is called."""
+    """Name of an adjusted p."""
     is_discovery = comparison.adjustment == BENJAMINI_HOCHBERG
     return "Benjamini–Hochberg" if is_discovery else "adjusted"

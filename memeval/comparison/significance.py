@@ -14,7 +14,7 @@ from memeval.statistics.means import mean
 from memeval.statistics.multiple import compact_letters
 
 MOST_LETTERED = 20
-"""Runs beyond which letters are left out: they rest on all pairs."""
+"""Runs beyond which letters are left out, unless all pairs were compared, which they rest on."""
 
 Pair = tuple[int, int]
 """Positions of two runs, the second of which is subtracted."""
@@ -37,7 +37,7 @@ def adjusted(
 
 
 def groups_of(pairs: Iterable[Pair]) -> list[frozenset[int]]:
-    """The runs that hang together by pairs that were compared."""
+    """The runs that are connected by pairs that were compared."""
     groups: list[frozenset[int]] = []
     for pair in pairs:
         joined = [group for group in groups if not group.isdisjoint(pair)]
@@ -54,10 +54,10 @@ def letters_of(
 ) -> dict[int, str]:
     """Letters of the compared runs by their position: those that share one can't be told apart.
 
-    A pair in `differences` is told apart exactly where its sentence says so. The other pairs of a
+    A pair in `differences` is told apart exactly if its sentence says so. The other pairs of a
     group, which only letters need, are adjusted together. Runs that may not be compared share no
-    letter, and a group in which no difference could be shown has none. The best run of a group
-    comes first.
+    letter, and a group in which no difference could be shown has no letters. The best run of a
+    group comes first.
     """
     groups = []
     for members in groups_of(differences):
@@ -66,7 +66,13 @@ def letters_of(
             groups.append(sorted(members, key=lambda number: -_mean(scores[number])))
 
     ranked = [number for group in groups for number in group]
-    if not 1 < len(ranked) <= MOST_LETTERED:
+    if len(ranked) < 2:
+        return {}
+    if len(ranked) > MOST_LETTERED and not all(
+        pair in differences or pair[::-1] in differences or not may_be_compared(*pair)
+        for group in groups
+        for pair in combinations(group, 2)
+    ):
         return {}
 
     different = set(combinations(ranked, 2))
@@ -126,7 +132,7 @@ def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float
     for row in rows:
         cases |= dict.fromkeys(row)
 
-    # The same flips for all pairs need a column per conversation, 0 where a pair has none of it.
+    # The same flips for all pairs need a column per conversation, 0 if a pair has none of it.
     return [_in_order(row, cases) for row in rows]
 
 

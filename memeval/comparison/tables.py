@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from memeval.comparison.records import ComparedRun, Comparison, Difference
-from memeval.comparison.sentences import sentence, sentences, with_interval
+from memeval.comparison.sentences import details, lead, sentence, with_interval
 from memeval.comparison.words import (
+    corrections,
     describe_counts,
     dominating_conversations,
-    figure,
     headline,
     legend,
-    probability,
 )
-from memeval.metrics.formats import NONE
+from memeval.metrics.formats import NONE, figure, probability
 
 WIDTH = 80
 CATEGORIES_A_TABLE = 4
 NARROWEST_LABEL = 12
-Rows = list[list[str]]
+Cells = list[list[str]]
+CATEGORIES_TITLE = "By category, Δ with its 95 % interval: described, not tested one by one."
 SAME = "same"
 """In place of a difference between cells that sent the same prompts."""
 HEADER = ["run", "n", "value\n[95 %]", "re-run\nstd", "Δ\n[95 %]", "p", "adj.", "MDE", ""]
 
 
+def sentences_text(comparison: Comparison, most: int) -> str:
+    """Words before any figure: the lead, and up to `most` sentences if a difference is shown."""
+    lines = _wrap(filter(None, [*lead(comparison), comparison.warning]))
+    # Of corrected accuracies only that differences are not: the table has them.
+    uncorrected = corrections(comparison)[-1:]
+    said = [*details(comparison, most), *dominating_conversations(comparison), *uncorrected]
+    if said:
+        lines += ["", *_wrap(said)]
+
+    return "\n".join(lines) + "\n"
+
+
 def comparison_text(comparison: Comparison) -> str:
-    """All of a comparison but its refusals: sentences, figures, categories, and what they mean."""
+    """All of a comparison but its refusals: sentences, figures, categories, and their meaning."""
     if not comparison.differences:
         return ""
 
@@ -46,31 +58,7 @@ def comparison_text(comparison: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def sentences_text(comparison: Comparison, most: int) -> str:
-    """For the end of a sweep, before any figure: up to `most` sentences.
-
-    The table that follows names the judges.
-    """
-    lines = [*_wrap(headline(comparison, names_judges=False)), ""]
-    lines += _wrap(sentences(comparison, most))
-    lines += _wrap(dominating_conversations(comparison))
-
-    return "\n".join(lines) + "\n"
-
-
-def figures_text(comparison: Comparison) -> str:
-    """For the end of a sweep: the figures behind the sentences. The files have the rest."""
-    lines: list[str] = []
-    for table in result_tables(comparison):
-        lines += [*align(table), ""]
-
-    lines += _wrap(
-        ["comparison.md says what the columns mean, and describes the categories one by one."]
-    )
-    return "\n".join(lines) + "\n"
-
-
-def result_tables(comparison: Comparison) -> list[Rows]:
+def result_tables(comparison: Comparison) -> list[Cells]:
     """One table of the runs against the baseline; or one of the runs, and one of all pairs."""
     by_first = {difference.first: difference for difference in comparison.differences}
     if comparison.baseline:
@@ -121,7 +109,7 @@ def _difference_cells(comparison: Comparison, difference: Difference | None) -> 
 
 
 def _below(value: str) -> str:
-    """A value with its interval on a line of its own: beside each other they leave no room."""
+    """A value with its interval on the next line: beside each other they leave no room."""
     return value.replace(" ", "\n", 1)
 
 
@@ -131,9 +119,7 @@ def category_lines(comparison: Comparison) -> list[str]:
     if len(names) < 2:
         return []
 
-    lines = ["By category, Δ with its 95 % interval: described, not tested one by one."]
-    if comparison.forced:
-        lines += _wrap([f"FORCED, not comparable: {'; '.join(comparison.forced)}"])
+    lines = [CATEGORIES_TITLE, *_wrap([comparison.warning])]
 
     for start in range(0, len(names), CATEGORIES_A_TABLE):
         some = names[start : start + CATEGORIES_A_TABLE]
@@ -161,7 +147,7 @@ def category_names(comparison: Comparison) -> list[str]:
 def category_cells(
     comparison: Comparison, difference: Difference, names: Sequence[str]
 ) -> list[str]:
-    """`+4.1 [0.9, 7.3]` for each category; a dash where there is none."""
+    """`+4.1 [0.9, 7.3]` for each category; a dash if not measured."""
     by_name = {row.category: row.result for row in difference.categories}
     if difference.same_prompts:
         return [SAME if name in by_name else NONE for name in names]
@@ -173,12 +159,12 @@ def category_cells(
 
 
 def pair_label(comparison: Comparison, difference: Difference) -> str:
-    """The run, where all are compared with one baseline; else both."""
+    """The run, if all are compared with one baseline; else both."""
     first, second = (comparison.run(key).label for key in (difference.first, difference.second))
     return first if comparison.baseline else f"{first} − {second}"
 
 
-def align(rows: Rows, width: int = WIDTH) -> list[str]:
+def align(rows: Cells) -> list[str]:
     """Rows as lines of columns: the first to the left and folded, the others to the right.
 
     Columns that are empty in all rows but the header are left out. Figures are never cut.
@@ -186,7 +172,7 @@ def align(rows: Rows, width: int = WIDTH) -> list[str]:
     rows = without_empty(rows)
     # Only the first column gives way: names can be folded, figures can't.
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
-    room = max(width - sum(widths[1:]) - 2 * len(widths[1:]), NARROWEST_LABEL)
+    room = max(WIDTH - sum(widths[1:]) - 2 * len(widths[1:]), NARROWEST_LABEL)
     widths[0] = min(widths[0], room)
 
     lines = []
@@ -210,7 +196,7 @@ def _width(cell: str) -> int:
     return max(1, *map(len, cell.split("\n")))
 
 
-def without_empty(rows: Rows) -> Rows:
+def without_empty(rows: Cells) -> Cells:
     """The rows without the columns that are empty in all of them but the header."""
     columns = list(zip(*rows, strict=True))
     # The first column names the rows, whatever is in it.
@@ -222,7 +208,7 @@ def _fold(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
 
 
-def _wrap(paragraphs: Sequence[str], indent: str = "") -> list[str]:
+def _wrap(paragraphs: Iterable[str], indent: str = "") -> list[str]:
     lines = []
     for paragraph in paragraphs:
         lines += textwrap.wrap(

@@ -3,48 +3,15 @@
 from __future__ import annotations
 
 from memeval.comparison.records import BENJAMINI_HOCHBERG, Comparison, Difference
-from memeval.metrics.formats import NONE, short_count
-from memeval.metrics.metric import POINTS
+from memeval.metrics.formats import probability
+from memeval.metrics.retrieval import cutoff_of
+from memeval.report.flags import OF_SESSIONS
 from memeval.statistics.clusters import dominating
 from memeval.text.shown import one_line
 
-MINUS = "−"
 RAW_VERDICTS = (
     "Differences, their intervals and p rest on the raw verdicts, without that correction."
 )
-
-
-def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
-    """A value in its unit: points with one decimal, dollars with three digits."""
-    if value is None:
-        return NONE
-
-    size = abs(value)
-    if unit == POINTS.name:
-        text = f"{100 * size:.1f}"
-    elif unit == "$":
-        text = f"{size:.3g}" if size < 100 else f"{size:,.0f}"
-    elif unit == "ms":
-        text = f"{size:.1f}" if size < 100 else short_count(size)
-    else:
-        text = f"{size:.3g}" if size < 100 else short_count(size)
-
-    if value < 0:
-        return MINUS + text
-
-    return f"+{text}" if signed and value > 0 else text
-
-
-def probability(p: float | None) -> str:
-    """A p as `.008`, `<.001` or `1`."""
-    if p is None:
-        return NONE
-    if p < 0.001:
-        return "<.001"
-    if p >= 0.9995:
-        return "1"
-
-    return f"{p:.3f}".lstrip("0")
 
 
 def describe_counts(comparison: Comparison, difference: Difference) -> str:
@@ -68,16 +35,16 @@ def describe_counts(comparison: Comparison, difference: Difference) -> str:
 
 
 def legend(comparison: Comparison) -> list[str]:
-    """What the columns mean, and what a reader must not overlook."""
+    """Meaning of the columns, and warnings that a reader must not overlook."""
     of_what = "the baseline" if comparison.baseline else "the second run"
     lines = [
         f"Δ: run minus {of_what}, on the questions that both scored, in {comparison.unit}. "
-        "In brackets: 95 % intervals, which allow for the questions of one conversation hanging "
-        "together. That of Δ and p come from flipping the signs of whole conversations.",
+        "In brackets: 95 % intervals, which allow for the questions of one conversation "
+        "being correlated. That of Δ and p come from flipping the signs of whole conversations.",
         "The interval says what other conversations and questions would change; re-run std is the "
         "spread over repeats. Neither replaces the other.",
-        f"adj.: p {adjusted_how(comparison)}. MDE: the smallest difference that this data shows in "
-        "80 of 100 cases.",
+        f"adj.: p {adjusted_how(comparison)}. MDE: the smallest difference that this data shows "
+        "with 80 % power.",
         *corrections(comparison),
     ]
     if any(run.letters for run in comparison.runs):
@@ -87,6 +54,14 @@ def legend(comparison: Comparison) -> list[str]:
             if comparison.baseline
             else "Of runs that were compared, those that share a letter can't be told apart."
         )
+
+    if cutoff_of(comparison.metric) is not None:
+        lines += [
+            f"{run.label}: {flag}."
+            for run in comparison.runs
+            for flag in run.flags
+            if flag.startswith(OF_SESSIONS)
+        ]
 
     if any(difference.result.mde_from_independent for difference in comparison.differences):
         lines.append(
@@ -132,8 +107,10 @@ def corrections(comparison: Comparison) -> list[str]:
     return [*lines, RAW_VERDICTS] if lines else []
 
 
-def headline(comparison: Comparison, *, names_judges: bool = True) -> list[str]:
-    """What is compared, on what, judged by whom; and that it was forced, where it was."""
+def headline(comparison: Comparison) -> list[str]:
+    """Subject of the comparison: the runs, the data, the judge; and that it was forced, if
+    it was.
+    """
     counts = sorted({difference.result.count for difference in comparison.differences})
     groups = sorted({difference.result.groups for difference in comparison.differences})
     lines = [f"{comparison.metric}, in {comparison.unit}"]
@@ -149,11 +126,11 @@ def headline(comparison: Comparison, *, names_judges: bool = True) -> list[str]:
 
     keys = {key for pair in comparison.differences for key in (pair.first, pair.second)}
     judges = dict.fromkeys(run.judge for run in comparison.runs if run.key in keys and run.judge)
-    if judges and names_judges:
+    if judges:
         lines.append(f"{'judges' if len(judges) > 1 else 'judge'}: {', '.join(judges)}")
 
-    if comparison.forced:
-        lines.append(f"FORCED, not comparable: {'; '.join(comparison.forced)}")
+    if comparison.warning:
+        lines.append(comparison.warning)
 
     return lines
 

@@ -1,4 +1,4 @@
-"""Configuration: the typed tree, its validation, integer options, where things lie, identity.
+"""Configuration: the typed tree, its validation, integer options, paths, identity.
 
 Hydra is imported only here and in `cli`.
 """

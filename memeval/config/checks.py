@@ -1,9 +1,8 @@
-"""Addresses, names of environment variables and headers: what a setting may hold, and above all
-that it holds no secret.
+"""Checks the values of addresses, names of environment variables and headers; above all, they may
+hold no secret.
 
 A setting gets into config files, parameters, reports and tracking servers. So secrets come only
-from the environment. A setting that holds one is refused by its name, without repeating what it
-holds.
+from the environment. A setting that holds one is refused by its name, without repeating its value.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from memeval.config.roles import OTHERS
 from memeval.errors import UserError
 from memeval.text.redaction import SHORTEST, keep_address, keep_secret, looks_secret
 
@@ -66,7 +66,7 @@ def check_address(option: str, address: str, *hints: str) -> None:
 
 
 def check_plain(option: str, address: str, *hints: str) -> None:
-    """Raises `UserError` where an address holds a user, a password, a query or a fragment: such
+    """Raises `UserError` if an address holds a user, a password, a query or a fragment: such
     things would be published with it.
     """
     rest = address.partition("://")[2] if "://" in address else address.removeprefix("//")
@@ -91,13 +91,13 @@ def check_plain(option: str, address: str, *hints: str) -> None:
 
 
 def check_tracking(option: str, address: str) -> None:
-    """Raises `UserError` where the address of a store holds a user, a password or a query."""
+    """Raises `UserError` if the address of a store holds a user, a password or a query."""
     if "://" in address and not address.startswith(("sqlite:", "file:")):
         check_plain(option, address, BY_TRACKING)
 
 
 def check_store(url: str | None, memories: str | None) -> None:
-    """Raises `UserError` where an address of the store is not one."""
+    """Raises `UserError` if an address of the store is not one."""
     if url is not None:
         _check_database(url)
     if memories is not None:
@@ -152,7 +152,7 @@ def check_variable(option: str, name: Any) -> None:
     if (
         not _VARIABLE.fullmatch(name)
         or looks_secret(name)
-        # What is a variable's value is most likely the key itself, pasted in place of its name.
+        # What is a variable's value is most likely the key itself, pasted instead of its name.
         or name in os.environ.values()
         or not (conventional or len(name) < 8)
     ):
@@ -177,14 +177,19 @@ def check_headers(option: str, headers: Any) -> None:
         check_variable(f"{option}.{header}", variable)
 
 
+MAY_LACK_A_KEY = (*(f"{role}." for role in OTHERS), "embedder.", "system.api_key_env")
+"""A role without its own key takes that of its address, if there is one; a memory service may want
+none.
+"""
+
+
 def check_secrets(leaves: Mapping[str, Any]) -> None:
     """Raises `UserError` for settings, by dotted path, that hold a secret, or an address with one
     in it, whatever group they are of.
     """
     for path, value in leaves.items():
         if path.endswith("_env"):
-            # A role without a key of its own takes that of its address, if there is one.
-            if value is not None or not path.startswith(("llm.ingest.", "llm.judge.", "embedder.")):
+            if value is not None or not path.startswith(MAY_LACK_A_KEY):
                 check_variable(path, value)
         elif ".headers." in path:
             check_headers(

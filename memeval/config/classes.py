@@ -33,7 +33,7 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
 
 
 def import_named(path: str, group: str, what: str) -> Any:
-    """What is behind the path, class or not. Raises `UserError` as `class_at` does."""
+    """Object at the path, class or not. Raises `UserError` as `class_at` does."""
     module_name, _, class_name = path.partition(":")
     if not module_name or not class_name:
         raise UserError(f"{group}.class must read package.module:Class, but is '{path}'")
@@ -69,7 +69,7 @@ def import_named(path: str, group: str, what: str) -> Any:
 
 
 def _locate_error(error: BaseException) -> str:
-    """An error of a module's own code with the innermost place outside of Python's import
+    """An error of a module's own code with the innermost source location outside of Python's import
     machinery.
     """
     frames = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from memeval.config.leaves import flatten
@@ -20,16 +20,17 @@ LONGEST_KEY, LONGEST_TAG, LONGEST_NOTE, MOST_TAGS = 200, 4000, 4000, 50
 RESERVED = ("memeval", "mlflow", "rounded")
 """First parts of names of tags that belong to memeval and to MLflow."""
 
+LONGEST_LABEL = 40
 _KEY = re.compile(r"[\w\-. /]+")
 BY_TAG = "use:  tags.paper=table2"
 
 
 @dataclass(frozen=True)
 class Filing:
-    """Where a run is filed, and under which labels of the user's own."""
+    """Experiment of a run in MLflow, and the user's own labels of the run."""
 
     experiment: str | None = None
-    """None: where the run is filed already, else under its data set's name."""
+    """None: the experiment that holds the run already, else the one named after its data set."""
     tags: Mapping[str, str] = field(default_factory=dict)
     note: str | None = None
     sweep_id: str | None = None
@@ -37,13 +38,9 @@ class Filing:
     group_by_sweep: bool = False
     """Whether the run becomes a child of its sweep's run."""
 
-    def as_request(self) -> dict[str, Any]:
-        """The fields, as JSON can carry them: `Filing(**request)` reads them back."""
-        return {**asdict(self), "tags": dict(self.tags)}
-
 
 def read_filing(config: RunConfig, sweep: str | None = None) -> Filing:
-    """What a config and the environment say; `sweep` is the digest of an invocation with `-m`.
+    """Filing from a config and the environment; `sweep` is the digest of an invocation with `-m`.
 
     Raises `UserError` for names, tags and notes that can't be filed.
     """
@@ -71,6 +68,19 @@ def check_filing(config: RunConfig) -> None:
 
     _tags(config.tags)
     _note(config.note)
+    _check_label(config.label)
+
+
+def _check_label(label: str | None) -> None:
+    if label is None:
+        return
+    if not label.strip() or label != label.strip() or label.startswith("@"):
+        raise UserError(
+            "label must not be empty, nor begin or end with a space, nor begin with @",
+            "for example:  label=v2",
+        )
+
+    _check_text("label", label, LONGEST_LABEL)
 
 
 def read_experiment(tracking: TrackingConfig) -> str | None:

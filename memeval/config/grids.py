@@ -1,7 +1,7 @@
 """Sweeps that are unions of grids, for cells that no single product of settings holds.
 
 A file in sweeps/ may have `grids:`, a list of grids, each a line of overrides as one types it after
-`-m`. Their cells are options of a group of its own, `cell=<sweep>-<number>`, over which the sweep
+`-m`. Their cells are options of the group `cell`, `cell=<sweep>-<number>`, over which the sweep
 then runs.
 """
 
@@ -27,7 +27,7 @@ CELL = re.compile(r"cell/([\w]+)-([0-9]+)")
 
 
 def sweep_file(name: str) -> Path | None:
-    """The file of a sweep, memeval's own or a package's; None if there is none of that name."""
+    """The file of a built-in sweep or of a package's, or None."""
     found = plugin(SWEEP, name)
     return found.file if found else own_file(SWEEP, name)
 
@@ -90,7 +90,7 @@ def _grids_in(text: str) -> Sequence[str]:
 def cell_config(sweep: str, number: int) -> DictConfig | None:
     """The config of one cell, counted from 1: its options as a list of defaults, its fields below.
 
-    None where there is no such cell.
+    None if there is no such cell.
     """
     file = sweep_file(sweep)
     if file is None:

@@ -1,8 +1,8 @@
 """Identity: one function from a resolved config to the keys under which each stage's results are
 kept.
 
-A setting says where it is declared which stage it belongs to. What is not a setting (data, prompt
-templates, classes, code) comes as named digests per stage from whoever knows it.
+Each setting declares the stage it belongs to. Other parts (data, prompt templates, classes, code)
+come as named digests per stage from their owners.
 """
 
 from __future__ import annotations
@@ -20,19 +20,22 @@ from memeval.config.roles import with_roles_filled
 from memeval.config.schema import (
     ANSWER,
     AT_INGEST,
+    BY_TOOLS,
     JUDGE,
     LLM_INGEST,
     LLM_JUDGE,
+    OPTIONAL,
     PREPARE,
     RUN,
     RUNTIME,
     STAGES,
+    TOOLS,
     RunConfig,
 )
-from memeval.config.settings import TIMEOUT
+from memeval.config.settings import TENANTS, TIMEOUT
 
 Digests = Mapping[str, Mapping[str, str]]
-"""What a part contributes to the keys: by stage, then by name."""
+"""Contributions of a part to the keys: by stage, then by name."""
 
 Settings = Mapping[str, dict[str, Any]]
 """The leaves of a config, by stage and then by dotted path."""
@@ -40,14 +43,14 @@ Settings = Mapping[str, dict[str, Any]]
 _SHARED_STAGES = {
     "dataset": {},
     # What a system is called changes nothing that is stored: its class is among the digests.
-    "system": {"name": RUN, "class": RUN, TIMEOUT: RUNTIME},
+    "system": {"name": RUN, "class": RUN, TIMEOUT: RUNTIME, TENANTS: PREPARE},
 }
 """Stages of the settings that every option of a group has."""
 
 
 @dataclass(frozen=True)
 class IdentityInputs:
-    """What the keys are made of besides the values of the config."""
+    """Parts of the keys besides the values of the config."""
 
     digests: Digests
     """The contributions of data set, prompt templates, system, judge and code, joined."""
@@ -94,7 +97,7 @@ def field_metadata(settings_type: type[Any], prefix: str = "") -> dict[str, Mapp
 
         if dataclasses.is_dataclass(default):
             metadata |= field_metadata(type(default), f"{path}.")
-        # `dataset` and `system` are mappings: whoever reads them declares their leaves.
+        # `dataset` and `system` are mappings: the code that reads them declares their leaves.
         elif path not in _SHARED_STAGES:
             metadata[path] = field.metadata
 
@@ -102,14 +105,20 @@ def field_metadata(settings_type: type[Any], prefix: str = "") -> dict[str, Mapp
 
 
 def field_stages(settings_type: type[Any], prefix: str = "") -> dict[str, str | None]:
-    """Stage of each leaf of a schema class by dotted path; None where a field does not say."""
+    """Stage of each leaf of a schema class by dotted path; None if a field does not say."""
     fields = field_metadata(settings_type, prefix)
     return {path: metadata.get("stage") for path, metadata in fields.items()}
 
 
 def settings_stages(group: str, settings_type: type[Any]) -> dict[str, str]:
-    """Stages of the settings of a data set or a system, as its settings type declares them."""
-    declared = field_stages(settings_type, f"{group}.")
+    """Stages of the settings of a data set or a system, as its settings type declares them.
+
+    Optional ones are left out, which makes them `prepare` if they are in a config.
+    """
+    fields = field_metadata(settings_type, f"{group}.")
+    declared = {
+        path: fields[path].get("stage") for path in fields if not fields[path].get(OPTIONAL)
+    }
     shared = {f"{group}.{name}": stage for name, stage in _SHARED_STAGES[group].items()}
     return {path: stage or PREPARE for path, stage in declared.items()} | shared
 
@@ -130,10 +139,16 @@ def by_stage(config: RunConfig, inputs: IdentityInputs) -> Settings:
         metadata = _metadata_of(path, fields, inputs)
         if metadata.get(LLM_JUDGE) and not inputs.judge_uses_llm:
             continue
+        by_tools = metadata.get(BY_TOOLS)
+        if by_tools and getattr(config, by_tools).name != TOOLS:
+            continue
         if metadata.get(LLM_INGEST) and not inputs.uses_llm_at_ingest:
             continue
 
         value = leaves[path]
+        if value is None and metadata.get(OPTIONAL):
+            continue
+
         counted[metadata["stage"]][path] = value
         if metadata.get(AT_INGEST) and inputs.uses_llm_at_ingest:
             counted[PREPARE][path] = value

@@ -1,8 +1,8 @@
 """Groups that take any positive integer: `top_k=7`, `-m top_k=3,wide,12`, `compression_turn=40`.
 
 Hydra 1.3 refuses an integer as a group choice before it asks any config source. So integers of
-these groups are quoted where overrides enter (the command line, a sweep's parameters), and a config
-source of our own (`served.py`) serves `<group>/<integer>`. Nothing of Hydra is patched.
+these groups are quoted on entry (the command line, a sweep's parameters), and a config source of
+our own (`served.py`) serves `<group>/<integer>`. Nothing of Hydra is patched.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from memeval.config.class_words import choose_classes
 from memeval.config.overrides import check_one_reranker, full_override
-from memeval.config.plugins import own_file
+from memeval.config.plugins import own_file, read_yaml
 
 INTEGER_GROUPS = ("top_k", "compression_turn")
 INTEGER = re.compile(rf"({'|'.join(INTEGER_GROUPS)})/0*([1-9][0-9]*)")
@@ -50,7 +50,7 @@ def as_hydra_words(words: Sequence[str]) -> list[str]:
 
     A class is chosen as an option.
 
-    Raises `UserError` where words choose different rerankers.
+    Raises `UserError` if words choose different rerankers.
     """
     check_one_reranker(words)
     return quote_integers([full_override(word) for word in choose_classes(words)])
@@ -103,7 +103,8 @@ def unquote_integer(override: str) -> str:
 
 
 def option_value(group: str, option: str) -> Any:
-    """What `group=option` sets: the integer itself, or what the option's file in conf/ assigns.
+    """Value that `group=option` sets: the integer itself, or the value in the option's file in
+    conf/.
 
     None for an option from elsewhere.
     """
@@ -111,4 +112,4 @@ def option_value(group: str, option: str) -> Any:
         return int(option)
 
     path = own_file(group, option)
-    return OmegaConf.select(OmegaConf.load(path), group) if path else None
+    return read_yaml(path).get(group) if path else None

@@ -10,7 +10,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from memeval.config.plugins import own_file
+from memeval.config.plugins import own_file, read_yaml
 
 
 def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
@@ -36,7 +36,7 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def fields_of(group: str, option: str) -> frozenset[str]:
-    """Dotted paths of the fields that an option's file in conf/ has; none where there is no such
+    """Dotted paths of the fields that an option's file in conf/ has; none if there is no such
     file.
     """
     file = own_file(group, option)
@@ -46,8 +46,7 @@ def fields_of(group: str, option: str) -> frozenset[str]:
 @cache
 def _fields_in(path: Path) -> frozenset[str]:
     """The fields of a file of ours. It is read once: a cell asks for each of its leaves."""
-    values = OmegaConf.to_container(OmegaConf.load(path))
-    return frozenset(str(name) for name in flatten(values))
+    return frozenset(str(name) for name in flatten(read_yaml(path)))
 
 
 def as_yaml(settings: Mapping[str, Any]) -> str:

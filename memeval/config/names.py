@@ -9,9 +9,12 @@ from typing import Any
 
 from memeval.config.integers import INTEGER_GROUPS
 from memeval.config.paths import conf_dir
+from memeval.config.plugins import read_yaml
 from memeval.config.served import brought_fields, brought_homes
 from memeval.errors import UserError
 
+_OUTPUTS = ("output", "outputs", "output_dir", "out", "out_dir", "results_dir")
+_OUTPUTS_HINT = "folder of the results:  export MEMEVAL_OUTPUTS=FOLDER"
 HELP = "python -m memeval --help lists groups, options and fields"
 
 
@@ -21,11 +24,13 @@ def known_names() -> Mapping[str, list[str]]:
 
     Read once: a mistake may be in each cell of a sweep.
     """
-    from omegaconf import OmegaConf
-
     names: dict[str, list[str]] = {path.name: [] for path in conf_dir().iterdir() if path.is_dir()}
-    for path in sorted(conf_dir().rglob("*.yaml")):
-        loaded: Any = OmegaConf.to_container(OmegaConf.load(path)) or {}
+    paths = sorted(conf_dir().rglob("*.yaml"))
+    files = [(path, read_yaml(path)) for path in paths]
+
+    # An option comes before those that are made from it.
+    files.sort(key=lambda entry: "defaults" in entry[1])
+    for path, loaded in files:
         group = (
             ""
             if path.parent == conf_dir() or path.parent.name in INTEGER_GROUPS
@@ -62,8 +67,8 @@ def _paths(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def unknown_name(key: str) -> UserError:
-    """The error for a group or field that a composition does not have: where it belongs, else the
-    nearest ones.
+    """The error for a group or field that a composition does not have: the group it belongs to,
+    else the nearest names.
     """
     known = known_names()
     brought = brought_fields(key.partition(".")[0])
@@ -73,11 +78,37 @@ def unknown_name(key: str) -> UserError:
             f"'{key}' is a field of {listed} only", f"for example:  {homes[0]} {key}=...", HELP
         )
 
-    # A field within a group of its own, such as system.working_memory.template, comes first.
+    # A field within its own group, such as system.working_memory.template, comes first.
     first, dot, last = key.partition(".")
-    deeper = [name for name in known if name.startswith(first + dot) and name.endswith(dot + last)]
+    if dot:
+        deeper = [
+            name for name in known if name.startswith(first + dot) and name.endswith(dot + last)
+        ]
+    else:
+        deeper = fields_called(key)
+
     alike = get_close_matches(key, [*known, *brought], n=3, cutoff=0.6)
-    near = list(dict.fromkeys([*deeper[:2], *alike]))[:3] if dot else alike
+    near = list(dict.fromkeys([*deeper[:2], *alike]))[:3]
     guess = f" Did you mean: {', '.join(near)}?" if near else ""
 
-    return UserError(f"unknown field or group '{key}'.{guess}", HELP)
+    hints = [_OUTPUTS_HINT] if key in _OUTPUTS else []
+    return UserError(f"unknown field or group '{key}'.{guess}", *hints, HELP)
+
+
+def fields_called(name: str) -> list[str]:
+    """Groups and fields whose own name is `name`, or begins or ends with it; exact ones first."""
+    exact: list[str] = []
+    parts: list[str] = []
+    for known in known_names():
+        own = known.rpartition(".")[2]
+        if own == name:
+            exact.append(known)
+        elif own.startswith(f"{name}_") or own.endswith(f"_{name}"):
+            parts.append(known)
+
+    # A group before a field, and a field of a group before one deeper in it.
+    return [*sorted(exact, key=_depth), *sorted(parts, key=_depth)]
+
+
+def _depth(name: str) -> int:
+    return name.count(".")

@@ -4,12 +4,11 @@ the class behind each one.
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from memeval.config.classes import class_at, import_named
-from memeval.config.plugins import own_file, own_files, plugin, plugins
+from memeval.config.plugins import own_file, own_files, plugin, plugins, read_yaml
 from memeval.errors import UserError, unknown
 
 T = TypeVar("T")
@@ -23,8 +22,8 @@ def options(group: str) -> list[str]:
 def class_path(group: str, option: str) -> str | None:
     """The `class` (`package.module:Class`) that an option's file names, or a file in its defaults.
 
-    For an option of a package without a class in its file, what the entry point names. None if
-    there is no such option.
+    For an option of a package without a class in its file, the target of the entry point. None for
+    an unknown option.
     """
     file = own_file(group, option)
     if file is not None:
@@ -39,7 +38,7 @@ def class_path(group: str, option: str) -> str | None:
 
 
 def _class_in(group: str, file: Path) -> str | None:
-    values = _read(file)
+    values = read_yaml(file)
     if "class" in values:
         return str(values["class"])
 
@@ -84,7 +83,8 @@ class Registry(Generic[T]):
         plugin(self.group, name)
         path = class_path(self.group, name)
         if path is None:
-            raise unknown(self.noun, name, {*built_in_classes(self.group), *plugins(self.group)})
+            known = {*built_in_classes(self.group), *plugins(self.group)}
+            raise unknown(self.noun, name, known, f"all:  python -m memeval --help {self.group}")
 
         return path
 
@@ -122,11 +122,3 @@ def origin(group: str, name: str) -> str:
 
     found = plugin(group, name)
     return f" of {found.package}" if found else ""
-
-
-@cache
-def _read(path: Path) -> dict[str, Any]:
-    from omegaconf import OmegaConf
-
-    loaded: Any = OmegaConf.to_container(OmegaConf.load(path))
-    return dict(loaded or {})

@@ -28,7 +28,7 @@ def full_override(word: str) -> str:
 
 
 def check_given_once(overrides: Sequence[str]) -> None:
-    """Raises `UserError` where two words that were typed give one setting other values: Hydra takes
+    """Raises `UserError` if two words that were typed give one setting other values: Hydra takes
     the last of them, and says nothing.
     """
     given: dict[str, str] = {}
@@ -47,7 +47,7 @@ def check_given_once(overrides: Sequence[str]) -> None:
 
 
 def check_one_reranker(overrides: Sequence[str]) -> None:
-    """Raises `UserError` where two words choose different rerankers: Hydra takes the last of them,
+    """Raises `UserError` if two words choose different rerankers: Hydra takes the last of them,
     and says nothing.
     """
     chosen: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Where the project's things lie."""
+"""Paths of the project."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def project_root() -> Path:
 
 
 def conf_dir() -> Path:
-    """The Hydra groups: inside the package where it was installed from a wheel, else the
+    """The Hydra groups: inside the package if it was installed from a wheel, else the
     checkout's.
     """
     inside = _PACKAGE / "conf"
@@ -35,7 +35,7 @@ def sweeps_dir() -> Path:
 
 
 def data_dir() -> Path:
-    """Where data sets are looked up: MEMEVAL_DATA_DIR, else data/ of the project."""
+    """Folder of data sets: MEMEVAL_DATA_DIR, else data/ of the project."""
     named = os.environ.get("MEMEVAL_DATA_DIR")
     return Path(named).resolve() if named else project_root() / "data"
 

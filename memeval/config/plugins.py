@@ -1,4 +1,5 @@
-"""What installed packages bring: parts by entry points, options and sweeps by folders of YAML.
+"""Contributions of installed packages: parts by entry points, options and sweeps by folders of
+YAML.
 
 A package declares its parts under `memeval.systems` and the like (`PARTS`), and its YAML under
 `memeval.conf`, whose value names a folder in the package (`my_package.conf`). Packages are looked
@@ -8,6 +9,7 @@ for that.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from memeval import __version__
 from memeval.config.class_words import GROUPS
@@ -46,7 +49,7 @@ class Plugin:
     package: str
     """Name and version: `my-memory 1.0`."""
     path: str | None = None
-    """What its entry point names: `package.module:Class`."""
+    """Target of its entry point: `package.module:Class`."""
     file: Path | None = None
     """Its YAML."""
 
@@ -55,13 +58,13 @@ Plugins = Mapping[str, Mapping[str, Sequence[Plugin]]]
 
 
 def plugins(group: str) -> Mapping[str, Sequence[Plugin]]:
-    """What packages bring to a group, by name; several packages may bring one name."""
+    """Plug-ins of packages in a group, by name; several packages may bring one name."""
     # Again when the path has changed: then other packages may be found.
     return _scan(tuple(sys.path)).get(group, {})
 
 
 def plugin(group: str, name: str) -> Plugin | None:
-    """What a package brings under a name; None if none does.
+    """Plug-in of a package under a name; None if no package brings it.
 
     Raises `UserError` if two packages bring it, or memeval has an option of that name itself.
     """
@@ -84,17 +87,28 @@ def plugin(group: str, name: str) -> Plugin | None:
 
 
 def own_file(group: str, name: str) -> Path | None:
-    """The file of an option of memeval's own; None if there is none."""
+    """The file of a built-in option, or None."""
     folder = sweeps_dir() if group == SWEEP else conf_dir() / group
     path = folder / f"{name}.yaml"
     # The name comes from a user: `../top_k/5` is not one of this folder.
-    return path if path.parent == folder and path.is_file() else None
+    # `isfile` says False of a name that is too long for a file, where `Path` raises.
+    return path if path.parent == folder and os.path.isfile(path) else None  # noqa: PTH113
 
 
 def own_files(group: str) -> list[Path]:
     """The files of all options of memeval's own in a group, sorted."""
     folder = sweeps_dir() if group == SWEEP else conf_dir() / group
     return sorted(folder.glob("*.yaml"))
+
+
+@cache
+def read_yaml(path: Path) -> Mapping[str, Any]:
+    """The content of an option's file, which is read once."""
+    # Loaded here: it takes longer than `--help` may take.
+    from omegaconf import OmegaConf
+
+    loaded: Any = OmegaConf.to_container(OmegaConf.load(path))
+    return dict(loaded or {})
 
 
 def packages_of(module: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import MISSING, field, fields, make_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
+from urllib.parse import urlsplit
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, OmegaConfBaseException
@@ -22,10 +23,12 @@ from memeval.config.paths import conf_dir
 from memeval.config.plugins import plugin
 from memeval.config.roles import (
     OFFLINE_READER,
+    OTHERS,
     check_api_version,
     check_roles,
     is_local,
     share_limits,
+    written_for,
 )
 from memeval.config.schema import EmbedderConfig, JudgeModelConfig, LlmConfig, RunConfig
 from memeval.config.settings import REQUIRED
@@ -35,6 +38,7 @@ from memeval.text.shown import one_line
 
 T = TypeVar("T")
 OPENAI_BASE_URL = "https://api.openai.com/v1"
+_WITHOUT_EMBEDDINGS = ("api.anthropic.com", "api.groq.com")
 
 _HINTS = get_type_hints(RunConfig)
 _typed_fields: dict[tuple[str, str], Any] = {}
@@ -58,7 +62,7 @@ def resolve(composed: DictConfig | dict[str, Any]) -> RunConfig:
 
     A plain dictionary holds no interpolations; it is changed.
 
-    Raises `UserError` that names the field, what it holds and what it takes.
+    Raises `UserError` that names the field, its value and the accepted values.
     """
     container = composed if isinstance(composed, dict) else _as_plain(composed)
     for group in ("judge", "embedder", "reranker"):
@@ -131,7 +135,7 @@ def _without_built_in_class(group: str, values: dict[str, Any]) -> dict[str, Any
 def _address(option: str, base_url: str | None) -> str:
     """The address of an endpoint.
 
-    Raises `UserError` where it is not one, or holds more than one should.
+    Raises `UserError` if it is not one, or holds more than one should.
     """
     address = base_url
     if not address:
@@ -144,13 +148,14 @@ def _address(option: str, base_url: str | None) -> str:
 def _resolve_addresses(llm: LlmConfig) -> None:
     """Makes the addresses of all roles comparable; a role without one calls that of the answers."""
     llm.base_url = _address("llm.base_url", llm.base_url)
-    for name, role in (("ingest", llm.ingest), ("judge", llm.judge)):
+    for path in OTHERS:
+        role = written_for(llm, path)
         if role.base_url is not None:
-            role.base_url = _address(f"llm.{name}.base_url", role.base_url)
+            role.base_url = _address(f"{path}.base_url", role.base_url)
 
 
 def _resolve_judge_alone(llm: LlmConfig) -> None:
-    """Gives the judge's model its address, where the offline reader answers."""
+    """Gives the judge's model its address, if the offline reader answers."""
     judge, unset = llm.judge, JudgeModelConfig()
     if judge.model is not None:
         check_roles(llm)
@@ -167,14 +172,15 @@ def _resolve_judge_alone(llm: LlmConfig) -> None:
 
 
 def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
-    """Gives the embedder its address: where none is named, that of the answers' model, so that
+    """Gives the embedder its address: if none is named, that of the answers' model, so that
     texts go to no other house than the one that was named.
 
-    A key belongs to an address: raises `UserError` for another one without a key of its own.
+    A key belongs to an address: raises `UserError` for another one without its own key.
     """
     answers = llm.base_url if llm.name == "openai" else None
     openais = LlmConfig.api_key_env
     embedder.base_url = _address("embedder.base_url", embedder.base_url or answers)
+    _check_embeddings(embedder.base_url)
     if embedder.base_url == answers and embedder.api_version is None:
         embedder.api_version = llm.api_version
 
@@ -196,8 +202,20 @@ def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
         )
 
 
+def _check_embeddings(address: str) -> None:
+    """Raises `UserError` for the address of a provider that is known to have no embeddings."""
+    host = urlsplit(address).hostname or ""
+    if host in _WITHOUT_EMBEDDINGS or host.startswith("bedrock-runtime."):
+        raise UserError(
+            f"embedder=openai: {host} serves no embeddings",
+            f"with OpenAI's:  embedder.base_url={OPENAI_BASE_URL} "
+            f"embedder.api_key_env={LlmConfig.api_key_env}",
+            "or offline:  embedder=tfidf",
+        )
+
+
 def _plots_of_environment() -> bool | None:
-    """What MEMEVAL_PLOTS says. Raises `UserError` where it is neither true nor false."""
+    """Value of MEMEVAL_PLOTS. Raises `UserError` if it is neither true nor false."""
     value = os.environ.get("MEMEVAL_PLOTS")
     if not value:
         return None
@@ -222,7 +240,7 @@ def _build_typed(values: Mapping[str, Any]) -> RunConfig:
 
 
 def _build_whole(values: Mapping[str, Any]) -> RunConfig:
-    """The same in one piece: it says what is wrong, and where."""
+    """The same in one piece: its errors name the field and the mistake."""
     try:
         return _typed(RunConfig, values)
     except ConfigKeyError as error:
@@ -283,7 +301,7 @@ def _explain_type_error(error: OmegaConfBaseException) -> UserError:
 
 
 def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
-    """Raises `UserError` where Hydra would silently take something else than what was chosen.
+    """Raises `UserError` if Hydra would silently take something else than what was chosen.
 
     A config file that assigns `top_k:` or `compression_turn:` beats the option on the command line,
     and of a list of options the last wins.
@@ -312,12 +330,16 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
 
 def read_config(path: Path) -> RunConfig:
     """The config of a run folder. Nothing that it names is imported or opened."""
-    loaded = OmegaConf.load(path)
-    if not isinstance(loaded, DictConfig):
+    import yaml  # type: ignore[import-untyped]
+
+    # It is resolved, so that there is nothing for OmegaConf to do, which takes ten times as long.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loaded = yaml.load(path.read_bytes(), Loader=loader)
+    if not isinstance(loaded, dict):
         raise ValueError("not a mapping")
 
     # Runs of earlier development versions have this field, always null.
-    if isinstance(loaded.get("llm"), DictConfig):
-        loaded.llm.pop("judge_model", None)
+    if isinstance(loaded.get("llm"), dict):
+        loaded["llm"].pop("judge_model", None)
 
     return resolve(loaded)

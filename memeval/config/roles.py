@@ -1,11 +1,11 @@
-"""The roles of models: what a role leaves open is as the answers' model has it, and all roles at
-one address under one key have one limit.
+"""The roles of models: a role inherits unset fields from the answers' model, and all roles at one
+address under one key have one limit.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -15,16 +15,21 @@ from memeval.config.schema import EmbedderConfig, LlmConfig, RerankerConfig, Run
 from memeval.errors import UserError
 
 ANSWERS, INGEST, JUDGE = "llm", "llm.ingest", "llm.judge"
+DRAFT, DRAFT_CHECK = "llm.draft", "llm.draft_check"
 ROLES = (ANSWERS, INGEST, JUDGE)
-"""The roles by the path of their settings."""
+"""The roles of a run by the path of their settings."""
+DRAFTING = (DRAFT, DRAFT_CHECK)
+"""The roles of `data draft`: one proposes questions, the other answers them."""
+OTHERS = (INGEST, JUDGE, *DRAFTING)
+"""The roles that take from the answers' model what they leave open."""
 
 OF_ADDRESS = {"api_key_env": "", "headers": None, "api_version": None}
-"""What a role with an address of its own has in place of the answers' settings: secrets are sent to
-the address that they are for.
+"""Defaults of a role with its own address, in place of the answers' settings: secrets are sent only
+to the address they are meant for.
 """
 OF_MODEL = ("limit_parameter", "reasoning_effort", "extra_body")
-"""What a role with a model or an address of its own does not take from the answers' model: another
-model may refuse these parameters.
+"""Settings of the answers' model that a role with its own model or address does not inherit:
+another model may refuse these parameters.
 """
 LIMIT_PARAMETERS = ("max_tokens", "max_completion_tokens")
 OF_BODY = {
@@ -40,7 +45,7 @@ OF_BODY = {
     "n": "memeval reads one choice of a reply; for several answers:  num_runs=...",
     "stream": "memeval reads whole replies",
 }
-"""Parameters of a request that `extra_body` must not hold, and what to use instead."""
+"""Parameters of a request that `extra_body` must not hold, and the settings to use instead."""
 EMBEDDER_LIMIT, RERANKER_LIMIT = 8, 16
 """Requests at once at an address that no other role calls."""
 OFFLINE_READER = "extractive"
@@ -71,9 +76,9 @@ def settings_of_role(llm: LlmConfig, role: str) -> LlmConfig:
     return dataclasses.replace(llm, **{**inherited, **own})
 
 
-def called_roles(llm: LlmConfig) -> list[str]:
-    """The roles whose model is behind an endpoint."""
-    return [role for role in ROLES if settings_of_role(llm, role).name == "openai"]
+def called_roles(llm: LlmConfig, roles: Sequence[str] = ROLES) -> list[str]:
+    """Those of some roles whose model is behind an endpoint."""
+    return [role for role in roles if settings_of_role(llm, role).name == "openai"]
 
 
 def lowest_limit(config: RunConfig) -> int | None:
@@ -88,19 +93,24 @@ def lowest_limit(config: RunConfig) -> int | None:
 def with_roles_filled(llm: LlmConfig) -> LlmConfig:
     """The settings with nothing left open in a role: two that mean the same are equal."""
     filled = {}
-    for role in (INGEST, JUDGE):
+    for role in OTHERS:
         name = role.partition(".")[2]
         settings = settings_of_role(llm, role)
-        own = getattr(llm, name)
+        own = written_for(llm, role)
         names = [field.name for field in dataclasses.fields(own)]
         filled[name] = type(own)(**{name: getattr(settings, name) for name in names})
 
     return dataclasses.replace(llm, **filled)
 
 
+def written_for(llm: LlmConfig, role: str) -> Any:
+    """The part of the config that is written for a role, whatever it leaves open."""
+    return llm if role == ANSWERS else getattr(llm, role.partition(".")[2])
+
+
 def _own_settings(llm: LlmConfig, role: str) -> dict[str, Any]:
-    """What a role says itself, by field."""
-    config = getattr(llm, role.partition(".")[2])
+    """Settings of a role itself, by field."""
+    config = written_for(llm, role)
     values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -110,7 +120,7 @@ def check_roles(llm: LlmConfig) -> None:
     for role in called_roles(llm):
         check_api_version(role, settings_of_role(llm, role))
 
-    for role in (INGEST, JUDGE):
+    for role in OTHERS:
         own = _own_settings(llm, role)
         address = own.get("base_url", llm.base_url)
         has_key = "api_key_env" in own or "headers" in own
@@ -136,9 +146,9 @@ def check_api_version(role: str, settings: LlmConfig | EmbedderConfig) -> None:
 
 
 def share_limits(config: RunConfig) -> None:
-    """Gives embedder and reranker the limit of their address and key where they name none.
+    """Gives embedder and reranker the limit of their address and key if they name none.
 
-    Raises `UserError` where two roles set different limits of one. Addresses must be resolved.
+    Raises `UserError` if two roles set different limits of one. Addresses must be resolved.
     """
     callers = list(_callers(config))
     for first, second in combinations(callers, 2):
@@ -171,9 +181,9 @@ class _Caller:
 
     role: str
     reach: tuple[Any, ...]
-    """Address, key and headers: what one limit holds for."""
+    """Address, key and headers: one limit holds for them."""
     limit: int | None
-    """Requests at once, where the role says so itself."""
+    """Requests at once, if the role says so itself."""
 
 
 def _callers(config: RunConfig) -> Iterator[_Caller]:

@@ -1,8 +1,8 @@
-"""The typed tree behind the YAML. Each field says which stage it belongs to.
+"""The typed tree behind the YAML. Each field declares the stage it belongs to.
 
 `prepare`, `answer`, `judge`: the value is part of that stage's key, and so of the keys after it.
 `run`: distinguishes two cells, but changes no single answer (which questions are asked, how often).
-`runtime`: changes nothing that is stored (a time limit, where things are logged).
+`runtime`: changes nothing that is stored (a time limit, the place of logs).
 """
 
 from __future__ import annotations
@@ -14,12 +14,20 @@ PREPARE, ANSWER, JUDGE, RUN, RUNTIME = "prepare", "answer", "judge", "run", "run
 STAGES = (PREPARE, ANSWER, JUDGE, RUN, RUNTIME)
 
 AT_INGEST = "at_ingest"
-"""Metadata: the field is part of `prepare` too, where the system calls a language model at ingest.
+"""Metadata: the field is part of `prepare` too, if the system calls a language model at ingest.
 """
 LLM_INGEST = "llm_ingest"
-"""Metadata: the field counts only where the system calls a language model at ingest."""
+"""Metadata: the field counts only if the system calls a language model at ingest."""
+OPTIONAL = "optional"
+"""Metadata: the field is left out of all keys while it is None."""
 LLM_JUDGE = "llm_judge"
-"""Metadata: the field counts only where the judge is a language model."""
+"""Metadata: the field counts only if the judge is a language model."""
+
+
+BY_TOOLS = "by_tools"
+"""Metadata: the field counts only if the group that it names, `reader` or `writer`, uses tools."""
+DIRECT, CHUNKS, TOOLS = "direct", "chunks", "tools"
+"""The readers are `direct` and `tools`, the writers `chunks` and `tools`."""
 
 
 def at(stage: str, default: Any = None, **metadata: Any) -> Any:
@@ -36,7 +44,7 @@ def at(stage: str, default: Any = None, **metadata: Any) -> Any:
 
 @dataclass
 class GranularityConfig:
-    """What a chunk of memory is."""
+    """Definition of a memory chunk."""
 
     name: str = at(PREPARE, "turn")
     size: int | None = at(PREPARE)
@@ -51,7 +59,7 @@ class GranularityConfig:
 
 @dataclass
 class JudgeConfig:
-    """Who says whether an answer is right."""
+    """Judge that decides whether an answer is right."""
 
     name: str = at(JUDGE, "auto")
     """`auto` is the judge of the data set's own protocol, or its offline substitute; the run is
@@ -91,7 +99,7 @@ class PromptConfig:
     file: str | None = at(RUNTIME)
     """A template of your own; its text enters the answer key."""
     choose_tokens: int = at(ANSWER, 16)
-    """Tokens that a reply may have where the task is to choose: an index, or letters."""
+    """Tokens that a reply may have if the task is to choose: an index, or letters."""
 
 
 @dataclass
@@ -135,8 +143,36 @@ class JudgeModelConfig:
 
 
 @dataclass
+class DraftModelConfig:
+    """The model that proposes questions for `data draft`; None: as the answers' model."""
+
+    model: str | None = at(RUNTIME)
+    base_url: str | None = at(RUNTIME)
+    api_version: str | None = at(RUNTIME)
+    api_key_env: str | None = at(RUNTIME)
+    headers: dict[str, str] | None = at(RUNTIME)
+    temperature: float | None = at(RUNTIME, 0.7)
+    max_tokens: int | None = at(RUNTIME, 1024)
+    limit_parameter: str | None = at(RUNTIME)
+    reasoning_effort: str | None = at(RUNTIME)
+    extra_body: dict[str, Any] | None = at(RUNTIME)
+    send_seed: bool | None = at(RUNTIME)
+    max_concurrency: int | None = at(RUNTIME)
+    timeout_s: float | None = at(RUNTIME)
+    patience_s: float | None = at(RUNTIME)
+
+
+@dataclass
+class DraftCheckModelConfig(DraftModelConfig):
+    """The model that answers proposed questions, to check them; None: as the answers' model."""
+
+    temperature: float | None = at(RUNTIME)
+    max_tokens: int | None = at(RUNTIME)
+
+
+@dataclass
 class LlmConfig:
-    """The model that answers, and what differs from it in the other roles."""
+    """The model that answers, and the settings in which other roles differ from it."""
 
     name: str = at(ANSWER, "extractive", at_ingest=True)
     model: str | None = at(ANSWER)
@@ -169,11 +205,13 @@ class LlmConfig:
     """Deprecated: tries after the first, at most, within `patience_s`."""
     ingest: IngestModelConfig = field(default_factory=IngestModelConfig)
     judge: JudgeModelConfig = field(default_factory=JudgeModelConfig)
+    draft: DraftModelConfig = field(default_factory=DraftModelConfig)
+    draft_check: DraftCheckModelConfig = field(default_factory=DraftCheckModelConfig)
 
 
 @dataclass
 class EmbedderConfig:
-    """What turns texts into vectors."""
+    """Model that turns texts into vectors."""
 
     name: str = at(PREPARE, "tfidf")
     class_: str | None = at(PREPARE)
@@ -197,7 +235,7 @@ class EmbedderConfig:
 
 @dataclass
 class RerankerConfig:
-    """What scores a system's best chunks again."""
+    """Model that scores a system's best chunks again."""
 
     name: str = at(ANSWER, "default")
     """`default` is the system's own; a run is named after the reranker that was chosen."""
@@ -211,21 +249,57 @@ class RerankerConfig:
     headers: dict[str, str] | None = at(RUNTIME)
     """As those of the model."""
     max_concurrency: int | None = at(RUNTIME)
-    """None takes the limit of whoever else calls this address under this key, else 16."""
+    """None: use the limit already set for this address and key, else 16."""
     timeout_s: float = at(RUNTIME, 60.0)
     patience_s: float = at(RUNTIME, 300.0)
 
 
 @dataclass
+class ReaderConfig:
+    """How the answers' model gets at what is remembered."""
+
+    name: str = at(ANSWER, DIRECT, by_tools="reader")
+    """`direct`: the system retrieves and the model answers once; `tools`: the model calls the
+    memory's tools until it answers.
+    """
+    max_steps: int = at(ANSWER, 10, by_tools="reader")
+    """Replies of the model per question, the answer included."""
+    max_tool_calls: int = at(ANSWER, 20, by_tools="reader")
+    """Tool calls per question."""
+    max_result_tokens: int = at(ANSWER, 2000, by_tools="reader")
+    """Tokens of one result that the model is shown; a longer one is cut visibly."""
+
+
+@dataclass
+class WriterConfig:
+    """How what was said gets into the memory."""
+
+    name: str = at(PREPARE, CHUNKS, by_tools="writer")
+    """`chunks`: the system is given every chunk; `tools`: the model of `llm.ingest` reads each
+    session and writes by the memory's tools.
+    """
+    max_steps: int = at(PREPARE, 10, by_tools="writer")
+    """Replies of the model per session."""
+    max_tool_calls: int = at(PREPARE, 50, by_tools="writer")
+    """Tool calls per session."""
+    max_result_tokens: int = at(PREPARE, 2000, by_tools="writer")
+    """Tokens of one result that the model is shown; a longer one is cut visibly."""
+    max_session_tokens: int = at(PREPARE, 8000, by_tools="writer")
+    """Tokens of a session that the model reads at once; a longer one is read in parts, each with
+    the limits above.
+    """
+
+
+@dataclass
 class TrackingConfig:
-    """Where runs are compared."""
+    """Tracking of runs, so that they can be compared."""
 
     name: str = at(RUNTIME, "mlflow")
     uri: str | None = at(RUNTIME)
     """MLflow's address; None takes MLFLOW_TRACKING_URI, else the project's own store."""
     experiment: str | None = at(RUNTIME)
-    """None takes MLFLOW_EXPERIMENT_NAME, else where the run is filed already, else the data set's
-    name.
+    """None: MLFLOW_EXPERIMENT_NAME, else the experiment that holds the run already, else the data
+    set's name.
     """
     group: str | None = at(RUNTIME)
     """`sweep` makes each sweep a run, whose children its cells are."""
@@ -233,7 +307,7 @@ class TrackingConfig:
 
 @dataclass
 class StoreConfig:
-    """Where rows, replies and locks are kept."""
+    """Storage of rows, replies and locks."""
 
     url: str | None = at(RUNTIME)
     """`postgresql://host/database`; None keeps them in the files of the home."""
@@ -247,7 +321,7 @@ class StoreConfig:
 
 @dataclass
 class BudgetConfig:
-    """What one command may spend at endpoints; None is without a limit."""
+    """Spending limits of one command at endpoints; None means no limit."""
 
     usd: float | None = at(RUNTIME)
     tokens: int | None = at(RUNTIME)
@@ -268,11 +342,15 @@ class RunConfig:
     """
     granularity: GranularityConfig = field(default_factory=GranularityConfig)
     top_k: int = at(ANSWER, 10)
+    context_tokens: int | None = at(ANSWER, optional=True)
+    """Tokens of context that the reader is shown at most, in whole texts and in order of rank;
+    None is without a limit.
+    """
     compression_turn: int | str = at(PREPARE, "never")
     """`never`, `middle`, `rolling`, or after how many turn pairs or chunks."""
     compression_unit: str = at(PREPARE, "pairs")
-    """What `compression_turn` and `retain_recent` count: `pairs` of turns, whatever the
-    granularity, or `chunks`.
+    """Unit of `compression_turn` and `retain_recent`: `pairs` of turns, whatever the granularity,
+    or `chunks`.
     """
     retain_recent: int = at(PREPARE, 5)
     """Latest turn pairs, or chunks, that the window keeps at a compression."""
@@ -281,6 +359,8 @@ class RunConfig:
     llm: LlmConfig = field(default_factory=LlmConfig)
     embedder: EmbedderConfig = field(default_factory=EmbedderConfig)
     reranker: RerankerConfig = field(default_factory=RerankerConfig)
+    reader: ReaderConfig = field(default_factory=ReaderConfig)
+    writer: WriterConfig = field(default_factory=WriterConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     stages: str = at(ANSWER, "all")
@@ -292,7 +372,7 @@ class RunConfig:
     min_coverage: float = at(RUN, 0.99)
     """Share of questions that must be scored for the cell to be valid."""
     stop_after_failures: int | None = at(RUNTIME, 20)
-    """Calls in a row that fail for good at an address before the run stops; None never stops it."""
+    """Failed calls in a row at an address, after all retries, that stop the run; None: never."""
     max_ingest_loss: float = at(PREPARE, 0.01)
     """Share of a case's chunks that its ingest may lose; a case that loses more is `ingest_failed`,
     and its memory is not kept.
@@ -304,13 +384,17 @@ class RunConfig:
     """Whether plots are drawn; None takes MEMEVAL_PLOTS, else true."""
     prices: str | None = at(RUNTIME)
     """File with prices of your own models; None takes MEMEVAL_PRICES, else prices.yaml of the
-    home where it is there.
+    home if it exists.
     """
     objective: str = at(RUNTIME, "accuracy")
     """Metric that a sweeper which optimises gets of the cell."""
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     confirm_above_usd: float | None = at(RUNTIME)
     """Estimated cost above which the command line asks before it starts."""
+    label: str | None = at(RUN, optional=True)
+    """Name of the version that is measured, such as `v2`: names the run in every table, and keeps
+    it apart from runs of other labels.
+    """
     sweep_name: str | None = at(RUNTIME)
     """Set by the files in sweeps/; tags the runs."""
     tags: dict[str, Any] | None = at(RUNTIME)

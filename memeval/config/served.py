@@ -1,12 +1,15 @@
-"""Options without a file in conf/, served to Hydra.
+"""Every option of memeval's own, served to Hydra by one config source.
 
-`<group>/<integer>`; `sweep/<name>` from the folder sweeps/; `cell/<name>-<number>` from a sweep's
-grids; and what installed packages bring: options and sweeps in YAML, and classes, whose options
-have the fields of their settings type. So is a class that only its path names (`class_words.py`).
+The files in conf/, each read once; `<group>/<integer>`; `sweep/<name>` from the folder sweeps/;
+`cell/<name>-<number>` from a sweep's grids; and the options of installed packages: YAML files, and
+classes, whose options have the fields of their settings type. A class that only its path names
+(`class_words.py`) is served like these.
 """
 
 from __future__ import annotations
 
+import copy
+import os
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
@@ -27,7 +30,17 @@ from memeval.config.classes import import_named
 from memeval.config.grids import CELL, cell_config, over_cells, sweep_file, sweep_files
 from memeval.config.integers import INTEGER
 from memeval.config.leaves import fields_of, flatten
-from memeval.config.plugins import METRIC, PARTS, SWEEP, Plugin, own_file, plugin, plugins
+from memeval.config.paths import conf_dir
+from memeval.config.plugins import (
+    METRIC,
+    PARTS,
+    SWEEP,
+    Plugin,
+    own_file,
+    plugin,
+    plugins,
+    read_yaml,
+)
 from memeval.config.schema import (
     EmbedderConfig,
     JudgeConfig,
@@ -103,7 +116,7 @@ def brought_fields(group: str) -> list[str]:
     """The fields of all options that packages bring to a group, by dotted name."""
     names: set[str] = set()
     for option in plugins(group):
-        # One that can't be imported says so where it is chosen.
+        # One that can't be imported is reported when it is chosen.
         with suppress(UserError):
             names |= {f"{group}.{field}" for field in _field_names(group, option)}
 
@@ -116,7 +129,7 @@ def _field_names(group: str, option: str) -> Collection[str]:
     if file is None:
         return served_fields(group, option) or ()
 
-    loaded: Any = OmegaConf.to_container(OmegaConf.load(file))
+    loaded = read_yaml(file)
     names = set(flatten(loaded))
     for base in loaded.get("defaults", ()):
         if isinstance(base, str) and base not in ("_self_", option):
@@ -126,7 +139,7 @@ def _field_names(group: str, option: str) -> Collection[str]:
 
 
 def _name_of(group: str, path: str, part: Any) -> str:
-    """What an option is called that only a class path names."""
+    """Name of an option that is given only by a class path."""
     if group == "judge":
         return "auto"
 
@@ -137,7 +150,7 @@ def _settings(group: str, part: Any) -> dict[str, Any]:
     """The fields of a class's settings with their defaults, as YAML holds them."""
     schema = _SCHEMAS.get(group) or getattr(part, "settings_type", None)
     if not (isinstance(schema, type) and is_dataclass(schema)):
-        return {}  # refused where the settings are read
+        return {}  # refused when the settings are read
 
     return {
         name: value for name, value in _defaults(schema).items() if name not in ("name", "class_")
@@ -177,7 +190,7 @@ def _is_yaml(value: Any) -> bool:
 
 
 class ServedConfigs(ConfigSource):
-    """Serves the options that have no file in conf/."""
+    """Serves the files of a folder, and the options that have no file in it."""
 
     @staticmethod
     def scheme() -> str:
@@ -207,24 +220,32 @@ class ServedConfigs(ConfigSource):
             return config, {"package": "_global_"}
 
         group, _, option = name.rpartition("/")
-        file = _file(group, option)
+        file = self._file(name)
         if file is not None:
-            config, header = self._read(file)
+            config, header = _read(file)
             return (over_cells(option, config) if group == SWEEP else config), header
 
         values = served_fields(group, option)
         return None if values is None else (OmegaConf.create(values), {"package": None})
 
-    def _read(self, file: Path) -> Served:
-        config = OmegaConf.load(file)
-        assert isinstance(config, DictConfig), f"{file.name} is not a mapping"
-        return config, self._get_header_dict(file.read_text(encoding="utf-8"))
+    def _file(self, name: str) -> Path | None:
+        """The file that is served under a name; None for an option without a file."""
+        group, _, option = name.rpartition("/")
+        path = Path(self.path, f"{name}.yaml")
+        # As in `own_file`: not `Path.is_file`.
+        if group != SWEEP and os.path.isfile(path):  # noqa: PTH113
+            return path
+
+        return _file(group, option)
 
     def available(self) -> bool:
         return True
 
     def is_group(self, config_path: str) -> bool:
-        return config_path in ("", SWEEP, "cell") or bool(_chosen_among(config_path))
+        if config_path in ("", SWEEP, "cell") or _chosen_among(config_path):
+            return True
+
+        return os.path.isdir(Path(self.path, config_path))  # noqa: PTH112
 
     def is_config(self, config_path: str) -> bool:
         name = config_path.removesuffix(".yaml")
@@ -237,18 +258,36 @@ class ServedConfigs(ConfigSource):
         if group in GROUPS and CLASS_OPTION.fullmatch(option):
             return True
 
-        return _file(group, option) is not None or option in _chosen_among(group)
+        return self._file(name) is not None or option in _chosen_among(group)
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Presets only: integers are not listed."""
-        if config_path == "":
-            return [SWEEP] if results_filter != ObjectType.CONFIG else []
-        if results_filter == ObjectType.GROUP:
-            return []
-        if config_path == SWEEP:
-            return sorted(sweep_files())
+        names: set[str] = set()
+        if results_filter != ObjectType.CONFIG:
+            folders = Path(self.path, config_path).glob("*/")
+            names |= {folder.name for folder in folders}
+            if config_path == "":
+                names.add(SWEEP)
+        if results_filter != ObjectType.GROUP:
+            files = Path(self.path, config_path).glob("*.yaml")
+            names |= {file.stem for file in files}
+            names |= set(sweep_files() if config_path == SWEEP else _chosen_among(config_path))
 
-        return sorted(_chosen_among(config_path))
+        return sorted(names)
+
+
+def _read(file: Path) -> Served:
+    """A file with its header. It is parsed once, and again after it was changed."""
+    config, header = _parse(file, file.read_text(encoding="utf-8"))
+    # The composition changes what it gets.
+    return copy.deepcopy(config), header
+
+
+@cache
+def _parse(file: Path, text: str) -> Served:
+    config = OmegaConf.load(file)
+    assert isinstance(config, DictConfig), f"{file.name} is not a mapping"
+    return config, ConfigSource._get_header_dict(text)
 
 
 def _chosen_among(group: str) -> Collection[str]:
@@ -257,7 +296,7 @@ def _chosen_among(group: str) -> Collection[str]:
 
 
 def _file(group: str, option: str) -> Path | None:
-    """The file that is served as an option; None for one that has none, or that Hydra finds."""
+    """The file of a sweep, or of a package's option; None without a file."""
     if group == SWEEP:
         return sweep_file(option)
 
@@ -270,10 +309,17 @@ def _file(group: str, option: str) -> Path | None:
 
 
 class ServedConfigsPath(SearchPathPlugin):
-    """Puts our source behind the main one."""
+    """Replaces the source of the files in conf/ by ours."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        search_path.append("memeval", "memeval://served")
+        served = f"{ServedConfigs.scheme()}://{conf_dir()}"
+        for element in search_path.get_path():
+            if element.path == str(conf_dir()):
+                element.path = served
+                return
+
+        # `--config-path` named a folder of the user's own, which comes first.
+        search_path.append("memeval", served)
 
 
 def register() -> None:

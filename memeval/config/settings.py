@@ -19,6 +19,9 @@ T = TypeVar("T")
 
 TIMEOUT = "timeout_s"
 """The key of `system` that bounds each call of a method, whatever system it is."""
+TENANTS, SHARED = "tenants", "shared"
+"""The key of `system` by which another user is kept in the same store, and its one value."""
+OF_ALL_SYSTEMS = frozenset({TIMEOUT, TENANTS})
 REQUIRED = "???"
 """The value of a setting that has no default, until it is given one."""
 NOT_SETTINGS = frozenset({"name", "class"})
@@ -76,10 +79,8 @@ def _is_required(entry: Field[Any]) -> bool:
 
 
 def _own(given: Mapping[str, Any], group: str) -> dict[str, Any]:
-    """What is given for the settings type: neither what says which option it is, nor what all
-    systems share.
-    """
-    shared = NOT_SETTINGS | {TIMEOUT} if group == "system" else NOT_SETTINGS
+    """The given values without the option's name and the fields that all systems share."""
+    shared = NOT_SETTINGS | OF_ALL_SYSTEMS if group == "system" else NOT_SETTINGS
     return {key: value for key, value in given.items() if key not in shared}
 
 
@@ -127,7 +128,7 @@ def _group(entry: Field[Any], given: Any, key: str) -> Any:
 
 
 def _convert(key: str, value: Any, wanted: Any) -> Any:
-    """The value as `wanted`, where it is one already or a whole number for a fraction.
+    """The value as `wanted`, if it is one already or a whole number for a fraction.
 
     Never by guessing.
     """
@@ -163,7 +164,7 @@ def _convert(key: str, value: Any, wanted: Any) -> Any:
 
 
 def _list(key: str, value: Any, wanted: Any) -> tuple[Any, ...]:
-    """A YAML list as a tuple of ids: texts, or where `wanted` allows it whole numbers."""
+    """A YAML list as a tuple of ids: strings, or whole numbers if `wanted` allows it."""
     if not isinstance(value, list | tuple):
         raise UserError(f"{key} must be a list, for example [1, 2]")
 

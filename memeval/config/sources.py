@@ -1,7 +1,7 @@
-"""What code made a result: in a checkout a digest of the sources that a stage runs through, in a
-release the version.
+"""Identity of the code behind a result: in a checkout a digest of the sources that a stage runs
+through, in a release the version.
 
-An edit in a checkout so makes exactly those results again that it may have changed.
+So after an edit in a checkout, exactly those results are made again that it may have changed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 _NAME = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
+_DATA_FILE = re.compile(r'"([\w-]+\.(?:toml|tsv|yaml))"')
+"""The name of a file of data as a module writes it."""
 
 
 def is_checkout() -> bool:
-    """Whether the package runs from its sources, where they may be edited, rather than from an
+    """Whether the package runs from its sources, which may be edited, rather than from an
     installed release.
     """
     return (_PACKAGE.parent / "pyproject.toml").is_file()
@@ -36,8 +38,9 @@ def code_identity(
 ) -> str:
     """The part of a key that identifies the code of `roots`.
 
-    In a checkout: a digest of these modules' sources, and of what they import, directly or not,
-    from the packages `within` but for the modules `outside`. In a release: the version.
+    In a checkout: a digest of these modules' sources and of the files of data beside them, and of
+    what they import, directly or not, from the packages `within` but for the modules `outside`. In
+    a release: the version.
     Roots that are not memeval's own are left out: the caller identifies them.
     """
     if not is_checkout():
@@ -56,6 +59,8 @@ def _digest(roots: tuple[str, ...], within: tuple[str, ...], outside: tuple[str,
     for module in sorted(reachable(roots, within, outside)):
         # With the name: a module that moved is another one, and NUL keeps the parts apart.
         sha.update(f"{module}\0{_source(module)}\0".encode())
+        for path in _data_files(module):
+            sha.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
 
     return sha.hexdigest()[:16]
 
@@ -106,9 +111,19 @@ def _source(module: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
+def _data_files(module: str) -> list[Path]:
+    """The files of data that a module names and that lie beside it, such as its word lists."""
+    source_file = _file(module)
+    assert source_file is not None, f"{module} is not a module of memeval"
+    names = sorted(set(_DATA_FILE.findall(_source(module))))
+    candidates = [source_file.with_name(name) for name in names]
+
+    return [path for path in candidates if path.is_file()]
+
+
 @cache
 def _file(module: str) -> Path | None:
-    """The source file of a module of memeval; None where the name is not one."""
+    """The source file of a module of memeval; None if the name is not one."""
     first, *parts = module.split(".")
     if first != _PACKAGE.name:
         return None

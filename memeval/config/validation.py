@@ -10,24 +10,42 @@ from memeval.config.checks import check_address, check_headers, check_secrets, c
 from memeval.config.filing import check_filing
 from memeval.config.leaves import flatten
 from memeval.config.options import available, is_available
-from memeval.config.roles import LIMIT_PARAMETERS, OF_BODY, ROLES
-from memeval.config.schema import ANSWER, JUDGE, PREPARE, LlmConfig, RunConfig
-from memeval.config.settings import TIMEOUT
+from memeval.config.roles import DRAFTING, LIMIT_PARAMETERS, OF_BODY, ROLES, written_for
+from memeval.config.schema import (
+    ANSWER,
+    CHUNKS,
+    DIRECT,
+    JUDGE,
+    PREPARE,
+    TOOLS,
+    LlmConfig,
+    RunConfig,
+)
+from memeval.config.settings import SHARED, TENANTS, TIMEOUT
 from memeval.errors import UserError, unknown
 from memeval.text.shown import one_line
 
-CALLED = (*ROLES, "embedder", "reranker")
+MODELS = (*ROLES, *DRAFTING)
+CALLED = (*MODELS, "embedder", "reranker")
 """Groups whose settings say how an endpoint is called."""
+
+BY_TOOLS = ("reader", "writer")
+"""Groups with limits of tools."""
 
 _LEAST: dict[str, float] = {
     "top_k": 1,
+    "context_tokens": 1,
     "retain_recent": 0,
     "num_runs": 1,
+    **{f"{group}.max_steps": 1 for group in BY_TOOLS},
+    **{f"{group}.max_tool_calls": 1 for group in BY_TOOLS},
+    **{f"{group}.max_result_tokens": 10 for group in BY_TOOLS},
+    "writer.max_session_tokens": 100,
     "granularity.size": 1,
     "granularity.overlap": 0,
     "prompt.choose_tokens": 1,
-    **{f"{role}.max_tokens": 1 for role in ROLES},
-    **{f"{role}.temperature": 0 for role in ROLES},
+    **{f"{role}.max_tokens": 1 for role in MODELS},
+    **{f"{role}.temperature": 0 for role in MODELS},
     **{f"{group}.max_concurrency": 1 for group in CALLED},
     **{f"{group}.patience_s": 0 for group in CALLED},
     "llm.max_retries": 0,
@@ -53,7 +71,7 @@ _MOST: dict[str, float] = {
     "judge.threshold": 1,
 }
 LONGEST_TIMEOUT_S = 86_400.0
-"""A day: whoever waits longer for one reply waits for nothing."""
+"""A day. A longer wait for one reply is a mistake."""
 FRESH_STAGES = (PREPARE, ANSWER, JUDGE)
 _ONE_OF = {
     "tracking.name": ("mlflow", "none"),
@@ -61,6 +79,8 @@ _ONE_OF = {
     "judge.scoring": ("v1", "v2"),
     "compression_unit": ("pairs", "chunks"),
     "stages": ("all", "retrieve"),
+    "reader.name": (DIRECT, TOOLS),
+    "writer.name": (CHUNKS, TOOLS),
 }
 
 
@@ -72,9 +92,7 @@ def check(config: RunConfig) -> None:
     check_filing(config)
     _check_numbers(leaves)
     for group, settings in (
-        ("llm", config.llm),
-        ("llm.ingest", config.llm.ingest),
-        ("llm.judge", config.llm.judge),
+        *((path, written_for(config.llm, path)) for path in MODELS),
         ("embedder", config.embedder),
         ("reranker", config.reranker),
     ):
@@ -100,7 +118,9 @@ def check(config: RunConfig) -> None:
             raise unknown(path, str(leaves[path]), allowed)
 
     if not is_available("llm", config.llm.name):
-        raise unknown("llm.name", config.llm.name, available("llm"))
+        raise unknown(
+            "llm.name", config.llm.name, available("llm"), "all:  python -m memeval --help llm"
+        )
 
     embedder = config.embedder
     if embedder.class_ is None and not is_available("embedder", embedder.name):
@@ -128,7 +148,8 @@ def _check_parameters(llm: LlmConfig) -> None:
     """Raises `UserError` for parameters of requests that memeval sets itself, and for unknown names
     of the limit of tokens.
     """
-    for path, role in (("llm", llm), ("llm.ingest", llm.ingest), ("llm.judge", llm.judge)):
+    for path in MODELS:
+        role = written_for(llm, path)
         for name in role.extra_body or {}:
             if name in OF_BODY:
                 raise UserError(
@@ -163,6 +184,10 @@ def _check_numbers(leaves: Mapping[str, Any]) -> None:
         raise UserError(
             f"system.{TIMEOUT} must be a number of seconds, or null, not '{one_line(limit)}'"
         )
+
+    tenants = leaves.get(f"system.{TENANTS}")
+    if tenants not in (None, SHARED):
+        raise UserError(f"system.{TENANTS} must be {SHARED}, or null, not '{one_line(tenants)}'")
 
     for path, value in leaves.items():
         if not path.endswith(".timeout_s") or not isinstance(value, int | float):

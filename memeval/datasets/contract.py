@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
+from memeval.datasets.canaries import GENERATOR, plant
 from memeval.datasets.info import DatasetInfo, Excerpt, FileInfo, LoadedDataset
 from memeval.datasets.sampling import Sample, draw, questions_of
 from memeval.datasets.settings import DatasetSettings
@@ -30,7 +33,7 @@ __all__ = [
     "LoadedDataset",
 ]
 
-GRANULARITIES = ("turn", "session", "round", "chunk")
+GRANULARITIES = ("turn", "session", "round", "event", "chunk")
 """Granularities of what was said."""
 SUMMARY, OBSERVATION = "summary", "observation"
 """Granularities of what a data set itself says of its sessions."""
@@ -47,6 +50,8 @@ class Dataset(ABC):
     """The kinds of answer that its questions have. The judge is chosen by the first one; choices
     beside words are read by a rule.
     """
+    has_tenants: ClassVar[bool] = False
+    """Whether its cases say what another user says (`EvalCase.others`)."""
     benchmark: ClassVar[str | None] = None
     """The benchmark whose official judge applies, if there is one."""
     granularities: tuple[str, ...] = GRANULARITIES
@@ -62,12 +67,15 @@ class Dataset(ABC):
         Raises `UserError` for settings that contradict each other.
         """
         self.path, self.info = Path(path), info
+        self.odd = Counter[str]()
+        """Repairs and omissions in the cases read so far, by kind; see `odd_notes`."""
         self._sample: Sample | None = None
         self.settings = settings or self.settings_type()
         chosen, known = self.settings.categories, self.category_names
         if chosen is not None and known and (not chosen or not set(chosen) <= set(known)):
             raise UserError(
-                f"dataset.categories={list(chosen)}: must be one or more of {list(known)}."
+                f"dataset.categories={list(chosen)}: must be one or more of {list(known)}",
+                f"categories:  {', '.join(f'{key} {name}' for key, name in known.items())}",
             )
 
     @property
@@ -102,14 +110,24 @@ class Dataset(ABC):
     def open(self) -> LoadedDataset:
         """Finds and checks the file.
 
-        Raises `UserError` with the way out where it is missing, damaged or has another sha256.
+        Raises `UserError` with the way out if it is missing, damaged or has another sha256.
         """
+
+    def load(self) -> LoadedDataset:
+        """As `open`, with the canaries in the digest of the data."""
+        loaded = self.open()
+        count, seed = self.settings.canaries, self.settings.canary_seed or 0
+        if not count:
+            return loaded
+
+        planted = f"{loaded.sha256} canaries {GENERATOR} {count} {seed}"
+        return replace(loaded, sha256=sha256(planted.encode()).hexdigest())
 
     @abstractmethod
     def read(self) -> Iterator[EvalCase]:
         """Streams every case with all its questions.
 
-        Raises `UserError` with file, record and field where a record does not parse.
+        Raises `UserError` with file, record and field if a record does not parse.
         """
 
     def files_read(self) -> Sequence[FileInfo]:
@@ -128,7 +146,7 @@ class Dataset(ABC):
     def side(self) -> str | None:
         """The side of the split that is asked, None for both.
 
-        A data set may have splits of its own under this name, which are not ours.
+        A data set may have other splits under this name.
         """
         known = type(self.settings).__dataclass_fields__
         if known["split"] is not DatasetSettings.__dataclass_fields__["split"]:
@@ -136,11 +154,15 @@ class Dataset(ABC):
 
         return self.settings.split if self.settings.split in SIDES else None
 
+    def side_of(self, case_id: str) -> str:
+        """The side of the split that a case is on."""
+        return side_of(case_id)
+
     def cases(self) -> Iterator[EvalCase]:
         """The cases, each with the questions that are asked.
 
         A case is left out if it is on the other side of the split, or none of its questions is
-        asked. Raises `UserError` where a side of the split has no case, and for a `question_ids`
+        asked. Raises `UserError` if a side of the split has no case, and for a `question_ids`
         that the data set does not have.
         """
         if self.settings.sample is not None:
@@ -156,7 +178,7 @@ class Dataset(ABC):
 
     @property
     def sample(self) -> Sample | None:
-        """What was drawn, once `cases` ran; None without `dataset.sample`."""
+        """The sample that was drawn, once `cases` ran; None without `dataset.sample`."""
         return self._sample
 
     def _filtered(self) -> Iterator[EvalCase]:
@@ -164,19 +186,21 @@ class Dataset(ABC):
         named = self.settings.question_ids
         wanted = None if named is None else frozenset(named)
         count, side = 0, self.side
+        canaries, seed = self.settings.canaries, self.settings.canary_seed or 0
         for case in self.read():
-            if side not in (None, side_of(case.case_id)):
+            if side not in (None, self.side_of(case.case_id)):
                 continue
 
-            chosen = tuple(filter(self.asks, case.questions))
+            whole = plant(case, canaries, seed) if canaries else case
+            chosen = tuple(filter(self.asks, whole.questions))
             if wanted is not None:
                 chosen = tuple(question for question in chosen if question.question_id in wanted)
 
             # A case without any question is kept: the filters did not empty it.
-            if not chosen and (case.questions or wanted is not None):
+            if not chosen and (whole.questions or wanted is not None):
                 continue
 
-            yield replace(case, questions=chosen[: self.settings.limit_questions])
+            yield replace(whole, questions=chosen[: self.settings.limit_questions])
             count += 1
             # Before the next case is read: one case of a large set may take minutes.
             if count == self.settings.limit_cases:
@@ -223,10 +247,14 @@ class Dataset(ABC):
         return ()
 
     def notes(self) -> tuple[str, ...]:
-        """What was repaired or left out in the cases read so far: one line for each kind, with its
-        count. Called after `cases` or `read` ran.
+        """Repairs and omissions in the cases read so far: one line for each kind, with its count.
+        Called after `cases` or `read` ran.
         """
-        return ()
+        return tuple(line for kind, line in self.odd_notes().items() if self.odd[kind])
+
+    def odd_notes(self) -> Mapping[str, str]:
+        """The note on each kind of `odd`; kinds that did not occur are not shown."""
+        return {}
 
     def repairs(self) -> Iterable[str]:
         """Every repair of a dirty record, one line each, for `data verify`.
@@ -284,7 +312,7 @@ class Dataset(ABC):
         begin with it.
 
         `objective` is checked against them before the run. None if they are not known before there
-        are records, the default of a class with `measures` of its own: `objective` is then looked
+        are records, the default of a class that overrides `measures`: `objective` is then looked
         for at the end.
         """
         return () if type(self).measures is Dataset.measures else None

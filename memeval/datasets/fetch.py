@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from memeval.datasets.contract import DatasetInfo, FileInfo
 from memeval.datasets.io.git_blob import git_blob
 from memeval.datasets.io.part_file import Part, part_file
-from memeval.datasets.io.parts import part_info
 from memeval.datasets.locate import build, excerpt_of, locate, missing
 from memeval.datasets.registry import has_adapter
-from memeval.datasets.transfer import BLOCK, FetchLimits, Progress, download
+from memeval.datasets.transfer import FetchLimits, Progress, download
 from memeval.errors import UserError, WorldError
 from memeval.records import EvalCase
+from memeval.results.files import file_digest
 
 
 def fetch(
@@ -32,7 +31,7 @@ def fetch(
 
     A file that is there already and right is not downloaded again.
 
-    The bytes go to a `.part` file of their own, which a later call continues; the file appears
+    The bytes go to a `.part` file, which a later call continues; the file appears
     under its name only once its hash is the registered one. Raises `UserError` if there is
     nothing to fetch or to compare with, or another file is in the way, `WorldError` if the
     download failed.
@@ -40,7 +39,7 @@ def fetch(
     limits = limits or FetchLimits()
     if info.url is None and any(file.url for file in info.files):
         for file in info.files if files is None else files:
-            fetch(info=part_info(info, file), folder=folder, progress=progress, limits=limits)
+            fetch(info=info.part(file), folder=folder, progress=progress, limits=limits)
 
         return folder / info.file
 
@@ -95,7 +94,7 @@ def _check_target(info: DatasetInfo, target: Path, in_the_way: bool) -> None:
 
 
 def _by_hash(info: DatasetInfo) -> tuple[str, ...]:
-    """The ways out where no hash is registered."""
+    """The ways out if no hash is registered."""
     page = (info.url or "").replace("/resolve/", "/blob/")
     return (
         f"fetch what you expect:  python -m memeval data fetch {info.name} --sha256 HEX   (its "
@@ -107,7 +106,7 @@ def _by_hash(info: DatasetInfo) -> tuple[str, ...]:
 def _fill(info: DatasetInfo, part: Part, progress: Progress | None, limits: FetchLimits) -> None:
     """Brings the part to the registered content.
 
-    Raises `WorldError`, with nothing kept, where something else arrives.
+    Raises `WorldError`, with nothing kept, if something else arrives.
     """
     url = info.url or ""
     continued = download(info=info, url=url, part=part, progress=progress, limits=limits)
@@ -129,7 +128,7 @@ def _fill(info: DatasetInfo, part: Part, progress: Progress | None, limits: Fetc
 
 
 def is_registered(info: DatasetInfo | FileInfo, path: Path) -> bool:
-    """Whether a file has the registered sha256, or the registered git blob where that is all that
+    """Whether a file has the registered sha256, or the registered git blob if that is all that
     is known.
     """
     if info.sha256 is not None:
@@ -138,33 +137,22 @@ def is_registered(info: DatasetInfo | FileInfo, path: Path) -> bool:
     return info.git_blob is not None and git_blob(path) == info.git_blob
 
 
-def file_digest(path: Path) -> str:
-    """sha256 of a file in hexadecimal, read in blocks."""
-    digest = sha256()
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-
-    return digest.hexdigest()
-
-
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `verify` found."""
+    """Result of `verify`."""
 
     path: Path | None
     """None for a set that is generated."""
     sha256: str
     right: bool
     problems: tuple[str, ...]
-    """What differs from the registered data set, one line each."""
+    """Differences from the registered data set, one line each."""
     excerpt: str = ""
-    """What part of the whole it is, for a registered excerpt."""
+    """Description of the part, for a registered excerpt."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """What was read: cases, sessions, turns, questions; nothing for a file that no adapter reads.
-    """
+    """Counts of cases, sessions, turns and questions; nothing for a file that no adapter reads."""
     notes: tuple[str, ...] = ()
-    """What the adapter repaired or left out, counted."""
+    """Repairs and omissions of the adapter, counted."""
     repairs: tuple[str, ...] = ()
     """Every repair by name."""
 
@@ -195,25 +183,18 @@ def verify(
     loaded = dataset.open()
     read = counts(dataset.read())
     if not part:
-        expected = {
-            noun: count for noun, count in dataset.expected_counts().items() if noun in NOUNS
-        }
-        problems += [
-            f"{read[noun]} {noun}, not {count}"
-            for noun, count in expected.items()
-            if read[noun] != count
-        ]
+        for noun, count in dataset.expected_counts().items():
+            if noun in NOUNS and read[noun] != count:
+                problems.append(f"{read[noun]} {noun}, not {count}")
 
-    notes = tuple(dict.fromkeys((*loaded.notes, *dataset.notes())))
-    what = part.what if part else ""
     return Verification(
         path=path,
         sha256=digest or loaded.sha256,
         right=not problems,
         problems=tuple(problems),
-        excerpt=what,
+        excerpt=part.what if part else "",
         counts=read,
-        notes=notes,
+        notes=tuple(dict.fromkeys((*loaded.notes, *dataset.notes()))),
         repairs=tuple(dataset.repairs()),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 
@@ -13,9 +13,9 @@ class FileInfo:
 
     name: str
     """Below the data set's folder."""
-    url: str | None
-    sha256: str | None
-    size_bytes: int | None
+    url: str | None = None
+    sha256: str | None = None
+    size_bytes: int | None = None
     git_blob: str | None = None
     """git's own hash of the content, which pins a file of a repository whose sha256 is not known.
     """
@@ -25,40 +25,42 @@ class FileInfo:
 class Excerpt:
     """A registered part of a data set's file.
 
-    It is used where the whole is not on the machine, and every report says so.
+    It is used if the whole is not on the machine, and every report says so.
     """
 
     file: str
     """Path below the data folder."""
     sha256: str
     what: str
-    """What part of the whole it is: `31 of the 500 questions, with their whole histories`."""
+    """Part of the whole: `31 of the 500 questions, with their whole histories`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DatasetInfo:
     """The registry entry of a data set."""
 
     name: str
     title: str
     file: str
-    """Path below the data folder, `<data set>/<file>`. A folder where `files` lists its content;
+    """Path below the data folder, `<data set>/<file>`. A folder if `files` lists its content;
     empty for a generated set.
     """
-    url: str | None
-    """Where `data fetch` gets it. None for a set that ships or is generated, and for a folder: its
-    `files` have addresses of their own.
+    url: str | None = None
+    """URL for `data fetch`. None for a set that ships or is generated, and for a folder, whose
+    `files` have their own addresses.
     """
-    sha256: str | None
-    size_bytes: int | None
+    sha256: str | None = None
+    size_bytes: int | None = None
     licence: str
+    redistribution: bool = False
+    """Whether anyone may pass its texts on, for any purpose, as the licence is understood here."""
     citation: str
     counts: Mapping[str, int] = field(default_factory=dict)
     """Expected counts by noun: cases, sessions, turns, questions."""
     variants: Mapping[str, str] = field(default_factory=dict)
-    """Known edited copies by sha256, and what they are: a refusal names them so."""
+    """Known edited copies by sha256, with the description that a refusal gives."""
     files: tuple[FileInfo, ...] = ()
-    """What the folder holds, for a data set of several files."""
+    """Files of the folder, for a data set of several files."""
     excerpts: tuple[Excerpt, ...] = ()
     by_hand: str = ""
     """How to get a data set that can't be downloaded as it is."""
@@ -69,6 +71,26 @@ class DatasetInfo:
     def pin(self) -> str | None:
         """The registered hash of the file: its sha256, else its git blob; None without either."""
         return self.sha256 or self.git_blob
+
+    def part(self, file: FileInfo) -> DatasetInfo:
+        """The entry of one file of the folder; name, licence and citation are the whole's."""
+        return replace(
+            self,
+            file=f"{self.file}/{file.name}",
+            url=file.url,
+            sha256=file.sha256,
+            git_blob=file.git_blob,
+            size_bytes=file.size_bytes,
+            counts={},
+            variants={},
+            files=(),
+            excerpts=(),
+        )
+
+    def part_named(self, name: str) -> DatasetInfo:
+        """The entry of the folder's file of this name; that of the whole if none is registered."""
+        file = next((file for file in self.files if file.name == name), None)
+        return self if file is None else self.part(file)
 
 
 @dataclass(frozen=True)
@@ -86,11 +108,15 @@ class LoadedDataset:
     so.
     """
     notes: tuple[str, ...] = ()
-    """What the adapter repaired or left out: one line for each kind, with its count."""
+    """Repairs and omissions of the adapter: one line for each kind, with its count."""
     excerpt: bool = False
     """True if the file is a registered part of the whole: every table says so."""
     derived: bool = False
     """True if the rows were made from another data set's: every table says so."""
+    version: str | None = None
+    """Of a frozen data set of one's own."""
+    drafted: bool = False
+    """True if questions are asked that a model wrote and nobody reviewed: every table says so."""
     name: str | None = None
     """The name under which runs are filed and compared, for a user's own file; None takes the
     registered name.

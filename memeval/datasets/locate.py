@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,43 +12,64 @@ from memeval.config.settings import read_settings
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, Excerpt
 from memeval.datasets.registry import adapter_class, info_of
 from memeval.errors import UserError
+from memeval.results.files import file_digest
+
+_PACKAGE = Path(memeval.__file__).parent
+_SHIPPED = (_PACKAGE / "data", _PACKAGE.parent / "data")
+"""Folders of the files that ship with memeval: in a release, and in a checkout."""
+
+
+FROZEN = "own"
+"""Folder of the frozen data sets, below the data folder."""
+
+
+@dataclass(frozen=True)
+class PinnedFile:
+    """A file that was compared with the registered one."""
+
+    content: bytes
+    sha256: str
+    pinned: bool
+    """Whether it is the registered one."""
 
 
 def locate(info: DatasetInfo, folder: Path) -> Path:
-    """Where a data set's file (or folder) is, or would be: below `folder`, or beside the package
-    for a set that ships with it.
+    """Path of a data set's file (or folder), whether or not it exists: below `folder`, or beside
+    the package for a set that ships with it.
 
     If the whole is not there but a registered excerpt is, the excerpt is used.
     """
-    package = Path(memeval.__file__).parent
+    candidates = [folder / info.file]
     # A set with an address never ships with memeval: it is only looked for in the data folder.
-    parents = (
-        [folder] if info.url or info.files else [folder, package / "data", package.parent / "data"]
-    )
-    candidates = [
-        *(parent / info.file for parent in parents),
-        *(folder / excerpt.file for excerpt in info.excerpts),
-    ]
+    if not info.url and not info.files:
+        candidates += [parent / info.file for parent in _SHIPPED]
+
+    candidates += [folder / excerpt.file for excerpt in info.excerpts]
     return next((path for path in candidates if path.exists()), folder / info.file)
 
 
 def build(name: str, folder: Path, **given: Any) -> Dataset:
     """The adapter of a data set, not yet opened.
 
-    `given` are settings of the group `dataset`: `path` says where the file is, and `class` names an
+    `given` are settings of the group `dataset`: `path` is that of the file, and `class` names an
     adapter that is not memeval's own. Raises `UserError` for a setting that the data set does not
     have, and for an invalid value.
     """
     adapter = adapter_class(name, given.get("class"))
     info = info_of(name, adapter)
     settings: DatasetSettings = read_settings(adapter.settings_type, given, "dataset")
-    return adapter(Path(settings.path) if settings.path else locate(info, folder), info, settings)
+    if not settings.path:
+        return adapter(locate(info, folder), info, settings)
+
+    path, named = Path(settings.path), folder / FROZEN / settings.path
+    # A frozen data set is known by its name as well.
+    return adapter(named if named.is_dir() and not path.exists() else path, info, settings)
 
 
 def read_file(info: DatasetInfo, path: Path) -> bytes:
     """The whole file.
 
-    Raises `UserError` with the way to get it where it is missing, and with the reason where it
+    Raises `UserError` with the way to get it if it is missing, and with the reason if it
     can't be read.
     """
     try:
@@ -58,6 +80,29 @@ def read_file(info: DatasetInfo, path: Path) -> bytes:
         raise UserError(
             f"data set '{info.name}': {path} can't be read: {error.strerror}."
         ) from error
+
+
+def digest_file(info: DatasetInfo, path: Path) -> str:
+    """sha256 of a file in hexadecimal, read in blocks. Raises `UserError` as `read_file` does."""
+    try:
+        return file_digest(path)
+    except FileNotFoundError:
+        raise missing(info, path) from None
+    except OSError as error:
+        raise UserError(
+            f"data set '{info.name}': {path} can't be read: {error.strerror}."
+        ) from error
+
+
+def read_pinned(info: DatasetInfo, path: Path, *, allow_unpinned: bool) -> PinnedFile:
+    """The whole file, compared with the registered one.
+
+    Raises `UserError` if it is missing, can't be read, or must not be used (see `check_pin`).
+    """
+    content = read_file(info, path)
+    digest = digest_of(content)
+    pinned = check_pin(info, path, digest, allow_unpinned=allow_unpinned)
+    return PinnedFile(content=content, sha256=digest, pinned=pinned)
 
 
 def missing(info: DatasetInfo, path: Path) -> UserError:
@@ -80,7 +125,7 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
     with memeval.
 
     A file for which no sha256 is registered is accepted, but never counts as pinned. Raises
-    `UserError` for another file than the registered one, where that is not allowed.
+    `UserError` for another file than the registered one, if that is not allowed.
     """
     if digest == info.sha256 or excerpt_of(info, digest):
         return True
@@ -89,12 +134,10 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
     if allow_unpinned:
         return False
 
-    known = info.variants.get(digest)
-    what = (
-        f"is {known}"
-        if known
-        else f"is not the registered file: its sha256 is {digest[:8]}…, not {info.sha256[:8]}…"
-    )
+    what = f"is not the registered file: its sha256 is {digest[:8]}…, not {info.sha256[:8]}…"
+    if digest in info.variants:
+        what = f"is {info.variants[digest]}"
+
     raise UserError(
         f"data set '{info.name}': {path} {what}.",
         f"the registered file:  move this one away, then python -m memeval data fetch {info.name}",
@@ -107,17 +150,12 @@ def shipped_digest(info: DatasetInfo, path: Path) -> str | None:
     if info.url or info.files or info.by_hand or not info.file:
         return None
 
-    package = Path(memeval.__file__).parent
-    places = [place / info.file for place in (package / "data", package.parent / "data")]
-    inside = [
-        file
-        for place in places
-        if place.is_dir()
-        for file in sorted(place.rglob("*"))
-        if file.name == path.name
-    ]
-    shipped = next((file for file in (*places, *inside) if file.is_file()), None)
-    return digest_of(shipped.read_bytes()) if shipped else None
+    candidates = [parent / info.file for parent in _SHIPPED]
+    for folder in list(candidates):
+        candidates += sorted(file for file in folder.rglob("*") if file.name == path.name)
+
+    shipped = next((file for file in candidates if file.is_file()), None)
+    return None if shipped is None else file_digest(shipped)
 
 
 def excerpt_of(info: DatasetInfo, digest: str) -> Excerpt | None:
@@ -126,13 +164,12 @@ def excerpt_of(info: DatasetInfo, digest: str) -> Excerpt | None:
 
 
 def excerpt_notes(info: DatasetInfo, digest: str) -> tuple[str, ...]:
-    """What a report must say of a file that is an excerpt; nothing for a whole one."""
+    """Notes for a report on a file that is an excerpt; nothing for a whole one."""
     excerpt = excerpt_of(info, digest)
-    return (
-        (f"an excerpt: {excerpt.what}; its figures are not those of the whole {info.name}",)
-        if excerpt
-        else ()
-    )
+    if excerpt is None:
+        return ()
+
+    return (f"an excerpt: {excerpt.what}; its figures are not those of the whole {info.name}",)
 
 
 def digest_of(content: bytes) -> str:

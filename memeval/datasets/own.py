@@ -1,4 +1,4 @@
-"""What the data sets share whose questions and categories come from a file of the user's own."""
+"""The base of data sets that read a user's own file, with its questions and categories."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OwnFile(Dataset):
         return chosen is None or str(question.category) in map(str, chosen)
 
     def check_categories(self, known: Iterable[str]) -> None:
-        """Raises `UserError` with the nearest names where a category is asked that the file does
+        """Raises `UserError` with the nearest names if a category is asked that the file does
         not have.
         """
         names = set(known)

@@ -1,37 +1,64 @@
-"""Data sets by name: what is registered of each, and which class reads it.
+"""Data sets by name: the registered facts about each, and the class that reads it.
 
-A benchmark's package holds its `info.py` beside the adapter; the YAML in conf/dataset/ names the
+A benchmark's package holds its `info.yaml` beside the adapter; the YAML in conf/dataset/ names the
 adapter's class. So nothing is registered here: this module looks them up.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
-import memeval.datasets
+import msgspec
+
 from memeval.config.options import Registry, built_in_classes
 from memeval.config.plugins import plugins
 from memeval.datasets.contract import Dataset, DatasetInfo
 from memeval.errors import UserError, unknown
+from memeval.text.beside import load_beside
 
 GROUP = "dataset"
 ADAPTERS = Registry(GROUP, Dataset, noun="data set")  # type: ignore[type-abstract]
 
 
 def _infos() -> Iterator[DatasetInfo]:
-    """The `INFOS` of each benchmark's `info.py`."""
-    for package in pkgutil.iter_modules(memeval.datasets.__path__, "memeval.datasets."):
-        name = f"{package.name}.info"
-        if package.ispkg and find_spec(name):
-            infos: tuple[DatasetInfo, ...] = importlib.import_module(name).INFOS
-            yield from infos
+    """The entries of each benchmark's `info.yaml`."""
+    for path in sorted(Path(__file__).parent.glob("*/info.yaml")):
+        entries = load_beside(str(path), path.name, dict[str, dict[str, Any]])
+        for name, entry in entries.items():
+            if "files" in entry:
+                entry["files"] = _files(path.with_name("files.tsv"), **entry["files"])
+
+            yield msgspec.convert({"name": name, **entry}, DatasetInfo)
+
+
+def _files(table: Path, address: str | None = None) -> list[dict[str, Any]]:
+    """The files of a folder, one per line of a table; their own addresses begin with `address`."""
+    files = []
+    for line in table.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+
+        name, *figures = line.split("\t")
+        # A hyphen: the figure is not known.
+        git_blob, size, digest = (None if figure == "-" else figure for figure in figures)
+        files.append(
+            {
+                "name": name,
+                "url": address and f"{address}{quote(name)}",
+                "sha256": digest,
+                "size_bytes": size and int(size),
+                "git_blob": git_blob,
+            }
+        )
+
+    return files
 
 
 DATASETS: Mapping[str, DatasetInfo] = {info.name: info for info in _infos()}
-"""The data sets of memeval's own."""
+"""memeval's own data sets."""
 
 
 def dataset_info(name: str) -> DatasetInfo:
@@ -44,7 +71,8 @@ def dataset_info(name: str) -> DatasetInfo:
     if name in plugins(GROUP):
         return info_of(name, adapter_class(name))
 
-    raise unknown("data set", name, {*DATASETS, *plugins(GROUP)})
+    listing = "all data sets:  python -m memeval data list"
+    raise unknown("data set", name, {*DATASETS, *plugins(GROUP)}, listing)
 
 
 def has_adapter(name: str) -> bool:

@@ -15,7 +15,7 @@ from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
 
 LEAST_OF_CATEGORY = 2
-"""Questions that a sample has of each category, where it has as many: one shows no spread."""
+"""Questions that a sample has of each category, if it has as many: one shows no spread."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Sample:
 
 
 def questions_of(cases: Iterable[EvalCase]) -> list[Asked]:
-    """What can be drawn from cases."""
+    """Questions that can be drawn from cases."""
     return [
         Asked(question.question_id, case.case_id, question.category)
         for case in cases
@@ -51,13 +51,13 @@ def questions_of(cases: Iterable[EvalCase]) -> list[Asked]:
 
 
 def draw(questions: Sequence[Asked], size: int, seed: int) -> Sample:
-    """Draws `size` questions; all of them where there are no more.
+    """Draws `size` questions; all of them if there are no more.
 
     Each category gets its share. Within a category every question has the same chance, and each
     conversation gets its share to within one question (systematic sampling along the
     conversations, from a random start).
 
-    Source: Cochran, Sampling Techniques (1977), chapters 5 and 8. Raises `UserError` where the
+    Source: Cochran, Sampling Techniques (1977), chapters 5 and 8. Raises `UserError` if the
     sample is smaller than the number of categories.
     """
     by_category: dict[CategoryId, list[Asked]] = {}
@@ -86,8 +86,8 @@ def draw(questions: Sequence[Asked], size: int, seed: int) -> Sample:
 def allocate(counts: Mapping[CategoryId, int], size: int) -> dict[CategoryId, int]:
     """How many questions each category gets: its share, by largest remainders.
 
-    A small category gets two, or one where the sample is too small for that. Raises `UserError`
-    where there is not even one for each.
+    A small category gets two, or one if the sample is too small for that. Raises `UserError`
+    if there is not even one for each.
     """
     if size < len(counts):
         raise UserError(
@@ -115,16 +115,14 @@ def allocate(counts: Mapping[CategoryId, int], size: int) -> dict[CategoryId, in
 
 def _draw_systematically(members: Sequence[Asked], size: int, seed: str) -> list[Asked]:
     """Every (N/n)-th question along the conversations, from a random start; all in random order."""
-    ordered = sorted(
-        members,
-        key=lambda question: (
-            _random(seed, "case", question.case_id),
-            _random(seed, "question", question.question_id),
-        ),
-    )
     if size == 0:
         return []
 
+    def place(question: Asked) -> tuple[float, float]:
+        of_case = _random(seed, "case", question.case_id)
+        return of_case, _random(seed, "question", question.question_id)
+
+    ordered = sorted(members, key=place)
     step = len(ordered) / size
     # A random start gives every question the same chance.
     start = _random(seed, "start") * step

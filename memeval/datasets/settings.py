@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
-from memeval.config.schema import RUN, RUNTIME, at
+from memeval.config.schema import OPTIONAL, PREPARE, RUN, RUNTIME, at
 from memeval.errors import UserError
+
+CANARY_SETTINGS = ("canaries", "canary_seed")
 
 
 @dataclass(frozen=True)
 class DatasetSettings:
     """Settings of every data set.
 
-    An adapter's own settings are a subclass; each field declares its stage with `at`.
+    An adapter's own settings are a subclass; each field declares its stage with `at`, and the
+    numbers that it takes by `least` and `most`, both included.
     """
 
     path: str | None = at(RUNTIME)
@@ -22,11 +25,11 @@ class DatasetSettings:
     """Cases of one side, by `memeval.datasets.split`: to tune on `dev` and report on `test`."""
     categories: tuple[int | str, ...] | None = at(RUN)
     """Ids of the categories that are asked; None asks all."""
-    limit_cases: int | None = at(RUN)
+    limit_cases: int | None = at(RUN, least=1)
     """Uses the first N cases that have a question to ask."""
-    limit_questions: int | None = at(RUN)
+    limit_questions: int | None = at(RUN, least=1)
     """Asks the first N questions of each case: a biased cut, which every table names."""
-    sample: int | None = at(RUN)
+    sample: int | None = at(RUN, least=1)
     """Asks N questions that are drawn from all cases, stratified by category; figures are weighted
     back.
     """
@@ -39,12 +42,18 @@ class DatasetSettings:
     `question_ids`.
     """
     allow_unpinned: bool = at(RUNTIME, False)
+    canaries: int = at(PREPARE, 0, least=0, most=100, **{OPTIONAL: True})
+    """Facts of other users, and as many stored orders, that are planted into each conversation; see
+    `memeval.datasets.canaries`.
+    """
+    canary_seed: int | None = at(PREPARE, **{OPTIONAL: True})
+    """Another seed plants others elsewhere; None takes the seed of the run."""
 
     def __post_init__(self) -> None:
-        for name in ("limit_cases", "limit_questions", "sample"):
-            limit = getattr(self, name)
-            if limit is not None and limit < 1:
-                raise UserError(f"dataset.{name} must be at least 1, not {limit}")
+        for field in fields(self):
+            if "least" in field.metadata:
+                least, most = field.metadata["least"], field.metadata.get("most")
+                check_range(field.name, getattr(self, field.name), least, most)
 
         if self.question_ids is not None and not self.question_ids:
             raise UserError("dataset.question_ids must name a question", "null asks all")
@@ -61,3 +70,12 @@ class DatasetSettings:
                     f"dataset.sample draws from all questions, but {name} leaves some out",
                     f"leave {name} or dataset.sample out",
                 )
+
+
+def check_range(name: str, value: float | None, least: float, most: float | None = None) -> None:
+    """Raises `UserError` for a setting out of its bounds, which are included; None is allowed."""
+    if value is None or (value >= least and (most is None or value <= most)):
+        return
+
+    bounds = f"at least {least:,}" if most is None else f"from {least:,} to {most:,}"
+    raise UserError(f"dataset.{name} must be {bounds}, not {value:,}")

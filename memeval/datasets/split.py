@@ -1,4 +1,4 @@
-"""Dev and test: what is tuned on, and what is reported.
+"""Dev and test: one side for tuning, the other for reporting.
 
 Whole cases go to one side, because questions of one conversation share its words. The side depends
 only on the case's id, so it is the same in every run, on every machine, and in every part of the

@@ -38,7 +38,7 @@ class Row:
         asked = [question for question in case.questions if category in (None, question.category)]
         self.cases += 1
         self.sessions += len(case.sessions)
-        self.turns += sum(len(session.turns) for session in case.sessions)
+        self.turns += sum(1 for _ in case.turns)
         self.tokens += tokens
         self.most_tokens = max(self.most_tokens, tokens)
         self.questions += len(asked)
@@ -46,14 +46,15 @@ class Row:
         self.evidence += sum(len(question.evidence) for question in asked)
         self.with_evidence += sum(bool(question.evidence) for question in asked)
         self.answerable += sum(question.answerable for question in asked)
-        times = [session.started_at for session in case.sessions if session.started_at]
-        self.first = min([*times, *([self.first] if self.first else [])], default=None)
-        self.last = max([*times, *([self.last] if self.last else [])], default=None)
+        starts = (session.started_at for session in case.sessions)
+        for time in filter(None, starts):
+            self.first = min(time, self.first or time)
+            self.last = max(time, self.last or time)
 
 
 @dataclass
 class Stats:
-    """What a data set holds."""
+    """Content of a data set."""
 
     by_case: dict[str, Row]
     """Empty if there are more cases than were asked for, or no more questions than cases."""
@@ -64,14 +65,12 @@ class Stats:
 
 
 def measure(cases: Iterable[EvalCase], most_cases: int) -> Stats:
-    """Counts the cases as they come; keeps a row for each where there are at most `most_cases`, and
+    """Counts the cases as they come; keeps a row for each if there are at most `most_cases`, and
     more questions than cases.
     """
     stats = Stats(by_case={}, by_category={}, whole=Row(), facets={})
     for case in cases:
-        tokens = sum(
-            count_tokens(line(turn)) for session in case.sessions for turn in session.turns
-        )
+        tokens = sum(count_tokens(line(turn)) for turn in case.turns)
         stats.whole.add(case, tokens)
         if stats.whole.cases <= most_cases:
             stats.by_case.setdefault(case.case_id, Row()).add(case, tokens)

@@ -1,4 +1,4 @@
-"""Downloads a file in parts, and continues where an earlier download broke off."""
+"""Downloads a file in parts, and continues an earlier download that broke off."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memeval.errors import WorldError
 from memeval.text.shown import one_line
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes that are there and, where it is known, how many there will be."""
+"""Called with the bytes that are there and, if it is known, how many there will be."""
 
 BLOCK = 1 << 18
 SPARE = 1.01
@@ -22,17 +22,17 @@ SPARE = 1.01
 sends.
 """
 MOST_BYTES = 8 << 30
-"""Most bytes that may arrive where no size is registered and none is given."""
+"""Most bytes that may arrive if no size is registered and none is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """What the user allows and expects where nothing is registered."""
+    """Limits that the user sets, and expected values if nothing is registered."""
 
     max_bytes: int | None = None
     """None allows the registered size and 1 % more."""
     sha256: str | None = None
-    """Used where none is registered."""
+    """Used if none is registered."""
 
     def most(self, info: DatasetInfo) -> int:
         """Bytes that may arrive for a file."""
@@ -79,9 +79,10 @@ def _copy(  # noqa: PLR0917 - what came, where it goes, and what holds for it
 
 
 def _too_long(info: DatasetInfo, what: str, most: int) -> str:
-    registered = (
-        f"{info.size_bytes:,} bytes are registered" if info.size_bytes else "no size is registered"
-    )
+    registered = "no size is registered"
+    if info.size_bytes:
+        registered = f"{info.size_bytes:,} bytes are registered"
+
     return (
         f"{info.url} sends too much: {what}, {most:,} bytes are allowed ({registered}). Nothing "
         "was kept; --max-bytes N allows more."
@@ -121,9 +122,8 @@ def download(
         ) from error
 
     with response:
-        if response.status == 206 and not response.headers.get("Content-Range", "").startswith(
-            f"bytes {done}-"
-        ):
+        given = response.headers.get("Content-Range", "")
+        if response.status == 206 and not given.startswith(f"bytes {done}-"):
             raise WorldError(
                 f"{url} answers with another range than the one asked for; remove {part.path} and "
                 "fetch again."
@@ -133,7 +133,7 @@ def download(
         if response.status != 206:
             done = 0
 
-        # Also where nothing is cut: this is where writing goes on.
+        # Also if nothing is cut: this is where writing goes on.
         part.cut(done)
         _copy(response=response, part=part, done=done, info=info, progress=progress, limits=limits)
 

@@ -11,7 +11,7 @@ from memeval.records import Usage
 
 if TYPE_CHECKING:
     from memeval.llm.endpoint import Endpoint
-    from memeval.pipeline.connections import Connections
+    from memeval.pipeline.open.connections import Connections
 
 
 @dataclass
@@ -24,7 +24,7 @@ class LiveFigures:
     calls: int = 0
     cached: int = 0
     cost_usd: float | None = 0.0
-    """What was billed; None where a price is unknown."""
+    """Cost billed; None if a price is unknown."""
     connections: Connections | None = None
 
     @property
@@ -33,13 +33,18 @@ class LiveFigures:
         return list(self.connections.endpoints) if self.connections else []
 
     @property
+    def under_way(self) -> int:
+        """Requests that have no reply yet."""
+        return sum(endpoint.load.under_way for endpoint in self.endpoints)
+
+    @property
     def retries(self) -> int:
         """Tries that were made again."""
         return sum(endpoint.load.retries for endpoint in self.endpoints)
 
     @property
     def failures(self) -> int:
-        """Calls that failed for good."""
+        """Calls that failed after all retries."""
         return sum(endpoint.load.failures for endpoint in self.endpoints)
 
     def add_score(self, score: float) -> None:
@@ -64,8 +69,12 @@ class LiveFigures:
 
     @property
     def text(self) -> str:
-        """`acc 45.2, $0.01, 3 retries, 1 failed`, as far as there is anything to say."""
+        """`acc 45.2, $0.01, 3 retries, 1 failed`, as far as there is anything to say; before the
+        first reply how many calls are under way.
+        """
         parts = []
+        if self.under_way and not self.calls:
+            parts.append(f"{self.under_way} calls under way")
         if self.scored:
             parts.append(f"acc {100 * self.score / self.scored:.1f}")
         if self.calls:
@@ -90,7 +99,7 @@ def duration(seconds: float) -> str:
 
 
 def cost(usd: float | None) -> str:
-    """What was billed so far, as a line of progress says it."""
+    """Cost billed so far, as a line of progress shows it."""
     return "cost unknown" if usd is None else f"${dollars(usd)}"
 
 

@@ -1,13 +1,14 @@
-"""Draws progress: live bars on a terminal, now and then a plain line elsewhere."""
+"""Draws the progress of a run: live bars on a terminal, now and then a plain line elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from memeval.display.live import LiveFigures, duration
 from memeval.display.terminal import drawn
@@ -18,21 +19,20 @@ from memeval.text.shown import printable
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from memeval.pipeline.connections import Connections
+    from memeval.pipeline.open.connections import Connections
 
 EVERY_S = 60.0
 """Seconds between two plain lines."""
 LONG_S = 10.0
-"""A run that takes longer says when each stage is through."""
-
-
-def progress_for(title: str) -> Bars | Lines:
-    """Bars where standard error is a terminal, lines elsewhere."""
-    return Bars(title) if sys.stderr.isatty() else Lines(title)
+"""Work that takes longer says so for the first time, and a run when each stage is through."""
+BEAT_S = 1.0
+"""Seconds between two looks at whether there is something to say."""
+FEWEST = 5
+"""Items from which on a time that is left means something."""
 
 
 @dataclass
-class Count:
+class StageCount:
     """How far a stage is."""
 
     total: int = 0
@@ -40,10 +40,27 @@ class Count:
     """Ended, with a result or without."""
     reused: int = 0
     failed: int = 0
+    first_at: float | None = None
+    """When the first item was made."""
+
+    def left_s(self, now: float, under_way: int = 0) -> float | None:
+        """Seconds that the rest may take; None if too few items were made to say so.
+
+        Calls that are `under_way` at once end at once: one round of them is not a rate.
+        """
+        if self.done >= self.total:
+            return 0.0
+
+        made = self.done - self.reused
+        if self.first_at is None or made < max(FEWEST, 2 * under_way):
+            return None
+
+        seconds = now - self.first_at
+        return (self.total - self.done) * seconds / (made - 1) if seconds >= LONG_S else None
 
     @property
     def shown(self) -> str:
-        """`300/385`: what failed is not done."""
+        """`300/385`: failed questions do not count as done."""
         return f"{self.done - self.failed}/{self.total}"
 
     @property
@@ -64,16 +81,19 @@ class Count:
 class Stages:
     """How far a run is, stage by stage, and its figures so far; a `Progress` of the pipeline."""
 
-    def __init__(self, title: str) -> None:
-        self.title = title
-        self.counts: dict[str, Count] = {}
+    def __init__(self, title: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.title, self.clock = title, clock
+        self.counts: dict[str, StageCount] = {}
         self.live = LiveFigures()
 
     def expect(self, stage: str, count: int) -> None:
-        self.counts.setdefault(stage, Count()).total += count
+        self.counts.setdefault(stage, StageCount()).total += count
 
     def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
         count = self.counts[stage]
+        if not reused and count.first_at is None:
+            count.first_at = self.clock()
+
         count.done += 1
         count.reused += reused
         count.failed += failed
@@ -88,6 +108,18 @@ class Stages:
     def watch(self, connections: Connections) -> None:
         self.live.connections = connections
 
+    def left_s(self, now: float, under_way: int = 0) -> float | None:
+        """Seconds until the slowest stage is through; None if one of them can't be said yet."""
+        longest = 0.0
+        for count in list(self.counts.values()):
+            left = count.left_s(now, under_way)
+            if left is None:
+                return None
+
+            longest = max(longest, left)
+
+        return longest
+
     def show(self, stage: str) -> None:
         """Shows that an item of a stage is done."""
         raise NotImplementedError
@@ -95,19 +127,31 @@ class Stages:
     @property
     def text(self) -> str:
         """`prepare 10/10, answer 300/385 (12 reused)`."""
-        # A copy: a display may draw in a thread of its own while stages are added.
+        # A copy: a display may draw in another thread while stages are added.
         return ", ".join(f"{stage} {count.text}" for stage, count in list(self.counts.items()))
 
 
-class Lines(Stages):
-    """A line once a minute, one when a stage is through, and one at the end."""
+class RunDisplay(Stages):
+    """Shows one run: a bar per stage on a terminal; elsewhere a line after ten seconds and then
+    once a minute, one when a stage is through, and one at the end.
+    """
 
-    def __init__(self, title: str) -> None:
-        super().__init__(title)
-        self._began = self._reported = time.monotonic()
+    def __init__(self, title: str, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(title, clock)
+        self._bars: Progress | None = None
+        """None if standard error is not a terminal."""
+        self._tasks: dict[str, TaskID] = {}
+        self._began = self.clock()
+        self._next = self._began + LONG_S
+        """When the next plain line is due."""
+        self._heartbeat = Heartbeat(self.beat)
 
     def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self._bars = _start_bars()
+
         self.say(self.title)
+        self._heartbeat.start()
         return self
 
     def __exit__(
@@ -116,39 +160,152 @@ class Lines(Stages):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.counts:
+        self._heartbeat.stop()
+        if self._bars is not None:
+            self._bars.stop()
+        elif self.counts:
             self.say(f"  {'stopped at: ' if error else ''}{self.text}")
 
+    def expect(self, stage: str, count: int) -> None:
+        super().expect(stage, count)
+        if self._bars is None:
+            return
+
+        if stage not in self._tasks:
+            self._tasks[stage] = self._bars.add_task(stage, total=0, rate="", left="", remark="")
+
+        self._bars.update(self._tasks[stage], total=self.counts[stage].total)
+
     def show(self, stage: str) -> None:
-        count, now = self.counts[stage], time.monotonic()
-        is_through = count.done == count.total and now - self._began >= LONG_S
-        if is_through or now - self._reported >= EVERY_S:
-            self._reported = now
+        count, now = self.counts[stage], self.clock()
+        if self._bars is not None:
+            self._draw(self._bars, stage, now, advance=1)
+        elif count.done == count.total and now - self._began >= LONG_S:
+            self._next = now + EVERY_S
             self.say(f"  {self._line(now)}")
 
+    def beat(self) -> None:
+        """Says how far the run is, if it is time to, also if nothing was done since."""
+        now = self.clock()
+        if self._bars is not None:
+            for stage in list(self._tasks)[-1:]:
+                self._draw(self._bars, stage, now)
+        elif now >= self._next and self.counts:
+            self._next = now + EVERY_S
+            self.say(f"  {self._line(now)}")
+
+    def say(self, message: str) -> None:
+        if self._bars is None:
+            print(message, file=sys.stderr, flush=True)
+        else:
+            # Without markup: rich would read brackets in a message as a style.
+            text = printable(redacted(message))
+            self._bars.console.print(text, highlight=False, markup=False)
+
+    def _draw(self, bars: Progress, stage: str, now: float, advance: int = 0) -> None:
+        count = self.counts[stage]
+        remark = count.remark
+        # These figures are of the whole run: they are shown once, beside the last bar.
+        if stage == list(self._tasks)[-1]:
+            remark = ", ".join(filter(None, [remark, self.live.text]))
+
+        # What is reused takes no time: only what was made gives the rate.
+        speed = rate(count.done - count.reused, now - self._began)
+        left = count.left_s(now, self.live.under_way)
+        bars.update(
+            self._tasks[stage],
+            advance=advance,
+            rate=speed,
+            left=duration(left) if left else "",
+            remark=remark,
+        )
+
     def _line(self, now: float) -> str:
-        """How far all stages are, the figures so far, and what is left."""
-        left = self._left(now)
+        """How far all stages are, the figures so far, and the time left."""
+        left = self.left_s(now, self.live.under_way)
         more = [self.live.text, f"about {duration(left)} left" if left else ""]
         return "; ".join([self.text, *filter(None, more)])
 
-    def _left(self, now: float) -> float | None:
-        """Seconds that the rest may take, by what was done so far; None where nothing was."""
-        # What is reused takes no time: only what was made gives the rate.
-        made = sum(count.done - count.reused for count in self.counts.values())
-        rest = sum(count.total - count.done for count in self.counts.values())
-        return rest * (now - self._began) / made if made else None
 
-    def say(self, message: str) -> None:
-        print(message, file=sys.stderr, flush=True)
+class Heartbeat:
+    """Calls a function every second from a thread, while nothing else may happen."""
+
+    def __init__(self, beat: Callable[[], None]) -> None:
+        self._beat = beat
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="memeval-heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread, if it was started."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(BEAT_S):
+            self._beat()
+
+
+class Countdown:
+    """Says how far work is that makes no call, such as the composition of a large sweep: a line
+    after five seconds and then every five.
+    """
+
+    QUIET_S = 5.0
+
+    def __init__(self, work: str, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """`work` names it: `checking 475 runs`."""
+        self._work, self._clock = work, clock
+        self._count = StageCount(total=total, first_at=clock())
+        self._next = clock() + self.QUIET_S
+
+    def done(self) -> None:
+        """One more item is done."""
+        self._count.done += 1
+        now = self._clock()
+        if now < self._next or self._count.done >= self._count.total:
+            return
+
+        self._next = now + self.QUIET_S
+        left = self._count.left_s(now)
+        more = f", about {duration(left)} left" if left else ""
+        print(f"{self._work}: {self._count.shown}{more}", file=sys.stderr, flush=True)
+
+
+def _start_bars() -> Progress:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+    )
+
+    bars = Progress(
+        TextColumn("  {task.description:<8}"),
+        BarColumn(30),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TextColumn("{task.fields[left]}"),
+        TextColumn("{task.fields[remark]}"),
+        console=Console(file=drawn(sys.stderr)),
+        refresh_per_second=4,
+    )
+    bars.start()
+    return bars
 
 
 def rate(made: int, seconds: float) -> str:
     """How many items are made, in a unit in which that is one at least: `2.5/s`, `12/min`, `3/h`.
 
-    Over all of the time: those of a moment come in batches, as many as there are slots.
+    Over all of the time: those of a moment come in batches, as many as there are slots. One item
+    alone has no rate.
     """
-    if not made or seconds <= 0:
+    if made < 2 or seconds <= 0:
         return ""
 
     for unit, in_unit in (("s", 1), ("min", 60)):
@@ -161,74 +318,3 @@ def rate(made: int, seconds: float) -> str:
 def short(value: float) -> str:
     """One decimal below ten."""
     return f"{value:.1f}" if value < 10 else f"{value:.0f}"
-
-
-class Bars(Stages):
-    """A bar per stage, with rate and time left."""
-
-    def __init__(self, title: str) -> None:
-        super().__init__(title)
-        self._bars: Progress | None = None
-        self._tasks: dict[str, TaskID] = {}
-        self._began = time.monotonic()
-
-    def __enter__(self) -> Self:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-
-        rate: Any = TextColumn("{task.fields[rate]}")
-        columns = (
-            TextColumn("  {task.description:<8}"),
-            BarColumn(30),
-            MofNCompleteColumn(),
-            rate,
-            TimeRemainingColumn(compact=True),
-        )
-        console = Console(file=drawn(sys.stderr))
-        self._bars = Progress(
-            *columns, TextColumn("{task.fields[reused]}"), console=console, refresh_per_second=4
-        )
-        self._bars.start()
-        self.say(self.title)
-
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._bars is not None
-        self._bars.stop()
-
-    def expect(self, stage: str, count: int) -> None:
-        assert self._bars is not None
-        super().expect(stage, count)
-        if stage not in self._tasks:
-            self._tasks[stage] = self._bars.add_task(stage, total=0, rate="", reused="")
-
-        self._bars.update(self._tasks[stage], total=self.counts[stage].total)
-
-    def show(self, stage: str) -> None:
-        assert self._bars is not None
-        count = self.counts[stage]
-        remark = count.remark
-        # These figures are of the whole run: they are shown once, beside the last bar.
-        if stage == list(self._tasks)[-1]:
-            remark = ", ".join(filter(None, [remark, self.live.text]))
-
-        # What is reused takes no time: only what was made gives the rate.
-        made, seconds = count.done - count.reused, time.monotonic() - self._began
-        self._bars.update(self._tasks[stage], advance=1, rate=rate(made, seconds), reused=remark)
-
-    def say(self, message: str) -> None:
-        assert self._bars is not None
-        # Without markup: rich would read brackets in a message as a style.
-        self._bars.console.print(printable(redacted(message)), highlight=False, markup=False)

@@ -1,5 +1,5 @@
-"""The terminal: whatever is written to it, by us, by a library or by a traceback, holds no secret
-and nothing that a terminal acts on.
+"""The terminal: text written to it by memeval, a library or a traceback holds no secret and no
+control sequence.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Guarded:
 
 
 class Drawn(Guarded):
-    """A stream for what is drawn with escape sequences of our own.
+    """A stream for drawings with escape sequences of our own.
 
-    Its texts are made printable where they are put in.
+    Its texts are made printable on entry.
     """
 
     def write(self, text: str) -> int:
@@ -49,7 +49,7 @@ class Drawn(Guarded):
 
 
 class CleanRecord(logging.LogRecord):
-    """A line of a log, whoever writes it and wherever to."""
+    """A log record without secrets and control characters."""
 
     def getMessage(self) -> str:  # noqa: N802 - logging's name
         return printable(redacted(super().getMessage()))

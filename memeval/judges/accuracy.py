@@ -18,7 +18,7 @@ class AccuracyJudge(Judge):
 
     A reply that can't be read is unparsed, not wrong.
 
-    The score is 1 or 0 for a question with one right choice. Where several may be right, it is the
+    The score is 1 or 0 for a question with one right choice. If several may be right, it is the
     overlap |chosen and right| / |chosen or right| (Jaccard). A choice that is listed twice is right
     at both positions. No metric of the answer's words is used.
     """
@@ -34,12 +34,7 @@ class AccuracyJudge(Judge):
         # On 50 real replies, reading decides whether 24, 60 or 74 % are right: what can't be read
         # is not guessed.
         if chosen is None:
-            return Verdict(
-                judge=self.name,
-                label=Label.UNSCORED,
-                score=None,
-                reason=f"names no choice: {_quote(answer)}",
-            )
+            return self.unscored(f"names no choice: {_quote(answer)}")
 
         # By their texts: a choice that is listed twice is right at both positions.
         texts = frozenset(question.choices[position] for position in chosen)
@@ -59,7 +54,7 @@ class AccuracyJudge(Judge):
 
 
 def read_choices(question: EvalQuestion, reply: str) -> tuple[int, ...] | None:
-    """Positions of the choices that a reply names, ascending; None where it can't be read."""
+    """Positions of the choices that a reply names, ascending; None if it can't be read."""
     if question.choice_labels is ChoiceLabels.LETTERS:
         return read_letters(reply, question.choices, multi_select=question.multi_select)
 

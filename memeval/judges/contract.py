@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from memeval.llm.contract import LanguageModel
+from memeval.llm.model import LanguageModel
 from memeval.prompts import PromptTemplate
 from memeval.records import IN_WORDS, AnswerKind, EvalQuestion, Label, Verdict
 
@@ -38,12 +38,12 @@ class JudgeSettings:
 
 @dataclass(frozen=True, slots=True)
 class JudgeContext:
-    """What a judge is built from."""
+    """Parts that a judge is built from."""
 
     model: Callable[[], LanguageModel]
     """Makes the judge's model. Only a judge that asks one calls it, because it may need a key."""
     template: PromptTemplate | None = None
-    """What `Judge.template` returned."""
+    """Template that `Judge.template` returned."""
     threshold: float | None = None
     """`judge.threshold`."""
     settings: JudgeSettings = JudgeSettings()
@@ -92,12 +92,23 @@ class Judge(ABC):
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
-        """The verdict on an answer; `unscored` where the judge's own reply can't be read.
+        """The verdict on an answer; `unscored` if the judge's own reply can't be read.
 
         `tried` says how many replies of a model earlier passes could not read: that many come from
-        the cache, and new ones are asked for. Questions without an answer come here only where it
-        `judges_refusals`. Raises `ModelError` where the judge's call failed for good.
+        the cache, and new ones are asked for. Questions without an answer come here only if it
+        `judges_refusals`. Raises `ModelError` if the judge's call failed.
         """
+
+    def unscored(self, reason: str, *, tries: int = 0, votes: tuple[Label, ...] = ()) -> Verdict:
+        """The verdict on an answer that could not be scored."""
+        return Verdict(
+            judge=self.name,
+            label=Label.UNSCORED,
+            score=None,
+            reason=reason,
+            votes=votes,
+            tries=tries,
+        )
 
     def verdict(self, answer: str, *, right: bool, score: float, reason: str = "") -> Verdict:
         """A verdict of this judge; a wrong answer that refuses counts as abstained."""
@@ -114,7 +125,7 @@ class Judge(ABC):
 def refusal_verdict(answer: str, metrics: Metrics) -> Verdict:
     """The verdict on a question without an answer: right iff the reply refuses.
 
-    LoCoMo's official rule decides where it gave a score, else memeval's longer list of refusals.
+    LoCoMo's official rule decides if it gave a score, else memeval's longer list of refusals.
     """
     from memeval.metrics.refusal import is_refusal
 

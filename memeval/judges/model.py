@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from memeval.judges.contract import Judge, JudgeContext, JudgeSettings, Metrics
 from memeval.judges.fence import fence_for
-from memeval.llm.contract import Completion, JudgePrompt, LanguageModel
+from memeval.llm.contract import Completion, JudgePrompt
 from memeval.llm.metering import current_ledger
+from memeval.llm.model import LanguageModel
 from memeval.prompts import PromptTemplate, from_file, load_builtin
 from memeval.records import EvalQuestion, Label, Role, Verdict
 
@@ -25,8 +26,8 @@ SHOWN = 200
 """Characters of an unreadable reply that its reason quotes."""
 
 
-Reader = Callable[[Completion], Verdict | None]
-"""Reads the verdict in a reply; None where it can't be read."""
+VerdictReader = Callable[[Completion], Verdict | None]
+"""Reads the verdict in a reply; None if it can't be read."""
 
 
 class ModelJudge(Judge):
@@ -58,7 +59,7 @@ class ModelJudge(Judge):
     def template(cls, prompt_file: str | None) -> PromptTemplate:
         """Our prompt template, or that of a user's file.
 
-        Raises `UserError` where that file can't be read or lacks a field.
+        Raises `UserError` if that file can't be read or lacks a field.
         """
         if prompt_file:
             return from_file(prompt_file, ("question", "gold", "answer"))
@@ -113,7 +114,7 @@ class ModelJudge(Judge):
             words=words,
         )
 
-    async def _take_votes(self, prompt: JudgePrompt, read: Reader, tried: int) -> Verdict:
+    async def _take_votes(self, prompt: JudgePrompt, read: VerdictReader, tried: int) -> Verdict:
         """The verdict of the majority of all votes; without a majority the answer is unscored."""
         votes = [
             await self._vote(prompt, read, number=number, tries=tried + TRIES)
@@ -127,21 +128,15 @@ class ModelJudge(Judge):
         label, count = Counter(labels).most_common(1)[0]
         # More than half of all votes, the unreadable ones included.
         if label is Label.UNSCORED or 2 * count <= len(votes):
-            reason = "no majority: " + ", ".join(labels)
-            return Verdict(
-                judge=self.name,
-                label=Label.UNSCORED,
-                score=None,
-                reason=reason,
-                votes=labels,
-                tries=tries,
-            )
+            return self.unscored(f"no majority: {', '.join(labels)}", tries=tries, votes=labels)
 
         own = [vote for vote in votes if vote.label is label]
         score = sum(vote.score or 0.0 for vote in own) / len(own)
         return replace(own[0], score=score, votes=labels, tries=tries)
 
-    async def _vote(self, prompt: JudgePrompt, read: Reader, *, number: int, tries: int) -> Verdict:
+    async def _vote(
+        self, prompt: JudgePrompt, read: VerdictReader, *, number: int, tries: int
+    ) -> Verdict:
         """One vote: the first readable reply of up to `tries`. Earlier ones are in the cache."""
         text = ""
         for attempt in range(tries):
@@ -156,13 +151,7 @@ class ModelJudge(Judge):
 
             text = f"{reply.finish_reason}: {reply.text}" if is_cut(reply) else reply.text
 
-        return Verdict(
-            judge=self.name,
-            label=Label.UNSCORED,
-            score=None,
-            reason=f"can't be read: {text[:SHOWN]}",
-            tries=tries,
-        )
+        return self.unscored(f"can't be read: {text[:SHOWN]}", tries=tries)
 
 
 @contextmanager

@@ -100,7 +100,7 @@ def spoken_parts(reply: str, data: Data) -> list[str]:
 
 
 def _ends(reply: str) -> Iterator[int]:
-    """Where the thinking may end: behind each closing mark, then behind each of gpt-oss."""
+    """Possible ends of the thinking: after each closing mark, then after each of gpt-oss."""
     for mark in THINKING_MARKS.finditer(reply):
         if mark["close"] is not None:
             yield mark.end()

@@ -108,8 +108,8 @@ def forms(text: str) -> tuple[str, ...]:
 
 
 def _unescaped(text: str) -> str:
-    """A text after one round: escapes of JSON, HTML, addresses and mail are decoded in place. What
-    it holds in base64, in hexadecimal digits or in invisible tags is added behind it.
+    """A text after one round: escapes of JSON, HTML, addresses and mail are decoded in place.
+    Content in base64, in hexadecimal digits or in invisible tags is added after it.
     """
     # Words may look like base64: what they decode to is added, and replaces nothing.
     hidden = [part for part in _hidden(text) if part not in text]
@@ -207,11 +207,12 @@ def has_word(word: str, texts: Sequence[str]) -> bool:
     apart = r"[\W_]{0,3}".join(map(re.escape, word))
     pattern = re.compile(rf"(?<![^\W_]){apart}(?![^\W_])")
     encoded = [code for own in (word, word.capitalize(), word.upper()) for code in _encoded(own)]
-    return any(
-        pattern.search(form) or any(code in form for code in encoded)
-        for text in texts
-        for form in forms(text)
-    )
+    for text in texts:
+        for form in forms(text):
+            if pattern.search(form) or any(code in form for code in encoded):
+                return True
+
+    return False
 
 
 def _encoded(word: str) -> Iterator[str]:

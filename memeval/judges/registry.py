@@ -7,7 +7,7 @@ from collections.abc import Callable
 from memeval.config.options import Registry
 from memeval.errors import MemevalError, UserError
 from memeval.judges.contract import Judge, JudgeContext, JudgeSettings
-from memeval.llm.contract import LanguageModel
+from memeval.llm.model import LanguageModel
 from memeval.prompts import PromptTemplate
 from memeval.text.shown import one_line
 

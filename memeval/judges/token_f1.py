@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from memeval.judges.contract import Judge, JudgeContext, Metrics
-from memeval.records import AnswerKind, EvalQuestion, Label, Verdict
+from memeval.records import AnswerKind, EvalQuestion, Verdict
 
 THRESHOLD = 0.5
-"""Least F1 that counts as right, where `judge.threshold` does not say."""
+"""Least F1 that counts as right if `judge.threshold` is not set."""
 
 
 class TokenF1Judge(Judge):
@@ -30,6 +30,6 @@ class TokenF1Judge(Judge):
             reason = (
                 "token_f1 is not defined for this answer: judge=contains or a model can judge it"
             )
-            return Verdict(judge=self.name, label=Label.UNSCORED, score=None, reason=reason)
+            return self.unscored(reason)
 
         return self.verdict(answer, right=score >= self.threshold, score=score)

@@ -15,8 +15,8 @@ from memeval.records import AnswerKind
 def usual_judge(kind: AnswerKind, benchmark: str | None, *, has_model: bool) -> str:
     """The judge of `judge=auto`: the benchmark's official one, else the usual one of the kind.
 
-    `has_model` says whether there is a language model; without one a judge that needs none takes
-    the place of the official one.
+    `has_model` says whether there is a language model; without one, a judge that works without a
+    model replaces the official one.
     """
     judges = applicable_judges(kind, benchmark)
     usable = {name: judge for name, judge in judges.items() if has_model or not judge.needs_model}
@@ -25,7 +25,7 @@ def usual_judge(kind: AnswerKind, benchmark: str | None, *, has_model: bool) -> 
             return name
 
     usual = [name for name, judge in usable.items() if kind in judge.usual_for]
-    # Where there is a model, it judges better than a rule.
+    # A model, if there is one, judges better than a rule.
     usual.sort(key=lambda name: not usable[name].needs_model)
     return usual[0]
 

@@ -2,7 +2,7 @@
 
 An endpoint whose first call fails for a reason that waiting can't fix stops the work at once:
 nothing listens there, its name or its certificate is wrong, the key or the model is unknown. One
-that answered stops it after many calls in a row that failed for good. A disk or a database that
+that answered stops it after many calls in a row that failed at every try. A disk or a database that
 takes no replies any more stops all work.
 
 Once work is stopped, it sends no further call, and those under way may still end: they are paid.
@@ -95,15 +95,15 @@ class Breaker:
     """The health of what one command needs to make calls."""
 
     disk: Disk | None = None
-    """Where replies are stored; None if that is not known."""
+    """Disk on which replies are stored; None if not known."""
     _answered: set[str] = field(default_factory=set)
-    """What answered, by address and by what was asked for."""
+    """Addresses that answered, each with the models and paths that were requested."""
     _in_row: dict[str, int] = field(default_factory=dict)
-    """Calls since the last success that failed for good, by address."""
+    """Failed calls since the last success, by address."""
     _last: dict[str, str] = field(default_factory=dict)
     """How the last of them failed."""
     _dead: dict[str, tuple[Setback, str]] = field(default_factory=dict)
-    """What the first call met, and the model that it asked for."""
+    """The setback of the first call, and the model that it asked for."""
     _works: list[_Work] = field(default_factory=list)
     _knocked: set[str] = field(default_factory=set)
     _knocking: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -121,9 +121,9 @@ class Breaker:
 
         `roles` are the settings of each model, by address and model: several share an address.
 
-        The work is cancelled where one of them is dead, or where no reply can be stored. Raises
+        The work is cancelled if one of them is dead, or if no reply can be stored. Raises
         `UserError` if an endpoint is dead from the first call on, `StorageError`, and `WorldError`
-        after `most_failures` in a row: what is finished is stored.
+        after `most_failures` in a row: finished rows are stored.
         """
         stopped: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         own = _Work(options, roles or {}, most_failures, stopped)
@@ -151,7 +151,7 @@ class Breaker:
             task.cancel()
             await asyncio.wait({task})
 
-        # The work may have ended by itself in the same moment: then its result counts, unless the
+        # The work may have ended on its own in the same moment: then its result counts, unless the
         # endpoint refused all that it was asked.
         if stopped.done():
             reason = stopped.result()
@@ -166,7 +166,7 @@ class Breaker:
         """Tries a connection to each address that is still to be called, once.
 
         The first real call does so for all: an endpoint that would judge thousands of answers is
-        tried before the first of them is paid for. Where all replies are in the cache, none is.
+        tried before the first of them is paid for. If all replies are in the cache, none is tried.
         """
         # Calls that come meanwhile wait for the first one: none of them is to be paid for.
         async with self._knocking:
@@ -185,7 +185,7 @@ class Breaker:
     async def admit(self) -> AsyncIterator[None]:
         """Lets a request be sent. A request of stopped work waits until it is cancelled.
 
-        Raises `StorageError` for a request of no work, where no reply can be stored.
+        Raises `StorageError` for a request of no work, if no reply can be stored.
         """
         work = _current.get()
         if self.disk is not None and self._lost_store is None:
@@ -222,7 +222,7 @@ class Breaker:
         self._in_row.pop(address, None)
 
     def failed(self, address: str, asked: str, error: ModelError, setback: Setback | None) -> None:
-        """A call failed for good; `setback` is that of its last try."""
+        """A call failed at every try; `setback` is that of the last."""
         first = f"{address} {asked}" not in self._answered
         if first and setback is not None and setback.policy.ends_work:
             # The path holds no blank, but a model may.
@@ -264,7 +264,7 @@ class Breaker:
 
 
 def _ways_out(setback: Setback, option: str, role: str) -> Collection[str]:
-    """What a user can do about an endpoint whose first call, for the model of a role, failed."""
+    """Hints for a user when the first call of an endpoint, for the model of a role, failed."""
     if setback.status in (401, 403):
         return (f"check the key:  {role}.api_key_env names the variable that holds it",)
     if setback.status == 404:
@@ -277,7 +277,7 @@ def _ways_out(setback: Setback, option: str, role: str) -> Collection[str]:
 
 
 async def _knock(address: str) -> Setback | None:
-    """Why no connection can be made; None where one can, or where that is unknown."""
+    """Reason why no connection can be made; None if one can, or if that is unknown."""
     parts = urlsplit(address)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     # Behind a proxy, the name need not be known here.
@@ -290,7 +290,7 @@ async def _knock(address: str) -> Setback | None:
             _, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError, ValueError) as error:
         setback = of_connection(error, host)
-        # What may pass is left to the calls, which have the patience for it.
+        # A failure that may pass is left to the calls, which have the patience for it.
         return setback if setback.policy.ends_work else None
 
     writer.close()

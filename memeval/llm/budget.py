@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Limits:
-    """What one command may spend; None is without a limit."""
+    """Limits of one command's spending; None means no limit."""
 
     usd: float | None = None
     tokens: int | None = None
@@ -35,7 +35,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What calls take."""
+    """Calls, tokens and money."""
 
     usd: float = 0.0
     tokens: int = 0
@@ -49,7 +49,7 @@ class Amount:
 
 
 class Budget:
-    """What is spent of a limit, and what calls under way may still take of it."""
+    """The part of a limit that is spent, and the part that calls under way may still take."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -59,7 +59,7 @@ class Budget:
         self._waiting: list[asyncio.Future[None]] = []
         self._stopped: asyncio.Event = asyncio.Event()
         self._refused = Amount()
-        """What the call would have taken at most that did not fit."""
+        """The most that the call which did not fit would have taken."""
 
     @property
     def is_spent(self) -> bool:
@@ -67,9 +67,9 @@ class Budget:
         return self._stopped.is_set()
 
     async def enter(self, most: Amount) -> None:
-        """Holds what a call may take at most. Waits where calls under way may leave it.
+        """Holds what a call may take at most. Waits if calls under way may leave it.
 
-        Where nothing is under way, and it does not fit all the same, the budget is spent: the
+        If nothing is under way and it still does not fit, the budget is spent: the
         caller waits to be cancelled, as all later ones do.
         """
         # A smaller call might still fit: it would be sent while the work is being cancelled.
@@ -90,7 +90,7 @@ class Budget:
         self._held -= held
         self.spent += spent
         self._under_way -= 1
-        # The caller stores its reply first: whoever is woken may end the run.
+        # The caller stores its reply first: the caller that is woken may end the run.
         with suppress(RuntimeError):
             asyncio.get_running_loop().call_soon(self._wake)
 
@@ -109,9 +109,9 @@ class Budget:
         )
 
     async def keep(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`, which is cancelled where the budget does not allow another call.
+        """The result of `work`, which is cancelled if the budget does not allow another call.
 
-        Raises `BudgetError` then: what is finished is stored.
+        Raises `BudgetError` then: finished rows are stored.
         """
         task = asyncio.ensure_future(work)
         stop = asyncio.ensure_future(self._stopped.wait())
@@ -161,7 +161,7 @@ def most_of(body: Mapping[str, Any], size: int, provider: str) -> Amount:
 
 
 def amount_of(body: Mapping[str, Any], reply: object, provider: str, most: Amount) -> Amount:
-    """What a request took by its reply; `most` where that does not say."""
+    """The amount of a request by its reply; `most` if the reply does not say."""
     if isinstance(reply, ChatReply):
         usage = reply.usage
         return _amount(
@@ -180,7 +180,7 @@ def amount_of(body: Mapping[str, Any], reply: object, provider: str, most: Amoun
 
 
 def _counted(body: Mapping[str, Any]) -> int:
-    """The tokens of texts to be embedded or ranked, where the endpoint does not say."""
+    """The tokens of texts to be embedded or ranked, if the endpoint does not say."""
     texts = list(body.get("input") or body.get("documents") or ())
     query = count_tokens(str(body.get("query") or ""))
     # A reranker reads the query again with each document.
@@ -193,5 +193,5 @@ def _amount(
     usage = Usage(
         Role.ANSWER, str(body.get("model", "")), provider, prompt, completion, cached_tokens=cached
     )
-    # A price that is unknown is refused before the run where there is a budget in dollars.
+    # A price that is unknown is refused before the run if there is a budget in dollars.
     return Amount(usd=cost_usd(usage) or 0.0, tokens=prompt + completion, calls=1)

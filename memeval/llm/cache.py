@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 class Cache:
     """A key-value store on disk that several processes may use at once.
 
-    Its methods raise `StorageError` where the disk refuses.
+    Its methods raise `StorageError` if the disk refuses.
     """
 
     def __init__(self, path: Path, say: Callable[[str], None] | None = None) -> None:
@@ -179,7 +179,7 @@ class Cache:
 
     def leases(self) -> FileLeases:
         """The requests under way of all that use this cache."""
-        return FileLeases.beside(self.path)
+        return FileLeases(self.path.parent / "locks")
 
     def close(self) -> None:
         with self._lock:
@@ -226,7 +226,7 @@ class Cache:
     def _open(self, error: sqlite3.Error | None = None) -> tuple[sqlite3.Connection, Any]:
         """A connection to the file, and the file's identity.
 
-        `error` is the one that showed the damage, where there was one.
+        `error` is the one that showed the damage, if there was one.
         """
         before = identity_of(self.path)
         try:

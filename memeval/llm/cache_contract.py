@@ -1,4 +1,4 @@
-"""What callers of models need of the cache of replies, whether it is a file or in a database."""
+"""The cache of replies as callers of models see it, in a file or in a database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CachedEntry:
     tokens: int | None = None
     """Its part of the tokens that the endpoint reported for the request.
 
-    None where the endpoint did not report them, or where the value holds them itself.
+    None if the endpoint did not report them, or if the value holds them itself.
     """
 
 
@@ -60,7 +60,7 @@ class Damage:
 class ReplyCache(Protocol):
     """A key-value store that several processes may use at once.
 
-    Its methods raise `StorageError` where it refuses.
+    Its methods raise `StorageError` if it refuses.
     """
 
     async def call(self, work: Callable[[], T]) -> T:

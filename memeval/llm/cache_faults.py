@@ -1,4 +1,4 @@
-"""What an error of SQLite says about the cache's file, and which file that is."""
+"""Errors of SQLite read as faults of the cache's file, and the identity of that file."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from memeval.llm.cache_schema import WrongSchema, companions
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 _IN_THE_WAY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
-"""What SQLite reports, among other things, where a folder has the name of one of its files."""
+"""SQLite's message if a folder has the name of one of its files, among other causes."""
 _DAMAGE_WORDS = ("no such table", "unsupported file format")
-"""What SQLite reports for a damaged schema, without a code of its own."""
+"""SQLite's message for a damaged schema, which has no separate code."""
 
 
 def is_damage(error: sqlite3.Error, path: Path) -> bool:
@@ -31,7 +31,7 @@ def is_damage(error: sqlite3.Error, path: Path) -> bool:
 def describe(error: sqlite3.Error, path: Path) -> str:
     """The message for an error that is not damage."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    # SQLite reports a full disk as an error of input and output where it can't extend its log.
+    # SQLite reports a full disk as an error of input and output if it can't extend its log.
     is_full = code == sqlite3.SQLITE_IOERR and _is_full(path.parent)
     if code == sqlite3.SQLITE_FULL or is_full:
         return f"the cache {path} can't be written: no space left on the disk"

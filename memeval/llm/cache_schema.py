@@ -16,7 +16,7 @@ _TABLES = {
         " WITHOUT ROWID"
     ),
 }
-"""What was stored, and its checksum."""
+"""The stored entries, and their checksums."""
 _COLUMNS = {"entries": ("key", "value", "origin"), "seals": ("key", "crc", "tokens")}
 _COMPANIONS = ("-wal", "-shm", "-journal")
 

@@ -1,4 +1,4 @@
-"""The model contract: a typed `Prompt` goes in, a `Completion` comes out.
+"""Requests to a model and its replies: a typed `Prompt` goes in, a `Completion` comes out.
 
 `prompt.messages()` is sent to an endpoint. The offline reader answers the typed request itself; it
 differs from a model only there.
@@ -11,16 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self
+from hashlib import sha256
+from typing import Any
 
-from memeval.records import ChoiceLabels, Role, Usage, format_time, labelled
+from memeval.records import ChoiceLabels, Session, Usage, format_time, labelled
 
-if TYPE_CHECKING:
-    from memeval.config.schema import LlmConfig
-    from memeval.llm.network import Network
-
-Message = Mapping[str, str]
-"""A chat message: `role` and `content`."""
+SHOWN_OF_TURN = 1_500
+"""Characters of a turn that a drafter is shown; the result of a tool may be very long."""
+Message = Mapping[str, Any]
+"""A chat message: `role` and `content`, and the members that the protocol of tool calls adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Prompt(ABC):
         """The request as chat messages."""
 
     def limits(self) -> Limits:
-        """What a published protocol fixes about the call, over the config's sampling."""
+        """The sampling that a published protocol fixes; it takes precedence over the config's."""
         return Limits()
 
     @property
@@ -53,7 +52,27 @@ class Prompt(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerPrompt(Prompt):
+class TemplatePrompt(Prompt):
+    """A request in the words of a prompt template."""
+
+    system_text: str = field(default="", kw_only=True)
+    """The template's instructions, resolved by the cell's prompt."""
+    user_template: str = field(default="", kw_only=True)
+    """The template's user message, with names of `values` in braces."""
+
+    @abstractmethod
+    def values(self) -> dict[str, str]:
+        """The text that replaces each name in braces."""
+
+    def messages(self) -> list[Message]:
+        return [
+            {"role": "system", "content": self.system_text},
+            {"role": "user", "content": fill(self.user_template, self.values())},
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPrompt(TemplatePrompt):
     """Answer a question from a context.
 
     The reply's final answer is what follows the last `Answer:`, else the whole reply.
@@ -67,58 +86,43 @@ class AnswerPrompt(Prompt):
     asked_at: datetime | None = None
     style: str = "short"
     """Name of the template: `short` or `cot`."""
-    system_text: str = ""
-    """The template's instructions, resolved by the cell's prompt."""
-    user_template: str = ""
-    """The template's user message with `{context}`, `{question}` and `{asked_at}`."""
     instruction: str = ""
-    """What the data set's task asks for, shown below the question.
+    """The instruction of the data set's task, shown below the question.
 
     The offline reader ignores it, as it ignores the template.
     """
 
-    def messages(self) -> list[Message]:
+    def values(self) -> dict[str, str]:
         question = self.question
         if self.instruction:
             question = f"{question}\n{self.instruction}"
 
-        values = {
+        return {
             "asked_at": asked_line(self.asked_at),
             "question": question,
             "context": "\n".join(self.context) or "(nothing)",
         }
-        return [
-            {"role": "system", "content": self.system_text},
-            {"role": "user", "content": fill(self.user_template, values)},
-        ]
 
 
 @dataclass(frozen=True, slots=True)
-class NotePrompt(Prompt):
+class NotePrompt(TemplatePrompt):
     """Note what a chunk says on a question; the reply is only the notes."""
 
     question: str
     text: str
     """The chunk, as shown to the reader."""
     asked_at: datetime | None
-    system_text: str
-    user_template: str
-    """With `{text}`, `{question}` and `{asked_at}`."""
 
-    def messages(self) -> list[Message]:
-        values = {
+    def values(self) -> dict[str, str]:
+        return {
             "text": self.text,
             "question": self.question,
             "asked_at": asked_line(self.asked_at),
         }
-        return [
-            {"role": "system", "content": self.system_text},
-            {"role": "user", "content": fill(self.user_template, values)},
-        ]
 
 
 @dataclass(frozen=True, slots=True)
-class ChoosePrompt(Prompt):
+class ChoosePrompt(TemplatePrompt):
     """Choose among labelled answers, from a context.
 
     The reply is only the label, or several labels with `multi_select`.
@@ -131,26 +135,24 @@ class ChoosePrompt(Prompt):
     multi_select: bool = False
     asked_at: datetime | None = None
     max_tokens: int = 16
-    system_text: str = ""
-    user_template: str = ""
-    """With `{context}`, `{question}`, `{asked_at}`, `{choices}`, and `{how}`: what a reply looks
-    like.
-    """
 
-    def messages(self) -> list[Message]:
+    def values(self) -> dict[str, str]:
         first, last = self.labels.label(0), self.labels.label(len(self.choices) - 1)
         one = f"the label of the one right choice, {first} to {last}"
         many = f"the labels of all right choices, {first} to {last}, joined by commas"
-        values = {
+        return {
             "asked_at": asked_line(self.asked_at),
             "question": self.question,
             "context": "\n".join(self.context) or "(nothing)",
             "choices": "\n".join(labelled(self.choices, self.labels)),
             "how": many if self.multi_select else one,
         }
-        system, user = fill(self.system_text, values), fill(self.user_template, values)
 
-        return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    def messages(self) -> list[Message]:
+        # Its instructions name the labels, too.
+        values = self.values()
+        texts = {"system": self.system_text, "user": self.user_template}
+        return [{"role": role, "content": fill(text, values)} for role, text in texts.items()]
 
     def limits(self) -> Limits:
         # LoCoMo-MC10's protocol: the label only, at temperature 0, whatever the cell samples with.
@@ -231,9 +233,106 @@ class JudgePrompt(Prompt):
         return Limits(max_tokens=self.max_tokens)
 
 
+@dataclass(frozen=True, slots=True)
+class DraftPrompt(TemplatePrompt):
+    """Propose one question about turns of a conversation. The reply is one JSON object."""
+
+    kind: str
+    """Kind of question wanted: `single_hop`, `update` …"""
+    sessions: tuple[Session, ...]
+    """Parts of sessions, in order of time."""
+    about: str
+    """Id of the turn that the question is to be about."""
+
+    def values(self) -> dict[str, str]:
+        lines = []
+        for session in self.sessions:
+            when = f" of {format_time(session.started_at)}" if session.started_at else ""
+            lines.append(f"--- from the session{when}")
+            for turn in session.turns:
+                text = " ".join(turn.text.split())
+                cut = text if len(text) <= SHOWN_OF_TURN else f"{text[:SHOWN_OF_TURN]} …"
+                lines.append(f"[{turn.turn_id}] {turn.speaker}: {cut}")
+
+        return {"kind": self.kind, "turns": fenced("\n".join(lines), "turns"), "about": self.about}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPrompt(TemplatePrompt):
+    """Write down what of a session may be asked about later. Only within a `ToolPrompt`."""
+
+    context: tuple[str, ...]
+    """The chunks of the session, in order."""
+
+    def values(self) -> dict[str, str]:
+        return {"session": fenced("\n".join(self.context), "session")}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPrompt(Prompt):
+    """Answer a question, or write a session down, by the tools of a memory: call some, or reply."""
+
+    asked: AnswerPrompt | ChoosePrompt | SessionPrompt
+    """The question in the words of the cell's prompt, whose context is what is shown at first; or
+    a session to be written down.
+    """
+    instructions: str
+    """Text before the template's own instructions; may be empty."""
+    tools: tuple[Mapping[str, Any], ...]
+    """Name, description and parameters of each, as OpenAI's protocol has them."""
+    exchange: tuple[Message, ...] = ()
+    """Messages since the question: the model's calls, and their results."""
+    seen: tuple[str, ...] = ()
+    """The entries of all results so far, each once. The offline reader answers from them."""
+    last: bool = False
+    """Whether the model must answer now."""
+
+    @property
+    def context(self) -> tuple[str, ...]:
+        """Texts that the answer can rest on."""
+        return self.seen
+
+    def messages(self) -> list[Message]:
+        messages = [dict(message) for message in self.asked.messages()]
+        first = next((message for message in messages if message["role"] == "system"), None)
+        if first is None:
+            messages.insert(0, {"role": "system", "content": self.instructions})
+        else:
+            first["content"] = f"{self.instructions}\n\n{first['content']}".strip()
+
+        return [*messages, *self.exchange]
+
+    def limits(self) -> Limits:
+        # A protocol's few tokens for a label would leave no room for a call.
+        return Limits(temperature=self.asked.limits().temperature)
+
+    def options(self) -> dict[str, Any]:
+        """Further parameters of the request."""
+        functions = [{"type": "function", "function": dict(tool)} for tool in self.tools]
+        # The tools stay in the last request: some endpoints refuse calls in messages without them.
+        return {"tools": functions, **({"tool_choice": "none"} if self.last else {})}
+
+
+def fenced(text: str, name: str) -> str:
+    """A text from outside between marks that it can't hold: their name ends in a digest of it."""
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"<{name}-{digest}>\n{text}\n</{name}-{digest}>"
+
+
 def asked_line(asked_at: datetime | None) -> str:
-    """The line that says when a question is asked; empty where the data set does not say."""
+    """The line that says when a question is asked; empty if the data set does not say."""
     return f"The question is asked at {format_time(asked_at)}.\n" if asked_at else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool as a model wrote it."""
+
+    call_id: str
+    """Empty if the model gave none."""
+    name: str
+    arguments: str
+    """JSON, if the model kept to the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +340,7 @@ class Completion:
     """A model's reply."""
 
     text: str
+    """Empty only in a reply to a `ToolPrompt`."""
     usage: Usage
     latency_s: float
     """Wall time of the call that made the reply, waits between retries left out; kept with the
@@ -249,15 +349,17 @@ class Completion:
     retry_wait_s: float = 0.0
     """Time spent waiting for the endpoint between retries."""
     finish_reason: str | None = None
-    """Why the model stopped, in OpenAI's words: `stop`, `length`, `content_filter` …; None where
+    """Why the model stopped, in OpenAI's words: `stop`, `length`, `content_filter` …; None if
     the endpoint does not say, and offline.
     """
     raw: str | None = None
-    """The whole reply where `text` is only a part of it, without the model's thinking."""
+    """The whole reply, if `text` is only a part of it: without the model's thinking."""
     notes: tuple[str, ...] = ()
     """Repairs of the reply: keys of `memeval.llm.reply.NOTES`."""
     key: str = ""
-    """The key under which the reply is cached; empty where it is not cached."""
+    """The key under which the reply is cached; empty if it is not cached."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Only in a reply to a `ToolPrompt`."""
 
     @property
     def whole(self) -> str:
@@ -268,42 +370,6 @@ class Completion:
     def cut(self) -> bool:
         """Whether the reply ended at its limit of tokens."""
         return self.finish_reason == "length"
-
-
-class LanguageModel(ABC):
-    """A model that completes typed prompts. Raises `ModelError` where a call failed for good."""
-
-    name: str
-    """As reports show it."""
-    deterministic: bool = False
-    """True where equal prompts give equal replies under every seed."""
-    sends_messages: bool = True
-    """False where the typed prompt is read, and its messages are never sent: the offline reader."""
-
-    @classmethod
-    def from_settings(cls, settings: LlmConfig, role: str, network: Network) -> Self:
-        """The model under the settings of a role: `llm`, `llm.ingest` or `llm.judge`.
-
-        Called for the models of packages. `network` has the run's endpoints and caches. Raises
-        `UserError` for unusable settings. Default: built without arguments.
-        """
-        return cls()
-
-    @abstractmethod
-    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
-        """One reply to `prompt`.
-
-        `role` says what the call is metered as, `seed` tells repeats apart.
-        """
-
-    def forget(self, completion: Completion) -> None:
-        """Drops a useless reply from the cache, so that the next call with this prompt asks again.
-
-        The default does nothing.
-        """
-
-    async def aclose(self) -> None:
-        """Gives connections back."""
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:

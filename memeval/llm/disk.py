@@ -50,7 +50,7 @@ class Disk:
 
 
 def free_bytes(path: Path) -> int:
-    """The bytes that are free where `path` is, or will be."""
+    """Free bytes on the file system of `path`, which need not exist yet."""
     while not path.exists() and path != path.parent:
         path = path.parent
 

@@ -69,7 +69,7 @@ class Reply(Generic[T]):
     wait_s: float
     """Sum of the waits between tries."""
     setback: str | None = None
-    """What the last try before it met, if it was not the first."""
+    """The setback of the try before, if there was one."""
 
 
 def as_object(reply: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -80,7 +80,7 @@ def as_object(reply: Mapping[str, Any]) -> Mapping[str, Any]:
 class Endpoint:
     """Posts JSON, with at most `max_concurrency` requests under way at once.
 
-    In an outage, and where the endpoint asks for fewer calls, all callers wait together, and they
+    In an outage, and when the endpoint asks for fewer calls, all callers wait together, and they
     try one after the other.
     """
 
@@ -97,7 +97,7 @@ class Endpoint:
         breaker: Breaker | None = None,
     ) -> None:
         """`say` gets a message about each long wait. `budget` bounds what the calls take; `breaker`
-        stops the work where they are useless.
+        stops the work if they are useless.
 
         `slots` are shared with the other endpoints of the process at this address. Without them
         the limit holds only for this object.
@@ -131,7 +131,7 @@ class Endpoint:
     ) -> Reply[T]:
         """Posts `body` and returns the result of `read` on the reply.
 
-        The call is made again where `read` raises `UnsoundReplyError`.
+        The call is made again if `read` raises `UnsoundReplyError`.
 
         Raises `ModelError` when refused, when the patience is over, or when no reply was sound.
         """
@@ -216,7 +216,7 @@ class Endpoint:
     def _wait_after(self, setback: Setback, call: _Call, *, sent_at: float, probe: bool) -> float:
         """Seconds to wait before the next try, besides the wait of an outage.
 
-        Raises `ModelError` where the call is not tried again.
+        Raises `ModelError` if the call is not tried again.
         """
         call.tries += 1
         call.setback = setback
@@ -392,7 +392,7 @@ class _Call:
     """Of the last try."""
     budget: Budget | None = None
     most: Amount = NOTHING
-    """What a try may take at most."""
+    """The most that a try may take."""
     holds: bool = False
     """Whether the budget holds that for a try."""
     is_out: bool = False

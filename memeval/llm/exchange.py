@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _LAST_DATA_RECEIVED = 52
-"""Where Linux' `struct tcp_info` has the milliseconds since the last data were received."""
+"""Offset in Linux' `struct tcp_info` of the milliseconds since the last data were received."""
 _COARSE_CLOCK = 6
 """Linux' `CLOCK_MONOTONIC_COARSE`, which has the ticks in which the kernel counts them."""
 

@@ -1,4 +1,4 @@
-"""What went wrong with one try of a call, as a message, and whether another try may succeed."""
+"""The failure of one try of a call: its message, its kind, and the consequences of the kind."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
+from memeval.llm.refusals import refuses_tools
 from memeval.llm.reply.body import UnsoundReplyError, is_error_page
 from memeval.llm.retry_after import retry_after
 from memeval.text.redaction import place_of, redacted
@@ -17,7 +18,7 @@ from memeval.text.shown import one_line
 
 
 class Kind(Enum):
-    """What a failed try says about the endpoint; `POLICIES` holds the consequences."""
+    """Kinds of failed tries; `POLICIES` holds the consequences."""
 
     LIMITED = auto()
     """The endpoint asks for fewer calls."""
@@ -153,10 +154,9 @@ def _of_error(status: int, what: str, headers: Mapping[str, str], content: bytes
     message = _message_of(error, content)
     kind = _kind_of(status, error, message)
 
-    if status in _MEANINGS:
-        what += f", {_MEANINGS[status]}"
-    elif kind is Kind.DEAD:
-        what += f", {one_line(error.get('code') or error.get('type'), 40)}"
+    if kind is Kind.DEAD:
+        code = one_line(error.get("code") or error.get("type"), 40)
+        what += f", {_MEANINGS.get(status, code)}"
 
     return Setback(
         what=f"{what}: {message}" if message else what,
@@ -176,6 +176,11 @@ def _kind_of(status: int, error: Mapping[str, Any], message: str) -> Kind:
 
     if (status == 400 and "content_filter" in str(code)) or "content_management_policy" in message:
         return Kind.FILTERED
+    # For a model that takes no tools, OpenRouter replies 404, and llama.cpp 500 that its server
+    # wants --jinja for them: requests without tools may be accepted.
+    is_meant = status == 404 or (status == 500 and "--jinja" in message)
+    if is_meant and refuses_tools(message):
+        return Kind.REFUSED
 
     return _KINDS.get(status, Kind.DOWN if status >= 500 else Kind.DECLINED)
 

@@ -55,8 +55,8 @@ class Flights(Generic[T]):
     ) -> T:
         """The reply that `look` reads from the cache, or that `ask` fetches and stores there.
 
-        A caller that waits for another one of this process shares its failure. Where the other one
-        was cancelled, or belongs to another process, the next caller asks.
+        A caller that waits for another one of this process shares its failure. If the other one was
+        cancelled, or belongs to another process, the next caller asks.
         """
         reply = await look()
         while reply is None and (others := self._under_way.get(key)) is not None:

@@ -79,7 +79,7 @@ class InFlight:
         await asyncio.sleep(WRITING_S)
 
     def describe_lost(self, more: int = 0) -> str:
-        """How many replies are lost, `more` beside those that are counted; empty if no request was
+        """How many replies are lost, `more` besides those that are counted; empty if no request was
         sent.
         """
         if not self.sent:

@@ -10,16 +10,16 @@ from memeval.errors import UserError
 from memeval.text.redaction import keep_secret
 
 NO_KEY = "none"
-"""Sent to an endpoint on this machine where no key is set."""
+"""Sent to an endpoint on this machine if no key is set."""
 
 OFFLINE = "or offline:  llm=extractive embedder=tfidf"
-"""What to type without a key."""
+"""Hint for a command without a key."""
 
 
 def key_of(variable: str, address: str, option: str, *hints: str) -> str:
     """The key in an environment variable.
 
-    Raises `UserError` where it is unset, unless the address is on this machine.
+    Raises `UserError` if it is unset, unless the address is on this machine.
     """
     if key := os.environ.get(variable):
         # First of all: from here on, the key is removed from every text that leaves the process.
@@ -39,7 +39,7 @@ def key_of(variable: str, address: str, option: str, *hints: str) -> str:
 def key_for(variable: str, address: str, option: str, headers: Mapping[str, str] | None) -> str:
     """The key that is sent to an address.
 
-    Where further headers are sent, one of them may hold the gateway's key: no other is needed.
+    If further headers are sent, one of them may hold the gateway's key: no other is needed.
     """
     if headers and not os.environ.get(variable):
         return NO_KEY
@@ -50,21 +50,29 @@ def key_for(variable: str, address: str, option: str, headers: Mapping[str, str]
 def headers_of(variables: Mapping[str, str] | None, option: str) -> dict[str, str]:
     """The headers that settings ask for, with the values that the environment holds.
 
-    Raises `UserError` where it holds none.
+    Raises `UserError` for a variable that is not set.
     """
     headers = {}
     for header, variable in (variables or {}).items():
-        value = os.environ.get(variable)
-        if not value:
-            raise UserError(
-                f"{option}.{header}: the environment variable {variable} is not set",
-                f"set it:      export {variable}=...",
-            )
-
-        keep_secret(value)
-        headers[header] = _sendable(value, f"the environment variable {variable}")
+        headers[header] = value_of(variable, f"{option}.{header}")
 
     return headers
+
+
+def value_of(variable: str, option: str) -> str:
+    """The value of an environment variable that a header holds.
+
+    Raises `UserError` if it is not set.
+    """
+    value = os.environ.get(variable)
+    if not value:
+        raise UserError(
+            f"{option}: the environment variable {variable} is not set",
+            f"set it:      export {variable}=...",
+        )
+
+    keep_secret(value)
+    return _sendable(value, f"the environment variable {variable}")
 
 
 def _sendable(value: str, where: str) -> str:

@@ -24,7 +24,7 @@ class Load:
     retries: int = 0
     """Tries that failed and were made again, those included."""
     failures: int = 0
-    """Calls that failed for good."""
+    """Calls that failed at every try."""
     busy_s: float = 0.0
     """Sum of the time that each try took, as the endpoint sees it: from its last byte sent to the
     arrival of the reply, which may then wait for our event loop.
@@ -34,7 +34,7 @@ class Load:
     ended: float = 0.0
     """When the last one ended."""
     worked_s: float = 0.0
-    """What the event loop's thread computed between the two."""
+    """CPU time of the event loop's thread between the two."""
     _worked_before: float = 0.0
 
     @asynccontextmanager

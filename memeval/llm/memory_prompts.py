@@ -6,18 +6,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memeval.llm.contract import Limits, Message, Prompt, fill
+from memeval.llm.contract import Limits, TemplatePrompt
 
 SUMMARY_MARGIN = 64
 """Tokens that the reply with a summary may have above one and a half times the budget."""
-
-
 RELEVANCE_TOKENS = 10
 """Tokens of a reply of yes or no."""
 
 
 @dataclass(frozen=True, slots=True)
-class SummarisePrompt(Prompt):
+class SummarisePrompt(TemplatePrompt):
     """Merge chunks that leave the window into the earlier summary.
 
     The reply is only the new summary.
@@ -29,27 +27,20 @@ class SummarisePrompt(Prompt):
     """The chunks that leave the window, as shown to a reader, oldest first."""
     budget_tokens: int
     """Most tokens that the new summary may have."""
-    system_text: str
-    user_template: str
-    """With `{previous}`, `{chunks}` and `{budget}`."""
 
-    def messages(self) -> list[Message]:
-        values = {
+    def values(self) -> dict[str, str]:
+        return {
             "previous": self.previous or "(nothing yet)",
             "chunks": "\n".join(self.chunks),
             "budget": str(self.budget_tokens),
         }
-        return [
-            {"role": "system", "content": self.system_text},
-            {"role": "user", "content": fill(self.user_template, values)},
-        ]
 
     def limits(self) -> Limits:
         return _limits_of(self.budget_tokens)
 
 
 @dataclass(frozen=True, slots=True)
-class WorkingMemoryPrompt(Prompt):
+class WorkingMemoryPrompt(TemplatePrompt):
     """Fill in a template from chunks. The reply is the whole template, filled in."""
 
     template: str
@@ -57,24 +48,17 @@ class WorkingMemoryPrompt(Prompt):
     previous: str
     """The template as it was filled before; empty at first."""
     chunks: tuple[str, ...]
-    system_text: str
-    user_template: str
-    """With `{template}`, `{previous}` and `{chunks}`."""
 
-    def messages(self) -> list[Message]:
-        values = {
+    def values(self) -> dict[str, str]:
+        return {
             "template": self.template,
             "previous": self.previous or "(empty)",
             "chunks": "\n".join(self.chunks),
         }
-        return [
-            {"role": "system", "content": self.system_text},
-            {"role": "user", "content": fill(self.user_template, values)},
-        ]
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractPrompt(Prompt):
+class ExtractPrompt(TemplatePrompt):
     """Extract typed artifacts from chunks.
 
     The reply is a JSON list of objects: type, content, quote, chunk (its number), date, people.
@@ -83,91 +67,64 @@ class ExtractPrompt(Prompt):
     chunks: tuple[str, ...]
     """As shown to a reader, numbered from 1 in the prompt."""
     known: tuple[str, ...]
-    """What is noted already; a second pass (gleaning) looks for what is missing."""
-    system_text: str
-    user_template: str
-    """With `{chunks}` and `{known}`."""
+    """Earlier notes; a second pass (gleaning) looks for missing ones."""
     quotes: tuple[str, ...] = ()
     """Quotes that the first pass found, at a second one. They are only for the offline reader,
     and are not sent.
     """
 
-    def messages(self) -> list[Message]:
+    def values(self) -> dict[str, str]:
         numbered = "\n".join(
             f"{number}. {chunk}" for number, chunk in enumerate(self.chunks, start=1)
         )
-        values = {
+        return {
             "chunks": numbered,
             "known": "\n".join(f"- {note}" for note in self.known) or "(nothing)",
         }
-        return [
-            {"role": "system", "content": self.system_text},
-            {"role": "user", "content": fill(self.user_template, values)},
-        ]
 
 
 @dataclass(frozen=True, slots=True)
-class EntitiesPrompt(Prompt):
+class EntitiesPrompt(TemplatePrompt):
     """Name what a turn mentions. The reply is a JSON list of names."""
 
     text: str
     """One turn, `speaker: text`."""
-    system_text: str
-    user_template: str
-    """With `{text}`."""
 
-    def messages(self) -> list[Message]:
-        return [
-            {"role": "system", "content": self.system_text},
-            {"role": "user", "content": fill(self.user_template, {"text": self.text})},
-        ]
+    def values(self) -> dict[str, str]:
+        return {"text": self.text}
 
 
 @dataclass(frozen=True, slots=True)
-class NotesPrompt(Prompt):
+class NotesPrompt(TemplatePrompt):
     """Write notes on what was said, or condense notes. The reply is only the notes."""
 
     before: str
-    """What was said before, to understand it by; empty at the beginning."""
+    """The conversation before, as context; empty at the beginning."""
     said: tuple[str, ...]
-    """What the notes are about, as shown to a reader, oldest first."""
+    """The part that the notes are about, as shown to a reader, oldest first."""
     budget_tokens: int
     """Most tokens that the notes may have."""
-    system_text: str
-    user_template: str
-    """With `{before}`, `{said}` and `{budget}`."""
 
-    def messages(self) -> list[Message]:
-        values = {
+    def values(self) -> dict[str, str]:
+        return {
             "before": self.before or "(nothing)",
             "said": "\n".join(self.said),
             "budget": str(self.budget_tokens),
         }
-        return [
-            {"role": "system", "content": self.system_text},
-            {"role": "user", "content": fill(self.user_template, values)},
-        ]
 
     def limits(self) -> Limits:
         return _limits_of(self.budget_tokens)
 
 
 @dataclass(frozen=True, slots=True)
-class RelevancePrompt(Prompt):
+class RelevancePrompt(TemplatePrompt):
     """Does a text bear on a question? The reply is yes or no."""
 
     question: str
     text: str
-    system_text: str
-    user_template: str
-    """With `{question}` and `{text}`."""
 
-    def messages(self) -> list[Message]:
-        values = {"question": self.question, "text": self.text}
-        return [
-            {"role": "system", "content": self.system_text},
-            {"role": "user", "content": fill(self.user_template, values)},
-        ]
+    def values(self) -> dict[str, str]:
+        return {"question": self.question, "text": self.text}
 
     def limits(self) -> Limits:
         return Limits(max_tokens=RELEVANCE_TOKENS)

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from memeval.errors import WorldError
-from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.contract import Completion, Prompt
 from memeval.llm.own_work import OwnWork
-from memeval.llm.reply import NOTES, CutReplyError, FilteredReplyError
+from memeval.llm.reply import NOTES
 from memeval.records import AnswerForm, Role, Usage
 
 
@@ -44,7 +43,7 @@ class Ledger:
     own: OwnWork = field(default_factory=OwnWork)
     """The time that the system itself worked."""
     called_s: dict[Role, float] = field(default_factory=dict)
-    """What the calls took when they were paid for, by role, one after the other. A reply from the
+    """Sum of the calls' durations when they were paid for, by role. A reply from the
     cache counts as the call that paid for it, so the order of a sweep's cells changes nothing.
     """
     untimed: set[Role] = field(default_factory=set)
@@ -52,9 +51,9 @@ class Ledger:
     wait_s: float = 0.0
     """Sum of the waits between retries, also for replies that this run paid for before a crash."""
     failed: int = 0
-    """Calls that failed for good. Those whose reply was cut or filtered are in `ended`."""
+    """Calls that failed at every try. Those whose reply was cut or filtered are in `ended`."""
     ended: Counter[tuple[Role, str]] = field(default_factory=Counter)
-    """How replies ended, by role and reason: `stop`, `length`, `content_filter` …, `unknown` where
+    """How replies ended, by role and reason: `stop`, `length`, `content_filter` …, `unknown` if
     the endpoint does not say.
     """
     place_s: float = 0.0
@@ -64,14 +63,16 @@ class Ledger:
     mended: Counter[str] = field(default_factory=Counter)
     """Repairs of replies: counts by the keys of `memeval.llm.reply.NOTES`."""
     answer_form: AnswerForm = AnswerForm.SHORT
-    """What kind of answer the question asks for; it decides the reader's prompt."""
+    """The form of answer that the question asks for; it decides the reader's prompt."""
     remarks: dict[str, str] = field(default_factory=dict)
     """Further remarks on the calls for a reader of the figures, by name."""
+    left_out: frozenset[str] = frozenset()
+    """Texts that a system gave the reader, beyond `context_tokens`: they were not shown."""
     noise_lines: int = 0
-    """Lines that a program or an MCP server wrote beside its replies."""
+    """Lines that a program or an MCP server wrote besides its replies."""
 
     def calling(self) -> AbstractContextManager[None]:
-        """A call of a model or an endpoint: what it takes is noted by `took`."""
+        """Context of a call of a model or an endpoint: `took` notes its cost."""
         return self.own.aside()
 
     def took(self, role: Role, seconds: float | None) -> None:
@@ -82,7 +83,7 @@ class Ledger:
             self.called_s[role] = self.called_s.get(role, 0.0) + seconds
 
     def calls_s(self, *roles: Role) -> float | None:
-        """What the calls in some roles took, or in all; None if that is not known of one."""
+        """Duration of the calls in some roles, or in all; None if that of one is not known."""
         counted = set(roles or Role)
         if counted & self.untimed:
             return None
@@ -94,7 +95,7 @@ class Ledger:
         self.ended[role, finish_reason or "unknown"] += 1
 
     def drop_cut(self, role: Role) -> None:
-        """No longer counts a reply as cut: it was requested again, or is complete all the same."""
+        """No longer counts a reply as cut: it was requested again, or is complete."""
         if self.ended[role, "length"]:
             self.ended[role, "length"] -= 1
             self.ended[role, "asked_on"] += 1
@@ -124,7 +125,7 @@ class Ledger:
 
     @property
     def notes(self) -> dict[str, str]:
-        """What a reader should know of the calls and of their replies."""
+        """Remarks on the calls and on their replies, for a reader of the figures."""
         mended = {name: text for name, text in NOTES.items() if self.mended[name]}
         return mended | self.remarks
 
@@ -169,48 +170,3 @@ def _add(a: Usage, b: Usage) -> Usage:
 
 def _plus(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else a + b
-
-
-class MeteredModel(LanguageModel):
-    """A model whose calls are counted in the current ledger."""
-
-    def __init__(self, inner: LanguageModel) -> None:
-        self._inner = inner
-        self.name, self.deterministic = inner.name, inner.deterministic
-        self.sends_messages = inner.sends_messages
-
-    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
-        ledger = current_ledger()
-        try:
-            with ledger.calling():
-                completion = await self._inner.complete(prompt, role=role, seed=seed)
-        # Both are errors of the world as well: they come first, because the endpoint did answer.
-        except CutReplyError:
-            ledger.note_end(role, "length")
-            raise
-        except FilteredReplyError:
-            ledger.note_end(role, "content_filter")
-            raise
-        except WorldError:
-            ledger.failed += 1
-            raise
-
-        ledger.usages.append(completion.usage)
-        ledger.took(role, completion.latency_s)
-        if role is Role.ANSWER:
-            ledger.answered = Answered(prompt, completion, sent=self.sends_messages)
-
-        ledger.note_end(
-            # A protocol's low limit is meant to be reached: such a reply is whole.
-            role,
-            "stop" if completion.cut and prompt.bounded else completion.finish_reason,
-        )
-        ledger.mended.update(completion.notes)
-
-        return completion
-
-    def forget(self, completion: Completion) -> None:
-        self._inner.forget(completion)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()

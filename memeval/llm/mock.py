@@ -7,8 +7,9 @@ from __future__ import annotations
 import json
 import time
 
-from memeval.llm.contract import ChatPrompt, Completion, JudgePrompt, LanguageModel, Prompt
+from memeval.llm.contract import ChatPrompt, Completion, JudgePrompt, Prompt
 from memeval.llm.extractive import ExtractiveModel
+from memeval.llm.model import LanguageModel
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
 

@@ -1,4 +1,4 @@
-"""What embedders and rerankers that call an endpoint are given: the run's endpoints and caches."""
+"""The run's endpoints and caches, for models, embedders and rerankers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Network(Protocol):
 
     @property
     def origin(self) -> str:
-        """Names the run: what it paid for before a crash still counts as billed to it."""
+        """Names the run: calls that it paid for before a crash still count as billed to it."""
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
         """The endpoint at an address; the lowest limit that any caller asks for holds for all."""

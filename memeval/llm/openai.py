@@ -7,27 +7,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from memeval.errors import UserError
 from memeval.llm.cache import content_key
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.cached_call import CachedCalls
-from memeval.llm.contract import ChatPrompt, Completion, LanguageModel, Limits, Prompt
+from memeval.llm.contract import ChatPrompt, Completion, Limits, Prompt, ToolPrompt
 from memeval.llm.endpoint import Endpoint
 from memeval.llm.metering import current_ledger
+from memeval.llm.model import LanguageModel
 from memeval.llm.prices import provider_of
 from memeval.llm.refusals import RefusedRequestError
-from memeval.llm.reply import read_chat, stored_chat
+from memeval.llm.reply import read_chat, stored_chat, stored_tool_calls
 from memeval.records import Role, Usage
 from memeval.text.redaction import without_known
+from memeval.text.shown import one_line
 
 # OpenAI's thinking models: they take `max_completion_tokens`, and no temperature.
 _REASONING = re.compile(r"^(o\d|gpt-5)")
 THINKING_TOKENS = 4096
-"""Tokens that a model whose thinking counts against the limit gets beside those of the reply."""
+"""Tokens that a model whose thinking counts against the limit gets besides those of the reply."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """What is asked of the model with every prompt."""
+    """The parameters of every request to a model."""
 
     model: str
     temperature: float | None
@@ -44,7 +47,7 @@ class Sampling:
     """Path of the settings of the model's role, for the hint after a refusal."""
 
     def parameters(self, provider: str, limits: Limits, *, room: int = 1) -> dict[str, Any]:
-        """What is sent with every prompt, beside the model, the seed and `extra_body`."""
+        """The parameters of a request, without the model, the seed and `extra_body`."""
         reasons = provider == "openai" and _REASONING.match(self.model) is not None
         parameter = self.limit_parameter
         if parameter is None:
@@ -93,7 +96,7 @@ class OpenAIModel(LanguageModel):
         entry, cached = await self._calls.once(
             key,
             read=stored_chat,
-            call=lambda: self._ask(body),
+            call=lambda: self._ask(body, role),
             is_kept=lambda entry: bool(entry["finish_reason"] != "content_filter"),
         )
         usage = Usage(
@@ -108,6 +111,7 @@ class OpenAIModel(LanguageModel):
             raw=entry["raw"],
             notes=tuple(entry["notes"]),
             key=key,
+            tool_calls=stored_tool_calls(entry.get("tool_calls", [])) or (),
         )
 
     def _body(self, prompt: Prompt, seed: int) -> dict[str, Any]:
@@ -121,20 +125,39 @@ class OpenAIModel(LanguageModel):
             body["seed"] = seed
         if isinstance(prompt, ChatPrompt):
             body |= prompt.options
+        elif isinstance(prompt, ToolPrompt):
+            body |= prompt.options()
 
         # Last, so that the user's own parameters win.
         return body | dict(sampling.extra_body)
 
-    async def _ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def _ask(self, body: Mapping[str, Any], role: Role) -> dict[str, Any]:
+        has_tools = "tools" in body
         try:
             reply = await self._endpoint.post(
-                "/chat/completions", body, lambda sent: read_chat(sent, body["messages"])
+                "/chat/completions",
+                body,
+                lambda sent: read_chat(sent, body["messages"], tools=has_tools),
             )
         except RefusedRequestError as error:
+            # Later on, a refusal may be about a single call.
+            is_first = all(message["role"] != "tool" for message in body["messages"])
+            if has_tools and is_first and error.is_about_tools:
+                out = "writer=chunks" if role is Role.INGEST else "reader=direct"
+                raise UserError(
+                    f"{self.name} does not accept tools; use {out}",
+                    f"the endpoint says:  {one_line(error)}",
+                ) from error
+
             raise error.with_hint(self._sampling.role, self._sampling.extra_body) from error
 
         chat = reply.value
+        # A model may repeat a key in the arguments of a call, too.
+        calls = [
+            [call.call_id, call.name, without_known(call.arguments)] for call in chat.tool_calls
+        ]
         return {
+            **({"tool_calls": calls} if has_tools else {}),
             # A model may repeat a key that it was shown, and the cache is a file that people
             # share.
             "text": without_known(chat.text),

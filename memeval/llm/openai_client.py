@@ -17,13 +17,13 @@ from memeval.llm.transport import Transport
 _MOST_BYTES = "memeval-most-bytes"
 """Header that tells our connections the limit of a reply. It is not sent."""
 _AUTHENTICATION = ("authorization", "api-key")
-"""What is sent of the client's headers: the others describe this machine, its organization among
+"""Headers of the client that are sent: the others describe this machine, its organization among
 them.
 """
 _TOKEN = "eyJ"
-"""What a token of Microsoft Entra begins with, as any JSON in base64 does: Azure's keys don't."""
+"""Beginning of a token of Microsoft Entra, as of any JSON in base64; Azure's keys differ."""
 _ENCODING = ("content-encoding", "content-length", "transfer-encoding")
-"""What describes the body on its way; it is decoded when the client gets it."""
+"""Headers that describe the encoded body; the client gets it decoded."""
 
 
 class ClientTransport(Transport):
@@ -88,7 +88,7 @@ def _client(
 
 
 class _Connections(httpx2.AsyncBaseTransport):
-    """What the client sends its requests with."""
+    """The connections over which the client sends its requests."""
 
     def __init__(self, transport: Transport, names: list[str]) -> None:
         """`names` are the headers of a request that are sent on."""

@@ -106,7 +106,7 @@ class Outage:
     async def enter(self) -> bool:
         """Waits until this caller may send.
 
-        Returns True where it is the one that tries for all; it must then call `leave`.
+        Returns True if it is the one that tries for all; it must then call `leave`.
         """
         while self.shut:
             if self._probing:
@@ -167,7 +167,7 @@ class Outage:
             self._open.set()
 
     def failed(self, setback: Setback, *, sent_at: float, probe: bool) -> None:
-        """Notes a failure that may pass, and shuts the gate where that is due."""
+        """Notes a failure that may pass, and shuts the gate when due."""
         now = self._clock()
         # The patience counts from here, over all callers together.
         if self.since is None:

@@ -43,7 +43,7 @@ class OwnPrices:
 def own_prices() -> OwnPrices | None:
     """The prices in force; None without a file.
 
-    Raises `UserError` with file, model and field where the file is not what it should be.
+    Raises `UserError` with file, model and field if the file is not what it should be.
     """
     name = os.environ.get(VARIABLE)
     if not name:
@@ -60,9 +60,9 @@ def own_prices() -> OwnPrices | None:
 
 def name_prices(path: str | None, default: Path) -> None:
     """Chooses the file of prices: the one of the setting `prices`, else the variable's, else
-    `default` where it is there.
+    `default` if it is there.
 
-    Raises `UserError` where the file is not what it should be.
+    Raises `UserError` if the file is not what it should be.
     """
     if path is not None:
         os.environ[VARIABLE] = str(Path(path).absolute())

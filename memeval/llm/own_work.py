@@ -31,7 +31,7 @@ SWITCH_S = 0.01
 
 
 class _Collector(threading.local):
-    """What the garbage collector took on a thread: it walks all that lives in the process."""
+    """Time of the garbage collector on a thread: it walks all objects of the process."""
 
     seconds = 0.0
     _began = 0.0
@@ -59,7 +59,7 @@ def _waits_of_thread() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """What time is read from, in seconds."""
+    """The clock that is read, in seconds."""
 
     wall: Clock = time.perf_counter
     thread: Clock = thread_time
@@ -83,9 +83,9 @@ class _Marks:
 class OwnWork:
     """Adds up a system's own work on one question or one ingest.
 
-    A stretch of code on a thread takes its processor time, and what it waited for by itself: a
-    disk, a sleep, another program. A wait of a coroutine takes its wall time. What other work of
-    this process did meanwhile is taken off.
+    A stretch of code on a thread takes its processor time, and its own waits: a disk, a sleep,
+    another program. A wait of a coroutine takes its wall time. Time that other work of this process
+    took meanwhile is subtracted.
     """
 
     def __init__(self, clocks: Clocks = Clocks()) -> None:

@@ -1,4 +1,4 @@
-"""What tokens cost: by the user's own file of prices, else by genai-prices' table, which ships with
+"""Prices of tokens: by the user's own file of prices, else by genai-prices' table, which ships with
 the package and needs no network.
 """
 
@@ -35,13 +35,17 @@ UNKNOWN_PROVIDER = "unknown"
 
 def provider_of(base_url: str) -> str:
     """Name of the provider behind an address in the price table; `unknown` for any other."""
-    return _HOSTS.get(urlsplit(base_url).hostname or "", UNKNOWN_PROVIDER)
+    host = urlsplit(base_url).hostname or ""
+    if host.startswith("bedrock-runtime."):
+        return "aws"
+
+    return _HOSTS.get(host, UNKNOWN_PROVIDER)
 
 
 def cost_usd(usage: Usage) -> float | None:
     """Price of `usage` in US dollars whether or not it was billed.
 
-    None where the model's price or the tokens are unknown.
+    None if the model's price or the tokens are unknown.
 
     Models behind an unknown address are looked up only by name.
     """
@@ -63,6 +67,22 @@ def cost_usd(usage: Usage) -> float | None:
         usage.completion_tokens,
         cached,
     )
+
+
+def prices_of(usage: Usage) -> tuple[float, float, float] | None:
+    """US dollars per million tokens sent, received, and sent from the provider's cache.
+
+    None if they are unknown, or depend on how long a prompt is.
+    """
+    if usage.provider == "offline":
+        return 0.0, 0.0, 0.0
+    if (own := own_prices()) is not None and usage.model in own.models:
+        return own.models[usage.model]
+    if _looked_up(usage.model, usage.provider, 0, 0, 0) is None:
+        return None
+
+    linear = _linear_price(usage.model, usage.provider)
+    return None if linear is None else (float(linear[0]), float(linear[1]), float(linear[2]))
 
 
 def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:
@@ -126,7 +146,7 @@ def _linear_price(model: str, provider: str) -> tuple[Decimal, Decimal, Decimal]
 def _looked_up(
     model: str, provider: str, prompt: int, completion: int, cached: int
 ) -> PriceCalculation | None:
-    """What genai-prices says of a call; None for a model that it does not know."""
+    """The price of a call by genai-prices; None for a model that it does not know."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from genai_prices import Usage as PricedUsage

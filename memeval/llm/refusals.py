@@ -1,4 +1,4 @@
-"""What to set where an endpoint refuses a parameter of a request."""
+"""Hints for an endpoint that refuses a parameter of a request."""
 
 from __future__ import annotations
 
@@ -17,15 +17,33 @@ _SETTINGS = {
     "dimensions": "{role}.width=null",
 }
 """Settings by the parameter that they are sent as."""
+_NO_TOOLS = re.compile(
+    r"\b(?:tools?|tool use|tool[_ -]call(?:s|ing)|tool[_ -]choice|function[_ -]call(?:s|ing)?)\b"
+    r".{0,60}\b(?:not|n't|unsupported|requires|unknown|unrecognized|extra inputs?)\b"
+    r"|\b(?:not|n't|unsupported|unknown|unrecognized|extra inputs?|no endpoints)\b"
+    r".{0,60}\b(?:tools?|tool[_ -]choice|tool use|function[_ -]call(?:s|ing)?)\b",
+    re.IGNORECASE,
+)
+"""Messages of endpoints for a model that takes no tools."""
+
+
+def refuses_tools(message: str) -> bool:
+    """Whether an endpoint's message refuses tools as such, and not a mistake in a call."""
+    return bool(_NO_TOOLS.search(message))
 
 
 class RefusedRequestError(ModelError):
-    """The endpoint refused the request itself (HTTP 400 or 422)."""
+    """The endpoint refused the request itself (HTTP 400 or 422; 404 if it is about tools)."""
 
     def __init__(self, message: str, parameter: str | None) -> None:
         """`parameter` is the one that the endpoint names as the cause, if it names one."""
         super().__init__(message)
         self.parameter = parameter
+
+    @property
+    def is_about_tools(self) -> bool:
+        """Whether the endpoint refuses tools as such, and not a mistake in a call."""
+        return self.parameter in ("tools", "tool_choice") or refuses_tools(str(self))
 
     def with_hint(self, role: str, extra: Iterable[str] = ()) -> ModelError:
         """The error with the setting of the parameter that it names.
@@ -56,7 +74,7 @@ def _also_for_answers(name: str | None, role: str) -> str:
 
 
 def _first_name(message: str, known: set[str]) -> str | None:
-    """The parameter that a message names first; `model` is a word of its own in most of them."""
+    """The parameter that a message names first; `model` is an ordinary word in most of them."""
     names = known - {"model"}
     pattern = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
     match = re.search(rf"(?<!\w)(?:{pattern})(?!\w)", message)

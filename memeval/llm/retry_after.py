@@ -20,7 +20,7 @@ def retry_after(
 ) -> float | None:
     """Seconds that an endpoint asks to wait: a number, a date or a duration such as `6m0s`.
 
-    None where it does not ask, or not in a readable form.
+    None if it does not ask, or not in a readable form.
     """
     now = time.time() if now is None else now
     # The finest form comes first: some endpoints send several.

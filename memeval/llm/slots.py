@@ -10,7 +10,6 @@ import asyncio
 import threading
 from collections import deque
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self
 
 from memeval.errors import UserError
@@ -32,42 +31,60 @@ def slots_of_process(limit: int, processes: int, address: str) -> int:
 
 
 class Slots:
-    """The slots at one address under one key.
+    """The slots at one address under one key; of several such objects the lowest limit holds.
 
     `async with slots: ...` holds one of them. Several event loops and threads may use it.
     """
 
     def __init__(self, address: str, key: str, limit: int) -> None:
         self.limit = limit
-        with _making:
-            self._limiter = _limiters.setdefault((address, key), _Limiter())
-
-        self._limiter.enter(self)
+        self._line = _lines.setdefault((address, key), _Line())
+        with self._line.guard:
+            self._line.members.append(self)
 
     def lower(self, limit: int) -> None:
         """Asks for fewer slots from now on."""
         self.limit = min(self.limit, limit)
 
     def close(self) -> None:
-        """Gives this handle up; its limit no longer counts."""
-        self._limiter.leave(self)
+        """Its limit no longer counts."""
+        with self._line.guard:
+            if self in self._line.members:
+                self._line.members.remove(self)
+                self._line.hand_on()
 
     async def __aenter__(self) -> Self:
-        await self._limiter.acquire()
+        line = self._line
+        with line.guard:
+            # A new caller does not overtake those that wait.
+            if not line.queue and line.held < line.limit():
+                line.held += 1
+                return self
+
+            waiter = _Waiter(asyncio.get_running_loop().create_future())
+            line.queue.append(waiter)
+
+        try:
+            await waiter.future
+        except asyncio.CancelledError:
+            with line.guard:
+                if waiter in line.queue:
+                    line.queue.remove(waiter)
+                else:
+                    # It was handed a slot in the same moment: the slot goes to the next one.
+                    line.release()
+
+            raise
+
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._limiter.release()
+    async def __aexit__(self, *_: object) -> None:
+        with self._line.guard:
+            self._line.release()
 
 
 @dataclass(eq=False)
 class _Waiter:
-    loop: asyncio.AbstractEventLoop
     future: asyncio.Future[None]
     thread: int = field(default_factory=threading.get_ident)
 
@@ -77,7 +94,7 @@ class _Waiter:
             if self.thread == threading.get_ident():
                 self._resolve()
             else:
-                self.loop.call_soon_threadsafe(self._resolve)
+                self.future.get_loop().call_soon_threadsafe(self._resolve)
         except RuntimeError:
             return False
 
@@ -88,63 +105,28 @@ class _Waiter:
             self.future.set_result(None)
 
 
-class _Limiter:
-    """What the handles of one address and key share: the lowest of their limits holds."""
+@dataclass
+class _Line:
+    """Those who wait at one address under one key. All is read and changed under its `guard`."""
 
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._handles: list[Slots] = []
-        self._queue: deque[_Waiter] = deque()
-        self._held = 0
+    guard: threading.Lock = field(default_factory=threading.Lock)
+    members: list[Slots] = field(default_factory=list)
+    queue: deque[_Waiter] = field(default_factory=deque)
+    held: int = 0
+    """Slots in use, those included that were just handed on."""
 
-    def enter(self, handle: Slots) -> None:
-        with self._guard:
-            self._handles.append(handle)
-
-    def leave(self, handle: Slots) -> None:
-        with self._guard:
-            if handle in self._handles:
-                self._handles.remove(handle)
-                self._hand_on()
-
-    async def acquire(self) -> None:
-        with self._guard:
-            # A new caller does not overtake those that wait.
-            if not self._queue and self._held < self._limit():
-                self._held += 1
-                return
-
-            loop = asyncio.get_running_loop()
-            waiter = _Waiter(loop, loop.create_future())
-            self._queue.append(waiter)
-
-        try:
-            await waiter.future
-        except asyncio.CancelledError:
-            with self._guard:
-                if waiter in self._queue:
-                    self._queue.remove(waiter)
-                else:
-                    # It was handed a slot in the same moment: the slot goes to the next one.
-                    self._held -= 1
-                    self._hand_on()
-
-            raise
+    def limit(self) -> int:
+        return min((member.limit for member in self.members), default=0)
 
     def release(self) -> None:
-        with self._guard:
-            self._held -= 1
-            self._hand_on()
+        self.held -= 1
+        self.hand_on()
 
-    def _limit(self) -> int:
-        return min((handle.limit for handle in self._handles), default=0)
-
-    def _hand_on(self) -> None:
-        """Wakes as many waiters as there are free slots; their slots are counted already."""
-        while self._queue and self._held < self._limit():
-            if self._queue.popleft().wake():
-                self._held += 1
+    def hand_on(self) -> None:
+        """Wakes as many waiters as there are free slots."""
+        while self.queue and self.held < self.limit():
+            if self.queue.popleft().wake():
+                self.held += 1
 
 
-_limiters: dict[tuple[str, str], _Limiter] = {}
-_making = threading.Lock()
+_lines: dict[tuple[str, str], _Line] = {}

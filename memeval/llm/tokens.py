@@ -1,4 +1,4 @@
-"""Counts tokens without a network: for contexts, and where an endpoint reports no usage."""
+"""Counts tokens without a network: for contexts, and for endpoints that report no usage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def count_tokens(text: str) -> int:
 
 
 def start_of_token(text: str, number: int) -> int:
-    """Where the token with a number, from 0, starts; the text's length if it has fewer tokens."""
+    """Position at which the token with a number, from 0, starts; the text's length if it has fewer
+    tokens.
+    """
     token = next(islice(_pieces_of(text).finditer(text), number, None), None)
     return token.start() if token else len(text)
 

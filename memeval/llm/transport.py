@@ -83,7 +83,22 @@ class Transport:
 
         A larger body ends with the chunk that exceeds `most_bytes`, so the caller sees the excess.
         """
-        request = self._session.post(
+        return await self._request("POST", url, content, most_bytes, further)
+
+    async def get(self, path: str, most_bytes: int) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and body of what is at a path below the address."""
+        return await self._request("GET", self._address + path, None, most_bytes, {})
+
+    async def _request(
+        self,
+        method: str,
+        url: str,
+        content: bytes | None,
+        most_bytes: int,
+        further: Mapping[str, str],
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        request = self._session.request(
+            method,
             url,
             data=content,
             # Not the session's own: those are sent to a proxy, too, and with them the key.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memeval.metrics.formats import NONE, percent, span, with_interval
-from memeval.metrics.metric import REPEATS, Metric
+from memeval.metrics.metric import PAPER, REPEATS, Metric
 from memeval.records import Label, Status
 from memeval.results import Record, RunSummary
 from memeval.results.calibration import CORRECTED
@@ -21,7 +21,7 @@ def accuracy_with_interval(summary: RunSummary) -> str:
 def corrected(summary: RunSummary) -> str:
     """The accuracy that allows for the judge's errors, by labels: `57.4 [31.8, 83.1]`.
 
-    A range over kinds of wrong answer is not one number: `54.5 to 64.6`. Empty where no labels
+    A range over kinds of wrong answer is not one number: `54.5 to 64.6`. Empty if no labels
     were given, see `memeval.results.calibration`.
     """
     get = summary.metrics.get
@@ -69,6 +69,7 @@ METRICS = (
         of_verdict=_of_verdict,
         judged=True,
         is_main=True,
+        columns={PAPER: "accuracy"},
         lines={REPEATS: "accuracy %"},
     ),
     Metric("score", judged=True, averaged=False, of_record=_score),

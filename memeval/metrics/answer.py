@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from memeval.metrics.keywords import keyword_overlap, keyword_pass
 from memeval.metrics.mem0 import bleu1, mem0_f1
-from memeval.metrics.metric import PAGE, REPEATS, REPORT, ROWS, SHOW, TABLE, TILE, Metric
+from memeval.metrics.metric import PAGE, PAPER, REPEATS, REPORT, ROWS, SHOW, TABLE, TILE, Metric
 from memeval.metrics.registry import metrics
 from memeval.metrics.tokens import contains, exact_match, token_f1
 from memeval.records import EvalQuestion
@@ -19,11 +19,17 @@ METRICS = (
         aliases=("f1",),
         needs_words=True,
         is_main=True,
-        columns={TABLE: "F1", PAGE: "token F1 %", REPEATS: "token F1 %", ROWS: "token_f1"},
+        columns={
+            TABLE: "F1",
+            PAGE: "token F1 %",
+            PAPER: "F1",
+            REPEATS: "token F1 %",
+            ROWS: "token_f1",
+        },
         lines={TILE: "Token F1", SHOW: "token F1", REPORT: "token F1"},
     ),
-    Metric("mem0_f1", of_answer=mem0_f1, needs_words=True),
-    Metric("bleu1", of_answer=bleu1, needs_words=True),
+    Metric("mem0_f1", of_answer=mem0_f1, needs_words=True, columns={PAPER: "mem0 F1"}),
+    Metric("bleu1", of_answer=bleu1, needs_words=True, columns={PAPER: "BLEU-1"}),
     Metric("keyword_overlap", of_answer=keyword_overlap, needs_words=True),
     Metric("keyword_pass", of_answer=lambda answer, gold: float(keyword_pass(answer, gold))),
     Metric("exact_match", of_answer=exact_match),
@@ -36,11 +42,10 @@ def answer_metrics(
 ) -> dict[str, float | None]:
     """Every answer metric, the best over the question's golds; always the same keys.
 
-    `official_f1` is what the data set's own protocol has for `token_f1`. A metric is None where it
-    is not defined: for a question with choices, whose answer is right or wrong, and for a question
-    whose right answer is a refusal, which has no gold. Those that count words are None for golds
-    whose words can't be counted (`memeval.text.words.script_without_words`). A blank answer scores
-    0.
+    `official_f1` replaces `token_f1` in the data set's own protocol. A metric is None if it is not
+    defined: for a question with choices, whose answer is right or wrong, and for a question whose
+    right answer is a refusal, which has no gold. Those that count words are None for golds whose
+    words can't be counted (`memeval.text.words.script_without_words`). A blank answer scores 0.
     """
     golds: Sequence[str] = question.gold
     if question.choices or not question.answerable:

@@ -14,17 +14,17 @@ it does not cover is unparsed: neither right nor wrong. In this order:
    …`, `Answer: The Friday before`. A text is compared before any word is passed over, so that
    `Best Buy` and `The Friday before` are found as they are. After that `is`, `the`, `choice` and
    their like may be passed over, one by one.
-4. The reply begins with an index, whatever comes after it: `8. July 2023` is 8, also where `July
+4. The reply begins with an index, whatever comes after it: `8. July 2023` is 8, also if `July
    2023` is the text of choice 2. A numbered list (`1. …` and a later line `2. …`) is not read.
 
-An index is one digit by itself. `10`, `1990`, `3.5 years`, `7:30`, `4 years`, `7 May 2023`, `1st`
+An index is one digit alone. `10`, `1990`, `3.5 years`, `7:30`, `4 years`, `7 May 2023`, `1st`
 and `2, 5` hold none. After the digit may only come the end of the line, punctuation without a
 digit right behind it, or `is`, `because` and their like. A digit with no choice of that number is
-not an index, and a digit that the reply denies is none either: `1 is wrong`, `2 (wrong)`.
+not an index, and neither is a digit that the reply denies: `1 is wrong`, `2 (wrong)`.
 
 A choice whose own words look like an index is read as follows. A digit alone is the index, also
-where it is the text of another choice: of `red`, `5`, … the reply `5` is choice 5, if there is
-one. More than a digit (`3 - 4 weeks`, `2. Bundesliga`) is the text, where it is the text of a
+if it is the text of another choice: of `red`, `5`, … the reply `5` is choice 5, if there is
+one. More than a digit (`3 - 4 weeks`, `2. Bundesliga`) is the text, if it is the text of a
 choice.
 
 Text is never searched for within a longer reply: not even a reply that ends in the text of a
@@ -48,13 +48,13 @@ _LEAD = re.compile(
 """Characters that may be between `answer`, or the start, and the index."""
 _SHUT = r"[)\]}*_`\"'”’>]*"
 DENIED = (
-    r"[ \t]*[.,;:)–—-]?[ \t]*(?:which[ \t]+)?(?:"
+    r"[ \t]*+(?:[.,;:)–—-][ \t]*+)?(?:which[ \t]+)?(?:"
     r"(?:is|was|seems|looks|can|could|would[ \t]+be|must[ \t]+be)[ \t]+(?:[a-z]{3,10}ly[ \t]+)?"
     r"(?:not|never|no|wrong|incorrect|false|out|excluded|ruled[ \t]+out|impossible|unlikely)\b"
     r"|(?:isn|wasn|can|couldn)['’]?t\b|cannot\b"
     r"|\(?(?:wrong|incorrect|false)\b[ \t]*(?:[.,;)!\n]|$|because\b|since\b|as\b))"
 )
-"""What says that an index is not the answer: `1 is wrong`, `1 (wrong)`; not `1, not 2`."""
+"""Signs that an index is not the answer: `1 is wrong`, `1 (wrong)`; not `1, not 2`."""
 _INDEX = re.compile(
     rf"(?P<index>[0-9])(?!\w){_SHUT}(?!{DENIED})"
     r"(?:[ \t]*(?=\n|$)|[.:;)!?](?!\d)|,(?!\s*\d)"
@@ -62,7 +62,7 @@ _INDEX = re.compile(
     re.IGNORECASE,
 )
 _BARE = re.compile(
-    rf"(?P<index>[0-9])(?!\w|[.,:–-]\d){_SHUT}[ \t]*[.:;,)–—-]*[ \t]*(?P<rest>[^\n]*)"
+    rf"(?P<index>[0-9])(?!\w|[.,:–-]\d){_SHUT}[ \t]*+[.:;,)–—-]*+[ \t]*(?P<rest>[^\n]*)"
 )
 _MARK = re.compile(r"\banswer\b", re.IGNORECASE)
 _MARKS = 50
@@ -116,7 +116,7 @@ class _Choices:
 
 
 def read_index(reply: str, choices: Sequence[str]) -> int | None:
-    """The position of the choice that a reply names, by the rule above; None where it names none,
+    """The position of the choice that a reply names, by the rule above; None if it names none,
     or more than one.
     """
     # Full-width digits and brackets count as plain ones.
@@ -142,7 +142,7 @@ def _after_mark(text: str, mark: int, choices: _Choices) -> int | None:
 
 
 def _named(text: str, start: int, choices: _Choices) -> int | None:
-    """The index that a line holds by itself or with its own choice."""
+    """The index that a line holds alone or with its own choice."""
     match = _BARE.match(text, _end_of_lead(text, start))
     if match is None or int(match["index"]) >= len(choices):
         return None

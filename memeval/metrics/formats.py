@@ -1,6 +1,6 @@
-"""How figures are written.
+"""Format of figures.
 
-What was not measured is a dash or a word, never a zero.
+A value that was not measured is a dash or a word, never a zero.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def with_interval(value: float | None, low: float | None, high: float | None) -> str:
-    """`37.6 [28.1, 48.2]`, or only the value where there is no interval.
+    """`37.6 [28.1, 48.2]`, or only the value if there is no interval.
 
     Never half a width after a ±: the interval of a share is not symmetric.
     """
@@ -87,3 +87,39 @@ def digits(value: float) -> str:
 def duration(value: float) -> str:
     """A time in milliseconds, in the unit that suits it, with three digits: `2.5 s`."""
     return f"{value / 1000:.3g} s" if value >= 1000 else f"{value:.3g} ms"
+
+
+def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
+    """A value or a difference by the name of its unit: points, which are shares, with one decimal,
+    dollars with three digits.
+    """
+    if value is None:
+        return NONE
+
+    size = abs(value)
+    if unit == "points":
+        text = percent(size)
+    elif unit == "$":
+        text = f"{size:.3g}" if size < 100 else f"{size:,.0f}"
+    elif unit == "ms":
+        text = f"{size:.1f}" if size < 100 else short_count(size)
+    else:
+        text = f"{size:.3g}" if size < 100 else short_count(size)
+
+    # −0.0 as well: an interval that begins there is not above 0.
+    if value < 0:
+        return f"−{text}"
+
+    return f"+{text}" if signed and value > 0 else text
+
+
+def probability(p: float | None) -> str:
+    """A p as `.008`, `<.001` or `1`."""
+    if p is None:
+        return NONE
+    if p < 0.001:
+        return "<.001"
+    if p >= 0.9995:
+        return "1"
+
+    return f"{p:.3f}".lstrip("0")

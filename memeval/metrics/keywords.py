@@ -29,8 +29,8 @@ def keywords(text: str) -> list[str]:
 
 
 def keyword_overlap(answer: str, gold: str) -> float:
-    """Share of the gold's keywords that occur among the answer's, repeats counted; 0.0 where the
-    gold has none.
+    """Share of the gold's keywords that occur among the answer's, repeats counted; 0.0 if the gold
+    has no keywords.
     """
     expected, answered = keywords(gold), set(keywords(answer))
     if not is_latin(gold):

@@ -1,21 +1,21 @@
 """Reads a reply to a question whose choices are lettered, and compares sets of choices.
 
-The reading rule, in this order. A reply that none of it reads is None: neither right nor wrong.
+The reading rule, in this order. A reply that no rule reads is None: neither right nor wrong.
 
 1. A list of labels after the last mark (`answer`, `答案`) that one follows, else at the start of
    reply: `C`, `(c)`, `A, C`, `A、C`, `A and C`, `ACD` (only upper case is run together). After it
    the line ends or punctuation follows, so that a letter that begins a sentence (`A router …`) is
    not read. Neither is a label that the reply denies: `(B) is wrong`.
-2. Where several may be chosen and every line begins with one label, those of all lines.
-3. The exact text of a choice, with or without its label. Where several may be chosen, the texts of
+2. If several may be chosen and every line begins with one label, those of all lines.
+3. The exact text of a choice, with or without its label. If several may be chosen, the texts of
    some, divided by line breaks, semicolons or commas.
 
 Labels may each have the text of their choice beside them: `A. JSON, C. YAML`, `A (JSON) and C
 (YAML)`.
 
-A list is read whole or not at all. It is not read where it names a choice that does not exist,
-runs one together twice, or has beside a label what is not the text of its choice, with another
-label after it.
+A list is read whole or not at all. It is not read if it names a choice that does not exist, runs
+one together twice, or has a label beside a text other than that of its choice, with another label
+after it.
 
 If there are more than 50 marks, the last 50 are read, and no text is compared that is much longer
 than all choices together, so that no reply takes long to read.
@@ -69,7 +69,7 @@ nothing.
 def read_letters(
     reply: str, choices: Sequence[str], *, multi_select: bool
 ) -> tuple[int, ...] | None:
-    """Positions that a reply chooses among `choices`, ascending and each once; None where the rule
+    """Positions that a reply chooses among `choices`, ascending and each once; None if the rule
     above reads none.
     """
     text = unicodedata.normalize("NFKC", reply).strip()
@@ -99,13 +99,13 @@ def read_letters(
 
 
 def exact_set(chosen: Collection[Hashable], right: Collection[Hashable]) -> float:
-    """1.0 where the two hold the same choices, else 0.0."""
+    """1.0 if the two hold the same choices, else 0.0."""
     return float(set(chosen) == set(right))
 
 
 def jaccard(chosen: Collection[Hashable], right: Collection[Hashable]) -> float:
-    """Choices in both over choices in either, in [0, 1]: partial credit where several are right.
-    1.0 for two empty sets.
+    """Choices in both over choices in either, in [0, 1]: partial credit if several are right. 1.0
+    for two empty sets.
     """
     either = set(chosen) | set(right)
     return len(set(chosen) & set(right)) / len(either) if either else 1.0
@@ -178,7 +178,7 @@ def _labels_of_lines(text: str) -> list[str]:
 
 
 def _positions(runs: Sequence[str], count: int) -> tuple[int, ...] | None:
-    """Positions of the labels; None where one is out of range, or a run holds one twice, or there
+    """Positions of the labels; None if one is out of range, or a run holds one twice, or there
     are no labels.
     """
     if not runs or any(len(set(run)) < len(run) for run in runs):

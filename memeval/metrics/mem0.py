@@ -30,8 +30,8 @@ def bleu1(prediction: str, gold: str) -> float:
     """BLEU-1 with NLTK's smoothing method1, in [0, 1]: clipped unigram precision times the brevity
     penalty.
 
-    p = matches / words of the prediction; penalty exp(1 - r/c) where the prediction (c words) is
-    shorter than the gold (r). 0.0 where no word matches.
+    p = matches / words of the prediction; penalty exp(1 - r/c) if the prediction (c words) is
+    shorter than the gold (r). 0.0 if no word matches.
     """
     predicted, expected = words(spread(prediction)), words(spread(gold))
     matches = (Counter(predicted) & Counter(expected)).total()

@@ -1,4 +1,4 @@
-"""A metric: what it is called, what it needs, how it is measured, and where and how it is shown."""
+"""A metric: its name, its needs, its measurement, and its display."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ Value = TypeVar("Value", float, float | None)
 
 TABLE, PAGE, PRICE = "table", "page", "price"
 """Several runs: columns of the sweep's table and of the page's, axes against the accuracy."""
+PAPER = "paper"
+"""Columns of a table for a paper, which has room for words."""
 SHOW, REPORT, TILE, TAGS = "show", "report", "tile", "tags"
 """One run: lines of `memeval show`, of its report, of its page, and rounded in MLflow."""
 REPEATS, SECTION, SECTION_BY_CATEGORY, ROWS = "repeats", "section", "by category", "rows"
@@ -33,13 +35,13 @@ USUAL = 50
 
 @dataclass(frozen=True)
 class Unit:
-    """What values are counted in, and how they are written."""
+    """Unit of values, and their format."""
 
     name: str
     short: Callable[[float | None], str] = short_count
     """Writes a value in a column."""
     full: Callable[[float | None], str] = count
-    """Writes a value where there is room."""
+    """Writes a value if there is room."""
     tag: Callable[[float], str] = count
     """Writes a value in MLflow."""
     before: str = ""
@@ -48,9 +50,9 @@ class Unit:
     word: str = ""
     """After a range of values; empty means the name."""
     most: float | None = None
-    """The largest difference there can be; None if there is no bound."""
+    """The largest possible difference; None if unbounded."""
     scale: float = 1.0
-    """What values are multiplied by when they are shown."""
+    """Factor of values when they are shown."""
 
 
 POINTS = Unit("points", percent, percent, percent, after=" %", most=1.0, scale=100.0)
@@ -87,7 +89,7 @@ class Metric:
     needs_words: bool = False
     """Whether it says nothing of a script whose words can't be told apart."""
     more_is_better: bool = True
-    """For shares: what is spent is better if there is less of it."""
+    """For shares: of values that are spent, less is better."""
     judged: bool = False
     """Whether it is the judge's: another judge then makes another metric."""
     is_main: bool = False
@@ -106,7 +108,7 @@ class Metric:
     texts: Mapping[str, Callable[[RunSummary], str]] = field(default_factory=dict)
     """How it is written at a place, if its unit does not say."""
     hint: str = ""
-    """What its column on the page means."""
+    """Explanation of its column on the page."""
     optional: Collection[str] = ()
     """Places that leave it out if it was not measured."""
     order: Mapping[str, int] = field(default_factory=dict)
@@ -116,6 +118,16 @@ class Metric:
     def titles(self) -> dict[str, str]:
         """Its headings by place."""
         return {**self.columns, **self.lines}
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether a higher figure is the better one."""
+        return self.more_is_better and self.unit == POINTS
+
+    @property
+    def paper_title(self) -> str:
+        """Its heading in a table for a paper."""
+        return self.columns.get(PAPER, self.name)
 
     @property
     def is_of_questions(self) -> bool:

@@ -1,7 +1,7 @@
 """The words of a text as NLTK's `word_tokenize` made them in versions 3.9 to 3.9.2.
 
-The rules are written out here, so that a score does not move with what is installed: from 3.9.3 on
-NLTK also divides words at U+2012 to U+2015, and the BLEU-1 of an answer with a dash changes.
+The rules are written out here, so that a score does not move with the installed version: from 3.9.3
+on NLTK also divides words at U+2012 to U+2015, and the BLEU-1 of an answer with a dash changes.
 They are those of NLTK's `NLTKWordTokenizer` (Apache License 2.0; the rules go back to Robert
 MacIntyre's script for the Penn Treebank) with its optional parts left out. The order of the rules
 matters. Version 3.8 differs where a clitic comes before a line break, which changes no recorded
@@ -57,7 +57,7 @@ _CONTRACTIONS: Rules = (
     (re.compile(r"(?i) ('t)(was)\b"), r" \1 \2 "),
 )
 _SHUT, _SHUT_WIDE = "])}>\"'", "])}>\"'»”’ "
-"""What may follow the last full stop of a sentence, in NLTK's two rules for it."""
+"""Characters that may follow the last full stop of a sentence, in NLTK's two rules for it."""
 
 
 def words(text: str) -> list[str]:
@@ -95,10 +95,10 @@ def _apply(rules: Rules, text: str) -> str:
 
 
 def _set_off_full_stop(text: str, shut: str, *, apart: bool) -> str:
-    """The text with blanks around its last full stop, where only closing marks and space follow.
+    """The text with blanks around its last full stop, if only closing marks and space follow.
 
     NLTK writes this as `([^.])(\\.)([<shut>]*)\\s*$`, which takes a time that grows with the square
-    of the blanks. What follows a full stop by that pattern holds no other, so it is the last one.
+    of the blanks. By that pattern no other full stop follows, so it is the last one.
     """
     stop = text.rfind(".")
     if stop < 1 or text[stop - 1] == ".":

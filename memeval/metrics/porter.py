@@ -169,7 +169,7 @@ def _final_e(word: str) -> str:
 
 
 def _replace(word: str, rules: tuple[tuple[str, str], ...], applies: Callable[[str], bool]) -> str:
-    """The word under the first rule whose suffix it has, where its start lets the rule apply."""
+    """The word under the first rule whose suffix it has, if the rule applies to its start."""
     for suffix, replacement in rules:
         if word.endswith(suffix):
             start = word.removesuffix(suffix)

@@ -17,7 +17,7 @@ _ENDS = (".", "?", "!")
 _NON_WORD = r"(?:[)\";}\]\*:@'({\[?!])"
 _MULTI = r"(?:-{2,}|\.{2,}|(?:\.\s){2,}\.)"
 _BORDER = re.compile(rf"[.?!](?=(?P<after>{_NON_WORD}|\s+(?P<next>\S+)))")
-"""Where a sentence may end, and what comes after it."""
+"""Possible end of a sentence, and the text after it."""
 _TOKEN = re.compile(
     rf"""(
     {_MULTI}
@@ -69,7 +69,7 @@ def _slices(text: str) -> Iterator[slice]:
 
 
 def _candidates(text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Possible borders, each with the word before and what comes after; of one word, the last."""
+    """Possible borders, each with the word before and the text after; of one word, the last."""
     previous: re.Match[str] | None = None
     word = slice(0, 0)
 
@@ -108,7 +108,7 @@ def _ends_sentence(tokens: Sequence[str], place: int) -> bool:
     else:
         ends = token[:-1] not in ABBREVIATIONS and token[:-1].split("-")[-1] not in ABBREVIATIONS
 
-    # An initial or a number ends no sentence where the next token can't begin one.
+    # An initial or a number ends no sentence if the next token can't begin one.
     initial = _INITIAL.match(token)
     if ends and token.endswith(".") and (initial or _NUMBER.match(token)):
         begins_none = after in _INNER_MARKS or after[0].islower()

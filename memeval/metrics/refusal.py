@@ -1,16 +1,16 @@
 """Tells refusals from answers.
 
-An answer refuses where it says, as a whole, that what was asked isn't known. A phrase by itself
+An answer is a refusal if it says, as a whole, that the requested fact isn't known. A phrase alone
 does not decide: `The exact date isn't given, but it was in May` goes on to answer, `He said he did
-not know` reports, `No, there is no evidence of that` answers a yes-or-no question. So the rule goes
-by the place of a refusal within the answer:
+not know` reports, `No, there is no evidence of that` answers a yes-or-no question. So the rule
+depends on the place of a refusal within the answer:
 
-1. What follows the last `Answer:` at the start of a line is the answer, what comes before it
+1. The text after the last `Answer:` at the start of a line is the answer, that before it
    reasoning. Apologies, questions, offers of help and headings are neither answer nor refusal.
 2. An answer that begins with a refusal is one, unless it goes on to answer: after `but`, `however`,
    `so` and their like, other than by what the source says of other matters.
-3. An answer that begins otherwise is a refusal where it ends in one that speaks of the answer as a
-   whole (`… so it cannot be determined`), and where all before only says what the source mentions.
+3. An answer that begins otherwise is a refusal if it ends in one that speaks of the answer as a
+   whole (`… so it cannot be determined`), and if all before only says what the source mentions.
 
 Each part of the work is bounded: of a text the first and last 3,000 characters are read, of a
 sentence the first and last 200, of the sentences the first and last six; of those that say
@@ -67,7 +67,7 @@ _ENGLISH_LETTERS = re.compile(r"[a-z0-9 ,.;:!?'\"()/$%&+-]*")
 
 
 class _Kind(Enum):
-    """What a sentence does."""
+    """Function of a sentence."""
 
     CONTENT = auto()
     OTHER_MATTERS = auto()
@@ -248,7 +248,7 @@ def _sentences(plain: str) -> Iterator[str]:
         if len(sentence) > _CLAUSE:
             sentence = f"{sentence[: _CLAUSE // 2]} {sentence[-_CLAUSE // 2 :]}"
 
-        # Where an aside is the whole sentence, it is kept.
+        # An aside is kept if it is the whole sentence.
         without_asides = _ASIDE.sub("", sentence).strip(_SPACE)
         if kept := without_asides or sentence.strip(_SPACE):
             yield kept

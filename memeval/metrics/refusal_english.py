@@ -1,6 +1,6 @@
-"""What English refusals look like, in text that `memeval.metrics.refusal` has made plain.
+"""Patterns of English refusals, in text that `memeval.metrics.refusal` has made plain.
 
-Plain text is in lower case, without markup, with `not` for `n't` and `is` for `'s` where it means
+Plain text is in lower case, without markup, with `not` for `n't` and `is` for `'s` when it means
 that. Every pattern is applied to a clause of bounded length.
 """
 
@@ -135,7 +135,7 @@ DECISIVE = _any(
     r"\b(?:question|query) (?:is|was) (?:unanswerable|not answerable)\b",
     rf"^(?:can not|could not) (?:\w+ly )?(?:be )?{_FIND}\b",
 )
-"""Refusals that also count where they follow other text: they speak of the answer as a whole."""
+"""Refusals that also count after other text: they speak of the answer as a whole."""
 
 PLAIN = _any(
     # There is nothing.
@@ -229,12 +229,12 @@ PLAIN = _any(
     r"^(?:do|does|did|has|have) (?:not|never) (?:\w+ly )?(?:say|mention|specify|state|indicate"
     r"|tell|mentioned|specified)\b",
 )
-"""Refusals that count where an answer begins with them, or has nothing else."""
+"""Refusals that count if an answer begins with them, or has nothing else."""
 
 YES_OR_NO = re.compile(
     r"(?:yes|no|nope|yeah|probably|likely|unlikely|possibly|perhaps)(?: not)?(?:[,.]|$)"
 )
-"""How an answer to a yes-or-no question begins: what follows gives its grounds."""
+"""Beginning of an answer to a yes-or-no question: the rest gives its grounds."""
 
 OPENER = re.compile(
     r"(?:(?:i am |i'm )?(?:very |so |truly )?sorry(?: about that)?|unfortunately|"
@@ -273,7 +273,7 @@ CONTRAST = re.compile(
     r"[,;]? ?\b(?:but|however|although|though|yet|nevertheless|nonetheless)\b,? |(?:^|[,;] )"
     r"(?:that said|still)\b,? |, (?:so|then|and so|which (?:suggests|implies|means))\b,? "
 )
-"""Where what follows may be the answer after all."""
+"""Words after which an answer may still follow."""
 
 PARTIAL = re.compile(
     rf"\b(?:{_WHOSE} (?!answers?\b|information\b|details\b|numerical\b)\w+"

@@ -1,7 +1,7 @@
-"""What refusals look like in other languages than English: a few fixed phrases of each.
+"""Refusals in other languages than English: a few fixed phrases of each.
 
 Chinese, Japanese and Korean are written without blanks, so their phrases are looked for from the
-start of a clause; of the others each phrase counts at the start of a clause, too, where it does
+start of a clause; of the others each phrase counts at the start of a clause, too, if it does
 not speak of the source itself.
 """
 

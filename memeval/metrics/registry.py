@@ -1,4 +1,4 @@
-"""Metrics by name: what tables, the page, MLflow, `compare` and `gate` ask for them."""
+"""Metrics by name, for tables, the page, MLflow, `compare` and `gate`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memeval.metrics.metric import USUAL, Metric
 from memeval.results import RunSummary
 from memeval.text.shown import one_line
 
-_MODULES = ("accuracy", "answer", "retrieval", "spending")
+_MODULES = ("accuracy", "answer", "retrieval", "spending", "tools", "lifecycle", "stored")
 """Modules of this package with `METRICS`, in the order in which tables have them."""
 METRICS = Registry(METRIC, Metric)
 """The metrics that packages bring."""

@@ -1,7 +1,7 @@
 """Retrieval metrics from the ranks of the evidence.
 
-All are in [0, 1], and None where a question names no evidence. `ranks` holds, for each evidence id,
-the 1-based rank of the first ranked chunk that covers it, or None where no chunk does.
+All are in [0, 1], and None if a question names no evidence. `ranks` holds, for each evidence id,
+the 1-based rank of the first ranked chunk that covers it, or None if no chunk does.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from math import log2
 
 from memeval.metrics.metric import (
     PAGE,
+    PAPER,
     ROWS,
     SECTION,
     SECTION_BY_CATEGORY,
@@ -76,17 +77,17 @@ def recall_at(ranks: Ranks, k: int) -> float | None:
 
 
 def hit_at(ranks: Ranks, k: int) -> float | None:
-    """1.0 where at least one piece of evidence is among the first k chunks."""
+    """1.0 if at least one piece of evidence is among the first k chunks."""
     return float(_count_within(ranks, k) > 0) if ranks else None
 
 
 def recall_all_at(ranks: Ranks, k: int) -> float | None:
-    """1.0 where all the evidence is among the first k chunks: recall_all@k."""
+    """1.0 if all the evidence is among the first k chunks: recall_all@k."""
     return float(_count_within(ranks, k) == len(ranks)) if ranks else None
 
 
 def reciprocal_rank(ranks: Ranks) -> float | None:
-    """1 / rank of the first chunk that covers any evidence, 0.0 where none does.
+    """1 / rank of the first chunk that covers any evidence, 0.0 if none does.
 
     Its mean is MRR, over the whole ranking.
     """
@@ -96,10 +97,9 @@ def reciprocal_rank(ranks: Ranks) -> float | None:
 def ndcg_at(ranks: Ranks, k: int) -> float | None:
     """Normalised discounted cumulative gain with binary gains (Järvelin & Kekäläinen, 2002).
 
-    Σ 1/log2(rank + 1) over the evidence within k, divided by the same sum for the ideal ranks
-    1 … min(n, k). Each piece of evidence gains on its own, also where several share one chunk. A
-    chunk that covers two can thus beat the ideal, which has one per chunk, so the value is capped
-    at 1.0.
+    Σ 1/log2(rank + 1) over the evidence within k, divided by the same sum for the ideal ranks 1 …
+    min(n, k). Each piece of evidence gains on its own, also if several share one chunk. A chunk
+    that covers two can thus beat the ideal, which has one per chunk, so the value is capped at 1.0.
     """
     if not ranks:
         return None
@@ -113,7 +113,7 @@ def ndcg_at(ranks: Ranks, k: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRanks:
-    """Where the evidence of one question is in a list of chunks."""
+    """Ranks of one question's evidence in a list of chunks."""
 
     turns: tuple[int | None, ...]
     sessions: tuple[int | None, ...]
@@ -126,8 +126,9 @@ def retrieval_metrics(
     """Every retrieval metric by name; the keys are always the same.
 
     Plain names are about the chunks that the reader was shown, of which there are at most `top_k`:
-    what would look further, such as recall@10 of three chunks, is not measured. `recall_shown` and
-    `mrr` look at all of them. Names with `ranking_` are about the whole ranking, which is longer.
+    metrics that would look further, such as recall@10 of three chunks, are not measured.
+    `recall_shown` and `mrr` look at all of them. Names with `ranking_` are about the whole ranking,
+    which is longer.
     """
     metrics = _metrics_of(shown)
     for k in CUTOFFS:
@@ -177,13 +178,13 @@ def _share_found(ranks: Ranks) -> float | None:
 
 
 COLUMNS: dict[str, dict[str, str]] = {
-    "recall_at_1": {SECTION_BY_CATEGORY: "R@1"},
-    "recall_at_5": {TABLE: "R@5", SECTION_BY_CATEGORY: "R@5"},
+    "recall_at_1": {SECTION_BY_CATEGORY: "turn R@1"},
+    "recall_at_5": {TABLE: "turn R@5", SECTION_BY_CATEGORY: "turn R@5"},
     "recall_at_10": {
-        TABLE: "R@10",
-        PAGE: "R@10 %",
+        TABLE: "turn R@10",
+        PAGE: "turn R@10 %",
         ROWS: "recall_at_10",
-        SECTION_BY_CATEGORY: "R@10",
+        SECTION_BY_CATEGORY: "turn R@10",
     },
     "recall_all_at_10": {SECTION_BY_CATEGORY: "all@10"},
     "mrr": {SECTION_BY_CATEGORY: "MRR"},
@@ -208,6 +209,22 @@ def _of_ranks(name: str) -> Callable[[Record], float | None]:
     return read
 
 
+def cutoff_of(name: str) -> int | None:
+    """The k of `recall_at_<k>` and its like; None for metrics that look at all chunks."""
+    _, _, depth = name.rpartition("_at_")
+    return int(depth) if depth.isdecimal() and depth != name else None
+
+
+def paper_title(name: str) -> str:
+    """`turn recall@10`, `session recall@10`: of which pieces of evidence it is a share."""
+    of_ranking = ", whole ranking" if name.startswith(RANKING) else ""
+    shown = name.removeprefix(RANKING)
+    level = "session" if shown.startswith("session_") else "turn"
+    title = shown.removeprefix("session_").replace("_at_", "@").replace("recall_all", "all-recall")
+    title = title.replace("mrr", "MRR").replace("ndcg", "nDCG").replace("_", " ")
+    return f"{level} {title}{of_ranking}"
+
+
 def _metric(name: str) -> Metric:
     lines = LINES.get(name, {})
     if not name.startswith((RANKING, "session_")):
@@ -217,10 +234,10 @@ def _metric(name: str) -> Metric:
     return Metric(
         name,
         of_record=_of_ranks(name),
-        # The means of all of them are made at once, see `pipeline.measure`.
+        # The means of all of them are made at once, see `pipeline.measure.figures`.
         averaged=False,
         all_categories=True,
-        columns=COLUMNS.get(name, {}),
+        columns={PAPER: paper_title(name), **COLUMNS.get(name, {})},
         lines=lines,
         hint="share of the evidence within the first 10 chunks of the ranking",
         optional=(TILE,),

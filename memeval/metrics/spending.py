@@ -1,6 +1,9 @@
-"""What a question and a run cost: context, tokens, money and time."""
+"""Costs of a question and of a run: context, tokens, money and time."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
 
 from memeval.llm.prices import total_cost_usd
 from memeval.metrics.formats import NONE, count, dollars, milliseconds, short_ms
@@ -8,6 +11,8 @@ from memeval.metrics.metric import (
     DOLLARS,
     MS,
     PAGE,
+    PAPER,
+    POINTS,
     PRICE,
     REPORT,
     SHOW,
@@ -19,12 +24,19 @@ from memeval.metrics.metric import (
 )
 from memeval.results import Record, RunSummary, fresh_cost_usd
 
+PER_1000_TOKENS = replace(POINTS, name="points per 1,000 tokens", after="", most=None)
 RETRIEVAL_P50, RETRIEVAL_P95 = "latency_ms/retrieval/p50", "latency_ms/retrieval/p95"
 
 
 def _cost(record: Record) -> float | None:
     # What was read from the cache counts, too: else the second run of a command would be cheaper.
     return total_cost_usd(record.usage, billed=False)
+
+
+def accuracy_per_1000_tokens(figures: Mapping[str, float | None]) -> float | None:
+    """The accuracy of a run for each 1,000 tokens of context; None if it showed no context."""
+    accuracy, tokens = figures.get("accuracy"), figures.get("context_tokens")
+    return None if accuracy is None or not tokens else accuracy / (tokens / 1000)
 
 
 def _tokens(record: Record) -> float | None:
@@ -48,7 +60,7 @@ def _context_line(summary: RunSummary) -> str:
 
 
 def _billed(summary: RunSummary) -> str:
-    """What was billed, if that is less than a fresh run costs; else empty."""
+    """Cost billed, if less than that of a fresh run; else empty."""
     own = summary.metrics.get("cost_usd/total")
     return "" if own == fresh_cost_usd(summary.metrics) else dollars(own)
 
@@ -77,11 +89,23 @@ METRICS = (
         aliases=("context",),
         of_record=_context,
         all_categories=True,
-        columns={TABLE: "ctx tok", PAGE: "context", PRICE: "context, tokens per question"},
+        columns={
+            TABLE: "context",
+            PAGE: "context",
+            PAPER: "context",
+            PRICE: "context, tokens per question",
+        },
         lines={TILE: "Context", SHOW: "context tokens", REPORT: "context", TAGS: "context"},
         texts={REPORT: _context_line},
         hint="tokens that the reader saw, per question",
         order={TAGS: 99},
+    ),
+    Metric(
+        "accuracy_per_1000_tokens",
+        PER_1000_TOKENS,
+        of_run=accuracy_per_1000_tokens,
+        columns={PAGE: "per 1,000 tok"},
+        hint="accuracy in points for each 1,000 tokens of context",
     ),
     Metric(
         "tokens",
@@ -90,7 +114,7 @@ METRICS = (
         of_record=_tokens,
         all_categories=True,
         of_calls=True,
-        columns={TABLE: "all tok"},
+        columns={TABLE: "tokens", PAPER: "all tokens"},
     ),
     Metric(
         "cost_usd",
@@ -104,6 +128,7 @@ METRICS = (
         columns={
             TABLE: "cost $",
             PAGE: "cost $",
+            PAPER: "cost of a fresh run",
             PRICE: "cost of the run without the cache, US dollars",
         },
         lines={
@@ -129,7 +154,11 @@ METRICS = (
         aliases=("latency",),
         of_record=lambda record: record.times.answer_ms,
         all_categories=True,
-        columns={PAGE: "latency", PRICE: "latency of an answer, median"},
+        columns={
+            PAGE: "latency",
+            PAPER: "median latency",
+            PRICE: "latency of an answer, median",
+        },
         lines={TILE: "Latency, median", SHOW: "answer, median", TAGS: "answer p50"},
         hint="of an answer, median",
         optional=(TILE,),
@@ -138,7 +167,7 @@ METRICS = (
     Metric(
         RETRIEVAL_P50,
         MS,
-        columns={TABLE: "retr. ms", PAGE: "retrieval p50"},
+        columns={TABLE: "retrieval ms", PAGE: "retrieval p50"},
         lines={
             TILE: "Retrieval, p50 / p95",
             SHOW: "retrieval, p50 / p95 ms",

@@ -37,13 +37,13 @@ def stems(text: str) -> list[str]:
 def token_f1(prediction: str, gold: str) -> float:
     """F1 of the stems of both texts, in [0, 1]; overlap is counted with multiplicity.
 
-    Returns 0.0 where nothing overlaps, empty texts included.
+    Returns 0.0 if nothing overlaps, empty texts included.
     """
     return f1(Counter(stems(prediction)), Counter(stems(gold)))
 
 
 def f1(predicted: Counter[str], expected: Counter[str]) -> float:
-    """F1 of two counts of tokens, in [0, 1]; 0.0 where nothing overlaps.
+    """F1 of two counts of tokens, in [0, 1]; 0.0 if nothing overlaps.
 
     By integers, `2 · common / (predicted + expected)`: by way of precision and recall, exact halves
     fall below 0.5 by rounding, and an answer below a threshold.
@@ -53,9 +53,9 @@ def f1(predicted: Counter[str], expected: Counter[str]) -> float:
 
 
 def exact_match(prediction: str, gold: str) -> float:
-    """1.0 where both texts are equal after `normalise`, without stemming.
+    """1.0 if both texts are equal after `normalise`, without stemming.
 
-    Where nothing is left of either text, they must be equal as they are, but for case.
+    If nothing is left of either text, they must be equal before normalising, except for case.
     """
     predicted, expected = normalise(prediction), normalise(gold)
     if not predicted and not expected:
@@ -65,9 +65,9 @@ def exact_match(prediction: str, gold: str) -> float:
 
 
 def contains(prediction: str, gold: str) -> float:
-    """1.0 where the gold occurs in the prediction, both after `normalise`, as whole words.
+    """1.0 if the gold occurs in the prediction, both after `normalise`, as whole words.
 
-    `art` is not in `party`. In scripts without spaces any place counts. Where nothing
+    `art` is not in `party`. In scripts without spaces any place counts. If nothing
     is left of the gold, it must occur as it is, but for case.
     """
     predicted, expected = normalise(prediction), normalise(gold)

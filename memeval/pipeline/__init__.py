@@ -1,1 +1,1 @@
-"""prepare -> answer -> judge over the cases of a cell; the record store; resume."""
+"""A cell, from a resolved configuration to rows and figures."""

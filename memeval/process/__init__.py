@@ -1,1 +1,1 @@
-"""Processes and what they leave: children that end with memeval, private files, leftovers."""
+"""Processes and their remains: children that end with memeval, private files, leftovers."""

@@ -36,7 +36,7 @@ def make_folder(folder: Path) -> Path:
     for path in reversed(missing):
         path.mkdir(mode=FOLDER_MODE, exist_ok=True)
 
-    folder.mkdir(mode=FOLDER_MODE, exist_ok=True)  # raises where a file has that name
+    folder.mkdir(mode=FOLDER_MODE, exist_ok=True)  # raises if a file has that name
 
     return folder
 

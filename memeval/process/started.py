@@ -1,8 +1,8 @@
-"""All that memeval starts dies with it: the process groups and folders of this process.
+"""Everything that memeval starts dies with it: the process groups and folders of this process.
 
-Programs run in process groups of their own, so that Ctrl-C on a terminal is memeval's alone. What
-ends memeval without giving it a chance to tidy up (SIGKILL, `os._exit`, a crash) ends its pipe to
-the guardian, which kills the groups that are left.
+Programs run in process groups of their own, so that Ctrl-C on a terminal is memeval's alone. If
+memeval ends without a chance to tidy up (SIGKILL, `os._exit`, a crash), this closes its pipe to the
+guardian, which kills the groups that are left.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _start_guardian() -> int:
 
 
 def _forget() -> None:
-    """In a forked process: what its parent has started is not its own."""
+    """In a forked process: forgets the processes and folders of its parent."""
     global _pipe, _lock  # noqa: PLW0603
     _lock = threading.Lock()
     _groups.clear()

@@ -28,8 +28,7 @@ class PromptTemplate:
     sha256: str
     """Of the whole text."""
     parts: Mapping[str, PromptTemplate] = field(default_factory=dict)
-    """The templates of its kinds, where a prompt has several; `system` and `user` are then empty.
-    """
+    """The templates of its kinds, if a prompt has several; `system` and `user` are then empty."""
     own: bool = False
     """Whether a user wrote it."""
 
@@ -50,7 +49,7 @@ def load_builtin(name: str, package: str = __name__) -> PromptTemplate:
 def load_brought(name: str, folder: str, package: str) -> PromptTemplate:
     """A template of an installed package: the file `<name>.txt` in its `folder`, a module's path.
 
-    Raises `UserError` where there is no such file, or it lacks a field.
+    Raises `UserError` if there is no such file, or it lacks a field.
     """
     try:
         path = Path(str(files(folder).joinpath(f"{name}.txt")))
@@ -65,7 +64,7 @@ def load_brought(name: str, folder: str, package: str) -> PromptTemplate:
 def from_file(path: str, needed: tuple[str, ...]) -> PromptTemplate:
     """A user's template.
 
-    Raises `UserError` where the file can't be read or lacks one of the `needed` fields, such as
+    Raises `UserError` if the file can't be read or lacks one of the `needed` fields, such as
     `{question}`.
     """
     return replace(_parse(Path(path).name, Path(path), needed), own=True)
@@ -76,7 +75,7 @@ def sections_from_file(
 ) -> PromptTemplate:
     """A user's template of several parts: one file, with a line `=== kind ===` before each part.
 
-    Raises `UserError` where the file can't be read, or lacks a part, or a part lacks one of the
+    Raises `UserError` if the file can't be read, or lacks a part, or a part lacks one of the
     `needed` fields.
     """
     # What is above the first section is ignored.

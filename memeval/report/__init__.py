@@ -1,4 +1,4 @@
-"""What a person reads of a run: `report.md`, plots, and tables that compare cells.
+"""Output about a run for people: `report.md`, plots, and tables that compare cells.
 
 Nothing is measured here.
 """

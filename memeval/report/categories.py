@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from memeval.results import CategoryResult, RunSummary
 
 Titles = Mapping[tuple[str, str], str]
-"""What a category is called, by data set and id."""
+"""Title of a category, by data set and id."""
 
 
 def category_titles(named: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str], str]:

@@ -13,11 +13,20 @@ from memeval.metrics.formats import NONE, count, percent, with_interval
 from memeval.metrics.metric import TABLE
 from memeval.metrics.registry import texts_at
 from memeval.report.categories import Titles, columns_of, rows_of, titles_of
-from memeval.report.differences import differing, shown
+from memeval.report.differences import differing, shown, system_of
 from memeval.report.escaping import csv_cell, inline
-from memeval.report.fitting import fit
+from memeval.report.fitting import (
+    ACCURACY,
+    CORRECTED,
+    COVERAGE,
+    QUESTIONS,
+    RERUN_STD,
+    Fitted,
+    fit,
+)
 from memeval.report.flags import asked_flags, flags
 from memeval.results import RunSummary, judge_shown
+from memeval.statistics.frontier import Point, frontier_area
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line
 
@@ -26,6 +35,8 @@ if TYPE_CHECKING:
 
 Row = list[str]
 ABILITY = "ability"
+CONTEXT_TOKENS = "context_tokens"
+"""The setting, and the figure of what was shown under it."""
 ABILITIES = ("IE", "MR", "TR", "KU", "CR", "ABS")
 """The facet that has columns of its own, and the order of these."""
 LONGEST_CELL = 200
@@ -34,11 +45,12 @@ LONGEST_TITLE = 1_000
 """Characters of what is said above a table."""
 UNBOUNDED = 100_000
 """A width that any table fits."""
-ALWAYS = ("n", "acc [95%]", "std")
-"""Columns that stay even where no cell has a figure for them.
-
-A reader should see that an error bar is missing.
-"""
+ALWAYS = (QUESTIONS, ACCURACY)
+"""Columns that stay even if no cell has a figure for them."""
+LONGEST_WORD = 9
+"""Letters of a word of a header that is not broken: `questions`, `retrieval`."""
+REFUSALS = {"adversarial": "refusals right"}
+"""Headers of categories whose right answer is a refusal, by the names that data sets give them."""
 
 
 def _short_cells(row: Sequence[str]) -> list[str]:
@@ -46,11 +58,11 @@ def _short_cells(row: Sequence[str]) -> list[str]:
 
 
 def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) -> Table:
-    """A table for the terminal: in 120 columns a LoCoMo sweep over two settings lacks `ctx tok`.
+    """A table for the terminal.
 
     A choice of questions that all cells share is named once, above them. Figures are never cut.
-    Where there is no room in `width`, settings and flags fold, and then columns are left out and
-    named below the table; without a width it uses what it needs.
+    If there is no room in `width`, settings and flags fold, and then columns are left out and named
+    below the table, those that are equal in all rows first; without a width it uses what it needs.
     """
     from rich.table import Table
     from rich.text import Text
@@ -61,14 +73,13 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
     rows = [_short_cells(row) for row in rows]
     fitted = fit(header, rows, settings=settings, width=width or UNBOUNDED, fold=fold)
     title = "; ".join(filter(None, [judged_by(summaries), *shared]))
-    hidden = ", ".join(fitted.dropped)
-    left_out = f"Hidden to fit {width} columns: {hidden} (all columns in comparison.csv)"
+    left_out = _left_out(fitted, width)
     table = Table(
         title=Text(one_line(title, LONGEST_TITLE), style="default not bold not italic")
         if title
         else None,
         title_justify="left",
-        caption=Text(left_out, style="default not italic") if fitted.dropped else None,
+        caption=Text(left_out, style="default not italic") if left_out else None,
         caption_justify="left",
         box=None,
         padding=(0, 1, 0, 0),
@@ -96,8 +107,21 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
     return table
 
 
+def _left_out(fitted: Fitted, width: int | None) -> str:
+    """Columns missing from a table, and where to find them; empty if none is missing."""
+    lines = []
+    if fitted.equal:
+        shown = ", ".join(f"{name} {value}" for name, value in fitted.equal.items())
+        lines.append(f"Equal in all rows: {shown}")
+    if fitted.dropped:
+        hidden = ", ".join(fitted.dropped)
+        lines.append(f"Hidden to fit {width} columns: {hidden} (all columns in comparison.csv)")
+
+    return "\n".join(lines)
+
+
 def shared_flags(summaries: Sequence[RunSummary]) -> list[str]:
-    """How the questions of all cells were chosen, where it is the same for all."""
+    """How the questions of all cells were chosen, if it is the same for all."""
     if not summaries:
         return []
 
@@ -119,7 +143,7 @@ def by_dataset(summaries: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
 
 
 def comparison_markdown(summaries: Sequence[RunSummary]) -> str:
-    """The same tables in Markdown, one per data set, under its name where there are several."""
+    """The same tables in Markdown, one per data set, under its name if there are several."""
     groups = by_dataset(summaries)
     summaries = sorted(summaries, key=lambda summary: not summary.valid)
     if len(groups) > 1:
@@ -135,14 +159,48 @@ def comparison_markdown(summaries: Sequence[RunSummary]) -> str:
     lines = [escape(header), rule, *map(escape, rows)]
     table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     judged = judged_by(summaries)
+    parts = [inline(one_line(judged)) + "\n"] if judged else []
+    parts.append(table)
+    if lines_of_area := area_lines(summaries):
+        parts.append("".join(f"- {inline(line)}\n" for line in lines_of_area))
 
-    return f"{inline(one_line(judged))}\n\n{table}" if judged else table
+    return "\n".join(parts)
+
+
+def area_lines(summaries: Sequence[RunSummary]) -> list[str]:
+    """Value of `context_tokens` to each configuration, if the runs differ in it: the area below its
+    frontier, from the least budget at which all have a run to the largest one.
+    """
+    columns = differing(summaries)
+    if CONTEXT_TOKENS not in columns:
+        return []
+
+    points: dict[str, list[Point]] = {}
+    for summary in summaries:
+        tokens, accuracy = (summary.metrics.get(name) for name in (CONTEXT_TOKENS, "accuracy"))
+        if summary.valid and tokens and accuracy is not None:
+            own = [shown(summary, key) for key in columns if key != CONTEXT_TOKENS]
+            name = " ".join(filter(None, own)) or system_of(summary)
+            points.setdefault(name, []).append((tokens, 100 * accuracy))
+
+    low = max((min(own)[0] for own in points.values()), default=0.0)
+    # Beyond its dearest run, more tokens buy nothing better.
+    high = max((max(own)[0] for own in points.values()), default=0.0)
+    if not low < high:
+        return []
+
+    budgets = f"on average over {low:,.0f} to {high:,.0f} tokens of context"
+    return [
+        f"area below the frontier, {one_line(name, LONGEST_CELL)}: "
+        f"{frontier_area(own, low, high):.1f} % {budgets}"
+        for name, own in points.items()
+    ]
 
 
 def judged_by(summaries: Sequence[RunSummary]) -> str:
     """The head of a table: which judge the accuracies come from.
 
-    Empty where no cell names a judge. Accuracies of different judges must not be compared in
+    Empty if no cell names a judge. Accuracies of different judges must not be compared in
     silence.
     """
     judges = list(
@@ -234,20 +292,20 @@ def figures(
     by_title = rows_of(summary, categories)
 
     return {
-        "n": count(get("n_questions")),
-        "acc [95%]": with_interval(
+        QUESTIONS: count(get("n_questions")),
+        ACCURACY: with_interval(
             get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high")
         ),
         # Beside the raw accuracy, never in its place.
-        "acc corr.": corrected(summary) or NONE,
-        "std": "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
+        CORRECTED: corrected(summary) or NONE,
+        RERUN_STD: "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),
         **{
             short: percent(by_title[title].accuracy) if title in by_title else NONE
             for title, short in shorten(columns_of(categories)).items()
         },
         **{ability: percent(value) for ability, value in by_ability(summary, abilities).items()},
         **texts_at(TABLE, summary),
-        "cov": percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
+        COVERAGE: percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
     }
 
 
@@ -262,7 +320,7 @@ def repeats_itself(summary: RunSummary) -> bool:
 
 
 def abilities_of(summaries: Sequence[RunSummary]) -> list[str]:
-    """The abilities by which a data set groups its questions beside the categories.
+    """The abilities by which a data set groups its questions besides the categories.
 
     LongMemEval's IE, MR, TR, KU and ABS, which are not its question types. Empty for the others.
     """
@@ -274,7 +332,7 @@ def abilities_of(summaries: Sequence[RunSummary]) -> list[str]:
 
 
 def by_ability(summary: RunSummary, abilities: Sequence[str]) -> dict[str, float | None]:
-    """The cell's accuracy in each ability; None where it was not asked."""
+    """The cell's accuracy in each ability; None if it was not asked."""
     own = {row.category: row.accuracy for row in summary.facets.get(ABILITY, ())}
     return {name: own.get(name) for name in abilities}
 
@@ -282,10 +340,11 @@ def by_ability(summary: RunSummary, abilities: Sequence[str]) -> dict[str, float
 def shorten(names: Sequence[str]) -> dict[str, str]:
     """Headers of categories, without the words that all of them begin with.
 
-    `factconsolidation_mh_6k` and its like become `mh 6k`.
+    `factconsolidation_mh_6k` and its like become `mh 6k`, and `adversarial` becomes
+    `refusals right`.
     """
-    words = {name: spaced(name).split() for name in names}
-    # Without the last word of each: a header must keep one, even where the names are equal so far.
+    words = {name: REFUSALS.get(name, spaced(name)).split() for name in names}
+    # Without the last word of each: a header must keep one, even if the names are equal so far.
     columns = zip(*(parts[:-1] for parts in words.values()), strict=False)
 
     shared = 0
@@ -296,21 +355,21 @@ def shorten(names: Sequence[str]) -> dict[str, str]:
 
 
 def spaced(name: str) -> str:
-    """A category's name with spaces, where a header may fold."""
+    """A category's name with spaces, at which a header may fold."""
     return name.replace("_", " ").replace("-", " ")
 
 
 def fold(header: str) -> str:
-    """A header on short lines: `tempo-ral`, `open domain` and `num_ runs` have two."""
+    """A header on short lines: `adver-sarial`, `open domain` and `num_ runs` have two."""
     words = (header.replace("_", "_ ") if len(header) > 6 else header).split()
-    return "\n".join(
-        word if len(word) <= 7 or word.endswith("_") else "-\n".join(pieces(word)) for word in words
-    )
+    lines = []
+    for word in words:
+        fits = len(word) <= LONGEST_WORD or word.endswith("_")
+        lines += [word] if fits else "-\n".join(pieces(word)).split("\n")
+
+    return "\n".join(lines)
 
 
 def pieces(word: str) -> list[str]:
-    """A long word in parts of five letters, the last of at most seven.
-
-    `tempo ral`, `contr adict ion`.
-    """
+    """A long word in parts of five letters, the last of at most seven: `contr adict ion`."""
     return [word] if len(word) <= 7 else [word[:5], *pieces(word[5:])]

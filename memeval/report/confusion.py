@@ -10,6 +10,7 @@ from pathlib import Path
 from memeval.datasets.locomo_mc10.metrics import READ, UNREAD, position_bias
 from memeval.metrics.formats import count, percent
 from memeval.records import ChoiceLabels
+from memeval.report.tables import table
 from memeval.results import Record, read_records
 
 UNPARSED = "unparsed"
@@ -58,7 +59,7 @@ class Confusion:
 def read_confusion(path: Path) -> Confusion | None:
     """The matrix of a file of records.
 
-    None where no question has numbered choices of which exactly one is right.
+    None if no question has numbered choices of which exactly one is right.
     """
     chosen: Counter[tuple[int, int]] = Counter()
     unparsed: Counter[int] = Counter()
@@ -97,26 +98,25 @@ def confusion_section(matrix: Confusion) -> list[str]:
     rows = matrix.rows()
     header = ["right ↓ chosen →", *map(str, range(matrix.positions)), UNPARSED, SHARE_OF_ALL]
     total = sum(map(sum, rows))
-    lines = [f"| {' | '.join(header)} |", f"| --- |{' ---: |' * (len(header) - 1)}"]
-
+    lines = []
     for right, row in enumerate(rows):
         cells = list(map(str, row))
         cells[right] = f"**{cells[right]}**"
-        lines.append(f"| {right} | {' | '.join([*cells, share(sum(row), total)])} |")
+        lines.append([str(right), *cells, share(sum(row), total)])
 
     columns = [share(sum(column), total) for column in zip(*rows, strict=True)]
-    lines.append(f"| chosen, % | {' | '.join([*columns, ''])} |")
+    lines.append(["chosen, %", *columns, ""])
     explanation = (
         f"{count(total)} replies, over all repeats; right ones in bold. `{SHARE_OF_ALL}` is the "
         "share of the replies whose right choice is at that position, `chosen, %` the share of "
         "those that chose it; neither is an accuracy. Position bias "
         f"{percent(matrix.bias)} %: the total variation distance between the shares of chosen and "
-        "of right positions, 0 where each position is chosen as often as it is right."
+        "of right positions, 0 if each position is chosen as often as it is right."
     )
 
-    return ["## Positions", "", *lines, "", explanation]
+    return ["## Positions", "", *table(header, lines), "", explanation]
 
 
 def share(number: int, total: int) -> str:
-    """A part in per cent; a dash where the total is 0."""
+    """A part in per cent; a dash if the total is 0."""
     return percent(number / total if total else None)

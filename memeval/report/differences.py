@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import PurePath
 
 from memeval.results import RunSummary
+from memeval.results.summary import as_yaml
 from memeval.text.shown import one_line
 
 GROUPS = (
     "dataset",
     "system",
+    "label",
+    "reader",
+    "writer",
     "granularity",
     "top_k",
+    "context_tokens",
     "compression_turn",
     "judge",
     "prompt",
@@ -28,8 +34,7 @@ LONGEST_LABEL = 120
 IMPORTED_FILE = "system.file"
 """The file of answers that another program gave."""
 MOST_SETTINGS = 6
-"""Settings that labels name in every run. Where more differ, each run is named by what is unusual.
-"""
+"""Settings that labels name in every run; of more, each run names its unusual ones."""
 UNNAMED = {"num_runs", "seed"}
 """Settings that labels leave out: how often a cell was measured, not what was measured."""
 
@@ -57,11 +62,12 @@ def differing(summaries: Sequence[RunSummary]) -> dict[str, str]:
     return {key: header(key, chosen) for key in chosen}
 
 
-def labels(summaries: Sequence[RunSummary], limit: int | None = None) -> list[str]:
-    """A short name per cell: the system, then what else differs.
+def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
+    """A short name per cell: the system, then the other differences; `apart` adds seed or time to
+    names that are equal.
 
-    Where nothing differs, it is the run's own name. Where many settings differ, as over all runs
-    of a home, a setting beside the groups' own is named where it is not what most runs have.
+    If nothing differs, it is the run's own name. If many settings differ, as over all runs of a
+    home, a setting besides the groups' own is named if it is not what most runs have.
     """
     columns = [
         (key, short.removeprefix("top_"))
@@ -73,17 +79,49 @@ def labels(summaries: Sequence[RunSummary], limit: int | None = None) -> list[st
         columns.sort(key=lambda column: not _names_option(column[0]))
         usual = {key: _usual(summaries, key) for key, _ in columns if not _names_option(key)}
 
-    columns = columns[:limit]
+    # A version says nothing without the system that it is one of.
+    keys = [key for key, _ in columns]
+    has_versions = "label" in keys and "system" not in keys
+
     names = []
     for summary in summaries:
-        parts = [
+        parts = [system_of(summary)] if has_versions else []
+        parts += [
             named(summary, key, short)
             for key, short in columns
             if key in summary.params and shown(summary, key) != usual.get(key)
         ]
         names.append(one_line(" ".join(parts) or summary.name, LONGEST_LABEL))
 
-    return names
+    return _apart(names, summaries) if apart else names
+
+
+def _apart(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
+    """The names; if two are equal, with what else differs: how often it was measured, or when."""
+    alike: dict[str, list[RunSummary]] = {}
+    for name, summary in zip(names, summaries, strict=True):
+        alike.setdefault(name, []).append(summary)
+
+    return [
+        " ".join([name, *_told_apart(summary, alike[name])])
+        for name, summary in zip(names, summaries, strict=True)
+    ]
+
+
+def _told_apart(summary: RunSummary, alike: Sequence[RunSummary]) -> list[str]:
+    """Settings that distinguish a cell among those of one name."""
+    values: dict[str, list[str]] = {}
+    for key in sorted(UNNAMED):
+        own = [shown(other, key) for other in alike]
+        if len(set(own)) > 1:
+            values[key] = own
+
+    parts = [f"{key}={shown(summary, key)}" for key in values]
+    if len(set(zip(*values.values(), strict=True)) or {()}) < len(alike):
+        finished = datetime.fromisoformat(summary.finished_at).astimezone()
+        parts.append(f"of {finished:%Y-%m-%d %H:%M:%S}")
+
+    return parts
 
 
 def _names_option(key: str) -> bool:
@@ -98,24 +136,14 @@ def _usual(summaries: Sequence[RunSummary], key: str) -> str:
 
 
 def system_of(summary: RunSummary) -> str:
-    """The system of a cell; its name where it says none, as answers of another program may."""
+    """The system of a cell; its name if it says none, as answers of another program may."""
     name = summary.params.get("system")
     return summary.name if name is None else str(name)
 
 
 def shown(summary: RunSummary, key: str) -> str:
-    """A setting's value in a table: a dash where the cell has no such setting."""
+    """A setting's value in a table: a dash if the cell has no such setting."""
     return as_yaml(summary.params.get(key, "–"))
-
-
-def as_yaml(value: str | int | float | bool | None) -> str:
-    """A setting's value as YAML writes it."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-
-    return str(value)
 
 
 def named(summary: RunSummary, key: str, short: str) -> str:
@@ -124,7 +152,8 @@ def named(summary: RunSummary, key: str, short: str) -> str:
     if key == IMPORTED_FILE:  # its folder says nothing
         return PurePath(value).stem
 
-    is_name = key.endswith("name") or (key in GROUPS and not value[:1].isdigit())
+    is_option = key in GROUPS and not value[:1].isdigit()
+    is_name = key.endswith("name") or key == "label" or is_option
 
     return value if is_name else f"{short}={value}"
 

@@ -1,5 +1,5 @@
-"""The six things without which a figure says nothing: data, questions, judge, reader, what the
-reader was given, and the error.
+"""The six facts without which a figure means nothing: data, questions, judge, reader, the reader's
+context, and the error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ASPECTS = ("data", "questions", "judge", "reader", "retrieval", "error")
 
 
 def disclosed(summary: RunSummary) -> dict[str, str]:
-    """What a run discloses, by aspect, in the order of `ASPECTS`."""
+    """Disclosures of a run, by aspect, in the order of `ASPECTS`."""
     lines = (
         _data(summary),
         _questions(summary),
@@ -33,10 +33,16 @@ def disclosed(summary: RunSummary) -> dict[str, str]:
     return dict(zip(ASPECTS, lines, strict=True))
 
 
+def _version(summary: RunSummary) -> str:
+    """Of a frozen data set; empty for others."""
+    version = summary.tags.get("data_version")
+    return "" if version is None else f"version {one_line(version)}"
+
+
 def _data(summary: RunSummary) -> str:
     tags = summary.tags
     parts = [
-        one_line(summary.dataset),
+        " ".join(filter(None, [one_line(summary.dataset), _version(summary)])),
         f"sha256 {one_line(tags.get('data_sha256', NONE))}",
         f"labels {one_line(summary.params.get('dataset.labels', 'original'))}",
     ]
@@ -46,6 +52,8 @@ def _data(summary: RunSummary) -> str:
         parts.append("an excerpt")
     if tags.get("data_derived") == "true":
         parts.append("derived")
+    if tags.get("data_drafted") == "true":
+        parts.append("questions drafted by a model and not reviewed")
 
     return ", ".join(parts)
 
@@ -71,7 +79,7 @@ def _questions(summary: RunSummary) -> str:
 
 
 def _category(row: CategoryResult) -> str:
-    """Id and name of a category; one of them where they are the same."""
+    """Id and name of a category; one of them if they are the same."""
     return " ".join(dict.fromkeys((one_line(row.category), one_line(row.name))))
 
 

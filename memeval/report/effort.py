@@ -110,7 +110,7 @@ def statuses(summary: RunSummary, failures: Sequence[Record]) -> list[str]:
 
 
 def failed_rows(path: Path) -> Iterator[Record]:
-    """The first records that did not end as `ok`; none where there is no file of records."""
+    """The first records that did not end as `ok`; none if there is no file of records."""
     if not path.exists():
         return
 

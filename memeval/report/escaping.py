@@ -1,12 +1,15 @@
-"""Strings from outside (names, ids, notes, errors, settings) in Markdown and CSV.
+"""Strings from outside (names, ids, notes, errors, settings) in Markdown, CSV, HTML and LaTeX.
 
-They are shown, and do nothing. A report is also the page that MLflow renders. What data or a reply
-holds must not become a picture from another server, a link, a tag, a row of a table or a formula.
+They are shown, and do nothing. A report is also the page that MLflow renders. Content of data or a
+reply must not become a picture from another server, a link, a tag, a row of a table or a formula.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Sequence
+from html import escape
 
 from memeval.text.shown import printable
 
@@ -21,6 +24,49 @@ _MARKS = re.compile(
 _FORMULA = re.compile(r"[\s]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _FENCE = re.compile(r"`{3,}")
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"{\char34}",
+    "`": r"{\char96}",
+    "Δ": r"$\Delta$",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "·": r"$\cdot$",
+    "≥": r"$\geq$",
+    "α": r"$\alpha$",
+    "–": "--",
+    "—": "---",
+    "…": r"\ldots{}",
+    "’": "'",
+    "ß": r"\ss{}",
+    "ø": r"\o{}",
+    "Ø": r"\O{}",
+    "æ": r"\ae{}",
+    "Æ": r"\AE{}",
+    "ł": r"\l{}",
+    "Ł": r"\L{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}
+_TEX_ACCENTS = {
+    "\u0300": "`",
+    "\u0301": "'",
+    "\u0302": "^",
+    "\u0303": "~",
+    "\u0304": "=",
+    "\u0306": "u",
+    "\u0307": ".",
+    "\u0308": '"',
+    "\u030a": "r",
+    "\u030b": "H",
+    "\u030c": "v",
+    "\u0327": "c",
+}
+"""LaTeX commands for the combining marks."""
 
 
 def inline(value: object) -> str:
@@ -49,12 +95,51 @@ def fenced(text: str, language: str) -> list[str]:
 def csv_cell(value: object) -> object:
     """A cell that a spreadsheet shows and does not evaluate.
 
-    What would be a formula begins with an apostrophe. Numbers stay numbers.
+    A cell that would be a formula begins with an apostrophe. Numbers stay numbers.
     """
     if not isinstance(value, str) or _NUMBER.fullmatch(value) or not _FORMULA.match(value):
         return value
 
     return f"'{value}"
+
+
+def html(value: object) -> str:
+    """Any value as text within an element or an attribute of HTML, on one line."""
+    return escape(" ".join(printable(str(value)).split()))
+
+
+def tex(value: object) -> str:
+    """Any value as text that LaTeX prints as it is, in any engine and without a package.
+
+    A letter that plain LaTeX has no glyph for is written as its code: `[U+4E2D]`.
+    """
+    line = " ".join(printable(str(value)).split())
+    # Two hyphens would become a dash.
+    return "-{}-".join("".join(map(_tex_letter, part)) for part in line.split("--"))
+
+
+def tex_row(cells: Sequence[str]) -> str:
+    """Escaped cells as a row of a table."""
+    row = " & ".join(cells)
+    # LaTeX takes these for an argument of the row before.
+    guard = "{}" if row.startswith(("[", "*")) else ""
+    return rf"{guard}{row} \\"
+
+
+def _tex_letter(letter: str) -> str:
+    if letter in _TEX:
+        return _TEX[letter]
+    if letter.isascii():
+        return letter
+
+    parts = unicodedata.normalize("NFD", letter)
+    base, accent = parts[0], parts[1:]
+    if base.isascii() and base.isalpha() and accent in _TEX_ACCENTS:
+        # Without its dot.
+        bare = f"\\{base}" if base in "ij" else base
+        return f"\\{_TEX_ACCENTS[accent]}{{{bare}}}"
+
+    return f"[U+{ord(letter):04X}]"
 
 
 def _escape(match: re.Match[str]) -> str:

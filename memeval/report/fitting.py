@@ -1,22 +1,25 @@
 """Which columns of a table of cells fit a width.
 
-Nothing is cut silently: settings fold first, and then columns are dropped, the least needed first,
-and named.
+Nothing is cut silently: settings fold first, and then columns are dropped and named: those that are
+equal in all rows, and after them the least needed first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 GAP = 1
 """Blanks between two columns."""
 NARROWEST, NARROWEST_FIRST = 8, 14
 """How narrow a setting, and the first of them, may fold."""
-KEPT = ("system", "run", "n", "acc [95%]", "flags")
-"""Columns that are never dropped."""
-DROPPED_FIRST = ("retr. ms", "ctx tok", "all tok", "R@5", "billed $", "F1")
-DROPPED_LAST = ("R@10", "std", "acc corr.", "cov", "cost $")
+QUESTIONS, ACCURACY, CORRECTED = "questions", "accuracy [95%]", "accuracy corrected"
+RERUN_STD, COVERAGE = "re-run std", "coverage"
+"""Columns that every table has; those of metrics have the metrics' own headings."""
+KEPT = ("system", "run", QUESTIONS, ACCURACY, "flags")
+"""Columns that are dropped only if they are equal in all rows; accuracy and flags never are."""
+DROPPED_FIRST = ("retrieval ms", "context", "tokens", "turn R@5", "billed $", "F1")
+DROPPED_LAST = ("turn R@10", RERUN_STD, CORRECTED, COVERAGE, "cost $")
 """Figures, in the order in which they are dropped; categories go between the two."""
 
 
@@ -27,7 +30,9 @@ class Fitted:
     columns: tuple[int, ...]
     widths: tuple[int, ...]
     dropped: tuple[str, ...]
-    """Headers of the others, in the table's order."""
+    """Headers of the others that differ, in the table's order."""
+    equal: Mapping[str, str]
+    """The same of those that are equal in all rows, with their value."""
 
 
 def fit(
@@ -54,7 +59,9 @@ def fit(
         least.append(min(size, narrowest) if folds else size)
 
     shown = list(range(len(header)))
-    for column in _by_need(header, settings):
+    equal = _equal(header, rows, settings)
+    others = [column for column in _by_need(header, settings) if column not in equal]
+    for column in [*equal, *others]:
         if sum(least[kept] + GAP for kept in shown) - GAP <= width:
             break
 
@@ -68,11 +75,24 @@ def fit(
         widths[column] += more
         spare -= more
 
+    hidden = [column for column in range(len(header)) if column not in widths]
     return Fitted(
         columns=tuple(shown),
         widths=tuple(widths[column] for column in shown),
-        dropped=tuple(name for column, name in enumerate(header) if column not in widths),
+        dropped=tuple(header[column] for column in hidden if column not in equal),
+        equal={header[column]: rows[0][column] for column in hidden if column in equal},
     )
+
+
+def _equal(header: Sequence[str], rows: Sequence[Sequence[str]], settings: int) -> list[int]:
+    """The columns of figures that tell no row from another, so that one line can say them."""
+    equal = []
+    for column, values in enumerate(zip(*rows, strict=True)):
+        is_figure = column >= settings and header[column] not in (ACCURACY, "flags")
+        if is_figure and len(rows) > 1 and len(set(values)) == 1:
+            equal.append(column)
+
+    return equal
 
 
 def _by_need(header: Sequence[str], settings: int) -> list[int]:

@@ -1,13 +1,19 @@
-"""The flags of a run: what a reader must know before comparing it with others."""
+"""Flags of a run: warnings before comparing it with others."""
 
 from __future__ import annotations
 
-from memeval.results import RunSummary
+from collections.abc import Iterable
+
+from memeval.metrics.retrieval import CUTOFFS, cutoff_of
+from memeval.results import FEWEST_SESSIONS, RunSummary
 from memeval.text.shown import one_line
+
+OF_SESSIONS = "R@"
+"""How the flag begins that says that recalls count sessions."""
 
 
 def asked_flags(summary: RunSummary) -> list[str]:
-    """How the questions were chosen, where not all were asked: `sample 200`, `biased cut: …`."""
+    """How the questions were chosen, if not all were asked: `sample 200`, `biased cut: …`."""
     words = {
         "split": "split {}",
         "sample": "sample {}",
@@ -22,14 +28,47 @@ def asked_flags(summary: RunSummary) -> list[str]:
     ]
 
 
+def of_sessions(summary: RunSummary) -> list[str]:
+    """That recalls count sessions; or the first that can't miss: `R@10 of 8 sessions`."""
+    fewest = summary.tags.get(FEWEST_SESSIONS, "")
+    if not fewest.isdecimal():
+        return []
+
+    measured = [k for k in CUTOFFS if summary.metrics.get(f"recall_at_{k}") is not None]
+    deep = [k for k in measured if k >= int(fewest)]
+    if deep:
+        return [f"{OF_SESSIONS}{min(deep)} of {fewest} sessions"]
+
+    return [f"{OF_SESSIONS}k of sessions"] if measured else []
+
+
+def recall_warnings(summary: RunSummary, metrics: Iterable[str]) -> list[str]:
+    """Warnings about recalls if a chunk is a session, as sentences without a full stop."""
+    fewest = summary.tags.get(FEWEST_SESSIONS, "")
+    depths = [k for k in map(cutoff_of, metrics) if k is not None]
+    if not fewest.isdecimal() or not depths:
+        return []
+
+    deep = sorted({k for k in depths if k >= int(fewest)})
+    if not deep:
+        return ["a chunk is a session, so k counts sessions"]
+
+    shown = ", ".join(f"@{k}" for k in deep)
+    return [
+        f"a chunk is a session, and a conversation has as few as {fewest}: "
+        f"{shown} can't miss anything in those with no more sessions than k"
+    ]
+
+
 def flags(summary: RunSummary) -> list[str]:
-    """What a reader must know before comparing the cell with others."""
+    """Warnings for a reader before comparing the cell with others."""
     marks = {
         "imported": ("true", "imported"),
         "recorded": ("true", "recorded"),
         "own_prompt": ("true", "own prompt"),
         "data_pinned": ("false", "unpinned"),
         "data_derived": ("true", "derived data"),
+        "data_drafted": ("true", "drafted"),
         "data_excerpt": ("true", "excerpt"),
         "partial": ("true", "partial"),
         "ranks_part": ("true", "ranks part"),
@@ -39,6 +78,7 @@ def flags(summary: RunSummary) -> list[str]:
     }
     flagged = [word for tag, (value, word) in marks.items() if summary.tags.get(tag) == value]
     flagged += asked_flags(summary)
+    flagged += of_sessions(summary)
     flagged += filter(None, [summary.tags.get("system_flags")])
 
     return [*warning(summary), *flagged]

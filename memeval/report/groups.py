@@ -6,7 +6,9 @@ from memeval.metrics.accuracy import deviation
 from memeval.metrics.formats import count, interval, percent
 from memeval.metrics.metric import REPEATS, SECTION, SECTION_BY_CATEGORY
 from memeval.metrics.registry import metrics_at
+from memeval.metrics.retrieval import CUTOFFS
 from memeval.report.escaping import code, inline
+from memeval.report.flags import recall_warnings
 from memeval.report.tables import table, text
 from memeval.results import CategoryResult, RunSummary
 
@@ -87,7 +89,7 @@ def measured(summary: RunSummary, row: CategoryResult, title: str) -> tuple[str,
 
 
 def repeats(summary: RunSummary) -> list[str]:
-    """One line per repeat, where there are several."""
+    """One line per repeat, if there are several."""
     if len(summary.repeats) < 2:
         return []
 
@@ -130,11 +132,18 @@ def retrieval(summary: RunSummary) -> list[str]:
         "whole ranking: turns %",
         "sessions %",
     )
-    return ["## Retrieval", "", *table(header, rows), *_retrieval_by_category(summary)]
+    depths = [
+        f"recall_at_{k}" for k in CUTOFFS if summary.metrics.get(f"recall_at_{k}") is not None
+    ]
+    lines = ["## Retrieval", "", *table(header, rows), *_retrieval_by_category(summary)]
+    for warning in recall_warnings(summary, depths):
+        lines += ["", inline(f"Of recall: {warning}.")]
+
+    return lines
 
 
 def _retrieval_by_category(summary: RunSummary) -> list[str]:
-    """How well the evidence is found by category, where the run measured nothing else."""
+    """How well the evidence is found by category, if the run measured nothing else."""
     columns = metrics_at(SECTION_BY_CATEGORY)
     rows = []
     for category in summary.categories:

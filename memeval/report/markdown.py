@@ -12,15 +12,15 @@ from memeval.metrics.accuracy import corrected, deviation
 from memeval.metrics.formats import NONE, count, interval, percent, span
 from memeval.metrics.metric import REPORT
 from memeval.metrics.registry import texts_at
-from memeval.report.differences import as_yaml
 from memeval.report.disclosure import disclosed
 from memeval.report.effort import failed_rows, latency, statuses, tokens
 from memeval.report.escaping import code, fenced, inline
 from memeval.report.flags import flags
 from memeval.report.groups import by_category, by_facet, by_protocol, repeats, retrieval
 from memeval.report.tables import table, text
-from memeval.results import RECORDS_FILE, Record, RunSummary, write_atomically
+from memeval.results import RECORDS_FILE, NoteKind, Record, RunSummary, write_atomically
 from memeval.results.calibration import read_shown_summary
+from memeval.results.summary import as_yaml
 from memeval.text.redaction import redacted
 
 
@@ -29,7 +29,7 @@ def write_report(folder: Path, *, plots: bool = True) -> None:
 
     Without `plots` the report has tables only; plots that were drawn earlier stay in the folder.
 
-    Raises `OSError` where the folder can't be read or written, `ValueError` where `run.json` is
+    Raises `OSError` if the folder can't be read or written, `ValueError` if `run.json` is
     damaged.
     """
     from memeval.report.confusion import confusion_section, read_confusion
@@ -78,8 +78,8 @@ def banner(summary: RunSummary) -> list[str]:
     if summary.valid:
         return []
     if summary.is_stopped:
-        # The first note says what stopped it, see `pipeline.run_notes`.
-        return [f"> **STOPPED.** {inline(summary.notes[0])} The same command continues it."]
+        why = [inline(note.text) for note in summary.notes_of(NoteKind.STOPPED)]
+        return [" ".join(["> **STOPPED.**", *why, "The same command continues it."])]
 
     if summary.found_nothing:
         return ["> **INVALID.** No question got anything from the memory."]
@@ -95,7 +95,7 @@ def banner(summary: RunSummary) -> list[str]:
 
 
 def headline(summary: RunSummary) -> list[str]:
-    """What the run found, before any detail."""
+    """Findings of the run, before any detail."""
     get = summary.metrics.get
     low, high = get("accuracy_ci95_low"), get("accuracy_ci95_high")
     has_interval = low is not None and high is not None
@@ -131,21 +131,21 @@ def corrected_rows(summary: RunSummary) -> list[tuple[str, str]]:
 
 
 def notes(summary: RunSummary) -> list[str]:
-    """What a reader must know, one sentence per note."""
+    """Notes for the reader, one sentence per note."""
     if not summary.notes:
         return []
 
-    return ["## Notes", "", *(f"- {inline(redacted(note))}" for note in summary.notes)]
+    return ["## Notes", "", *(f"- {inline(redacted(str(note)))}" for note in summary.notes)]
 
 
 def disclosure(summary: RunSummary) -> list[str]:
-    """The six things that whoever quotes the run's accuracy must say."""
+    """The six things to be said with the run's accuracy."""
     rows = [(name, text(value)) for name, value in disclosed(summary).items()]
     return ["## To be quoted with", "", *table(("what", "this run"), rows, figures=False)]
 
 
 def settings(summary: RunSummary) -> list[str]:
-    """The resolved settings and where the run came from."""
+    """The resolved settings and the provenance of the run."""
     values = [(code(key), text(as_yaml(value))) for key, value in summary.params.items()]
     tags = [
         (inline(key), text(value))

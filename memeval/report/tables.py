@@ -1,4 +1,4 @@
-"""Tables of Markdown and what is in their cells."""
+"""Tables of Markdown and the content of their cells."""
 
 from __future__ import annotations
 
@@ -12,22 +12,28 @@ LONGEST_CELL = 1000
 """Characters of a cell: a whole value is in the records, or in `config.yaml`."""
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], figures: bool = True) -> list[str]:
-    """A Markdown table. Columns of figures, after the first one, are aligned to the right."""
+def table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    figures: bool = True,
+    *,
+    leading: int = 1,
+) -> list[str]:
+    """A Markdown table. Columns of figures, after the `leading` ones, are aligned to the right."""
     alignment = "---:" if figures else "---"
-    rule = ["---", *[alignment] * (len(header) - 1)]
+    rule = [*["---"] * leading, *[alignment] * (len(header) - leading)]
 
     return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
 
 
 def text(value: object) -> str:
-    """Any value in one cell of a table, cut where it is very long.
+    """Any value in one cell of a table, cut if it is very long.
 
-    What looks like a secret is taken out: errors may quote one.
+    Anything that looks like a secret is removed: errors may quote one.
     """
     return NONE if value is None else inline(one_line(value, LONGEST_CELL))
 
 
 def money(value: float | None) -> str:
-    """A cost with its unit, where it is known."""
+    """A cost with its unit, if it is known."""
     return dollars(value) if value is None else f"${dollars(value)}"

@@ -1,5 +1,5 @@
-"""What stages and runs leave on disk: typed rows, the records that join them, the texts that they
-refer to, and a run's summary.
+"""Files that stages and runs leave on disk: typed rows, the records that join them, the texts that
+they refer to, and a run's summary.
 """
 
 from memeval.results.files import (
@@ -13,6 +13,7 @@ from memeval.results.files import (
     write_atomically,
 )
 from memeval.results.judge import JudgeIdentity, is_same_judge, judge_shown
+from memeval.results.note import Note, NoteKind
 from memeval.results.record import TIMES, Record, read_records
 from memeval.results.retrieved import RetrievedChunk
 from memeval.results.rows import (
@@ -24,6 +25,7 @@ from memeval.results.rows import (
 )
 from memeval.results.summary import (
     CONFIG_FILE,
+    FEWEST_SESSIONS,
     FINISHED,
     FOUND_NOTHING,
     HYPOTHESES_FILE,
@@ -42,6 +44,7 @@ from memeval.results.verdict_row import VerdictRow
 
 __all__ = [
     "CONFIG_FILE",
+    "FEWEST_SESSIONS",
     "FINISHED",
     "FOUND_NOTHING",
     "HYPOTHESES_FILE",
@@ -56,6 +59,8 @@ __all__ = [
     "CategoryResult",
     "IngestRow",
     "JudgeIdentity",
+    "Note",
+    "NoteKind",
     "Record",
     "RepeatResult",
     "RetrievedChunk",

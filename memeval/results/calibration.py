@@ -1,6 +1,6 @@
-"""What labels say of a run's accuracy: `calibration.json`, beside the run that it is about.
+"""A run's accuracy corrected by labels: `calibration.json`, beside the run that it is about.
 
-The corrected figures are added where a summary is read to be shown. `run.json` holds only the raw
+The corrected figures are added when a summary is read to be shown. `run.json` holds only the raw
 ones, so that a run stays as it was measured.
 """
 
@@ -17,12 +17,12 @@ from msgspec import Meta, Struct
 from memeval.records import Count, Finite
 from memeval.results.fields import Json, Share, as_plain, read_as
 from memeval.results.files import as_json, is_sealed, sealed, write_atomically
+from memeval.results.note import Note, NoteKind, remarks
 from memeval.results.summary import RECORDS_FILE, RunSummary
 from memeval.text.shown import one_line
 
 CALIBRATION_FILE = "calibration.json"
 CORRECTED = "accuracy_corrected"
-NOTE_BEGINS = "Corrected accuracy: "
 LARGEST = 1_000_000
 """Bytes of a `calibration.json`, which holds a few figures."""
 
@@ -38,7 +38,7 @@ METHODS = {
 
 
 class KindRange(Struct, frozen=True):
-    """What a run's accuracy would be if all its wrong answers were of one kind."""
+    """A run's accuracy if all its wrong answers were of one kind."""
 
     kind: str
     caught: Count
@@ -46,13 +46,13 @@ class KindRange(Struct, frozen=True):
     labels: Count
     """Wrong answers of the kind that were labelled."""
     share: Share | None
-    """None where the judge does not tell this kind from right answers: nothing can be said."""
+    """None if the judge does not tell this kind from right answers: nothing can be said."""
     low: Share
     high: Share
 
 
 class Calibration(Struct, frozen=True):
-    """An accuracy that allows for the judge's errors, and where it comes from."""
+    """An accuracy corrected for the judge's errors, and its source."""
 
     run_key: str
     records: str
@@ -65,7 +65,7 @@ class Calibration(Struct, frozen=True):
     """The corrected one; None for a range, which is never one number."""
     low: Share | None
     high: Share | None
-    """95 % interval, or the range; None where nothing can be said."""
+    """95 % interval, or the range; None if nothing can be said."""
     labels: Count
     """Labels that it rests on."""
     unlabelled: Count
@@ -78,7 +78,7 @@ class Calibration(Struct, frozen=True):
     power: Finite | None = None
     """λ of PPI++: how far the judge is trusted, from 0 to 1."""
     groups: Count | None = None
-    """Conversations that the error allows for; None where answers count as independent."""
+    """Conversations that the error allows for; None if answers count as independent."""
     right_kept: Count | None = None
     right_labels: Count | None = None
     """Under a range: right answers that the judge called right, of those that were labelled."""
@@ -88,20 +88,20 @@ class Calibration(Struct, frozen=True):
     """Attacks that talked the judge into calling a wrong answer right, of those that were tried."""
 
     @property
-    def note(self) -> str:
-        """Which labels the corrected accuracy rests on, in a sentence."""
+    def note(self) -> Note:
+        """Which labels the corrected accuracy rests on."""
         count = f"{self.labels:,} labels of {one_line(self.file, 80)}"
         if self.unlabelled:
             count += f" ({self.unlabelled:,} rows have none)"
 
         where = "of other answers" if self.method == RANGE else "of this run's answers"
-        note = f"{NOTE_BEGINS}{METHODS[self.method]}, from {count}, {where}."
+        text = f"{METHODS[self.method]}, from {count}, {where}."
         if self.attacks:
-            note += (
+            text += (
                 f" Of {self.attacks:,} attacks on the judge {self.flipped:,} turned its verdict."
             )
 
-        return note
+        return Note(NoteKind.CORRECTED, text, self.labels)
 
     def write(self, folder: Path) -> None:
         """Writes `calibration.json` atomically."""
@@ -119,9 +119,9 @@ class Calibration(Struct, frozen=True):
 
 
 def read_calibration(folder: Path) -> Calibration | None:
-    """The calibration of a run folder; None where there is none.
+    """The calibration of a run folder; None without one.
 
-    Raises `ValueError` where it is damaged or was edited, `OSError` where it can't be read.
+    Raises `ValueError` if it is damaged or was edited, `OSError` if it can't be read.
     """
     path = folder / CALIBRATION_FILE
     try:
@@ -140,7 +140,7 @@ def read_calibration(folder: Path) -> Calibration | None:
 
 
 def read_shown_summary(folder: Path) -> RunSummary:
-    """`run.json` with the corrected accuracy, where there is one: to be shown, not to be written.
+    """`run.json` with the corrected accuracy, if there is one: to be shown, not to be written.
 
     Raises as `RunSummary.read` does. A calibration that is damaged, or about other records than
     those of the run, adds a note and no figure.
@@ -149,7 +149,7 @@ def read_shown_summary(folder: Path) -> RunSummary:
     try:
         calibration = read_calibration(folder)
     except (OSError, ValueError) as error:
-        return _with_note(summary, f"{CALIBRATION_FILE} can't be read: {one_line(error)}.")
+        return _with_remark(summary, f"{CALIBRATION_FILE} can't be read: {one_line(error)}.")
 
     if calibration is None:
         return summary
@@ -157,7 +157,7 @@ def read_shown_summary(folder: Path) -> RunSummary:
     # By the records' digest: a run that was judged again has other verdicts under the same key.
     records = summary.files.get(RECORDS_FILE)
     if (calibration.run_key, calibration.records) != (summary.run_key, records):
-        return _with_note(
+        return _with_remark(
             summary, f"{CALIBRATION_FILE} is about other records of this run: calibrate it again."
         )
 
@@ -166,9 +166,12 @@ def read_shown_summary(folder: Path) -> RunSummary:
         f"{CORRECTED}_low": calibration.low,
         f"{CORRECTED}_high": calibration.high,
     }
-    shown = replace(summary, metrics={**summary.metrics, **figures})
-    return _with_note(shown, calibration.note)
+    return replace(
+        summary,
+        metrics={**summary.metrics, **figures},
+        notes=(*summary.notes, calibration.note),
+    )
 
 
-def _with_note(summary: RunSummary, note: str) -> RunSummary:
-    return replace(summary, notes=(*summary.notes, note))
+def _with_remark(summary: RunSummary, text: str) -> RunSummary:
+    return replace(summary, notes=(*summary.notes, *remarks([text])))

@@ -1,6 +1,6 @@
 """Reads JSON of our own files into typed records. A record's type says what each member may hold.
 
-msgspec does the checking: its errors name the member (`$.usage[0].calls`) and what it should be.
+msgspec does the checking: its errors name the member (`$.usage[0].calls`) and the expected type.
 """
 
 from __future__ import annotations

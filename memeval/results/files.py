@@ -9,7 +9,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkstemp
 from typing import Any
@@ -37,7 +38,7 @@ def as_json(value: Any, indent: int | None = None) -> str:
     escaped.
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent)
-    # Escaping everything would make other scripts unreadable: only where it has to be.
+    # Escaping everything would make other scripts unreadable: only if it has to be.
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -49,7 +50,7 @@ def as_json(value: Any, indent: int | None = None) -> str:
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """`content` with a digest of itself, so that damage and edits are seen when it is read.
 
-    The digest is not a signature: whoever edits a file on purpose can write a new one.
+    The digest is not a signature: anyone who edits a file on purpose can write a new one.
     """
     return {**content, SEAL: _seal_of(content)}
 
@@ -100,14 +101,23 @@ def memory_folders(prepared: Path, key: str) -> list[Path]:
 
 
 def dump_file(folder: Path) -> Path:
-    """Where what a memory extracted or wrote is listed, as JSON lines: beside the folder in which
+    """File of the items that a memory extracted or wrote, as JSON lines: beside the folder in which
     it is saved.
     """
     return folder.with_name(f"{folder.name}{DUMP_SUFFIX}")
 
 
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Raises `StorageError` for an `OSError` inside, naming what can't be written."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{path} can't be written: {error.strerror or error}") from error
+
+
 def append_whole(descriptor: int, line: bytes, path: Path) -> int:
-    """Appends a whole line to an open file, or nothing of it; returns where the line begins.
+    """Appends a whole line to an open file, or nothing of it; returns the offset of the line.
 
     Raises `StorageError` if the disk can't be written; `path` is for its message.
     """

@@ -1,4 +1,4 @@
-"""Who judged a run, as one object: `judge` in run.json.
+"""Identity of a run's judge, as one object: `judge` in run.json.
 
 It is made once, when the cell is summarised. Comparisons, gates, reports, tracking and calibrations
 read it, because accuracies of two judges differ by more than those of two systems.
@@ -37,8 +37,8 @@ class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
     address: str | None = None
     """Address of the endpoint."""
     request: Mapping[str, Any] = field(default_factory=dict)
-    """Every parameter of its requests as it is sent, beside the model and the messages; `seed` says
-    whether the repeat's seed is sent.
+    """Every parameter of its requests as it is sent, besides the model and the messages; `seed`
+    says whether the repeat's seed is sent.
     """
     reading: str | None = None
     repeats: Count | None = None
@@ -65,8 +65,8 @@ class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.name} ({', '.join(parts)})" if parts else self.name
 
     def _parts(self) -> Iterator[str]:
-        if self.model:
-            yield self.model
+        if self.model is not None:
+            yield self.model or "unnamed"
         if self.address and self.address != _USUAL_ADDRESS:
             yield f"at {self.address.partition('://')[2] or self.address}"
         if self.prompt_sha256:

@@ -1,6 +1,6 @@
 """A record: one question of one repeat, with its answer, its verdict, its gold and its metrics.
 
-What a user reads in `records.jsonl`.
+Users read them in `records.jsonl`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,24 @@ from memeval.records import CategoryId, ChoiceLabels, Count, Label, Status, Usag
 from memeval.results.fields import Json, Number, Rank, Weight, as_plain, read_as
 from memeval.results.retrieved import RetrievedChunk
 from memeval.results.rows import NO_TIMES, SentMessage, StepTimes
+from memeval.results.steps import AgentStep
 from memeval.results.verdict_row import verdict_json
 
-Ranks = tuple[Rank | None, ...] | None
+RecordRanks = tuple[Rank | None, ...] | None
 
 TIMES = "times"
 """The one member of a record that differs between an interrupted run and an uninterrupted one."""
+
+
+class TimelineEvent(Struct, frozen=True, omit_defaults=True):
+    """One thing that happens in a case."""
+
+    kind: str
+    """`session`, `forget`, `correct`, `consolidate`, `reingest`, or `asked` for the question."""
+    text: str
+    """For people: a session with its time, the words of a request."""
+    done: str = ""
+    """Effect of an operation; empty if there is nothing to report."""
 
 
 class Record(Struct, frozen=True):
@@ -41,7 +53,7 @@ class Record(Struct, frozen=True):
     answerable: bool = True
     status: Status = Status.OK
     asked_at: datetime | None = None
-    """When the question is asked, where the data set says."""
+    """When the question is asked, if the data set says."""
     facets: Mapping[str, str] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
     """Ids of the turns that hold the answer."""
@@ -52,16 +64,16 @@ class Record(Struct, frozen=True):
     answer.
     """
     retrieved: tuple[RetrievedChunk, ...] | None = None
-    evidence_ranks: Ranks = None
+    evidence_ranks: RecordRanks = None
     """For each piece of evidence the rank of the first chunk that covers it, None if no chunk
     does; None without a ranking.
     """
-    session_evidence_ranks: Ranks = None
-    shown_evidence_ranks: Ranks = None
+    session_evidence_ranks: RecordRanks = None
+    shown_evidence_ranks: RecordRanks = None
     """As `evidence_ranks`, among the chunks that the reader was shown; None if the system does not
     say which.
     """
-    shown_session_ranks: Ranks = None
+    shown_session_ranks: RecordRanks = None
     top_k: Count | None = None
     """Chunks that the reader may be shown; None without `shown_evidence_ranks`."""
     context: str | None = None
@@ -82,6 +94,12 @@ class Record(Struct, frozen=True):
     error: str | None = None
     weight: Weight = 1.0
     """How many questions of its category it represents, in a sample."""
+    steps: tuple[AgentStep, ...] = ()
+    """Each reply of the model with its tool calls, under `reader=tools`."""
+    step_limit: bool = False
+    """Whether the model had to answer because its steps or calls were used up."""
+    timeline: tuple[TimelineEvent, ...] = ()
+    """Events of the memory and the time of the question, for a case with a timeline."""
 
     @property
     def chosen(self) -> tuple[int, ...] | None:
@@ -98,7 +116,7 @@ class Record(Struct, frozen=True):
 
     @property
     def score(self) -> float | None:
-        """1.0 for a right answer, 0.0 for a wrong or abstained one, what a graded verdict gives;
+        """1.0 for a right answer, 0.0 for a wrong or abstained one, the score of a graded verdict;
         None if it could not be scored.
         """
         scored = self.status is Status.OK and self.verdict is not None
@@ -166,6 +184,13 @@ class Record(Struct, frozen=True):
 
         if self.prompt:
             record["prompt"] = list(map(as_plain, self.prompt))
+
+        if self.steps:
+            record["steps"] = list(map(as_plain, self.steps))
+            record["step_limit"] = self.step_limit
+
+        if self.timeline:
+            record["timeline"] = list(map(as_plain, self.timeline))
 
         optional = {
             "asked_at": self.asked_at.isoformat() if self.asked_at else None,

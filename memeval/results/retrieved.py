@@ -20,10 +20,10 @@ class RetrievedChunk(Struct, frozen=True):
     score: Finite | None = None
     """Higher is better; comparable within one question only."""
     time: datetime | None = None
-    """When it was said, where the system knows."""
+    """When it was said, if the system knows."""
 
     def to_json(self) -> Json:
-        """The chunk as JSON; a score or a time that there is not is left out."""
+        """The chunk as JSON; a missing score or time is left out."""
         chunk: Json = {"text": self.text, "turn_ids": list(self.turn_ids)}
         if self.score is not None:
             chunk["score"] = self.score

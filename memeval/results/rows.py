@@ -1,21 +1,22 @@
-"""The rows that the stages leave on disk: what happened, question by question.
+"""The rows that the stages leave on disk, question by question.
 
-Metrics are not among it: they are made from rows.
+They hold no metrics: these are computed from rows.
 
-`from_json` is the one reader of each kind and raises `ValueError` naming the member that does not
-fit; `to_json` is the one writer.
+`from_json` is the one reader of each kind and raises `ValueError` naming the invalid member;
+`to_json` is the one writer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from msgspec import Struct, field
 
-from memeval.records import Count, IngestHealth, Status, Usage
+from memeval.records import Count, IngestHealth, OperationKind, Status, Usage
 from memeval.results.fields import Json, Number, as_plain, read_as
 from memeval.results.retrieved import RetrievedChunk
+from memeval.results.steps import AgentStep
 
 INGEST_PREFIX = "ingest "
 """Beginning of the ids of rows with what an ingest took."""
@@ -40,7 +41,7 @@ class StepTimes(Struct, frozen=True, omit_defaults=True):
     retrieval_ms: Number | None = None
     """The system's own work and its requests to an embedder, a reranker or its memory service.
 
-    Without queues, locks and whatever else the process does meanwhile.
+    Without queues, locks and other work of the process.
     """
     model_ms: Number | None = None
     """In calls of language models, one after the other, without waits."""
@@ -51,10 +52,19 @@ class StepTimes(Struct, frozen=True, omit_defaults=True):
     judge_ms: Number | None = None
     judge_wait_s: Number | None = None
     ingest_ms: Number | None = None
+    replies_ms: tuple[Number, ...] = ()
+    """Of each reply in `AnswerRow.steps`, in order."""
+    tools_ms: tuple[Number | None, ...] = ()
+    """Of each tool call in `AnswerRow.steps`, in order; None for a call that was not run."""
     ready_ms: Number | None = None
     """From the last chunk until the memory could be searched, for systems that index in the
     background.
     """
+
+    def numbers(self) -> dict[str, float]:
+        """The times of steps that every answer has, by name, without those not measured."""
+        times: dict[str, Any] = as_plain(self)
+        return {name: time for name, time in times.items() if isinstance(time, int | float)}
 
     def join(self, other: StepTimes) -> StepTimes:
         """These times, and those of another row for the steps that this one lacks."""
@@ -74,7 +84,8 @@ class SentMessage(Struct, frozen=True):
 
 
 class AnswerRow(Struct, frozen=True, omit_defaults=True):
-    """The answer to one question, or why there is none. Its file has the members in this order.
+    """The answer to one question, or the reason why it is missing. Its file has the members in this
+    order.
 
     A member with its default is left out, unless its default is made by a function.
     """
@@ -87,7 +98,7 @@ class AnswerRow(Struct, frozen=True, omit_defaults=True):
     error: str | None = None
     """Why there is not an answer to score."""
     raw: str | None = None
-    """The model's whole reply where the answer is less of it."""
+    """The model's whole reply if the answer is less of it."""
     finish_reason: str | None = None
     """How the reply that the answer rests on ended; None if nobody said."""
     context: str | None = None
@@ -96,21 +107,29 @@ class AnswerRow(Struct, frozen=True, omit_defaults=True):
     """
     context_tokens: Count | None = None
     retrieved: tuple[RetrievedChunk, ...] | None = None
-    """What the reader was shown, best first; None if the system can't show it, empty if nothing was
+    """Chunks the reader saw, best first; None if the system can't show them, empty if nothing was
     retrieved.
     """
     ranking: Ranking | None = None
     """The whole ranking, best first: for each chunk the position of its turn among those of the
-    case, from 0, or the positions where it has not one turn.
+    case, from 0, or the positions if it has not one turn.
     """
     prompt: tuple[SentMessage, ...] = ()
-    """The messages that were sent for the answer; empty offline, where none are."""
+    """The messages that were sent for the answer; empty offline."""
+    steps: tuple[AgentStep, ...] = ()
+    """Each reply of the model with its tool calls, under `reader=tools`."""
+    step_limit: bool = False
+    """Whether the model had to answer because its steps or calls were used up."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     usage: tuple[Usage, ...] = field(default_factory=_no_usage)
     """A usage per call."""
     times: StepTimes = field(default_factory=StepTimes)
     origin: str = field(default_factory=str)
     """Key of the run that paid for it."""
+    seen: Mapping[str, tuple[str, ...]] | None = None
+    """Which of the values that the question is judged by occur in the memory, by depth: `context`,
+    `probe`, `store`. A depth that could not be looked at is left out.
+    """
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> AnswerRow:
@@ -133,8 +152,78 @@ class AnswerRow(Struct, frozen=True, omit_defaults=True):
         return row
 
 
+class OperationDone(Struct, frozen=True):
+    """Result of an operation on a memory."""
+
+    kind: OperationKind
+    items: Count | None
+    """Items that the system says it removed, changed or took in again; None if it can't do it."""
+    ms: Number
+    vanished: Count | None = None
+    """Of the first results for the old value itself, those that gave it before and are gone; None
+    if the system can't be searched, or nothing was to be removed.
+    """
+    usage: tuple[Usage, ...] = ()
+    """The calls that it made, added up by role and model."""
+
+
+class WrittenSession(Struct, frozen=True, omit_defaults=True):
+    """Work of a model on one session, or a part of it, under `writer=tools`."""
+
+    session_id: str
+    steps: Count
+    """Replies of the model."""
+    calls: Count
+    writes: Count
+    """Calls that changed the memory."""
+    faults: Mapping[str, Count] = field(default_factory=dict)
+    """Faults of calls and replies, by kind, and how often each occurred."""
+    limited: bool = False
+    """Whether it ended at a limit."""
+
+
+class Written(Struct, frozen=True, omit_defaults=True):
+    """Content that a model wrote into the memory of a case, under `writer=tools`."""
+
+    steps: Count
+    """Replies of the model."""
+    calls: Count
+    """Tool calls."""
+    faults: Count
+    """Those that were not run, or failed."""
+    writes: Count
+    """Those that changed the memory."""
+    limited: Count
+    """Sessions, or parts of one, that ended at a limit."""
+    read_characters: Count
+    items: Count | None = None
+    """Final number of items that the memory lists, else of the notes; None if neither is known."""
+    characters: Count | None = None
+    """Of these items."""
+    quoted: tuple[str, ...] | None = None
+    """The turns that the items quote."""
+    sessions: tuple[WrittenSession, ...] = ()
+    """Work on each session, in order."""
+
+
+class StoredItems(Struct, frozen=True):
+    """Counts of the items that a memory lists as stored."""
+
+    turns: Count
+    """Turns of the conversation that were ingested."""
+    items: Count
+    repeated: Count
+    """Items whose text an earlier one has, normalised as by `memeval.text.given`."""
+    without_fact: Count
+    """Items without a rare word of the conversation."""
+    placed: Count
+    """Items that name turns that they rest on."""
+    late: Count
+    """Those of them that rest on a turn of the second half."""
+
+
 class IngestRow(Struct, frozen=True, omit_defaults=True):
-    """What the ingest of one case took."""
+    """Costs of the ingest of one case."""
 
     id: str
     """`ingest <case id>`."""
@@ -143,13 +232,19 @@ class IngestRow(Struct, frozen=True, omit_defaults=True):
     compressions: Count
     """How often the window was cut."""
     health: IngestHealth | None = None
-    """What became of the chunks; None if the system does not say."""
+    """How many chunks were stored or lost; None if the system does not say."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     usage: tuple[Usage, ...] = field(default_factory=_no_usage)
     """Added up by role, model and kind: an ingest may make thousands of calls."""
     times: StepTimes = field(default_factory=StepTimes)
     origin: str = field(default_factory=str)
     """Key of the run that paid for it."""
+    operations: tuple[OperationDone, ...] = ()
+    """Operations on the memory besides the ingest, in order."""
+    written: Written | None = None
+    """None if the system was given the chunks."""
+    stored: StoredItems | None = None
+    """Items that the system lists as stored; None if it lists nothing."""
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> IngestRow:
@@ -163,6 +258,14 @@ class IngestRow(Struct, frozen=True, omit_defaults=True):
         """The row as JSON."""
         # Readers of the file expect a status in each row.
         return {"id": self.id, "status": Status.OK.value, **as_plain(self)}
+
+
+def is_ingest_of(row_id: str, cases: Container[str]) -> bool:
+    """Whether a row's id is that of an ingest of one of the cases, or of its part until a
+    checkpoint.
+    """
+    name = row_id.removeprefix(INGEST_PREFIX)
+    return name in cases or name.rpartition("@")[0] in cases
 
 
 def check_health(health: IngestHealth | None) -> None:

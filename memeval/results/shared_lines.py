@@ -7,10 +7,10 @@ from typing import Protocol
 
 
 class SharedRows(Protocol):
-    """The lines of one file of rows. Its methods raise `StorageError` where the store refuses."""
+    """The lines of one file of rows. Its methods raise `StorageError` if the store refuses."""
 
     def hold(self) -> bool:
-        """Makes this process the one that appends; False where another one is."""
+        """Makes this process the one that appends; False if another one is."""
 
     def read(self) -> bytes:
         """All lines, in the order in which they were appended."""

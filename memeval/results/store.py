@@ -31,7 +31,7 @@ from memeval.text.redaction import redacted_in, without_known_in
 Json = Mapping[str, Any]
 
 
-class Row(Protocol):
+class StoredRow(Protocol):
     """A typed row, see `memeval.results.rows`."""
 
     @property
@@ -40,7 +40,7 @@ class Row(Protocol):
     def to_json(self) -> dict[str, Any]: ...
 
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=StoredRow)
 Parse = Callable[[Json], R]
 """Reads a row. Raises `ValueError` for one that holds something that its readers can't take."""
 SHARED_WAIT_S = 0.5
@@ -49,8 +49,8 @@ _SEAL = re.compile(rb',?"seal":"([0-9a-f]{16})"\}$')
 
 
 @dataclass
-class Rows(Generic[R]):
-    """What a file of rows holds."""
+class SoundRows(Generic[R]):
+    """Content of a file of rows."""
 
     rows: dict[str, R] = field(default_factory=dict)
     """By id; the last sound row of an id counts."""
@@ -78,9 +78,9 @@ def _seal(header: Json, body: bytes) -> str:
     return sha256(_as_json(header) + b"\n" + body).hexdigest()[:16]
 
 
-def read_rows(content: bytes, header: Json, parse: Parse[R]) -> Rows[R]:
+def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
     """The sound rows in the whole lines of a file's content."""
-    rows: Rows[R] = Rows()
+    rows: SoundRows[R] = SoundRows()
     expected = {"header": dict(header)}
     lines = content.split(b"\n")
     # What follows the last line end is torn: its process died while it wrote it.
@@ -160,7 +160,7 @@ class RowStore(Generic[R]):
     ) -> None:
         """`shared` are the rows of which the file is this machine's copy."""
         self.path, self.header = path, header
-        self._found: Rows[R] = Rows()
+        self._found: SoundRows[R] = SoundRows()
         self._parse = parse
         self._on_wait, self._shared = on_wait, shared
         # Shared rows are opened in one thread and closed in another.
@@ -263,8 +263,8 @@ class RowStore(Generic[R]):
     def append(self, row: R) -> R:
         """Writes a row, whole and without secrets, before it returns; returns it as it is stored.
 
-        Raises `ValueError` for a row that could not be read again, and `StorageError` where the
-        disk refuses; earlier rows stay.
+        Raises `ValueError` for a row that could not be read again, and `StorageError` if the disk
+        refuses; earlier rows stay.
         """
         # Read as it will be read later: nothing is stored that would then be left out.
         try:

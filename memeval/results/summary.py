@@ -1,8 +1,8 @@
-"""What a finished cell leaves in its run folder, as the report and MLflow read it.
+"""Content of a finished cell's run folder, as the report and MLflow read it.
 
 A run folder `outputs/runs/<run key>/` holds `config.yaml` (resolved), `records.jsonl` (one row per
 question and repeat), `hypotheses.jsonl` (a file of answers per repeat), `run.json` (a
-`RunSummary`), and what the publisher adds: `report.md`, `plots/`, `tracked.json`.
+`RunSummary`), and the publisher's files: `report.md`, `plots/`, `tracked.json`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,21 @@ from msgspec import Meta
 from memeval.results.fields import as_plain, read_as
 from memeval.results.files import SEAL, as_json, file_digest, is_sealed, sealed, write_atomically
 from memeval.results.judge import JudgeIdentity
+from memeval.results.note import Note, NoteKind, with_kinds
 from memeval.text.redaction import redacted_in, without_known_in
 
 FINISHED, STOPPED = "finished", "stopped"
+"""The status of a run: a stopped one ended because its budget was spent, and can be continued."""
+PACKAGE_TAG = "package"
+"""Tag of a run that came in a package: the id of the package."""
+IMPORTED_RUNS = "imported"
+"""Folder below outputs/ with a folder for each package that was unpacked."""
+OWN_TAG = "tags."
+"""Prefix of the user's own tags."""
 FOUND_NOTHING = "nothing_found"
 """Tag of a run in which no question got anything from the memory."""
-"""The status of a run: a stopped one ended because its budget was spent, and can be continued."""
+FEWEST_SESSIONS = "fewest_sessions"
+"""Tag of a run whose chunks are sessions: how many the smallest conversation has."""
 HYPOTHESES_FILE = "hypotheses.jsonl"
 """The answers of the first repeat as LongMemEval's tools write and read them; `evaluate` reads it.
 """
@@ -52,7 +61,7 @@ class CategoryResult:
     scored: int
     """Judged answers over all repeats."""
     asked: int
-    """Questions times repeats: what `scored` is out of."""
+    """Questions times repeats: the total behind `scored`."""
     headline: bool
     """Whether the category enters `accuracy`."""
     accuracy: float | None
@@ -99,10 +108,8 @@ class RunSummary:
     """
     categories: tuple[CategoryResult, ...]
     repeats: tuple[RepeatResult, ...]
-    notes: tuple[str, ...]
-    """What a reader must know, a sentence each: cut contexts, compression that never fired,
-    failures, unpinned data.
-    """
+    notes: tuple[Note, ...]
+    """Notes for the reader: cut contexts, compression that never fired, failures, unpinned data."""
     valid: bool
     """False if coverage is below `min_coverage`; shown wherever the cell is shown."""
     started_at: str
@@ -111,27 +118,30 @@ class RunSummary:
     facets: Mapping[str, tuple[CategoryResult, ...]] = field(default_factory=dict)
     """Rows like those of the categories for each further grouping of the questions, by facet."""
     facet_titles: Mapping[str, str] = field(default_factory=dict)
-    """What tables call the facets; a facet without a title goes by its name."""
+    """Titles of the facets in tables; a facet without a title has its name."""
     protocol_metrics: tuple[str, ...] = ()
     """Names of the metrics that the data set's own protocol adds."""
     statuses: Mapping[str, int] = field(default_factory=dict)
     """Records by status, over all repeats."""
 
     status: str = FINISHED
-    """`stopped` where the budget was spent before all questions were done: the first note says so,
-    and the figures are those of the questions that were answered, judged or not.
+    """`stopped` if the budget was spent before all questions were done: a note says so, and
+    the figures are those of the questions that were answered, judged or not.
     """
     files: Mapping[str, str] = field(default_factory=dict)
     """sha256 of the run folder's other files by name, but for what the publisher adds."""
     rows: Mapping[str, str] = field(default_factory=dict)
     """Digest of the rows that the run was made of, by their file below outputs/."""
     identity: Mapping[str, Any] = field(default_factory=dict)
-    """What the run key is made of beside the config: `version`, `inputs`, and each repeat's `keys`.
-    """
+    """Parts of the run key besides the config: `version`, `inputs`, and each repeat's `keys`."""
     judge: JudgeIdentity | None = None
-    """Who judged, see `memeval.results.judge`; None if nothing was judged, and in runs from before
+    """The judge, see `memeval.results.judge`; None if nothing was judged, and in runs from before
     this was recorded.
     """
+
+    def notes_of(self, kind: NoteKind) -> list[Note]:
+        """The notes of a kind."""
+        return [note for note in self.notes if note.kind is kind]
 
     @property
     def is_stopped(self) -> bool:
@@ -145,8 +155,12 @@ class RunSummary:
 
     def write(self, folder: Path) -> None:
         """Writes `run.json` atomically."""
+        write_atomically(folder / RUN_FILE, self.to_text())
+
+    def to_text(self) -> str:
+        """The content of `run.json`, without secrets."""
         content = json.loads(json.dumps(_clean(as_plain(self))))
-        write_atomically(folder / RUN_FILE, as_json(sealed(content), indent=1) + "\n")
+        return as_json(sealed(content), indent=1) + "\n"
 
     @classmethod
     def read(cls, folder: Path) -> RunSummary:
@@ -154,32 +168,33 @@ class RunSummary:
 
         Raises `OSError` if it is missing, `ValueError` if it is damaged or was edited.
         """
+        path = folder / RUN_FILE
         try:
-            content = json.loads((folder / RUN_FILE).read_bytes())
-        except RecursionError as error:
-            raise ValueError(f"{folder / RUN_FILE} is damaged: nested too deep") from error
+            content = json.loads(path.read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
 
         if isinstance(content, dict) and SEAL not in content:
             raise ValueError(
-                f"{folder / RUN_FILE} has no digest: memeval 0.1 wrote it, or it was edited; its "
-                "own command makes it again"
+                f"{path} has no digest: memeval 0.1 wrote it, or it was edited; its own command "
+                "makes it again"
             )
 
         if not isinstance(content, dict) or not is_sealed(content):
-            raise ValueError(f"{folder / RUN_FILE} is damaged or was edited")
+            raise ValueError(f"{path} is damaged or was edited")
 
         del content[SEAL]
         try:
-            summary = read_as(content, cls)
+            summary = read_as(with_kinds(content), cls)
             for time in (summary.started_at, summary.finished_at):
                 datetime.fromisoformat(time)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"{folder / RUN_FILE} is damaged: {error}") from error
+            raise ValueError(f"{path} is damaged: {error}") from error
 
         return summary
 
     def misfits(self, folder: Path) -> list[str]:
-        """What of the run folder differs from this summary, one line each; empty if all fits."""
+        """Parts of the run folder that differ from this summary, a line each; empty if all fits."""
         problems = []
         for name in dict.fromkeys((RECORDS_FILE, CONFIG_FILE, *self.files)):
             if name not in self.files:
@@ -200,9 +215,9 @@ class RunSummary:
 
 
 def fresh_cost_usd(figures: Mapping[str, float | None]) -> float | None:
-    """US dollars that a fresh run costs, without memeval's own cache; None where unknown.
+    """US dollars that a fresh run costs, without memeval's own cache; None if unknown.
 
-    Systems are compared by it: what was billed depends on which cell came first.
+    Systems are compared by it: the billed cost depends on which cell came first.
     """
     # Runs of `evaluate` have no cache, and only the one figure.
     return figures.get("cost_usd_uncached/total", figures.get("cost_usd/total"))
@@ -225,3 +240,13 @@ def hypotheses_file(repeat: int) -> str:
     """
     stem, suffix = HYPOTHESES_FILE.split(".")
     return f"{stem}_{repeat}.{suffix}" if repeat else HYPOTHESES_FILE
+
+
+def as_yaml(value: str | int | float | bool | None) -> str:
+    """A setting's value as YAML writes it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+
+    return str(value)

@@ -31,6 +31,8 @@ from memeval.text.redaction import without_known
 TEXTS_SUFFIX = ".texts.jsonl"
 _ID = re.compile(rb'\{"id":"([0-9a-f]{16})",')
 """The beginning of a line: `id` is written first, so that no line is parsed to index it."""
+WITHHELD = "withheld"
+"""Member of the line of a text that may not be passed on, in place of the text."""
 TEXTS_AT_ONCE = 64
 SEND_S = 1.0
 """Texts go to a shared store when there are this many, or after this many seconds."""
@@ -63,7 +65,7 @@ class Texts:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lines: dict[str, tuple[int, int]] = {}
-        """Where each text's line begins, and its length."""
+        """Offset and length of each text's line."""
         self._reader: int | None = None
         self._read_lines()
 
@@ -120,7 +122,7 @@ class Texts:
     def stored(self, ref: str) -> str | Joined | None:
         """A text as it is stored: whole, or as what it is joined of.
 
-        None where it is missing or damaged; of a joined text only that its parts are named.
+        None if it is missing or damaged; of a joined text only that its parts are named.
         """
         entry = self._entry(ref) or {}
         text, separator, parts = entry.get("text"), entry.get("join"), entry.get("parts")
@@ -132,8 +134,18 @@ class Texts:
         return Joined(separator, tuple(part for part in parts if isinstance(part, str)))
 
     def damaged(self) -> list[str]:
-        """References whose texts can't be read."""
-        return [ref for ref in self._lines if self.get(ref) is None]
+        """References whose texts can't be read, but for those that a package withholds."""
+        unread = [ref for ref in self._lines if self.get(ref) is None]
+        return [ref for ref in unread if not self._is_withheld(ref, depth=0)]
+
+    def _is_withheld(self, ref: str, depth: int) -> bool:
+        """Whether a text, or a part of it, is only there as its digest."""
+        entry = self._entry(ref) or {}
+        parts = entry.get("parts")
+        if depth > _DEEPEST or not isinstance(parts, list):
+            return entry.get(WITHHELD) is True
+
+        return any(self._is_withheld(part, depth + 1) for part in parts if isinstance(part, str))
 
     def _entry(self, ref: str) -> dict[str, Any] | None:
         if ref not in self._lines:
@@ -224,7 +236,7 @@ class TextStore(Texts):
         return ref
 
     def take(self, entry: dict[str, Any], ref: str) -> None:
-        """Stores the entry of a text that another process put, where it is not stored yet."""
+        """Stores the entry of a text that another process put, unless it is stored already."""
         if ref not in self._lines:
             self._write(entry, ref)
 

@@ -13,7 +13,9 @@ from memeval.results.rows import StepTimes, _no_usage
 
 
 class VerdictRow(Struct, frozen=True, omit_defaults=True):
-    """The verdict on one answer, or why there is none. Its file has the members in this order."""
+    """The verdict on one answer, or the reason why it is missing. Its file has the members in this
+    order.
+    """
 
     id: str
     """The question's id."""
@@ -57,7 +59,7 @@ class VerdictRow(Struct, frozen=True, omit_defaults=True):
 
     @property
     def tries(self) -> int:
-        """Replies that could not be read, where the answer is unscored for it: the next pass asks
+        """Replies that could not be read, if the answer is unscored for it: the next pass asks
         for others.
 
         0 for all other rows: a choice that can't be read is what the system answered, and stays so.

@@ -3,8 +3,8 @@
 rank-bm25 counts the terms and makes the idf. (No faster package reproduces its floor for terms in
 more than half of the documents.) Its own scoring visits every document for every query term, and it
 keeps a dictionary for each document. Here the index holds, for each term, the documents that have
-it and what it adds to their scores. These are computed with the same operations in the same order,
-so scores and ranks are those of `BM25Okapi.get_scores`, and a query adds up a few short arrays.
+it and its share of their scores. These are computed with the same operations in the same order, so
+scores and ranks are those of `BM25Okapi.get_scores`, and a query adds up a few short arrays.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ scores may come out in another order on another kind of processor.
 
 
 def words(text: str) -> list[str]:
-    """What is between single spaces, in order; an empty string between two of them."""
+    """The parts between single spaces, in order; an empty string between two of them."""
     return text.split(" ")
 
 
@@ -115,7 +115,7 @@ class Bm25Index:
         self._weights *= np.repeat(idf, documents_of)
 
     def scores(self, query: str) -> NDArray[np.float64]:
-        """The score of each document; 0 where no term of the query occurs."""
+        """The score of each document; 0 if no term of the query occurs."""
         total = np.zeros(self.size)
         for term in self._cut(query):
             number = self._numbers.get(term)
@@ -125,15 +125,19 @@ class Bm25Index:
 
         return total
 
-    def ranking(self, query: str, ties: Ties = "position") -> tuple[list[int], list[float]]:
-        """All positions, best first and ties as asked for, and their scores."""
+    def ranking(
+        self, query: str, ties: Ties = "position", scored: int | None = None
+    ) -> tuple[list[int], list[float]]:
+        """All positions, best first and ties as asked for; the scores of the first `scored`, or of
+        all.
+        """
         scores = self.scores(query)
         if ties == "position":
             order = np.argsort(-scores, kind="stable")
         else:
             order = np.argsort(scores)[::-1]
 
-        return order.tolist(), scores[order].tolist()
+        return order.tolist(), scores[order[:scored]].tolist()
 
     def save(self, folder: Path) -> None:
         """Writes nothing: the index is quickly made again from the texts."""

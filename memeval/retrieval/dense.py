@@ -17,7 +17,7 @@ VECTORS_FILE = "vectors.npy"
 
 
 async def _fit(embedder: Embedder, texts: Sequence[str]) -> Embedder:
-    """The embedder fitted on the texts, in a thread where it learns from them.
+    """The embedder fitted on the texts, in a thread if it learns from them.
 
     An embedder that learns nothing stays on the event loop. Cases then embed their texts in their
     own order, and the same run sends the same batches each time.
@@ -37,7 +37,7 @@ class DenseIndex:
 
     @classmethod
     async def open(cls, embedder: Embedder, texts: Sequence[str], saved: Path | None) -> Self:
-        """The index over the texts: read from the folder `saved`, or built where that is None."""
+        """The index over the texts: read from the folder `saved`, or built if that is None."""
         if saved is None:
             return await cls.build(embedder, texts)
 
@@ -52,9 +52,9 @@ class DenseIndex:
 
     @classmethod
     async def load(cls, folder: Path, embedder: Embedder, texts: Sequence[str]) -> Self:
-        """What `save` wrote for the same embedder and texts.
+        """The vectors that `save` wrote for the same embedder and texts.
 
-        The embedder is fitted again, but embeds nothing. Raises where the folder is damaged.
+        The embedder is fitted again, but embeds nothing. Raises if the folder is damaged.
         """
         fitted = await _fit(embedder, texts)
         index = await current_ledger().own.in_worker(ChromaIndex.load, folder / VECTORS_FILE)

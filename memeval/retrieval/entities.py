@@ -1,4 +1,4 @@
-"""What a text mentions, by rules that need no model: speakers, capitalised names, nouns after a
+"""The entities of a text, by rules that need no model: speakers, capitalised names, nouns after a
 determiner or a preposition. The rules are those of English; scripts without capitals have no names
 that a rule could see, so each of their terms counts.
 """
@@ -27,7 +27,7 @@ _OPENERS = (DETERMINERS | PREPOSITIONS) - {"to", "this", "that"}
 _NO_ENTITY = STOP_WORDS | TEMPORAL | EVALUATIVE | VAGUE
 _ENDS = frozenset(".!?…:;")
 _PHRASE = 2
-"""Words of a noun phrase that are used: without a parser, what follows is as often a verb."""
+"""Words used of a noun phrase: without a parser, later words are as often verbs."""
 
 
 def entities(line: str) -> dict[str, str]:
@@ -78,7 +78,7 @@ def _caseless(text: str) -> list[str]:
 
 
 def key_of(words: Sequence[str]) -> str:
-    """What brings the forms of a name together."""
+    """The key that brings the forms of a name together."""
     return " ".join(stem(word.lower()) for word in words)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import networkx as nx  # type: ignore[import-untyped]
 
 HOP = 0.5
-"""What one hop leaves of an entity's weight."""
+"""Share of an entity's weight that one hop leaves."""
 
 Weights = Mapping[str, float]
 """How much each entity counts for a question, by its key."""
@@ -24,14 +24,14 @@ class EntityGraph:
 
     Two entities co-occur as often as they share a line. This is a networkx graph between entities
     (keys) and lines (numbers). The co-occurrence graph is its projection on the entities, computed
-    where it is needed: kept whole, its edges grow with the square of a line's length.
+    when needed: kept whole, its edges grow with the square of a line's length.
     """
 
     def __init__(
         self, chunks: Sequence[str], read: Callable[[str], Mapping[str, str]] = entities
     ) -> None:
         """`chunks` hold `speaker: text` lines, one per turn; `read` gives a line's entities."""
-        # Imported where it is needed: most systems do without the library.
+        # Imported late: most systems do without the library.
         import networkx as nx
 
         self._graph: nx.Graph = nx.Graph()

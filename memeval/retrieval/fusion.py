@@ -52,7 +52,7 @@ class FusedIndex:
         """The index over the chunks: built, or its vectors read from the folder `saved`.
 
         `texts` are embedded, dates included; `contents` are indexed by their words, as
-        `system=bm25` does. Raises where the folder is damaged.
+        `system=bm25` does. Raises if the folder is damaged.
         """
         return cls(await DenseIndex.open(embedder, texts, saved), Bm25Index(contents))
 

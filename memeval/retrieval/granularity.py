@@ -14,9 +14,10 @@ from itertools import accumulate
 
 from memeval.errors import UserError, unknown
 from memeval.llm.tokens import count_tokens
-from memeval.records import EvalCase, MemoryChunk, Session, Turn
+from memeval.records import TOOL_SPEAKER, EvalCase, MemoryChunk, Session, Turn
 from memeval.text.words import BY_CHARACTER
 
+WITH_SPEAKERS = ("session", "round", "event", "turn")
 WORD = re.compile(rf"[{BY_CHARACTER}]|[^\s{BY_CHARACTER}]+")
 
 
@@ -25,8 +26,8 @@ class Granularity:
     """How a case is cut into chunks."""
 
     name: str
-    """`session`, `round`, `turn` or `chunk`; `summary` or `observation` for what a data set itself
-    says of its sessions.
+    """`session`, `round`, `event`, `turn` or `chunk`; `summary` or `observation` for what a data
+    set itself says of its sessions.
     """
     size: int | None = None
     """Tokens that a chunk holds at most; only for `chunk`."""
@@ -50,10 +51,10 @@ def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
             "has."
         )
 
-    if granularity.name not in ("session", "round", "turn") and not granularity.speakers:
+    if granularity.name not in WITH_SPEAKERS and not granularity.speakers:
         raise UserError(
             f"granularity={granularity.name} has no speakers to leave out: "
-            "granularity.speakers=false needs session, round or turn."
+            "granularity.speakers=false needs {', '.join(WITH_SPEAKERS)}."
         )
 
     return list(CUTS[granularity.name](case, granularity))
@@ -104,17 +105,20 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
     """CogCanvas' merged turns (arXiv 2601.00821), over the concatenated sessions.
 
     The first speaker's turn opens a round or joins the open one. The other speaker's turn closes
-    it, or is a round of its own where none is open.
+    it, or is a separate round if none is open.
     """
-    opener = next(iter(case.speakers), None) or next(
-        (turn.speaker for session in case.sessions for turn in session.turns), None
-    )
+    opener = next(iter(case.speakers), None) or next((turn.speaker for turn in case.turns), None)
     turns: list[Turn] = []
     count = 0
+    first: Turn | None = None
     last: Session | None = None
 
     for session in case.sessions:
         for turn in session.turns:
+            # A round may begin in the session before, at another time.
+            if session is not last or not turns:
+                first = turn
+
             turns.append(turn)
             last = session
             if turn.speaker != opener:
@@ -123,20 +127,46 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
                 # opening is a goodbye without a reply, and 102 of the 106 evidence turns in
                 # LoCoMo's 137 such rounds are in the later session.
                 yield _whole(
-                    chunk_id=f"x{count}", session=session, turns=turns, granularity=granularity
+                    chunk_id=f"x{count}",
+                    session=session,
+                    turns=turns,
+                    granularity=granularity,
+                    first=first,
                 )
                 turns = []
 
     if last and turns:
-        yield _whole(chunk_id=f"x{count + 1}", session=last, turns=turns, granularity=granularity)
+        yield _whole(
+            chunk_id=f"x{count + 1}",
+            session=last,
+            turns=turns,
+            granularity=granularity,
+            first=first,
+        )
+
+
+def _by_event(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
+    """Each turn of a speaker, with the calls and results of tools that follow it in the session."""
+    for session in case.sessions:
+        events: list[list[Turn]] = []
+        for turn in session.turns:
+            if turn.speaker == TOOL_SPEAKER and events:
+                events[-1].append(turn)
+            else:
+                events.append([turn])
+
+        for turns in events:
+            yield _whole(
+                chunk_id=turns[0].turn_id, session=session, turns=turns, granularity=granularity
+            )
 
 
 def _by_size(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
     """Chunks of at most `size` tokens that never cross the border of sessions.
 
     They are cut between turns. A turn longer than `size` is split between words, and each part is
-    under the speaker's name. What a chunk repeats of the one before it is cut by the same rule. A
-    single word that is longer than `size` with the speaker's name stays whole.
+    under the speaker's name. Its overlap with the chunk before is cut by the same rule. A single
+    word that is longer than `size` with the speaker's name stays whole.
     """
     size, overlap = granularity.size, granularity.overlap or 0
     if size is None or size < 1:
@@ -187,6 +217,7 @@ def _by_observation(case: EvalCase, _: Granularity) -> Iterator[MemoryChunk]:
 CUTS: Mapping[str, Callable[[EvalCase, Granularity], Iterator[MemoryChunk]]] = {
     "session": _by_session,
     "round": _by_round,
+    "event": _by_event,
     "turn": _by_turn,
     "chunk": _by_size,
     "summary": _by_summary,
@@ -195,26 +226,34 @@ CUTS: Mapping[str, Callable[[EvalCase, Granularity], Iterator[MemoryChunk]]] = {
 
 
 def _whole(
-    chunk_id: str, session: Session, turns: Sequence[Turn], granularity: Granularity
+    chunk_id: str,
+    session: Session,
+    turns: Sequence[Turn],
+    granularity: Granularity,
+    first: Turn | None = None,
 ) -> MemoryChunk:
     """A chunk of whole turns, with or without the names of who speaks."""
     with_names, without = "\n".join(map(line, turns)), " ".join(map(_body, turns))
     content = with_names if granularity.speakers else without
-    return _chunk(chunk_id=chunk_id, session=session, turns=turns, content=content)
+    return _chunk(chunk_id=chunk_id, session=session, turns=turns, content=content, first=first)
 
 
-def _chunk(chunk_id: str, session: Session, turns: Sequence[Turn], content: str) -> MemoryChunk:
+def _chunk(
+    chunk_id: str,
+    session: Session,
+    turns: Sequence[Turn],
+    content: str,
+    first: Turn | None = None,
+) -> MemoryChunk:
     """A chunk of a session.
 
-    Its time is that of the first of its turns in that session, else the session's start.
+    Its time is that of `first`, the first of its turns in that session, else the session's start.
     """
-    # A round may begin in the session before, at another time.
-    own = {turn.turn_id for turn in session.turns}
-    time = next((turn.time for turn in turns if turn.turn_id in own), None)
+    first = first or next(iter(turns), None)
     return MemoryChunk(
         chunk_id=chunk_id,
         content=content,
-        time=time or session.started_at,
+        time=(first and first.time) or session.started_at,
         session_id=session.session_id,
         turn_ids=tuple(turn.turn_id for turn in turns),
         speakers=tuple(dict.fromkeys(turn.speaker for turn in turns)),
@@ -256,7 +295,7 @@ def _pack(turns: Sequence[Turn], size: int, overlap: int) -> Iterator[list[_Part
 
 
 def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
-    """The turn whole where a chunk can hold it, else runs of its words that do."""
+    """The turn whole if a chunk can hold it, else runs of its words that do."""
     body, whole = _body(turn), line(turn)
     words, cost = list(WORD.finditer(body)), count_tokens(whole)
     if not words or cost <= size:

@@ -101,11 +101,11 @@ def _cut_session(chunks: Sequence[MemoryChunk], size: int, overlap: int) -> Iter
 
 
 def _spans(chunks: Sequence[MemoryChunk]) -> Iterator[Span]:
-    """One span per turn where a chunk has one line per turn, else one for the whole chunk."""
+    """One span per turn if a chunk has one line per turn, else one for the whole chunk."""
     start = 0
     for chunk in chunks:
         lines = chunk.content.split("\n")
-        # Where a turn holds line breaks of its own, lines can't be matched with turns.
+        # If a turn holds line breaks, lines can't be matched with turns.
         if len(lines) == len(chunk.turn_ids):
             for line, turn in zip(lines, chunk.turn_ids, strict=True):
                 yield start, start + len(line), (turn,)

@@ -21,7 +21,7 @@ class Reordering:
     async def reorder(self, query: str, ranked: Ranked) -> list[tuple[int, float]]:
         """The same positions with new scores, best first; ties keep the order of `ranked`.
 
-        Raises `ModelError` where there is not one number for each.
+        Raises `ModelError` if there is not one number for each.
         """
         candidates = [
             Candidate(position=position, text=self._texts[position], similarity=score)

@@ -1,4 +1,4 @@
-"""Rerankers: what one is, and how it is found by name."""
+"""Rerankers: their contract, and their look-up by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 """The name that uses the system's own setting."""
 NONE = "none"
-"""The name that leaves the first ranking as it is."""
+"""The name that leaves the first ranking unchanged."""
 ENDPOINT = "endpoint"
 OPTIONS = "reranker"
 """The group in conf/."""
@@ -55,7 +55,7 @@ class Reranker(ABC):
 
     @abstractmethod
     async def scores(self, query: str, candidates: Sequence[Candidate]) -> Sequence[float]:
-        """A score for each candidate; higher is better. Raises `ModelError` where a call failed."""
+        """A score for each candidate; higher is better. Raises `ModelError` if a call failed."""
 
 
 RERANKERS = Registry(OPTIONS, Reranker)  # type: ignore[type-abstract]
@@ -70,14 +70,14 @@ def named(name: str) -> RerankerConfig:
 
 
 def check_name(option: str, name: str) -> None:
-    """Raises `UserError` where no reranker has the name; `option` is the setting that holds it."""
+    """Raises `UserError` if no reranker has the name; `option` is the setting that holds it."""
     if name == DEFAULT or not is_available(OPTIONS, name):
         names = set(available(OPTIONS)) - {DEFAULT}
         raise unknown(f"value of {option}" if "." in option else option, name, names)
 
 
 def check_reranker(settings: RerankerConfig) -> None:
-    """Raises `UserError` for an unknown reranker, and where a setting that it needs is missing."""
+    """Raises `UserError` for an unknown reranker, and if a setting that it needs is missing."""
     if settings.name == NONE:
         return
 
@@ -100,7 +100,7 @@ def check_reranker(settings: RerankerConfig) -> None:
 
 
 def reranker_class(settings: RerankerConfig) -> type[Reranker]:
-    """The class of a reranker other than `none`. Raises `UserError` where there is none."""
+    """The class of a reranker other than `none`. Raises `UserError` for an unknown one."""
     return RERANKERS.load(settings.name, settings.class_)
 
 

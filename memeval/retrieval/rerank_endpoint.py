@@ -39,12 +39,14 @@ class EndpointReranker(Reranker):
     part of the key.
 
     The tokens are metered under the role `embed`: a call that retrieval makes and that writes no
-    text. They are `usage.total_tokens` where the endpoint reports them, else counted here, the
+    text. They are `usage.total_tokens` if the endpoint reports them, else counted here, the
     query with each document. A blank query and an empty list are not sent: the first ranking stays.
     """
 
     def __init__(self, endpoint: Endpoint, model: str, cache: ReplyCache, origin: str) -> None:
-        """`origin` names the run: what it paid for before a crash still counts as billed to it."""
+        """`origin` names the run: calls that it paid for before a crash still count as billed to
+        it.
+        """
         self._endpoint, self._model = endpoint, model
         self._address = endpoint.settings.base_url
         self._calls = CachedCalls(cache, origin, endpoint.lose_store)
@@ -135,7 +137,7 @@ class EndpointReranker(Reranker):
 
 
 def _key(settings: RerankerConfig, address: str) -> str:
-    """The key that is sent; where headers are, one of them may hold the gateway's."""
+    """The key that is sent; none is needed with headers, as one of them may hold the gateway's."""
     if settings.headers and not os.environ.get(settings.api_key_env):
         return NO_KEY
 

@@ -21,7 +21,7 @@ class LexicalReranker(Reranker):
     idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5)), n of the corpus' N texts hold t
 
     Rare words of the question (names, places) that an embedding blurs bring a text up; a word in
-    every text moves nothing. Coverage is 0 where no term of the question is in the corpus: the
+    every text moves nothing. Coverage is 0 if no term of the question is in the corpus: the
     first ranking then stays.
     """
 

@@ -162,7 +162,7 @@ class ChromaIndex:
     def load(cls, path: Path) -> Self:
         """An index over the rows that `save` wrote.
 
-        Raises `ValueError` or `OSError` where the file is damaged.
+        Raises `ValueError` or `OSError` if the file is damaged.
         """
         return cls(np.load(path, allow_pickle=False))
 
@@ -211,7 +211,7 @@ def _fill(client: ClientAPI, vectors: Vectors) -> Collection:
         "max_neighbors": 32,
     }
     collection = client.create_collection(
-        # None, or Chroma loads an embedder of its own, which needs the network.
+        # None, or Chroma loads its own embedder, which needs the network.
         "memeval",
         configuration={"hnsw": hnsw},
         embedding_function=None,

@@ -4,27 +4,24 @@ run together.
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
 from collections.abc import Callable, Sequence
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.utils import JobReturn, JobStatus, setup_globals
 from omegaconf import DictConfig
 
+from memeval.display.progress import Countdown
 from memeval.errors import BudgetError, UserError, WorldError
 from memeval.llm.budget import Budget, Limits
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.opening import OpenedData
-from memeval.pipeline.summary import Earlier, earlier
+from memeval.pipeline.measure.summary import Earlier, earlier
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.opening import OpenedData
 from memeval.runs.cell import check_keys
 from memeval.runs.compose.errors import explain, is_about_configs
 from memeval.runs.compose.refused import RefusedError
-from memeval.runs.compose.sweep import SweepComposer, remember_files
-from memeval.runs.interrupt import KEYS_THREAD, run_loop
+from memeval.runs.compose.sweep import SweepComposer
+from memeval.runs.interrupt import run_loop
 from memeval.runs.job import failed_cell, objective_of, open_job
-from memeval.runs.launch.workers import Workers
 from memeval.runs.plan import Plan, PlannedCell
 from memeval.runs.publish.publishing import Publishing
 from memeval.runs.schedule import Computers, Outcome, Schedule
@@ -49,7 +46,7 @@ class Batch:
 
         `budgets` are those of the command, with what earlier batches have spent.
 
-        With `keep_going` the cells that can be run are run, whatever the others are like.
+        With `keep_going`, the cells that can be run are run in spite of the others.
         """
         self._loader, self._master, self._keep_going = loader, master, keep_going
         self._session = session
@@ -66,7 +63,7 @@ class Batch:
 
         `start` starts what computes beside this process, once the plan is checked.
 
-        Raises `RefusedError` where one can't be run, before any is.
+        Raises `RefusedError` if one can't be run, before any is.
         """
         ends = run_plan(self.plan(jobs, first), self._session, start, budgets=self._budgets)
         return [_job_return(ends.get(first + number)) for number in range(len(jobs))]
@@ -74,15 +71,15 @@ class Batch:
     def plan(self, jobs: Sequence[Sequence[str]], first: int) -> Plan:
         """The cells of the jobs, composed, opened and checked.
 
-        Raises `RefusedError` where one can't be run.
+        Raises `RefusedError` if one can't be run.
         """
         # As Hydra's own launchers do: this registers the resolvers that configs use.
         setup_globals()
         errors: list[UserError] = []
         cells: list[PlannedCell] = []
-        remember_files(self._loader)
         self._composer = SweepComposer(self._loader, self._master, jobs)
 
+        countdown = Countdown(f"checking {len(jobs)} runs", len(jobs))
         for number, overrides in enumerate(jobs, start=first):
             try:
                 cell = self._open(overrides, number)
@@ -96,13 +93,15 @@ class Batch:
                 errors.append(error)
                 self._session.note_failed(failed_cell(number, error))
 
+            countdown.done()
+
         if errors and not self._keep_going:
             raise RefusedError(errors, len(jobs))
 
         return Plan(cells)
 
     def _open(self, overrides: Sequence[str], number: int) -> Cell:
-        """The cell of a job. Raises `UserError` where it can't be composed or opened."""
+        """The cell of a job. Raises `UserError` if it can't be composed or opened."""
         try:
             fields, task = self._composer.compose(overrides, number)
         except Exception as error:
@@ -122,9 +121,9 @@ def run_plan(
     budgets: dict[Limits, Budget] | None = None,
     show: Callable[[Plan], SweepDisplay] = SweepDisplay,
 ) -> dict[int, Outcome]:
-    """Runs what is left to do of a plan, and publishes it; returns the cells' ends by number.
+    """Runs the remaining work of a plan, and publishes it; returns the cells' ends by number.
 
-    What could not be run is in the session's list of failures.
+    Cells that could not be run are in the session's list of failures.
     """
     budget = shared_budget(plan, {} if budgets is None else budgets)
     confirm_cost(plan)
@@ -136,7 +135,7 @@ def run_plan(
         with show(plan) as display:
             watcher = _Watcher(display, publishing, session, ends)
             schedule = Schedule(plan, watcher, workers, budget)
-            display.connections = schedule.connections
+            display.watch(schedule.connections)
             publishing.start(plan)
             try:
                 run_loop(schedule.run())
@@ -144,7 +143,7 @@ def run_plan(
                 first = min((planned.number for planned in plan.cells), default=0)
                 session.note_failed(failed_cell(first, error))
 
-            publishing.wait()
+            publishing.wait(display.say)
     finally:
         publishing.close()
         if workers is not None:
@@ -177,43 +176,8 @@ class _Watcher:
             self._session.note_failed(failed_cell(outcome.planned.number, outcome.error))
 
 
-def start_workers(plan: Plan, processes: int | None = None) -> Workers | None:
-    """The processes that compute; None where there is nothing for more than one of them."""
-    computed = [
-        planned
-        for planned in plan.open_cells
-        if not planned.reach and planned.may_compute_elsewhere
-    ]
-    processes = processes or count_cores()
-    if processes < 2 or not computed or not may_fork():
-        return None
-
-    cells = {planned.number: planned.cell for planned in computed}
-    return Workers(cells, processes, run_loop)
-
-
-def may_fork() -> bool:
-    """Whether this process may be forked: only where no other thread could hold a lock.
-
-    A program that calls this one, such as a test runner, may have threads of its own. Then this
-    process computes all cells itself.
-    """
-    harmless = {threading.main_thread().ident}
-    harmless |= {thread.ident for thread in threading.enumerate() if thread.name == KEYS_THREAD}
-    # The frames name threads that were started past the module threading, too.
-    return set(sys._current_frames()) <= harmless
-
-
-def count_cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-
-    return os.cpu_count() or 1
-
-
 def _job_return(outcome: Outcome | None) -> JobReturn:
-    """What a sweeper gets for a job."""
+    """Return value of a job for a sweeper."""
     if outcome is not None and outcome.summary is not None:
         returned = JobReturn(status=JobStatus.COMPLETED)
         returned.return_value = objective_of(outcome.planned.cell, outcome.summary)

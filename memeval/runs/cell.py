@@ -1,29 +1,28 @@
-"""Runs one resolved cell and publishes it: what `run` does per job, and `evaluate` once."""
+"""Runs one resolved cell and publishes it: `run` does so per job, and `evaluate` once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
-from memeval.config.filing import read_filing
 from memeval.config.paths import cache_dir
 from memeval.config.roles import called_roles, settings_of_role
 from memeval.config.schema import RunConfig
-from memeval.display.progress import progress_for
-from memeval.errors import BudgetError, StorageError
+from memeval.display.progress import RunDisplay
+from memeval.errors import BudgetError
 from memeval.llm.keys import headers_of, key_for
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.models import endpoint_settings
-from memeval.pipeline.progress import Progress
-from memeval.pipeline.repeat import Finished
-from memeval.pipeline.summary import Earlier, earlier, finish
-from memeval.results import RunSummary
+from memeval.pipeline.execute.progress import Progress
+from memeval.pipeline.execute.repeat import Finished
+from memeval.pipeline.measure.summary import Earlier, earlier, finish
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.models import endpoint_settings, sampling_of
+from memeval.results import NoteKind, RunSummary
 from memeval.runs.interrupt import run_loop
-from memeval.runs.publish.published import published_before
-from memeval.runs.publish.publisher import PublishResult
-from memeval.runs.publish.publishers import start_publisher
+from memeval.runs.publish.published import file_again, published_before
+from memeval.runs.publish.publisher import publish_cell, start_publisher
+from memeval.runs.publish.work import PublishResult
 from memeval.runs.session import DoneCell, Session
 from memeval.store.opening import open_memories, open_store
 
@@ -38,7 +37,7 @@ class Completed:
 
     summary: RunSummary
     reused: bool
-    """True where it was finished before."""
+    """True if it was finished before."""
     published: PublishResult
 
 
@@ -58,14 +57,15 @@ def run_cell(
     done is published.
     """
     runner = runner or partial(_run, processes=processes)
-    completed = complete_cell(cell, lambda: progress_for(cell.name), runner, session.sweep)
+    completed = complete_cell(cell, lambda: RunDisplay(cell.name), runner, session.sweep)
     session.note_done(
         DoneCell(
             job=job,
             folder=str(cell.folder),
             reused=completed.reused,
-            published=completed.published.shown,
             plots=cell.config.plots is not False,
+            url=completed.published.url,
+            not_logged=completed.published.error,
             sweep_id=session.tracked_sweep(cell.config),
         )
     )
@@ -76,7 +76,7 @@ def run_cell(
 def refuse_stopped(summary: RunSummary) -> None:
     """Raises `BudgetError` for a run that was stopped."""
     if summary.is_stopped:
-        raise BudgetError(summary.notes[0])
+        raise BudgetError(" ".join(note.text for note in summary.notes_of(NoteKind.STOPPED)))
 
 
 def complete_cell(
@@ -101,7 +101,7 @@ def complete_cell(
         open_store(cell.config.store, cache_dir(), None)
         open_memories(cell.config.store)
 
-    # MLflow and pyplot take seconds of CPU to load: only where something is left to publish.
+    # MLflow and pyplot take seconds of CPU to load: only if something is left to publish.
     known = published_before([cell], sweep).get(cell.folder) if reused else None
     # Before the run, and not behind it: MLflow loads while the model is waited for.
     if known is None:
@@ -120,7 +120,7 @@ def complete_cell(
             progress.say(
                 f"  already done: reused {sum(summary.statuses.values())} results, no API calls"
             )
-            summary = tag_with_sweep(cell, summary)
+            summary = file_again(cell, summary)
 
     if known is not None:
         return Completed(summary, reused, PublishResult(url=known or None))
@@ -128,18 +128,13 @@ def complete_cell(
     return Completed(summary, reused, publish_cell(cell, sweep))
 
 
-def publish_cell(cell: Cell, sweep: str | None) -> PublishResult:
-    """Writes a finished cell's report and logs it."""
-    publisher = start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
-    return publisher.publish(cell.folder, read_filing(cell.config, sweep))
-
-
 def check_keys(config: RunConfig) -> None:
-    """Raises `UserError` where an endpoint needs a key that is not set, before anything starts."""
+    """Raises `UserError` if an endpoint lacks its key or its model, before anything starts."""
     for role in called_roles(config.llm):
         settings = settings_of_role(config.llm, role)
         if settings.base_url:
             endpoint_settings(settings, role)
+            sampling_of(settings, role)
 
     embedder = config.embedder
     if embedder.name == "openai" and embedder.base_url:
@@ -149,24 +144,6 @@ def check_keys(config: RunConfig) -> None:
 
 
 def _run(cell: Cell, progress: Progress, finished: Finish, processes: int = 1) -> RunSummary:
-    from memeval.pipeline.run import CellRun
+    from memeval.pipeline.execute.run import CellRun
 
     return run_loop(CellRun(cell, progress, processes=processes).run(finished))
-
-
-def tag_with_sweep(cell: Cell, summary: RunSummary) -> RunSummary:
-    """A finished cell that another sweep asks for is tagged with that sweep as well."""
-    if cell.config.sweep_name in (None, summary.sweep):
-        return summary
-
-    tagged = replace(
-        summary,
-        sweep=cell.config.sweep_name,
-        tags={**summary.tags, "sweep": str(cell.config.sweep_name)},
-    )
-    try:
-        tagged.write(cell.folder)
-    except OSError as error:
-        raise StorageError(f"{cell.folder} can't be written: {error.strerror or error}") from error
-
-    return tagged

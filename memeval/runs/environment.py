@@ -1,4 +1,4 @@
-"""What other packages read from the environment."""
+"""Environment variables read by other packages."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ which are slower in two.
 
 
 def set_environment() -> None:
-    """Sets what other packages read from the environment, before they are imported.
+    """Sets environment variables read by other packages, before these are imported.
 
-    What the user set stays.
+    Variables set by the user stay.
     """
     for variable, value in ENVIRONMENT.items():
         os.environ.setdefault(variable, value)

@@ -2,9 +2,9 @@
 in progress, then ends the run in good order and says what it waits for; the second one ends the
 process at once.
 
-A run's event loop is driven here, so that a Ctrl-C never arrives inside the code of a system, where
-it could be swallowed, and so that nothing that a system left behind (a thread, a task that can't be
-cancelled) is waited for at the end.
+A run's event loop is driven here, so that a Ctrl-C never arrives inside the code of a system, which
+could swallow it, and so that the end waits for nothing that a system left behind (a thread, a task
+that can't be cancelled).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ DISCARD = "memeval-discard"
 
 
 class _Keys:
-    """How often Ctrl-C was pressed or SIGTERM sent, and what is to be cancelled."""
+    """How often Ctrl-C was pressed or SIGTERM sent, and the work to be cancelled."""
 
     def __init__(self) -> None:
         self.pressed = 0
@@ -76,8 +76,8 @@ class _Keys:
         self.cancel()
 
     def watch(self, reader: int) -> None:
-        """In a thread of its own: acts where the main thread can't, since it is in code that lets
-        no handler run.
+        """Runs in its own thread: acts if the main thread can't because it runs code that lets no
+        handler run.
         """
         # Python runs handlers between two of its own steps. A call into C may take none for
         # minutes, but the number of the signal is written to the pipe at once.
@@ -148,7 +148,7 @@ def exit_status() -> int:
 
 def report_waiting() -> None:
     """Says what is waited for, if it is a system's own code."""
-    # Looked up, and not imported: where it is not loaded, no system is being called.
+    # Looked up, and not imported: if it is not loaded, no system is being called.
     watch = sys.modules.get("memeval.pipeline.isolate.watch")
     waited = watch.under_way() if watch is not None else []
     if waited:
@@ -175,7 +175,7 @@ def _in_flight() -> Any:
 
 
 def end_now() -> None:
-    """Ends the process. Rows are on disk as soon as they exist; the publisher ends by itself."""
+    """Ends the process. Rows are on disk as soon as they exist; the publisher ends on its own."""
     in_flight = _in_flight()
     under_way = 0 if in_flight is None else in_flight.under_way
     lost = describe_lost(under_way)
@@ -184,7 +184,7 @@ def end_now() -> None:
 
 
 def describe_lost(more: int = 0) -> str:
-    """The line about replies that a stop lost, `more` beside those that are counted; empty if no
+    """The line about replies that a stop lost, `more` besides those that are counted; empty if no
     model was called.
     """
     in_flight = _in_flight()
@@ -203,11 +203,11 @@ def _say(message: str) -> None:
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
-    """Runs `main` on an event loop of its own, and returns its result.
+    """Runs `main` on a new event loop, and returns its result.
 
     Raises `KeyboardInterrupt` after a Ctrl-C.
 
-    Unlike `asyncio.run`, it goes on where a system stops the loop, and does not wait for threads
+    Unlike `asyncio.run`, it goes on if a system stops the loop, and does not wait for threads
     and tasks that can't be ended.
     """
     loop = asyncio.new_event_loop()
@@ -234,7 +234,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
         with rare_collections():
             _drive(loop, task)
 
-        # A run that finished all the same, in the same moment, counts as finished.
+        # A run that finished in the same moment counts as finished.
         if interrupted and (task.cancelled() or task.exception() is not None):
             raise KeyboardInterrupt
 
@@ -285,9 +285,7 @@ def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
 
 
 def _report_in_a_line(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001 - as asyncio calls it
-    """What went wrong in a task that nobody waits for, such as one that a system left: asyncio
-    would print a traceback.
-    """
+    """Reports an unhandled exception of a task on one line; asyncio would print a traceback."""
     error = context.get("exception")
     cause = f": {type(error).__name__}: {one_line(error)}" if error is not None else ""
     _say(f"memeval: {one_line(context.get('message', ''))}{cause}")
@@ -323,8 +321,10 @@ def leave(status: int) -> int:
     gc.freeze()
 
     watch = sys.modules.get("memeval.pipeline.isolate.watch")
-    if watch is not None and watch.left_behind():
-        # The interpreter would wait for what such a call still holds, and that may hang for ever.
+    if watch is not None and watch.left_behind:
+        # The interpreter would wait for threads of such a call, which may never end, and only then
+        # run the exit functions. Those of libraries are needed too (logging, temporary folders,
+        # child processes), and `atexit` has no public function that runs them.
         atexit._run_exitfuncs()
         os._exit(status)
 
@@ -337,6 +337,6 @@ def leave(status: int) -> int:
 
 
 def _force(status: int, patience_s: float) -> None:
-    """Ends the process where the interpreter would wait for threads that do not end."""
+    """Ends the process if the interpreter would wait for threads that do not end."""
     time.sleep(max(patience_s, BLOCKED_S))
     os._exit(status)

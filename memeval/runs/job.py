@@ -21,8 +21,8 @@ from memeval.runs.session import FailedCell, current_session
 from memeval.text.redaction import redacted
 
 if TYPE_CHECKING:
-    from memeval.pipeline.cell import Cell
-    from memeval.pipeline.opening import OpenedData
+    from memeval.pipeline.open.cell import Cell
+    from memeval.pipeline.open.opening import OpenedData
     from memeval.results import RunSummary
 
 
@@ -42,10 +42,18 @@ def hint_after(error: WorldError) -> str:
     return "finished work is kept; the same command continues it"
 
 
+def processes_of(launcher: Any) -> int:
+    """How many processes a launcher of Hydra runs at once, as far as its settings say so."""
+    count = launcher.get("n_jobs") or 1
+    # As joblib counts: -1 stands for all processors, -2 for all but one.
+    return count if count > 0 else max(1, (os.cpu_count() or 1) + 1 + count)
+
+
 def run_job(composed: Any) -> float | None:
     """One job of Hydra: a cell, from its composition to its publication.
 
-    Returns its metric that `objective` names. What stops it is noted, and the other cells go on.
+    Returns its metric that `objective` names. An error that stops it is noted, and the other cells
+    go on.
     """
     guard()  # a worker's process began elsewhere
     with listening():
@@ -57,9 +65,8 @@ def _run_job(composed: Any) -> float | None:
     from hydra.types import RunMode
     from omegaconf import OmegaConf
 
-    from memeval.pipeline.summary import earlier
+    from memeval.pipeline.measure.summary import earlier
     from memeval.runs.cell import run_cell
-    from memeval.runs.launch.joblib_workers import processes_of
     from memeval.runs.plan import Plan, PlannedCell
     from memeval.runs.spending import check_single, confirm_cost
 
@@ -85,7 +92,7 @@ def _run_job(composed: Any) -> float | None:
 
 
 def objective_of(cell: Cell, summary: RunSummary) -> float | None:
-    """The metric that a sweeper which optimises gets; says so where the cell has none."""
+    """The metric that an optimising sweeper gets; says so if the cell lacks it."""
     name = cell.config.objective
     metric = summary.metrics.get(name)
     if metric is None and name != RunConfig.objective:
@@ -97,8 +104,8 @@ def objective_of(cell: Cell, summary: RunSummary) -> float | None:
 def open_job(composed: Any, overrides: Sequence[str], opened: OpenedData | None = None) -> Cell:
     """The cell that a composition describes; `opened` are the data sets of other cells."""
     from memeval.config.resolve import check_choices, resolve
-    from memeval.pipeline.objective import check_objective
-    from memeval.pipeline.opening import open_cell
+    from memeval.pipeline.measure.objective import check_objective
+    from memeval.pipeline.open.opening import open_cell
 
     config = resolve(composed)
     check_choices(config, overrides)
@@ -123,8 +130,8 @@ def config_dirs() -> list[str]:
 def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> str:
     """The one command that repeats a cell; `folders` hold configs of the user's own.
 
-    Where runs are filed and kept changes no result, and the addresses are nobody else's business:
-    `tracking`, `store`, `tags`, `note` and `objective` are left out.
+    Settings of tracking and storage change no result, and their addresses are private: `tracking`,
+    `store`, `tags`, `note` and `objective` are left out.
     """
     from memeval.config.class_words import as_typed
     from memeval.config.integers import unquote_integer
@@ -147,7 +154,7 @@ def is_repeated(override: str) -> bool:
 
 
 def check_writable() -> None:
-    """Raises `UserError` before anything is paid for where results could not be kept."""
+    """Raises `UserError` before anything is paid for if results could not be kept."""
     folder = outputs_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -163,9 +170,7 @@ def check_writable() -> None:
 
 
 def clean_copies(folder: Path) -> None:
-    """Takes secrets out of the copies of the settings that Hydra writes by itself: files of the
-    user's own may have brought some.
-    """
+    """Removes secrets from Hydra's copies of the settings: a user's files may hold some."""
     for path in [*folder.glob("multirun.yaml"), *folder.glob("**/.hydra/*.yaml")]:
         try:
             text = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a sweep is to do, before anything of it is done."""
+"""Work of a sweep, before any of it is done."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 
 from memeval.config.roles import called_roles, settings_of_role
 from memeval.config.schema import PREPARE, RunConfig
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.summary import Earlier
+from memeval.pipeline.measure.summary import Earlier
+from memeval.pipeline.open.cell import Cell
 from memeval.retrieval.rerank import NONE as NO_RERANKER
 
 Reach = tuple[str, ...]
-"""The addresses that a cell waits for; none where it only computes."""
+"""The addresses that a cell waits for; none if it only computes."""
 
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A cell of the sweep, and what there is of it."""
+    """A cell of the sweep, and its existing results."""
 
     number: int
     """In the sweep, from 0."""
     cell: Cell
     earlier: Earlier
-    """What an earlier run left. Its summary is there where nothing is left to do."""
+    """Results of an earlier run. Its summary is set if nothing is left to do."""
 
     @property
     def is_finished(self) -> bool:

@@ -1,7 +1,7 @@
 """Runs the cells of a plan side by side.
 
 All cells that wait for the same endpoints are one stream of work: the cases of the first cell come
-first, and where they no longer keep all slots busy those of the next cell follow. Cells that only
+first, and when they no longer keep all slots busy, those of the next cell follow. Cells that only
 compute are spread over processes.
 """
 
@@ -16,13 +16,13 @@ from memeval.config.paths import cache_dir
 from memeval.config.schema import StoreConfig
 from memeval.errors import UserError, WorldError
 from memeval.llm.budget import Budget
-from memeval.pipeline.connections import Connections
-from memeval.pipeline.lane import Computing, Lane
-from memeval.pipeline.progress import Progress
-from memeval.pipeline.run import CellRun, window_limit
-from memeval.pipeline.stores import Stores
-from memeval.pipeline.summary import earlier, finish
-from memeval.pipeline.window import Window
+from memeval.pipeline.execute.lane import Computing, Lane
+from memeval.pipeline.execute.progress import Progress
+from memeval.pipeline.execute.run import CellRun, window_limit
+from memeval.pipeline.execute.stores import Stores
+from memeval.pipeline.execute.window import Window
+from memeval.pipeline.measure.summary import earlier, finish
+from memeval.pipeline.open.connections import Connections
 from memeval.results import RunSummary
 from memeval.runs.plan import Plan, PlannedCell, Reach
 from memeval.store.contract import Store
@@ -31,13 +31,13 @@ from memeval.store.opening import open_store
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a cell."""
+    """Outcome of a cell."""
 
     planned: PlannedCell
     summary: RunSummary | None = None
-    """None where it failed."""
+    """None if it failed."""
     reused: bool = False
-    """True where it was finished before."""
+    """True if it was finished before."""
     error: Exception | None = None
     """Why it failed."""
 
@@ -46,7 +46,7 @@ class Watcher(Protocol):
     """Gets what happens, as it happens."""
 
     def progress(self, planned: PlannedCell) -> Progress:
-        """What shows the progress of a cell."""
+        """Display of the progress of a cell."""
 
     def ended(self, outcome: Outcome) -> None:
         """A cell has ended."""
@@ -114,7 +114,7 @@ class Schedule:
         """Runs what is left to do.
 
         A cell that fails is reported, and the others go on. Raises `CancelledError` after Ctrl-C,
-        once what is under way has ended, and `BudgetError` where the budget is spent.
+        once what is under way has ended, and `BudgetError` if the budget is spent.
         """
         budget = self.connections.budget
         await (self._run_all() if budget is None else budget.keep(self._run_all()))
@@ -211,7 +211,7 @@ class Schedule:
 def _store_of(plan: Plan, say: Callable[[str], None]) -> Store:
     """The store of all cells.
 
-    Raises `UserError` where they name several, or where it can't be reached.
+    Raises `UserError` if they name several, or if it can't be reached.
     """
     stores = [planned.cell.config.store for planned in plan.open_cells]
     if any(store != stores[0] for store in stores):

@@ -31,16 +31,18 @@ SWEEP_VARIABLE = "MEMEVAL_SWEEP"
 
 @dataclass(frozen=True)
 class DoneCell:
-    """A line of the list: where a cell's run folder is, and what became of it."""
+    """A line of the list: a cell's run folder, and how it ended."""
 
     job: int
     """Number in the sweep; 0 in a single run."""
     folder: str
     reused: bool
-    published: str
-    """Address of the run, or why there is none."""
     plots: bool
     """Whether its plots are drawn."""
+    url: str | None
+    """URL of the run in MLflow; None if there is none."""
+    not_logged: str | None = None
+    """Why its report or its run in MLflow is missing; None if all went well."""
     sweep_id: str | None = None
     """The sweep whose end is logged to MLflow; None if the cell is not tracked, or in no sweep."""
 
@@ -70,7 +72,7 @@ class Session:
         return read_filing(config, self.sweep)
 
     def tracked_sweep(self, config: RunConfig) -> str | None:
-        """The sweep that a cell's run in MLflow belongs to; None if there is none."""
+        """The sweep that a cell's run in MLflow belongs to; None if it belongs to no sweep."""
         return None if config.tracking.name == "none" else self.filing_of(config).sweep_id
 
     def note_done(self, cell: DoneCell) -> None:

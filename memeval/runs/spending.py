@@ -1,4 +1,4 @@
-"""What is checked and asked before a command spends money."""
+"""Checks and questions before a command spends money."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
 from memeval.llm.budget import Budget, Limits
 from memeval.metrics.formats import dollars
-from memeval.pipeline.budget import check_budget, limits_of
-from memeval.pipeline.cell import Cell
+from memeval.pipeline.open.budget import check_budget, limits_of
+from memeval.pipeline.open.cell import Cell
 from memeval.runs.interrupt import run_loop
 from memeval.runs.plan import Plan
 
@@ -46,7 +46,7 @@ def refuse_limits(cell: Cell, command: str) -> None:
 def shared_budget(plan: Plan, budgets: dict[Limits, Budget]) -> Budget | None:
     """The budget of a sweep; None without limits. `budgets` are those of the command.
 
-    Raises `UserError` where cells have different ones, or where one can't be kept.
+    Raises `UserError` if cells have different ones, or if one can't be kept.
     """
     all_limits = {limits_of(planned.cell.config) for planned in plan.cells}
     if len(all_limits) > 1:
@@ -67,7 +67,7 @@ def shared_budget(plan: Plan, budgets: dict[Limits, Budget]) -> Budget | None:
 def confirm_cost(plan: Plan) -> None:
     """Asks before more is spent than `confirm_above_usd`.
 
-    Raises `UserError` where the answer is no, and without a terminal.
+    Raises `UserError` if the answer is no, and without a terminal.
     """
     bounds = [planned.cell.config.confirm_above_usd for planned in plan.open_cells]
     bound = min((limit for limit in bounds if limit is not None), default=None)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from memeval.display.live import LiveFigures, cost, duration, retries
-from memeval.display.progress import EVERY_S, Stages
+from memeval.display.progress import EVERY_S, LONG_S, Heartbeat, Stages
 from memeval.display.terminal import drawn, folded
 from memeval.llm.load import busy_line
-from memeval.pipeline.connections import Connections
+from memeval.pipeline.open.connections import Connections
 from memeval.records import Usage
 from memeval.runs.plan import Plan, PlannedCell
 from memeval.runs.schedule import Outcome
@@ -33,12 +33,12 @@ class CellStages(Stages):
 
     def __init__(self, name: str, display: SweepDisplay, short_name: str = "") -> None:
         """`short_name` is what tells the cell from the others of the sweep."""
-        super().__init__(name)
+        super().__init__(name, display.clock)
         self._display = display
         self._short_name = short_name or name
 
     def show(self, stage: str) -> None:
-        self._display.tick()
+        """The display looks every second."""
 
     def spent(self, usages: Sequence[Usage]) -> None:
         self._display.spent(usages)
@@ -51,8 +51,8 @@ class CellStages(Stages):
 
     @property
     def line(self) -> str:
-        """A line on a terminal: the stages first, as a name may be long; of the name, what other
-        cells of the sweep do not share.
+        """A line on a terminal: the stages first, as a name may be long; of the name, the parts
+        that other cells of the sweep do not share.
         """
         stages = [f"{stage} {count.shown}".ljust(16) for stage, count in list(self.counts.items())]
         score = f"{self.live.text:<9} " if self.live.scored else ""
@@ -76,23 +76,26 @@ class Figures:
     slots: int
     """Requests under way at all endpoints."""
     limit: int
-    calls: int
     waits: int
-    per_s: float
+    per_s: float | None
+    """Calls a second; None of a single one."""
     tokens: int
     cost_usd: float | None
-    """None where a price is unknown."""
+    """None if a price is unknown."""
     left_s: float | None
-    """None where it is not known yet."""
+    """None if it is not known yet."""
     retries: int = 0
     failures: int = 0
 
     @property
     def lines(self) -> list[str]:
         """Two lines, each at most 79 columns wide."""
-        first = f"runs {self.ended}/{self.cells}, {self.under_way} under way"
+        work = "publishing" if self.ended == self.cells else f"{self.under_way} under way"
+        first = f"runs {self.ended}/{self.cells}, {work}"
         if self.limit:
-            first += f"  slots {self.slots}/{self.limit}  {self.per_s:.0f} calls/s"
+            first += f"  slots {self.slots}/{self.limit}"
+        if self.limit and self.per_s is not None:
+            first += f"  {self.per_s:.0f} calls/s"
         if self.waits:
             first += f"  429: {self.waits}"
 
@@ -104,7 +107,7 @@ class Figures:
             second.append(retries(self.retries))
         if self.failures:
             second.append(f"{self.failures} failed")
-        if self.left_s is not None:
+        if self.left_s:
             second.append(f"about {duration(self.left_s)} left")
 
         return [first, "  ".join(second)] if second else [first]
@@ -113,14 +116,18 @@ class Figures:
 class SweepDisplay:
     """The display of one sweep."""
 
-    def __init__(self, plan: Plan, *, quiet: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """A `quiet` display prints nothing."""
-        self._plan, self._quiet = plan, quiet
-        self.connections: Connections | None = None
+        self._plan, self._quiet, self.clock = plan, quiet, clock
         self._cells: dict[int, CellStages] = {}
         """Of the cells under way, by number."""
         self._ended = self._reused = self._failed = self._stopped = 0
-        self._began = self._reported = time.monotonic()
+        self._began = clock()
+        self._next = self._began + LONG_S
+        """When the next plain line is due."""
+        self._heartbeat = Heartbeat(self.tick)
         self.live = LiveFigures()
         names = [set(planned.cell.name.split()) for planned in plan.cells]
         self._shared = set.intersection(*names) if len(names) > 1 else set()
@@ -146,6 +153,8 @@ class SweepDisplay:
             self._live.start()
 
         self.say(self._size())
+        if not self._quiet:
+            self._heartbeat.start()
 
         return self
 
@@ -166,6 +175,7 @@ class SweepDisplay:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._heartbeat.stop()
         for cell in self._cells.values():
             self.say(f"{cell.title}: stopped at: {cell.text}")
 
@@ -207,11 +217,15 @@ class SweepDisplay:
         """Calls that a row of a cell took."""
         self.live.add_usages(usages)
 
+    def watch(self, connections: Connections) -> None:
+        """The endpoints of all cells."""
+        self.live.connections = connections
+
     def tick(self) -> None:
-        """Something was done: time for a plain line, now and then."""
-        now = time.monotonic()
-        if self._live is None and now - self._reported >= EVERY_S:
-            self._reported = now
+        """A plain line, if it is time for one: after ten seconds, and then once a minute."""
+        now = self.clock()
+        if self._live is None and now >= self._next:
+            self._next = now + EVERY_S
             self.say("; ".join(self.figures().lines))
 
     def say(self, message: str) -> None:
@@ -228,55 +242,58 @@ class SweepDisplay:
 
     def figures(self) -> Figures:
         """The sweep now."""
-        endpoints = list(self.connections.endpoints) if self.connections else []
+        endpoints = self.live.endpoints
         calls = sum(endpoint.load.calls for endpoint in endpoints)
         return Figures(
             cells=len(self._plan.cells),
             ended=self._ended,
             under_way=len(self._cells),
-            slots=sum(endpoint.load.under_way for endpoint in endpoints),
+            slots=self.live.under_way,
             limit=sum(endpoint.settings.max_concurrency for endpoint in endpoints),
-            calls=calls,
             waits=sum(endpoint.load.waits for endpoint in endpoints),
             per_s=self._rate(calls),
             tokens=self.live.tokens,
             cost_usd=self.live.cost_usd,
             left_s=self._left(),
-            retries=sum(endpoint.load.retries for endpoint in endpoints),
-            failures=sum(endpoint.load.failures for endpoint in endpoints),
+            retries=self.live.retries,
+            failures=self.live.failures,
         )
 
-    def _rate(self, calls: int) -> float:
-        """Calls a second, over the last ten."""
-        now = time.monotonic()
+    def _rate(self, calls: int) -> float | None:
+        """Calls a second, over the last ten; None if there was one call at most."""
+        now = self.clock()
         # The latest stays, however old it is: the rate is counted from there.
         self._recent = [
             (at, count) for at, count in self._recent if now - at <= 10 or at == self._recent[-1][0]
         ]
         self._recent.append((now, calls))
         began, before = self._recent[0]
-        return (calls - before) / (now - began) if now > began else 0.0
+        return (calls - before) / (now - began) if now > began and calls > 1 else None
 
     def _left(self) -> float | None:
-        """Seconds that the rest may take, if the cells to come are like those before."""
+        """Seconds that the rest may take, if the cells to come are like those before.
+
+        None if no cell has ended, and those under way do not know yet how long they take.
+        """
+        now = self.clock()
+        cells = list(self._cells.values())
         made = self._ended - self._reused - self._failed - self._stopped
-        parts = sum(cell.share for cell in list(self._cells.values()))
-        done = made + parts
-        if done < 0.05:
+        done = made + sum(cell.share for cell in cells)
+        known = made > 0 or all(cell.left_s(now) is not None for cell in cells)
+        if done < 0.05 or not known or now - self._began < LONG_S:
             return None
 
         left = len(self._plan.open_cells) - self._failed - done
-        return max(left, 0.0) * (time.monotonic() - self._began) / done
+        return max(left, 0.0) * (now - self._began) / done
 
     def summary(self) -> str:
-        """The last line: what the sweep took."""
+        """The last line: costs of the sweep."""
         parts = [f"{self._ended} of {len(self._plan.cells)} runs in {self._elapsed}"]
-        endpoints = list(self.connections.endpoints) if self.connections else []
-        parts += [
-            line
-            for endpoint in endpoints
-            if (line := busy_line(endpoint.load, endpoint.settings.max_concurrency)) is not None
-        ]
+        for endpoint in self.live.endpoints:
+            line = busy_line(endpoint.load, endpoint.settings.max_concurrency)
+            if line is not None:
+                parts.append(line)
+
         if self.live.calls or self.live.cached:
             parts.append(f"{self.live.calls:,} calls, {self.live.cached:,} from the cache")
             parts.append(cost(self.live.cost_usd))
@@ -285,14 +302,14 @@ class SweepDisplay:
 
     @property
     def _elapsed(self) -> str:
-        return duration(time.monotonic() - self._began)
+        return duration(self.clock() - self._began)
 
     def _draw(self) -> Any:
-        """What a terminal shows."""
+        """Content shown on a terminal."""
         from rich.console import Group
         from rich.text import Text
 
-        lines = [f"{duration(time.monotonic() - self._began)}  {self.figures().lines[0]}"]
+        lines = [f"{self._elapsed}  {self.figures().lines[0]}"]
         lines += [f"  {line}" for line in self.figures().lines[1:]]
         under_way = list(self._cells.values())
         lines += [f"  {cell.line}" for cell in under_way[:SHOWN_CELLS]]

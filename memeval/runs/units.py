@@ -1,4 +1,4 @@
-"""The units of a sweep: what there is to be done, whoever asks for it, and what of it is done."""
+"""The units of work of a sweep, each counted once for all cells that need it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, STAGES
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.memory import MANIFEST
-from memeval.pipeline.repeat import answers_header, verdicts_header
-from memeval.pipeline.rows import is_final
+from memeval.pipeline.execute.memory import MANIFEST
+from memeval.pipeline.execute.repeat import answers_header, verdicts_header
+from memeval.pipeline.execute.rows import is_final
+from memeval.pipeline.open.cell import Cell
 from memeval.records import EvalCase
 from memeval.results import AnswerRow, IngestRow, VerdictRow
 from memeval.results.rows import answer_or_ingest
-from memeval.results.store import Json, Parse, R, Rows, read_rows
+from memeval.results.store import Json, Parse, R, SoundRows, read_rows
 from memeval.runs.plan import PlannedCell
 from memeval.text.names import digest_name
 
@@ -52,15 +52,15 @@ class StoredRows:
     """The rows that are on disk, each file read once."""
 
     def __init__(self) -> None:
-        self._answers: dict[Path, Rows[AnswerRow | IngestRow]] = {}
-        self._verdicts: dict[Path, Rows[VerdictRow]] = {}
+        self._answers: dict[Path, SoundRows[AnswerRow | IngestRow]] = {}
+        self._verdicts: dict[Path, SoundRows[VerdictRow]] = {}
 
-    def answers(self, cell: Cell, seed: int) -> Rows[AnswerRow | IngestRow]:
+    def answers(self, cell: Cell, seed: int) -> SoundRows[AnswerRow | IngestRow]:
         """The answers of a repeat."""
         path, header = cell.answers_file(seed), answers_header(cell.keys(seed), seed)
         return _once(self._answers, path, lambda: _read(path, header, answer_or_ingest))
 
-    def verdicts(self, cell: Cell, seed: int) -> Rows[VerdictRow]:
+    def verdicts(self, cell: Cell, seed: int) -> SoundRows[VerdictRow]:
         """The verdicts of a repeat."""
         path, header = cell.verdicts_file(seed), verdicts_header(cell.keys(seed), seed)
         return _once(self._verdicts, path, lambda: _read(path, header, VerdictRow.from_json))
@@ -73,12 +73,12 @@ def _once(known: dict[Path, T], path: Path, read: Callable[[], T]) -> T:
     return known[path]
 
 
-def _read(path: Path, header: Json, parse: Parse[R]) -> Rows[R]:
+def _read(path: Path, header: Json, parse: Parse[R]) -> SoundRows[R]:
     try:
         return read_rows(path.read_bytes(), header, parse)
     except OSError:
         # There is no file yet; of one that can't be read, the run says so.
-        return Rows()
+        return SoundRows()
 
 
 @dataclass
@@ -90,7 +90,7 @@ class StageUnits:
     done: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def add(self, key: str, ids: frozenset[str], done: frozenset[str]) -> None:
-        """Adds what a cell asks for, and what of it is there."""
+        """Adds the units that a cell asks for, and those that exist already."""
         # Most keys ask for the same ids: one set serves all of them.
         for known, more in ((self.asked, ids), (self.done, done)):
             known[key] = more if known.get(key) in (None, more) else known[key] | more

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from memeval.statistics.clusters import clustered_mean
 
 
 def krippendorff_alpha(units: Sequence[Sequence[Hashable | None]]) -> float | None:
     """Krippendorff's α for nominal labels: 1 is agreement, 0 what chance gives, below 0 worse.
 
-    `units` holds the labels of each unit, one per judge; None where a judge gave none. α = 1 -
+    `units` holds the labels of each unit, one per judge; None if a judge gave none. α = 1 -
     D_o/D_e: the disagreement of pairs of labels within units, over that of pairs of all labels.
-    Units with fewer than two labels say nothing. None where no unit has two, or where all labels
+    Units with fewer than two labels say nothing. None if no unit has two, or if all labels
     are the same.
 
     Source: Krippendorff, Content Analysis (2004), section 11.3; Hayes & Krippendorff,
@@ -35,3 +38,50 @@ def krippendorff_alpha(units: Sequence[Sequence[Hashable | None]]) -> float | No
         return None
 
     return 1 - observed * (pairable - 1) / expected
+
+
+@dataclass(frozen=True, slots=True)
+class Kappa:
+    """Cohen's κ of two judges with its 95 % interval."""
+
+    value: float
+    low: float | None
+    high: float | None
+    """None for fewer than two clusters, and if all items tell the same, which proves nothing."""
+
+
+def cohen_kappa(
+    first: Sequence[Hashable], second: Sequence[Hashable], clusters: Sequence[Hashable]
+) -> Kappa | None:
+    """Cohen's κ for nominal labels: 1 is agreement, 0 what chance gives, below 0 worse.
+
+    `first` and `second` hold the labels that two judges gave the same items. κ = (p_o - p_e)/(1 -
+    p_e), with p_o the share of equal labels and p_e = Σ_c p_1c p_2c. Its interval is that of the
+    mean of κ + (1[a = b] - p_o - (1 - κ)(p_2a + p_1b - 2 p_e))/(1 - p_e) over items with labels a
+    and b, clustered: for items that are independent its error is that of Fleiss, Cohen & Everitt.
+    None for no item, or if both gave all items the same label.
+
+    Source: Cohen, Educational and Psychological Measurement 20 (1960); Fleiss, Cohen & Everitt,
+    Psychological Bulletin 72 (1969), eq. 13, as the delta method; clusters as in `clustered_mean`.
+    """
+    count = len(first)
+    ones, twos = Counter(first), Counter(second)
+    chance = sum(number * twos[label] for label, number in ones.items())
+    if chance == count**2:
+        return None
+
+    pairs = list(zip(first, second, strict=True))
+    observed = sum(one == two for one, two in pairs) / count
+    expected = chance / count**2
+    kappa = (observed - expected) / (1 - expected)
+    influences = [
+        kappa
+        + ((one == two) - observed - (1 - kappa) * ((twos[one] + ones[two]) / count - 2 * expected))
+        / (1 - expected)
+        for one, two in pairs
+    ]
+    mean = clustered_mean(influences, clusters, is_share=False)
+    if mean is None or mean.low is None or mean.high is None:
+        return Kappa(kappa, low=None, high=None)
+
+    return Kappa(kappa, low=max(mean.low, -1.0), high=min(mean.high, 1.0))

@@ -1,4 +1,4 @@
-"""Means of values that hang together within clusters: the questions of one conversation.
+"""Means of values that are correlated within clusters: the questions of one conversation.
 
 The interval of a single figure is made here; that of a difference in `differences`.
 """
@@ -89,7 +89,7 @@ def clustered_se(
 def independent_se(values: Sequence[float], weights: Sequence[float] | None = None) -> float | None:
     """Standard error of a mean as if all values were independent: s / sqrt(N).
 
-    With weights, that of `clustered_se` where each value is a cluster of its own, which is the same
+    With weights, that of `clustered_se` if each value is a cluster of its own, which is the same
     for equal weights. None for fewer than two values.
     """
     count = len(values)
@@ -191,7 +191,7 @@ def equal_as_none(weights: Sequence[float] | None) -> Sequence[float] | None:
 def _robust_variance(residuals: Sequence[float], sizes: Sequence[float]) -> float:
     """The CR2 variance of a mean: Σ r_g²/(1 - h_g)/W², with h_g the share of a cluster."""
     total = sum(sizes)
-    # The sum of the others and not 1 - h: it keeps its digits where one cluster holds nearly all.
+    # The sum of the others and not 1 - h: it keeps its digits if one cluster holds nearly all.
     parts = [
         residual**2 * total / (total - size)
         for residual, size in zip(residuals, sizes, strict=True)

@@ -1,11 +1,11 @@
-"""The difference between two cells: mean, interval, p and what the data could show, all by the same
-flips of the signs of clusters, so that none of them can contradict another.
+"""The difference between two cells: mean, interval, p and the difference that the data could show,
+all by the same flips of the signs of clusters, so that none of them can contradict another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 from memeval.statistics.clusters import (
@@ -23,7 +23,7 @@ POWER = 0.80
 FEWEST_CLUSTERS = 6
 """Of fewer, no pattern of signs has a p of .05: 2/2^5 is .0625."""
 _BY_SIMULATION = {6: 4.40, 7: 3.50, 8: 3.36, 9: 3.28}
-"""Factors of the detectable difference where few clusters make the flips coarser than t."""
+"""Factors of the detectable difference if few clusters make the flips coarser than t."""
 _MORE_CLUSTERS = (10, 20, 50, 100, 200, 500, 1_000)
 """Numbers of clusters that are named to a reader who has too few."""
 
@@ -40,20 +40,29 @@ class ClusteredDifference:
     se: float | None
     """Clustered standard error (CR1); None for fewer than two clusters."""
     independent_se: float | None
-    """What the standard error would be if all pairs were independent."""
+    """The standard error if all pairs were independent."""
     low: float | None
     high: float | None
     """95 % interval by the flips; None for fewer than six clusters, which can show nothing."""
     p: float | None
-    """Of the flip test; None for fewer than two clusters. It is above .05 exactly where the
+    """Of the flip test; None for fewer than two clusters. It is above .05 exactly if the
     interval holds 0.
     """
     mde: float | None
-    """The smallest true difference that the flips show in 80 of 100 cases; None for fewer than six
-    clusters, and where no pair differs.
+    """The smallest true difference that the flips show with 80 % power; None for fewer than six
+    clusters, or if no pair differs.
     """
     mde_from_independent: bool
     """Whether `mde` rests on `independent_se`, because that is larger than `se`."""
+
+    def turned(self) -> ClusteredDifference:
+        """The difference the other way round."""
+        return replace(
+            self,
+            mean=-self.mean,
+            low=None if self.high is None else -self.high,
+            high=None if self.low is None else -self.low,
+        )
 
     @property
     def is_too_few(self) -> bool:
@@ -62,7 +71,7 @@ class ClusteredDifference:
 
     @property
     def largest_error(self) -> float | None:
-        """The standard error, never below that of independent pairs; None where no pair differs."""
+        """The standard error, never below that of independent pairs; None if no pair differs."""
         return max(self.se or 0.0, self.independent_se or 0.0) or None
 
 
@@ -73,7 +82,7 @@ def clustered_difference(
     *,
     most: float | None = None,
 ) -> ClusteredDifference | None:
-    """What paired differences show; None for none.
+    """Mean of paired differences and its uncertainty; None without differences.
 
     `weights` are those of a sample. No difference can exceed `most`: 1 for shares.
     """
@@ -107,7 +116,7 @@ def clustered_difference(
 
 
 def detectable_difference(se: float, groups: int, *, most: float | None = None) -> float | None:
-    """The smallest true difference that the flips show in 80 of 100 cases (MDE).
+    """The smallest true difference that the flips show with 80 % power (MDE).
 
     c(G) · SE: from ten clusters on c = t(.975, G-1) + t(.80, G-1), which is 3.146 for ten and not
     2.8; below by simulation of the flips. At most `most`. None for fewer than six clusters.
@@ -125,10 +134,10 @@ def detectable_difference(se: float, groups: int, *, most: float | None = None) 
 
 
 def more_clusters(se: float, groups: int, *, most: float | None = None) -> tuple[int, float] | None:
-    """How many clusters of this kind would show which difference, where `groups` are too few.
+    """How many clusters of this kind would show which difference, if `groups` are too few.
 
-    Ten, or more where ten would show nothing below `most`: the error falls with the root of their
-    number. None where none of the numbers would.
+    Ten, or more if ten would show nothing below `most`: the error falls with the root of their
+    number. None if none of the numbers would.
     """
     for wanted in _MORE_CLUSTERS:
         shown = detectable_difference(se * sqrt(groups / wanted), wanted)

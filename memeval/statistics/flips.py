@@ -29,13 +29,13 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class FlipTest:
-    """What the flips say of one difference."""
+    """Result of the flip test of one difference."""
 
     p: float
     """Two-sided; 1 for a single cluster."""
     low: float | None
     high: float | None
-    """95 % interval of the mean; None for fewer than six clusters. 0 is in it exactly where p is
+    """95 % interval of the mean; None for fewer than six clusters. 0 is in it exactly if p is
     above .05.
     """
 
@@ -71,7 +71,7 @@ def flip_test(sums: Sequence[float], sizes: Sequence[float]) -> FlipTest:
             ends = (total - flipped) / (count - sized), (total + flipped) / (count + sized)
 
         low, high = np.minimum(*ends), np.maximum(*ends)
-        # A tie is a tie for the interval, too, where rounding left the end beside 0.
+        # A tie is a tie for the interval, too, if rounding left the end beside 0.
         low[reaches & (total >= 0)] = np.minimum(low[reaches & (total >= 0)], 0.0)
         high[reaches & (total <= 0)] = np.maximum(high[reaches & (total <= 0)], 0.0)
         low[is_own], high[is_own] = -np.inf, np.inf
@@ -124,7 +124,7 @@ def max_t_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:
     # Stable: equal differences keep their order, and so their adjusted p, on every machine.
     order = np.argsort(-np.abs(sums.sum(axis=1)), kind="stable")
     sums = sums[order]
-    # A tie is a tie also where averages of repeats leave rounding behind.
+    # A tie is a tie also if averages of repeats leave rounding behind.
     observed = np.abs(sums.sum(axis=1)) - _ROUNDING * np.abs(sums).sum(axis=1)
 
     with_rest = np.zeros(len(sums))

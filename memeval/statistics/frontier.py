@@ -7,13 +7,13 @@ from itertools import pairwise
 from math import log
 
 Point = tuple[float, float]
-"""What a cell costs, and its accuracy."""
+"""Cost of a cell, and its accuracy."""
 
 
 def pareto_frontier(points: Sequence[Point]) -> list[int]:
     """Positions of the points that no other dominates, from the cheapest on.
 
-    A point is dominated where another one costs no more and is no less accurate, and is better in
+    A point is dominated if another one costs no more and is no less accurate, and is better in
     one of the two. Of equal points all stay.
     """
     # At one cost the most accurate first: the others are dominated by it.
@@ -31,7 +31,7 @@ def frontier_area(points: Sequence[Point], low: float, high: float) -> float:
     """Mean accuracy that can be had over all budgets from `low` to `high`, on a logarithmic scale.
 
     (1/ln(high/low)) · Σ best accuracy up to the left end · ln(right/left), over the pieces into
-    which the points cut [low, high]; 0 where nothing can be had yet. Raises `ValueError` unless 0 <
+    which the points cut [low, high]; 0 if nothing can be had yet. Raises `ValueError` unless 0 <
     low < high.
 
     Source: the form of LAFS, the latency-accuracy frontier score.

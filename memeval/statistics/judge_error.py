@@ -41,7 +41,7 @@ def prediction_powered_mean(
     With clusters the two parts are not independent, since both come from the same conversations:
     the influence of each conversation is summed over both parts, λ(Ŷ_u - mean)/N and (Y - λŶ -
     mean)/n, and Var = G/(G-1) Σ_g (Σ influence)², never below that of independent answers. With the
-    weights of a sample, all means are weighted, and n is (Σ w)²/Σ w². Raises `ValueError` where
+    weights of a sample, all means are weighted, and n is (Σ w)²/Σ w². Raises `ValueError` if
     there are no labels, no further verdicts, or fewer than two clusters.
 
     Source: Angelopoulos, Duchi & Zrnic, PPI++ (arXiv 2311.01453).
@@ -134,14 +134,14 @@ class CorrectedShare:
 
 
 def rogan_gladen(called_right: float, count: float, judge: JudgeRates) -> CorrectedShare:
-    """The true share of right answers where a judge calls `called_right` of `count` right.
+    """The true share of right answers if a judge calls `called_right` of `count` right.
 
     `count` need not be whole: under the weights of a sample it is (Σ w)²/Σ w².
 
     θ = (p + q0 - 1)/(q0 + q1 - 1), clipped to [0, 1]. The interval of Lee et al.: p̃ = (np +
-    z²/2)/(n + z²) and q̃ = (mq + 1)/(m + 2), θ̃ from them, shifted by 2z²(-(1 - θ̃)q̃0(1 - q̃0)/m̃0 +
-    θ̃ q̃1(1 - q̃1)/m̃1), ± z·SE. As q0 depends on what the wrong answers are like, give a range over
-    kinds of wrong answer, never one figure. Raises `ValueError` where the judge is no better than
+    z²/2)/(n + z²) and q̃ = (mq + 1)/(m + 2), θ̃ from them, shifted by 2z²(-(1 - θ̃)q̃0(1 - q̃0)/m̃0
+    + θ̃ q̃1(1 - q̃1)/m̃1), ± z·SE. As q0 depends on the kind of wrong answers, give a range over
+    kinds of wrong answer, never one figure. Raises `ValueError` if the judge is no better than
     chance (q0 + q1 <= 1).
 
     Source: Rogan & Gladen, American Journal of Epidemiology 107 (1978); Lee et al., arXiv
@@ -165,7 +165,7 @@ def rogan_gladen(called_right: float, count: float, judge: JudgeRates) -> Correc
 
     drawn = (p + q0 - 1) / (q0 + q1 - 1)
     var0, var1 = q0 * (1 - q0) / m0, q1 * (1 - q1) / m1
-    # A ratio of estimates is biased where labels are few: the interval is moved for it.
+    # A ratio of estimates is biased if labels are few: the interval is moved for it.
     shift = 2 * square * (-(1 - drawn) * var0 + drawn * var1)
     variance = p * (1 - p) / n + (1 - drawn) ** 2 * var0 + drawn**2 * var1
     reach = Z95 * sqrt(variance) / (q0 + q1 - 1)

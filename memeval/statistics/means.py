@@ -9,7 +9,7 @@ from memeval.statistics.clusters import ClusteredMean, clustered_mean, clustered
 
 
 def mean(values: Iterable[float | None], weights: Sequence[float] | None = None) -> float | None:
-    """Mean over the scored values, weighted where they are of a sample; None for none scored."""
+    """Mean over the scored values, weighted if they are of a sample; None for none scored."""
     if weights is None:
         scored = [value for value in values if value is not None]
         return sum(scored) / len(scored) if scored else None
@@ -67,7 +67,7 @@ def design_effect(
     weights: Sequence[float] | None = None,
 ) -> float | None:
     """How many times the variance of the mean exceeds that of independent values, s²/N (Kish,
-    1965). None where either is undefined.
+    1965). None if either is undefined.
     """
     scored, own, own_weights = _scored(values, clusters, weights)
     se, std = clustered_se(scored, own, own_weights), sample_std(scored)

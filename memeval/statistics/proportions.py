@@ -1,4 +1,4 @@
-"""Shares: Wilson's interval, also of questions that hang together, and McNemar's test."""
+"""Shares: Wilson's interval, also of correlated questions, and McNemar's test."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def within(t: float, freedom: float) -> float:
         return 0.0
 
     square, a, b = t * t, 0.5, freedom / 2
-    # Both from t: 1 - x would lose its digits where x is close to 1.
+    # Both from t: 1 - x would lose its digits if x is close to 1.
     x, rest = square / (freedom + square), freedom / (freedom + square)
     front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(rest))
     if x < (a + 1) / (a + b + 2):

@@ -1,1 +1,1 @@
-"""What is stored: what a home holds by kind, size and age, and what may be removed."""
+"""Content of a home by kind, size and age, and the parts that may be removed."""

@@ -1,6 +1,6 @@
 """Chooses by rule what may be removed from a home, and removes it.
 
-What a running process holds is never removed.
+Files that a running process holds are never removed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Rules:
     """Which items go."""
 
     unneeded_s: float
-    """What no run needs goes when nothing in it was changed for this many seconds: a run that is
-    not finished has no folder yet.
+    """Seconds without a change after which an item that no run needs is removed: an unfinished run
+    has no folder yet.
     """
     memories_s: float | None = None
     """Memories older than this many seconds go, needed or not; None keeps them."""
@@ -47,9 +47,9 @@ class Removal:
 
 
 def choose(items: Iterable[Item], needed: Needed, rules: Rules, now: float) -> list[Removal]:
-    """What the rules remove.
+    """Items that the rules remove.
 
-    Where the needs of a run are unknown, everything that has a key counts as needed.
+    If the needs of a run are unknown, everything with a key counts as needed.
     """
     removals = []
     for item in items:
@@ -94,9 +94,9 @@ def cell_under_way(home: Home) -> bool:
 
 
 def remove_item(item: Item, home: Home) -> bool:
-    """Removes an item as a whole; False where a running process holds it.
+    """Removes an item as a whole; False if a running process holds it.
 
-    Raises `OSError` where the disk refuses.
+    Raises `OSError` if the disk refuses.
     """
     # A cell reads a memory in place, and holds only the locks of its rows.
     if item.kind is Kind.MEMORIES and cell_under_way(home):
@@ -128,7 +128,7 @@ def _locked(locks: Iterable[Path]) -> Iterator[None]:
     """Holds lock files.
 
     They stay when what they guard is removed: somebody may be waiting for them. Raises `Timeout`
-    where another process holds one.
+    if another process holds one.
     """
     with ExitStack() as stack:
         for lock in locks:

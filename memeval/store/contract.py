@@ -1,4 +1,4 @@
-"""What a run needs of the store that keeps its rows, replies and leases."""
+"""Contract of the store that keeps a run's rows, replies and leases."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Store(Protocol):
         """
 
     def rows(self, path: Path) -> SharedRows | None:
-        """The shared rows of which a file is the copy; None where the file is all there is."""
+        """The shared rows of which a file is the copy; None if the file is all there is."""
 
     def texts(self, path: Path) -> SharedTexts | None:
-        """The shared texts of which a file is the copy; None where the file is all there is."""
+        """The shared texts of which a file is the copy; None if the file is all there is."""
 
 
 class FileStore:

@@ -1,4 +1,4 @@
-"""What a copy between a home and a database did."""
+"""Results of a copy between a home and a database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memeval.store.inventory import Kind
 
 
 class Way(StrEnum):
-    """Where a copy goes."""
+    """Direction of a copy."""
 
     TO_DATABASE = "to"
     FROM_DATABASE = "from"
@@ -19,7 +19,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True)
 class Copied:
-    """What became of one file of rows or texts, one cache, or one memory."""
+    """Result of copying one file of rows or texts, one cache, or one memory."""
 
     kind: Kind
     name: str
@@ -28,9 +28,9 @@ class Copied:
     there: int
     """Those that the target had."""
     digest: str = ""
-    """Of what was copied, as it was read back; empty in a dry run, and where nothing was."""
+    """Digest of the copy, as it was read back; empty in a dry run, and if nothing was copied."""
     problem: str = ""
-    """Why it was not copied, or does not compare; empty where it is sound."""
+    """Why it was not copied, or does not compare; empty if it is sound."""
 
 
 def digest_of(lines: Iterable[bytes]) -> str:

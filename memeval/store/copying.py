@@ -1,7 +1,7 @@
-"""Copies what is stored between the files of a home and a database.
+"""Copies stored items between the files of a home and a database.
 
-A copy adds and never replaces: what the target has stays. It may be repeated at any time, continues
-where it ended, and compares what it copied with its source.
+A copy adds and never replaces: items of the target stay. It may be repeated at any time, continues
+where it ended, and compares each copy with its source.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Copying:
     def run(self) -> Iterator[Copied]:
         """Copies rows, texts and caches, one after the other.
 
-        Raises `StorageError` where either side refuses.
+        Raises `StorageError` if either side refuses.
         """
         for name in self._line_files():
             yield self._copy_file(name, self._home.outputs / name)
@@ -145,7 +145,7 @@ class Copying:
         sums = sha256()
         problem = ""
         for start in range(0, len(new), ENTRIES_AT_ONCE):
-            # Damaged entries are dropped where they are read: they are requested again.
+            # Damaged entries are dropped when they are read: they are requested again.
             entries = source.get_all(new[start : start + ENTRIES_AT_ONCE])
             _put(entries, target)
             if target.get_all(entries) != entries:
@@ -211,7 +211,7 @@ class _InUseError(Exception):
 def _hold(path: Path, rows: PostgresRows, *, writes: bool) -> Iterator[None]:
     """Holds the rows of one file in both places, if anything is to be written.
 
-    Raises `_InUseError` where another process holds them.
+    Raises `_InUseError` if another process holds them.
     """
     if not writes:
         yield

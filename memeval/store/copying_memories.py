@@ -26,7 +26,7 @@ def copy_memories(
 ) -> Iterator[Copied]:
     """Copies saved memories between a home and the address that machines share.
 
-    Raises `StorageError` where the store stays away.
+    Raises `StorageError` if the store stays away.
     """
     if way is Way.TO_DATABASE:
         for item in items:

@@ -18,7 +18,7 @@ _COMPANIONS = ("", "-wal", "-shm", "-journal")
 
 
 class Kind(StrEnum):
-    """What is stored."""
+    """Kinds of stored items."""
 
     ANSWERS = "answers"
     TEXTS = "texts"
@@ -46,7 +46,7 @@ class Item:
     paths: tuple[Path, ...]
     """Its files and folders; the first one names it."""
     key: str
-    """Key of its stage; empty where no key belongs to it."""
+    """Key of its stage; empty if no key belongs to it."""
     size: int
     """Bytes of all its files."""
     changed: float
@@ -131,7 +131,7 @@ def _caches(folder: Path) -> Iterator[Item]:
 
 
 def _leftovers(home: Home) -> Iterator[Item]:
-    """What killed processes left, and damaged caches that were put aside."""
+    """Remains of killed processes, and damaged caches that were put aside."""
     places = (
         *home.outputs.glob(f".*{SUFFIX}"),
         *home.outputs.glob(f"*/.*{SUFFIX}"),

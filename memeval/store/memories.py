@@ -30,7 +30,7 @@ class SharedMemories:
     def __init__(
         self, url: str, patience_s: float, say: Callable[[str], None] | None = None
     ) -> None:
-        """Raises `UserError` where the address can't be used.
+        """Raises `UserError` if the address can't be used.
 
         `say` gets the message that the store is waited for.
         """
@@ -51,9 +51,9 @@ class SharedMemories:
             ) from error
 
     async def fetch(self, folder: Path, key: str, manifest: str) -> bool:
-        """Fetches the memory that belongs in `folder`; False where there is none.
+        """Fetches the memory that belongs in `folder`; False if it does not exist.
 
-        Raises `StorageError` where the store stays away.
+        Raises `StorageError` if the store stays away.
         """
         address = self._address(folder, key)
         return await self._attempt(lambda: self._fetch(folder, address, manifest))
@@ -61,15 +61,15 @@ class SharedMemories:
     async def put(self, folder: Path, key: str, manifest: str) -> None:
         """Puts the memory that was saved in `folder`.
 
-        Raises `StorageError` where the store stays away.
+        Raises `StorageError` if the store stays away.
         """
         address = self._address(folder, key)
         await self._attempt(lambda: self._put(folder, address, manifest))
 
     async def manifest(self, folder: Path, key: str, manifest: str) -> bytes | None:
-        """The manifest of the memory that belongs in `folder`; None where there is none.
+        """The manifest of the memory that belongs in `folder`; None if it does not exist.
 
-        Raises `StorageError` where the store stays away.
+        Raises `StorageError` if the store stays away.
         """
 
         def read() -> bytes | None:
@@ -83,7 +83,7 @@ class SharedMemories:
     async def digests(self, folder: Path, key: str) -> dict[str, str]:
         """The sha256 of each file of the memory that belongs in `folder`, by its name.
 
-        Raises `StorageError` where the store stays away.
+        Raises `StorageError` if the store stays away.
         """
         address = self._address(folder, key)
 
@@ -99,7 +99,7 @@ class SharedMemories:
         return await self._attempt(read)
 
     async def names(self) -> list[tuple[str, str]]:
-        """Key and name of each memory. Raises `StorageError` where the store stays away."""
+        """Key and name of each memory. Raises `StorageError` if the store stays away."""
 
         def read() -> list[tuple[str, str]]:
             # fsspec remembers listings: it would miss what other machines have put since.
@@ -178,7 +178,7 @@ class SharedMemories:
 
 
 def _names_in(manifest: bytes) -> list[str] | None:
-    """The files that a manifest names; None where it is damaged, or names some elsewhere."""
+    """The files that a manifest names; None if it is damaged, or names some elsewhere."""
     try:
         content: Any = json.loads(manifest)
         names = list(content["files"])

@@ -24,7 +24,7 @@ class Needed:
     keys: frozenset[tuple[str, str]]
     """Stage and key."""
     unknown: tuple[Path, ...]
-    """Run folders that can't be read, or name no keys: what they need is unknown."""
+    """Run folders that can't be read, or name no keys: their needs are unknown."""
 
     def needs(self, item: Item) -> bool:
         """Whether a run rests on an item. True for what has no key."""
@@ -33,7 +33,7 @@ class Needed:
 
 
 def read_needed(runs: Iterable[Path]) -> Needed:
-    """What the runs in these folders need."""
+    """Stored items that the runs in these folders need."""
     keys: set[tuple[str, str]] = set()
     unknown: list[Path] = []
     for folder in runs:
@@ -47,9 +47,9 @@ def read_needed(runs: Iterable[Path]) -> Needed:
 
 
 def _keys_of(folder: Path) -> set[tuple[str, str]]:
-    """Stage and key of all that a run rests on.
+    """Stage and key of everything that a run depends on.
 
-    Raises `OSError`, `ValueError`, `KeyError` or `TypeError` where `run.json` does not say.
+    Raises `OSError`, `ValueError`, `KeyError` or `TypeError` if `run.json` does not say.
     """
     repeats = RunSummary.read(folder).identity["keys"]
     keys = {

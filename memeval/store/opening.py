@@ -13,7 +13,7 @@ def open_store(settings: StoreConfig, cache: Path, say: Say | None) -> Store:
     """Files and SQLite, with the caches in the folder `cache`, or the database at `store.url`.
 
     `say` gets what a user should know, such as that the database is waited for. Raises `UserError`
-    where it can't be reached.
+    if it can't be reached.
     """
     if settings.url is None:
         return FileStore(cache)
@@ -29,9 +29,9 @@ def open_store(settings: StoreConfig, cache: Path, say: Say | None) -> Store:
 
 
 def open_memories(settings: StoreConfig, say: Say | None = None) -> SharedMemories | None:
-    """The shared memories that a config names; None where they are only in the home.
+    """The shared memories that a config names; None if they are only in the home.
 
-    Raises `UserError` where the address can't be used.
+    Raises `UserError` if the address can't be used.
     """
     if settings.memories is None:
         return None

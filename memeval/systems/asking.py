@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from memeval.llm.breaker import note_reading
-from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.contract import Completion, Prompt
 from memeval.llm.metering import current_ledger
+from memeval.llm.model import LanguageModel
 from memeval.llm.reply import CutReplyError
 from memeval.records import Role
 
@@ -25,7 +26,7 @@ class Asked(Generic[T]):
     """The outcome of a request."""
 
     value: T | None
-    """The result of `read`; None where every reply was useless."""
+    """The result of `read`; None if every reply was useless."""
     cut: bool
     """Whether even the reply to the request with more room was cut."""
 
@@ -38,7 +39,7 @@ async def ask_for(
     read: Callable[[Completion], T | None],
     holds_enough: Callable[[Completion], bool] = lambda _: False,
 ) -> T | None:
-    """The result of `read` on the model's reply; None where every reply is useless. See `ask`."""
+    """The result of `read` on the model's reply; None if every reply is useless. See `ask`."""
     asked = await ask(model, prompt, seed=seed, read=read, holds_enough=holds_enough)
     if asked.value is None and asked.cut:
         note_reading(readable=False, cut=True)
@@ -61,7 +62,7 @@ async def ask(
 
     A whole reply that `read` returns None for is dropped from the cache, and the model is asked a
     second time. One that was cut is left to the caller, who may ask for less at a time. Raises
-    `ModelError` where a call failed for good.
+    `ModelError` if a call failed.
     """
     # A deterministic model would only repeat itself.
     for _ in range(1 if model.deterministic else TRIES):

@@ -8,11 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from memeval.llm.contract import LanguageModel
+from memeval.errors import UserError
 from memeval.llm.metering import current_ledger
-from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved
+from memeval.llm.model import LanguageModel
+from memeval.records import (
+    Answer,
+    CorrectRequest,
+    ForgetRequest,
+    IngestHealth,
+    MemoryChunk,
+    Query,
+    Retrieved,
+)
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.rerank import Reranker, build_named
+from memeval.systems.tools import Tool, search_tool
 
 INGEST = {"stage": "prepare"}
 """Metadata of a setting that changes what is stored: another value ingests again."""
@@ -34,8 +44,8 @@ were made again; a program wrote lines that are not replies.
 IMAGINED = "imagined"
 """Key of `SystemContext.extra` that is true for an estimate."""
 LINES = "lines"
-"""Key of `SystemContext.extra`: a function that reads what is said in all cases of the data, where
-that is quick. It is there to recognise a foreign case, and not to be remembered.
+"""Key of `SystemContext.extra`: a function that reads the turns of all cases of the data, if that
+is quick. It serves to recognise another case's content; systems must not store it.
 """
 
 DumpItem = Mapping[str, Any]
@@ -56,16 +66,45 @@ class SystemSettings:
 
     @property
     def own_prompt(self) -> bool:
-        """Whether it answers under a prompt of its own under these settings."""
+        """Whether it answers with its own prompt under these settings."""
         return False
+
+
+def check_positive(**settings: int | None) -> None:
+    """Raises `UserError` for a setting that is not above 0, and not None."""
+    for name, value in settings.items():
+        if value is not None and value <= 0:
+            raise UserError(f"system.{name} must be positive, but is {value}")
+
+
+def check_not_negative(**settings: float) -> None:
+    """Raises `UserError` for a setting below 0."""
+    for name, value in settings.items():
+        if value < 0:
+            raise UserError(f"system.{name} must be at least 0, but is {value}")
 
 
 class Reader(Protocol):
     """Answers a query from a context under the cell's prompt template, which all systems share."""
 
-    async def answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
-        """Raises `ModelError` where the model's call failed for good."""
+    async def answer(
+        self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
+    ) -> ReaderReply:
+        """The reply from the texts of a context, in the order in which they are shown.
+
+        `order` holds their positions, the one that matters most first: under `context_tokens`, the
+        last ones are left out. Empty means that they are in this order.
+
+        Raises `ModelError` if the model's call failed.
+        """
         ...
+
+
+def latest_first(count: int, *, after: int = 0) -> list[int]:
+    """The order of texts by time, of which the latest matter most, after some that always come
+    first.
+    """
+    return [*range(after), *reversed(range(after, count))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +114,7 @@ class ReaderReply:
     text: str
     """The final answer."""
     raw: str | None
-    """The whole reply where it is more than the final answer."""
+    """The whole reply if it is more than the final answer."""
     context_tokens: int
     """Tokens of the context, counted offline."""
 
@@ -110,7 +149,7 @@ class SystemContext:
     nothing anywhere.
     """
     reranker: Callable[[str], Reranker | None] = build_named
-    """Builds the cell's reranker; None where nothing reranks.
+    """Builds the cell's reranker; None if nothing reranks.
 
     It takes what the system itself is set to rerank by, which counts under `reranker=default`. In a
     run, a reranker at an endpoint shares the endpoint's limit with the models. The default builds
@@ -122,9 +161,9 @@ class MemorySystem(ABC):
     """One memory of one case.
 
     Every method below `needs_language_model` may be plain or `async`. Plain methods run in a worker
-    thread where `in_thread` is set, else on the event loop.
+    thread if `in_thread` is set, else on the event loop.
 
-    A failure is an exception: the engine turns it into a status of the records that it hits.
+    A failure is an exception: the engine turns it into a status of the affected records.
     """
 
     settings_type: ClassVar[type[SystemSettings]] = SystemSettings
@@ -133,8 +172,9 @@ class MemorySystem(ABC):
     wants_evidence: ClassVar[bool] = False
     """True only for the `oracle` control: it gets an `OracleQuery`."""
     ranks_part: ClassVar[bool] = False
-    """True for a system whose ranking leaves out a part of its memory that it shows all the same.
-    Its recall is not that of one that ranks everything, and every table says so.
+    """True for a system whose ranking leaves out a part of the memory that the reader still sees.
+    Its recall can't be compared with that of a system that ranks everything, and every table says
+    so.
     """
     own_prompt: ClassVar[bool] = False
     """True for a system that answers under a prompt of its own instead of the reader's. Every table
@@ -179,6 +219,20 @@ class MemorySystem(ABC):
         return settings
 
     @classmethod
+    def check_use(cls, settings: Any, *, reader: str, writer: str) -> None:
+        """Raises `UserError` for settings that don't go with the cell's reader and writer.
+
+        `reader` is `direct` or `tools`, `writer` is `chunks` or `tools`. The default allows all.
+        """
+
+    @classmethod
+    def knows_users(cls, settings: Any) -> bool:
+        """Whether it keeps several users in one store, and tells them apart by the `user` of
+        chunks, queries and requests, as `system.tenants=shared` needs.
+        """
+        return False
+
+    @classmethod
     def flags(cls, settings: Any) -> tuple[str, ...]:
         """Words that every table shows in the column `flags`.
 
@@ -197,9 +251,8 @@ class MemorySystem(ABC):
 
     @classmethod
     def files(cls, settings: Any) -> tuple[Path, ...]:
-        """Files whose content is part of the memory's identity, beside that of the class itself.
-
-        Such as modules that the class imports, or the program that keeps the memory.
+        """Files whose content is part of the memory's identity, besides that of the class
+        itself.
         """
         return ()
 
@@ -212,7 +265,10 @@ class MemorySystem(ABC):
         """Stores one chunk. Chunks come in order of time."""
 
     def consolidate(self) -> Awaitable[None] | None:
-        """Called once, after the last chunk and before the first question."""
+        """Called after the last chunk and before the first question.
+
+        In a case with checkpoints, chunks may follow, and then it is called again.
+        """
         return None
 
     def await_ready(self) -> Awaitable[None] | None:
@@ -240,9 +296,32 @@ class MemorySystem(ABC):
     def dump(self) -> Iterable[DumpItem] | Awaitable[Iterable[DumpItem] | None] | None:
         """The facts, summaries or entities that the system extracted or wrote, for people to read.
 
-        Each item is plain JSON with at least `kind` and `text`, and `turn_ids` and `time` where
+        Each item is plain JSON with at least `kind` and `text`, and `turn_ids` and `time` if
         they are known. Called after `consolidate` or `load`, with the same result. None, the
         default, means that the system keeps only the chunks.
+        """
+        return None
+
+    def forget(self, request: ForgetRequest) -> int | Awaitable[int | None] | None:
+        """Removes what a request names, at once; returns how many items it removed.
+
+        None, the default, means that the system can't: the run says so.
+        """
+        return None
+
+    def correct(self, request: CorrectRequest) -> int | Awaitable[int | None] | None:
+        """Puts the new value in place of the old one; returns how many items it changed.
+
+        None, the default, means that the system can't: the run says so.
+        """
+        return None
+
+    def probe(
+        self, query: Query, depth: int
+    ) -> Sequence[Retrieved] | Awaitable[Sequence[Retrieved] | None] | None:
+        """The first `depth` results for a query, without an answer: whether something is gone.
+
+        None, the default, means that the system can't be searched.
         """
         return None
 
@@ -250,18 +329,28 @@ class MemorySystem(ABC):
     def answer(self, query: Query) -> Answer | Awaitable[Answer]:
         """Answers one question. Questions of a case may overlap."""
 
+    def tools(self) -> Sequence[Tool] | Awaitable[Sequence[Tool]]:
+        """Tools that a model may call: under `reader=tools` in place of `answer`, and under
+        `writer=tools` in place of `ingest`.
+
+        Called before the first question, and before the first session is written. The default is
+        empty: both then refuse the system. Without a tool that writes, the writer gets one that
+        stores a note through `ingest`.
+        """
+        return ()
+
     def save(self, folder: Path) -> Awaitable[None] | None:
         """Writes the memory into the existing empty `folder`.
 
         `load` in another process must answer identically. Raises `NotImplementedError`, the
-        default, where the memory can't be saved: it is then built again.
+        default, if the memory can't be saved: it is then built again.
         """
         raise NotImplementedError
 
     def load(self, folder: Path) -> Awaitable[None] | None:
         """Reads what `save` wrote into a fresh instance.
 
-        Raises any error where the folder is damaged: the memory is then built again.
+        Raises any error if the folder is damaged: the memory is then built again.
         """
         raise NotImplementedError
 
@@ -283,7 +372,14 @@ class RecallSystem(MemorySystem):
     def recall(
         self, query: Query, depth: int
     ) -> Sequence[Retrieved] | Awaitable[Sequence[Retrieved]]:
-        """Chunks for the query, best first: at most `depth`, or all where ranking is cheap."""
+        """Chunks for the query, best first: at most `depth`, or all if ranking is cheap."""
+
+    async def probe(self, query: Query, depth: int) -> Sequence[Retrieved] | None:
+        """The first results, and the chunks that the reader always sees besides them."""
+        recalled = self.recall(query, depth)
+        ranked = await recalled if isinstance(recalled, Awaitable) else recalled
+        always = [Retrieved(text=chunk.text, turn_ids=chunk.turn_ids) for chunk in self.window()]
+        return [*ranked[:depth], *always]
 
     def window(self) -> Sequence[MemoryChunk]:
         """Chunks that the reader always sees besides the recalled ones.
@@ -291,6 +387,9 @@ class RecallSystem(MemorySystem):
         After a compression, that is the agent's window.
         """
         return ()
+
+    def tools(self) -> Sequence[Tool] | Awaitable[Sequence[Tool]]:
+        return (search_tool(self.recall, self.parts.top_k),)
 
     async def answer(self, query: Query) -> Answer:
         recalled = self.recall(query, max(self.parts.top_k, self.ranking_depth))

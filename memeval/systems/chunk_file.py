@@ -1,4 +1,4 @@
-"""Chunks as JSON: what most systems save."""
+"""Chunks as JSON, the form in which most systems save them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHUNKS_FILE = "chunks.json"
 def write_chunks(
     folder: Path, chunks: Sequence[MemoryChunk], window: Sequence[MemoryChunk] | None = None
 ) -> None:
-    """Writes the chunks in order, and the window of a compression where there was one."""
+    """Writes the chunks in order, and the window of a compression if there was one."""
     state = {"chunks": _rows(chunks), "window": None if window is None else _rows(window)}
     (folder / CHUNKS_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
 
@@ -25,7 +25,7 @@ def write_chunks(
 def read_chunks(folder: Path) -> list[MemoryChunk]:
     """The chunks that `write_chunks` wrote.
 
-    Raises `OSError`, `ValueError`, `KeyError` or `TypeError` where the file is damaged.
+    Raises `OSError`, `ValueError`, `KeyError` or `TypeError` if the file is damaged.
     """
     return [_chunk(row) for row in _state(folder)["chunks"]]
 
@@ -48,6 +48,9 @@ def _rows(chunks: Sequence[MemoryChunk]) -> list[dict[str, Any]]:
     for chunk in chunks:
         row = {name: getattr(chunk, name) for name in names}
         row["time"] = chunk.time.isoformat() if chunk.time else None
+        if not chunk.user:
+            del row["user"]
+
         rows.append(row)
 
     return rows
@@ -61,4 +64,5 @@ def _chunk(row: dict[str, Any]) -> MemoryChunk:
         session_id=row["session_id"],
         turn_ids=tuple(row["turn_ids"]),
         speakers=tuple(row["speakers"]),
+        user=row.get("user", ""),
     )

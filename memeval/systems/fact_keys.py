@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from memeval.records import IngestHealth, MemoryChunk
-from memeval.systems.base import INGEST, DumpItem, SystemSettings
-from memeval.systems.chat.window import check_positive
+from memeval.systems.base import INGEST, DumpItem, SystemSettings, check_positive
 from memeval.systems.indexed import IndexedSystem, IndexT
 from memeval.systems.note_taking import take_notes
 
@@ -27,8 +26,8 @@ class FactKeySettings(SystemSettings):
     """The settings of a system whose chunks may be found by facts, too."""
 
     index: Literal["chunk", "fact_keys"] = field(default="chunk", metadata=INGEST)
-    """What a chunk is searched by: `chunk`, its text; `fact_keys`, its text and the facts that the
-    model notes of it, a call per chunk.
+    """Search keys of a chunk: `chunk`, its text; `fact_keys`, its text and the facts that the model
+    notes of it, a call per chunk.
     """
     fact_tokens: int = field(default=256, metadata=INGEST)
     """Most tokens of a chunk's facts; only for `index=fact_keys`."""
@@ -69,7 +68,7 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
             self._lost += facts is None
 
     async def _note(self, before: str, chunk: MemoryChunk) -> str | None:
-        """The facts of a chunk; empty where it holds none, None if every reply is useless."""
+        """The facts of a chunk; empty if it holds no facts, None if every reply is useless."""
         return await take_notes(
             self.parts,
             TEMPLATE,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from memeval.llm.metering import current_ledger
-from memeval.records import MemoryChunk, Query, Retrieved
+from memeval.records import CorrectRequest, ForgetRequest, MemoryChunk, Query, Retrieved
 from memeval.systems.base import RecallSystem, SystemContext
 from memeval.systems.chunk_file import read_chunks, read_window, write_chunks
+from memeval.systems.forgetting import corrected, count_changed, without
 
 Ranked = Sequence[tuple[int, float | None]]
 """Positions of entries with their scores, best first; no score below the requested depth."""
@@ -55,6 +56,12 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
     def uses_llm_at_ingest(cls, settings: Any) -> bool:
         return False
 
+    @classmethod
+    def knows_users(cls, settings: Any) -> bool:
+        # Entries made of several chunks may be of several users, and so may be a window.
+        has_own = cls.entries is IndexedSystem.entries and cls.recall is IndexedSystem.recall
+        return has_own and cls.answer is RecallSystem.answer and not cls.keeps_window
+
     def texts(self) -> list[str]:
         """The texts that are indexed, by position."""
         return [chunk.indexed() for chunk in self.chunks]
@@ -68,7 +75,7 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
 
     @abstractmethod
     async def rank(self, index: IndexT, query: Query, depth: int) -> Ranked:
-        """Positions of entries for the query, at least `depth` of them where there are as many."""
+        """Positions of entries for the query, at least `depth` of them if there are as many."""
 
     def entries(self) -> Sequence[Retrieved]:
         """The entries that can be retrieved, without scores, by the positions of `rank`."""
@@ -94,9 +101,9 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
             self.retained = list(retained)
 
     def window(self) -> Sequence[MemoryChunk]:
-        """The agent's window under `show_window`, by one rule for every `compression_turn`: what
-        the last compression retained and all that came later. Before the first one, that is the
-        whole conversation.
+        """The agent's window under `show_window`, by one rule for every `compression_turn`: the
+        chunks that the last compression retained and all later ones. Before the first one, that is
+        the whole conversation.
         """
         if not getattr(self.settings, "show_window", False):
             return ()
@@ -105,6 +112,40 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
 
     async def consolidate(self) -> None:
         await self._open(None)
+
+    async def forget(self, request: ForgetRequest) -> int | None:
+        if not self.keeps_only_chunks:
+            return None
+
+        before = len(self._held())
+        self.change_chunks(lambda chunks: without(chunks, request))
+        await self._open(None)
+        return before - len(self._held())
+
+    async def correct(self, request: CorrectRequest) -> int | None:
+        if not self.keeps_only_chunks:
+            return None
+
+        before = self._held()
+        self.change_chunks(lambda chunks: corrected(chunks, request))
+        await self._open(None)
+        return count_changed(before, self._held())
+
+    def _held(self) -> list[MemoryChunk]:
+        """The chunks, and those of the window that are not among them."""
+        known = set(self.chunks)
+        return [*self.chunks, *(chunk for chunk in self.retained or () if chunk not in known)]
+
+    def change_chunks(self, change: Callable[[list[MemoryChunk]], list[MemoryChunk]]) -> None:
+        """Changes the chunks, and those of the agent's window."""
+        self.chunks = change(self.chunks)
+        if self.retained is not None:
+            self.retained = change(self.retained)
+
+    @property
+    def keeps_only_chunks(self) -> bool:
+        """Whether all that it knows is in its chunks, so that the plain rule can remove it."""
+        return not self.uses_llm_at_ingest(self.settings)
 
     async def _open(self, saved: Path | None) -> None:
         self.close()
@@ -115,9 +156,21 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
         if self.index is None:
             return []
 
-        with current_ledger().own.computing():
-            ranked = await self.rank(self.index, query, depth)
-            return [self.entry(position, score) for position, score in ranked]
+        own = current_ledger().own
+        with own.computing():
+            ranked = await self.rank(self.index, query, depth + self._count_others(query.user))
+            if query.user:
+                ranked = [pair for pair in ranked if self.chunks[pair[0]].user == query.user]
+
+            best = [self.entry(position, score) for position, score in ranked[:depth]]
+
+        # The rest of a whole ranking is for the metrics: hundreds of entries, whose cold memory
+        # took longer than the search did.
+        with own.aside():
+            return best + [self.entry(position, score) for position, score in ranked[depth:]]
+
+    def _count_others(self, user: str) -> int:
+        return sum(chunk.user != user for chunk in self.chunks) if user else 0
 
     def entry(self, position: int, score: float | None) -> Retrieved:
         """The entry at a position, with its score."""

@@ -11,13 +11,13 @@ from memeval.systems.base import SystemContext
 from memeval.systems.chat.summarization import shorten
 
 NOTHING = "(nothing)"
-"""What the templates ask for where there is nothing to note."""
+"""The reply that the templates ask for if there is nothing to note."""
 
 
 async def take_notes(
     parts: SystemContext, template_name: str, *, before: str, said: tuple[str, ...], budget: int
 ) -> str | None:
-    """What the model writes under a template, in at most `budget` tokens.
+    """The model's notes under a template, in at most `budget` tokens.
 
     Empty if it finds nothing worth writing, None if every reply is useless.
     """

@@ -21,8 +21,8 @@ class RerankedSettings(SystemSettings):
     """The settings of a system that reranks."""
 
     reranker: str = field(default=NONE, metadata=ANSWER)
-    """What reorders the best entries under `reranker=default`: `none`, the name of a reranker, or
-    the class path of one.
+    """Reranker of the best entries under `reranker=default`: `none`, the name of a reranker, or the
+    class path of one.
     """
 
     def __post_init__(self) -> None:
@@ -33,7 +33,7 @@ class RerankedSettings(SystemSettings):
 def choose_reranker(
     chosen: RerankerConfig, settings: SystemSettings, system: str
 ) -> RerankerConfig:
-    """What reranks in a cell: what its group `reranker` says, else what its system is set to.
+    """Reranker of a cell: that of its group `reranker`, else that of its system's settings.
 
     Raises `UserError` for a reranker that is unknown or incomplete, and for one that the system
     does not use.
@@ -62,7 +62,7 @@ class RerankingSystem(IndexedSystem[IndexT]):
     """An indexed system that hands its best entries to the cell's reranker."""
 
     reordering: Reordering | None = None
-    """None where nothing is reordered, and until `rerank_over`."""
+    """None if nothing is reordered, and until `rerank_over`."""
 
     def __init__(self, settings: RerankedSettings, parts: SystemContext) -> None:
         self._reranker = parts.reranker(settings.reranker)

@@ -1,7 +1,4 @@
-"""For authors of systems, data sets, judges and metrics, and for our own tests.
-
-Conformance suites, a scripted model, a scripted HTTP endpoint.
-"""
+"""For authors of systems, data sets, judges and metrics: conformance suites, a scripted model."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from memeval.llm.metering import Ledger, metered
-from memeval.pipeline.ingest import call_method
+from memeval.pipeline.execute.ingest import call_method
 from memeval.records import Answer, EvalCase, Query, Session, Turn, format_time
 from memeval.systems.base import MORE_THAN_ASKED, RecallSystem
 from memeval.testing.sample import QUESTIONS, sample_chunks

@@ -1,4 +1,4 @@
-"""Rules of finding: what was said is found, and what was not said is not made up.
+"""Rules of finding: stored facts are found, and no others are made up.
 
 All other rules rest on the first one: a memory that finds nothing keeps most of them.
 """
@@ -50,12 +50,12 @@ async def finds_what_it_was_given(of: SystemUnderTest) -> None:
     if not of.remembers:
         raise NotApplicableError("it is the control without a memory")
 
-    system = await of.fill_system(case=_facts())
+    system = await of.fill_system(case=facts_case())
     if system.wants_evidence:
         raise NotApplicableError("it is handed the evidence, and searches for nothing")
 
     for thing, name in FACTS.items():
-        for question in (f"What is the {thing} called?", name, _sentence(thing, name)):
+        for question in questions_about(thing, name):
             if await of.finds(system, question, name):
                 return
 
@@ -80,14 +80,21 @@ async def makes_nothing_up(of: SystemUnderTest) -> None:
         )
 
 
-def _sentence(thing: str, name: str) -> str:
+def questions_about(thing: str, name: str) -> tuple[str, ...]:
+    """Searches for a fact: many servers find nothing for a whole question."""
+    return f"What is the {thing} called?", name, sentence_of(thing, name)
+
+
+def sentence_of(thing: str, name: str) -> str:
+    """Sentence that states a fact."""
     return f"We named the {thing} {name}."
 
 
-def _facts() -> EvalCase:
+def facts_case() -> EvalCase:
+    """A case of all the facts, a turn for each."""
     time = datetime(2022, 2, 3, 18, 45)
     turns = tuple(
-        Turn(f"facts:{number}", ("Ilse", "Tomas")[number % 2], _sentence(thing, name), time)
+        Turn(f"facts:{number}", ("Ilse", "Tomas")[number % 2], sentence_of(thing, name), time)
         for number, (thing, name) in enumerate(FACTS.items(), start=1)
     )
     return EvalCase("facts", (Session("facts-s", time, turns),), (), ("Ilse", "Tomas"))

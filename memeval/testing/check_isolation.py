@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from memeval.records import Answer
+from memeval.pipeline.execute.ingest import call_method, ingest
+from memeval.records import Answer, ForgetRequest, Query
 from memeval.systems.base import MemorySystem
 from memeval.testing.sample import MARKS, sample_case, sample_chunks
 from memeval.testing.under_test import (
     OPEN,
+    NotApplicableError,
     NotShownError,
     SystemUnderTest,
     expect,
@@ -20,7 +23,7 @@ from memeval.testing.under_test import (
 )
 
 FIRST, SECOND = (*MARKS["s1"], *MARKS["s2"]), MARKS["s3"]
-"""What is said in one of two cases, and not in the other."""
+"""Words of one of two cases that the other does not have."""
 
 
 async def reset_isolates_cases(of: SystemUnderTest) -> None:
@@ -43,22 +46,66 @@ async def reset_isolates_cases(of: SystemUnderTest) -> None:
 
 
 async def cases_do_not_mix(of: SystemUnderTest) -> None:
-    """Two cases at once: what services that keep one store for all get wrong."""
+    """Two cases at once: services that keep one store for all often get this wrong."""
     first = await of.fill_system(case=sample_case("first", ("s1", "s2")))
     second = await of.fill_system(case=sample_case("second", ("s3",)))
     _expect_nothing_of(await of.ask_all(second), ("s1", "s2"), "in another case")
     _expect_nothing_of(await of.ask_all(first), ("s3",), "in another case")
     await _expect_no_marks(of, second, FIRST, "in another case")
     await _expect_no_marks(of, first, SECOND, "in another case")
-    # Only where the same search finds it in its own case is its absence elsewhere worth anything.
+    # Its absence elsewhere counts only if the same search finds it in its own case.
     if not _searches(of, first):
         return
     if not await of.finds_any(first, FIRST) or not await of.finds_any(second, SECOND):
         raise NotShownError("what is said in a case was not found in that case either")
 
 
+async def users_do_not_mix(of: SystemUnderTest) -> None:
+    """Two users of one store: one finds nothing of the other's, and removes nothing of it."""
+    system = of.start(of.parts(of.model()))
+    # A class may follow the contract without inheriting from it.
+    if not hasattr(system, "knows_users") or not system.knows_users(system.settings):
+        raise NotApplicableError("it has a store for each user: knows_users() is False")
+
+    users = {
+        "user-1": sample_chunks(sample_case(sessions=("s1", "s2"))),
+        "user-2": sample_chunks(sample_case(sessions=("s3",))),
+    }
+    chunks = [replace(chunk, user=user) for user, said in users.items() for chunk in said]
+    await ingest(system, chunks, (), 0)
+    found = {user: await _marks_of(system, user) for user in users}
+    for user, own, others in (("user-1", FIRST, SECOND), ("user-2", SECOND, FIRST)):
+        seen_of_others = found[user].intersection(others)
+        expect(
+            not seen_of_others,
+            f"{quoted(sorted(seen_of_others))}, which another user said, was found",
+            "only what the user said who asks",
+        )
+        if not found[user].intersection(own):
+            raise NotShownError(f"{user} did not find what was said by {user} either")
+
+    request = ForgetRequest(words="Forget it.", about=SECOND[0], user="user-1")
+    if await call_method(system, system.forget, request) is not None:
+        kept = await _marks_of(system, "user-2")
+        expect(
+            kept == found["user-2"],
+            f"'{SECOND[0]}' of one user is gone, as another one wanted it forgotten",
+            "what another user said stays",
+        )
+
+
+async def _marks_of(system: MemorySystem, user: str) -> set[str]:
+    """The words that a user finds."""
+    marks = set()
+    for mark in (*FIRST, *SECOND):
+        results = await call_method(system, system.probe, Query(mark, user=user), 10)
+        marks |= {mark for result in results or () if mark.casefold() in result.text.casefold()}
+
+    return marks
+
+
 def _searches(of: SystemUnderTest, system: MemorySystem) -> bool:
-    """Whether it is no control without a memory, or one that is handed the evidence."""
+    """Whether it is a system with a memory that is not handed the evidence."""
     return of.remembers and not system.wants_evidence
 
 

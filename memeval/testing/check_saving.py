@@ -1,4 +1,4 @@
-"""Rules of saving: what is loaded is what was saved, and a damaged memory is refused."""
+"""Rules of saving: a loaded memory equals the saved one, and a damaged memory is refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memeval.pipeline.ingest import call_method
+from memeval.pipeline.execute.ingest import call_method
 from memeval.systems.base import MemorySystem
 from memeval.testing.sample import sample_chunks
 from memeval.testing.under_test import (

@@ -1,4 +1,4 @@
-"""What every memory system must do, one function per rule.
+"""The rules of every memory system, one function per rule.
 
 They run in two ways: as tests of pytest (`memeval.testing.contract`), and against a running service
 (`python -m memeval check`).
@@ -14,6 +14,11 @@ from memeval.testing.check_calls import (
     failure_is_not_an_answer,
     usage_adds_up,
     works_without_a_fault,
+)
+from memeval.testing.check_changes import (
+    corrects_what_it_is_told_to,
+    forgets_what_it_is_told_to,
+    takes_a_session_twice,
 )
 from memeval.testing.check_content import (
     answers_with_text,
@@ -32,8 +37,10 @@ from memeval.testing.check_isolation import (
     questions_change_nothing,
     reset_isolates_cases,
     same_input_same_output,
+    users_do_not_mix,
 )
 from memeval.testing.check_saving import damage_is_refused, dump_is_plain, save_and_load
+from memeval.testing.check_tools import tools_find_what_they_wrote, tools_find_what_was_stored
 from memeval.testing.under_test import (
     NotApplicableError,
     NotShownError,
@@ -56,6 +63,7 @@ __all__ = [
     "answers_with_text",
     "cases_do_not_mix",
     "compression_keeps_the_window",
+    "corrects_what_it_is_told_to",
     "damage_is_refused",
     "dates_are_kept",
     "dump_is_plain",
@@ -63,6 +71,7 @@ __all__ = [
     "expect",
     "failure_is_not_an_answer",
     "finds_what_it_was_given",
+    "forgets_what_it_is_told_to",
     "long_turn",
     "makes_nothing_up",
     "outcome_of",
@@ -72,10 +81,14 @@ __all__ = [
     "retrieved_heads_the_ranking",
     "same_input_same_output",
     "save_and_load",
+    "takes_a_session_twice",
+    "tools_find_what_they_wrote",
+    "tools_find_what_was_stored",
     "top_k_is_obeyed",
     "turn_ids_are_true",
     "unicode_survives",
     "usage_adds_up",
+    "users_do_not_mix",
     "works_without_a_fault",
 ]
 
@@ -85,14 +98,14 @@ class Check:
     """A rule under its name."""
 
     name: str
-    """In words, as it is printed."""
+    """As printed."""
     run: Callable[[SystemUnderTest], Awaitable[None]]
     is_essential: bool = False
-    """Whether `check` fails where it was not put to the test."""
+    """Whether `check` fails if it was not put to the test."""
 
 
 FINDS = Check("it finds what it was given", finds_what_it_was_given, is_essential=True)
-"""The rule that all others rest on: where nothing is found, they are not put to the test."""
+"""The rule that all others rest on: if nothing is found, they are not put to the test."""
 CHECKS = (
     FINDS,
     Check("it makes nothing up", makes_nothing_up),
@@ -100,8 +113,12 @@ CHECKS = (
     Check("no request fails", works_without_a_fault),
     Check("a reset forgets the case before", reset_isolates_cases, is_essential=True),
     Check("two cases do not mix", cases_do_not_mix, is_essential=True),
+    Check("two users of one store do not mix", users_do_not_mix),
     Check("the same input gives the same output", same_input_same_output),
     Check("questions do not change the memory", questions_change_nothing),
+    Check("what is to be forgotten is gone", forgets_what_it_is_told_to),
+    Check("what is corrected is replaced", corrects_what_it_is_told_to),
+    Check("an import that is run twice loses nothing", takes_a_session_twice),
     Check("dates that go in come out", dates_are_kept),
     Check("turn ids are true", turn_ids_are_true),
     Check("top_k is obeyed", top_k_is_obeyed),
@@ -116,7 +133,12 @@ CHECKS = (
     Check("usage adds up", usage_adds_up),
     Check("a failure is not an answer", failure_is_not_an_answer),
 )
-"""All rules, in the order in which they are reported."""
+"""The rules of all systems, in the order in which they are reported."""
+OF_TOOLS = (
+    Check("its tools find what was stored, in its own case", tools_find_what_was_stored),
+    Check("its tools find what they wrote", tools_find_what_they_wrote),
+)
+"""The rules of systems with tools of their own."""
 
 
 @dataclass(frozen=True)
@@ -127,11 +149,11 @@ class Outcome:
     state: str
     """`ok`, `violated`, `not shown` or `not applicable`."""
     seen: str = ""
-    """What was seen, or why the check does not apply."""
+    """The observation, or why the check does not apply."""
     expected: str = ""
     is_essential: bool = False
     exchanges: tuple[str, ...] = ()
-    """What was sent and got, a line each."""
+    """Requests and replies, a line each."""
 
     @property
     def fails(self) -> bool:

@@ -17,7 +17,7 @@ from memeval.testing.checks import SystemUnderTest
 
 
 class MemorySystemContract(SystemUnderTest):
-    """What every memory system must do, as tests of pytest.
+    """The rules of every memory system, as tests of pytest.
 
     The rules are those of `memeval.testing.checks`, which `python -m memeval check` runs as well.
     """
@@ -50,11 +50,23 @@ class MemorySystemContract(SystemUnderTest):
     def test_cases_do_not_mix(self) -> None:
         self._play(checks.cases_do_not_mix)
 
+    def test_two_users_of_one_store_do_not_mix(self) -> None:
+        self._play(checks.users_do_not_mix)
+
     def test_the_same_input_gives_the_same_output(self) -> None:
         self._play(checks.same_input_same_output)
 
     def test_questions_do_not_change_memory(self) -> None:
         self._play(checks.questions_change_nothing)
+
+    def test_what_is_to_be_forgotten_is_gone(self) -> None:
+        self._play(checks.forgets_what_it_is_told_to)
+
+    def test_what_is_corrected_is_replaced(self) -> None:
+        self._play(checks.corrects_what_it_is_told_to)
+
+    def test_an_import_that_is_run_twice_loses_nothing(self) -> None:
+        self._play(checks.takes_a_session_twice)
 
     def test_dates_that_go_in_come_out(self) -> None:
         self._play(checks.dates_are_kept)
@@ -70,6 +82,12 @@ class MemorySystemContract(SystemUnderTest):
 
     def test_compression_keeps_the_window(self) -> None:
         self._play(checks.compression_keeps_the_window)
+
+    def test_its_tools_find_what_was_stored_in_its_own_case(self) -> None:
+        self._play(checks.tools_find_what_was_stored)
+
+    def test_its_tools_find_what_they_wrote(self) -> None:
+        self._play(checks.tools_find_what_they_wrote)
 
     def test_an_empty_case_is_answered(self) -> None:
         self._play(checks.empty_case)

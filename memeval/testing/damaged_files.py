@@ -18,11 +18,11 @@ from memeval.testing.mutations import damaged_bytes, damaged_records
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was read of a file."""
+    """The outcome of reading a file."""
 
     questions: int
     notes: tuple[str, ...]
-    """What the adapter said of it."""
+    """The adapter's message."""
 
 
 class DamagedFiles:
@@ -65,7 +65,7 @@ class DamagedFiles:
         return path
 
     def outcome(self, path: Path) -> Outcome | UserError:
-        """What a file holds, or how it is refused."""
+        """The content of a file, or how it is refused."""
         try:
             dataset = self.build(path=str(path), allow_unpinned=True)
             loaded = dataset.open()
@@ -75,7 +75,7 @@ class DamagedFiles:
             return error
 
     def sound(self, path: Path) -> Outcome:
-        """What the file holds before anything is damaged."""
+        """The content of the file before any damage."""
         whole = self.outcome(path)
         assert isinstance(whole, Outcome) and whole.questions, (
             f"the sound records are refused: {whole}"

@@ -1,6 +1,6 @@
 """The conformance suite of data sets.
 
-Subclass it, say how your adapter is built and what it holds, and run pytest:
+Subclass it, declare how your adapter is built and its content, and run pytest:
 
 class TestMine(DatasetContract):
     counts: ClassVar = {"cases": 3, "questions": 60}
@@ -40,13 +40,15 @@ GOLD_SIDE = frozenset(
         "right_choices",
         "answerable",
         "facets",
+        "asked_after",
+        "traces",
     }
 )
 """Fields of a question that no system sees."""
 
 
 class DatasetContract(DamagedFiles):
-    """What every data set keeps to."""
+    """The rules of every data set."""
 
     counts: ClassVar[Mapping[str, int]] = {}
     """Pinned: how many cases, sessions, turns and questions there are; those that are named are
@@ -77,9 +79,7 @@ class DatasetContract(DamagedFiles):
         assert repeated(question.question_id for case in cases for question in case.questions) == []
         for case in cases:
             assert repeated(session.session_id for session in case.sessions) == []
-            assert (
-                repeated(turn.turn_id for session in case.sessions for turn in session.turns) == []
-            )
+            assert repeated(turn.turn_id for turn in case.turns) == []
 
     def test_times_ascend(self) -> None:
         for case in self.cases():
@@ -97,7 +97,7 @@ class DatasetContract(DamagedFiles):
 
     def test_evidence_is_among_the_turns(self) -> None:
         for case in self.cases():
-            turns = {turn.turn_id for session in case.sessions for turn in session.turns}
+            turns = case.turn_ids
             for question in case.questions:
                 assert set(question.evidence) <= turns, (
                     f"{question.question_id}: evidence {question.evidence} is not in its case"
@@ -149,14 +149,14 @@ class DatasetContract(DamagedFiles):
         like_evidence, like_others = set[str](), set[str]()
         for case in self.cases():
             cited = {turn_id for question in case.questions for turn_id in question.evidence}
-            turns = [turn.turn_id for session in case.sessions for turn in session.turns]
+            turns = [turn.turn_id for turn in case.turns]
             for seen in (case.case_id, *(session.session_id for session in case.sessions), *turns):
                 assert not TELLING.search(seen), f"the id '{seen}' reveals what is asked about"
 
             like_evidence |= {shape(turn_id) for turn_id in turns if turn_id in cited}
             like_others |= {shape(turn_id) for turn_id in turns if turn_id not in cited}
 
-        # Where every turn is evidence, ids can't tell evidence from the rest.
+        # If every turn is evidence, ids can't tell evidence from the rest.
         assert not like_others or like_evidence <= like_others, (
             f"its ids reveal the evidence: {like_evidence - like_others}"
         )
@@ -193,7 +193,7 @@ class DatasetContract(DamagedFiles):
         dataset = self.build()
         dataset.open()
         case = next(iter(dataset.cases()))
-        turns = {turn.turn_id for session in case.sessions for turn in session.turns}
+        turns = case.turn_ids
         said = [name for name in dataset.granularities if name in GRANULARITIES]
         assert said and set(dataset.granularities) <= {*GRANULARITIES, SUMMARY, OBSERVATION}
         for name in said:

@@ -34,7 +34,7 @@ HOSTILE = (
 
 
 class JudgeContract:
-    """What every judge of answers in words keeps to."""
+    """The rules of every judge of answers in words."""
 
     judge_class: ClassVar[type[Judge]]
     """The judge, which a run builds by its `build`."""

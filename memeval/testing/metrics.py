@@ -24,7 +24,7 @@ PAIRS = (
 
 
 class MetricContract:
-    """What every metric of answers keeps to."""
+    """The rules of every metric of answers."""
 
     metric: ClassVar[Metric]
 

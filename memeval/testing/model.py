@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from memeval.errors import ModelError
-from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.contract import Completion, Prompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.metering import current_ledger
+from memeval.llm.model import LanguageModel
 from memeval.records import Role, Usage
 
 Reply = Callable[[Prompt], str]
@@ -33,7 +34,7 @@ class ScriptedModel(LanguageModel):
         self._reply, self._fails = reply, fails
         self._inner = inner or ExtractiveModel()
         self.prompts: list[tuple[Role, Prompt]] = []
-        """What was asked, in order."""
+        """The prompts, in order."""
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         self.prompts.append((role, prompt))

@@ -29,7 +29,7 @@ WRONG: Sequence[Any] = (
     {},
     {"x": {"y": []}},
 )
-"""Values that may be where another value should be."""
+"""Values that may replace another value."""
 
 
 @st.composite
@@ -61,7 +61,7 @@ def damaged_records(draw: st.DrawFn, records: Sequence[Any], *, twice: bool = Tr
 
 @st.composite
 def _place(draw: st.DrawFn, records: list[Any], position: int) -> tuple[Any, Any]:
-    """A value within a record: what holds it, and its key or index there.
+    """A value within a record: its container, and its key or index there.
 
     One time in ten it is the record itself.
     """

@@ -1,6 +1,4 @@
-"""What the rules of memory systems are checked with: the system under test, and how to compare its
-answers.
-"""
+"""The system under test, and the comparison of its answers, for the rules of systems."""
 
 from __future__ import annotations
 
@@ -8,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from memeval.pipeline.builder import wait_from_thread
-from memeval.pipeline.ingest import call_method, ingest
-from memeval.pipeline.reader import CellReader
+from memeval.pipeline.execute.builder import wait_from_thread
+from memeval.pipeline.execute.ingest import call_method, ingest
+from memeval.pipeline.execute.reader import CellReader
 from memeval.prompts import load_builtin
 from memeval.records import Answer, EvalCase, OracleQuery, Query, Retrieved
 from memeval.retrieval.embedding.contract import Embedder
@@ -22,7 +20,7 @@ from memeval.text.shown import one_line
 
 
 class ViolationError(AssertionError):
-    """A rule is broken: what was seen, and what was expected."""
+    """A rule is broken: the actual and the expected result."""
 
     def __init__(self, seen: str, expected: str) -> None:
         super().__init__(f"{seen}; expected: {expected}")
@@ -34,7 +32,7 @@ class NotApplicableError(Exception):
 
 
 class NotShownError(Exception):
-    """The rule was not put to the test: what it is about never came up, and why."""
+    """The rule could not be tested: its subject never came up, and why."""
 
 
 def expect(holds: bool, seen: str, expected: str) -> None:
@@ -44,7 +42,7 @@ def expect(holds: bool, seen: str, expected: str) -> None:
 
 
 def expect_shown(answers: Sequence[Answer]) -> None:
-    """Raises `NotShownError` where a system that shows what it finds found nothing at all."""
+    """Raises `NotShownError` if a system that shows its results found nothing at all."""
     if answers and all(answer.retrieved == () for answer in answers):
         raise NotShownError("nothing was found for any question")
 
@@ -139,8 +137,8 @@ class SystemUnderTest:
         return answer
 
     async def finds(self, system: MemorySystem, question: str, word: str) -> bool:
-        """Whether a question brings up a word: in what is retrieved, or, where the question does
-        not say it, in what the model is shown or answers.
+        """Whether a question brings up a word: in the retrieved chunks, or, if the question does
+        not contain it, in the reader's context or answer.
         """
         model = _MODELS.get(id(system))
         before = len(model.prompts) if model else 0
@@ -154,7 +152,7 @@ class SystemUnderTest:
         return any(word.casefold() in text.casefold() for text in texts)
 
     async def finds_any(self, system: MemorySystem, words: Iterable[str]) -> bool:
-        """Whether a system finds one of some words, searched for by itself or asked about."""
+        """Whether a system finds one of some words, by a search for it or by a question."""
         for word in words:
             if await self.finds(system, word, word) or await self.finds(system, OPEN, word):
                 return True
@@ -165,23 +163,23 @@ class SystemUnderTest:
         return [await self.ask(system, question) for question in QUESTIONS]
 
     async def dump(self, system: MemorySystem) -> list[DumpItem]:
-        """What the system extracted or wrote; nothing if it says None."""
+        """The items that the system extracted or wrote; empty if it dumps None."""
         items: Iterable[DumpItem] | None = await call_method(system, system.dump)
         return [dict(item) for item in items or ()]
 
 
 OPEN = "What was talked about?"
-"""A question that holds none of the words that are looked for."""
+"""A question without any of the words that are looked for."""
 _OPEN: list[MemorySystem] = []
 """Systems that the running check has built."""
 _MODELS: dict[int, ScriptedModel] = {}
 """The models of these systems."""
 exchanges: list[str] = []
-"""What the running check has sent and got, in words."""
+"""The requests and replies of the running check, in words."""
 
 
 def _lines_of(answer: Answer) -> Iterator[str]:
-    """What came with an answer, a line for each result."""
+    """The results of an answer, a line for each."""
     if answer.retrieved is None:
         yield f"an answer: {quoted([answer.text])}"
         return
@@ -196,7 +194,7 @@ def _lines_of(answer: Answer) -> Iterator[str]:
 
 async def play(check: Callable[[SystemUnderTest], Awaitable[None]], of: SystemUnderTest) -> None:
     """Runs a check, and closes what it built."""
-    # A check may build its systems in a function of its own: they are closed here all the same.
+    # A check may build its systems in a function of its own: they are closed here, too.
     before = len(_OPEN)
     try:
         await check(of)
@@ -208,12 +206,12 @@ async def play(check: Callable[[SystemUnderTest], Awaitable[None]], of: SystemUn
 
 
 def seen(answer: Answer) -> tuple[Any, ...]:
-    """What equal answers have in common."""
+    """The fields that equal answers have in common."""
     return answer.text, [chunk.turn_ids for chunk in answer.retrieved or ()], answer.ranking
 
 
 def first_difference(first: Sequence[Answer], second: Sequence[Answer]) -> str:
-    """Where two series of answers part, in words."""
+    """First difference between two series of answers, in words."""
     for question, before, after in zip(QUESTIONS, first, second, strict=True):
         if seen(before) != seen(after):
             if before.text == after.text:

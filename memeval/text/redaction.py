@@ -2,9 +2,9 @@
 through here.
 
 Known secrets (keys from the environment, values of headers, passwords of addresses) are removed
-from everything. What only looks like a secret (see `memeval.text.secret_shapes`) is removed from
-errors, notes, commands and settings, but not from the texts of data and replies: those are measured
-as they are.
+from everything. A string that only looks like a secret (see `memeval.text.secret_shapes`) is
+removed from errors, notes, commands and settings, but not from the texts of data and replies: those
+are measured as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import html
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
@@ -25,7 +25,7 @@ SHORTEST = 8
 TELLING = 12
 """Characters at the start of a secret that are removed as well: a cut text may end inside one."""
 
-# What tools ask people to type where there is no key: ordinary words, which also name models.
+# What tools ask people to type if there is no key: ordinary words, which also name models.
 _PLACEHOLDERS = frozenset(
     {
         "lm-studio",
@@ -87,6 +87,16 @@ def keep_environment() -> None:
         keep_address(value)
 
 
+PATH = "[path]"
+"""Replacement for a path's folders in a package."""
+_REPLACED = re.compile(rf"{re.escape(REDACTED)}|{re.escape(PATH)}|\bhost-[0-9a-f]{{8}}\b")
+
+
+def holds_replacement(text: str) -> bool:
+    """Whether a secret, a path or a host was replaced in a text."""
+    return _REPLACED.search(text) is not None
+
+
 _NUMBERS = frozenset({int, float, bool, type(None)})
 """Types of JSON values that hold no string."""
 
@@ -109,7 +119,7 @@ def without_known(text: str) -> str:
 
 def without_known_in(value: Any) -> Any:
     """A JSON value (a row, a summary, a reply) without known secrets in its strings."""
-    return _map_strings(value, without_known) if _forms else value
+    return map_strings(value, without_known) if _forms else value
 
 
 def redacted_in(value: Any) -> Any:
@@ -117,7 +127,7 @@ def redacted_in(value: Any) -> Any:
 
     For values without texts of the data.
     """
-    return _map_strings(value, redacted)
+    return map_strings(value, redacted)
 
 
 def looks_secret(text: str) -> bool:
@@ -138,7 +148,8 @@ def without_userinfo(address: str) -> str:
     return f"{scheme}://{location}"
 
 
-def _map_strings(value: Any, change: Any) -> Any:
+def map_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with each of its strings changed, names of members included."""
     # A row holds a ranking of hundreds of numbers: they pass first.
     if type(value) in _NUMBERS:
         return value
@@ -148,12 +159,12 @@ def _map_strings(value: Any, change: Any) -> Any:
 
     if isinstance(value, Mapping):
         return {
-            (change(name) if isinstance(name, str) else name): _map_strings(item, change)
+            (change(name) if isinstance(name, str) else name): map_strings(item, change)
             for name, item in value.items()
         }
 
     if isinstance(value, list | tuple):
-        return [_map_strings(item, change) for item in value]
+        return [map_strings(item, change) for item in value]
 
     return value
 
@@ -217,7 +228,7 @@ def _without(text: str, beginning: str, forms: Iterable[str]) -> str:
 
 
 def _end(text: str, start: int, form: str) -> int:
-    """Where the text from `start` on ceases to match `form`."""
+    """End of the text from `start` on that matches `form`."""
     # A search by halves: a secret may be long, and the text may match only its beginning.
     if text.startswith(form, start):
         return start + len(form)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 REDACTED = "[redacted]"
 """The text that replaces a secret."""
@@ -29,15 +30,19 @@ _ADDRESS = re.compile(r"://[^\s\"'<>]+")
 _HOST = re.compile(r"[^/?#]*")
 
 
-def without_shapes(text: str) -> str:
-    """`text` without what looks like a secret."""
-    if "://" in text:
-        text = _ADDRESS.sub(_without_user, text)
+def _hide(_: str) -> str:
+    return REDACTED
 
-    text = _cut(text, _KEY.finditer(text))
+
+def without_shapes(text: str, hide: Callable[[str], str] = _hide) -> str:
+    """`text` without what looks like a secret; `hide` gives what replaces one."""
+    if "://" in text:
+        text = _ADDRESS.sub(partial(_without_user, hide=hide), text)
+
+    text = _cut(text, _KEY.finditer(text), hide)
     # Lowered again for each: the first pattern may have changed the positions.
     for pattern in (_TOKEN, _VALUE):
-        text = _cut(text, pattern.finditer(_lower(text)))
+        text = _cut(text, pattern.finditer(_lower(text)), hide)
 
     return text
 
@@ -51,7 +56,7 @@ def _lower(text: str) -> str:
 _SMALL = {ord(letter): ord(letter.lower()) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
 
-def _cut(text: str, matches: Iterable[re.Match[str]]) -> str:
+def _cut(text: str, matches: Iterable[re.Match[str]], hide: Callable[[str], str]) -> str:
     """`text` without those matches that are secrets."""
     parts, done = [], 0
     for match in matches:
@@ -62,7 +67,7 @@ def _cut(text: str, matches: Iterable[re.Match[str]]) -> str:
             continue
 
         start = match.start(name) if name in ("token", "value") else match.start()
-        parts += [text[done:start], REDACTED]
+        parts += [text[done:start], hide(text[start : match.end()])]
         done = match.end()
 
     return "".join([*parts, text[done:]]) if parts else text
@@ -83,16 +88,16 @@ def _is_secret(name: str, secret: str, before: str) -> bool:
     return _is_random(secret) or (name != "key" and len(secret) >= 24)
 
 
-def _without_user(match: re.Match[str]) -> str:
+def _without_user(match: re.Match[str], hide: Callable[[str], str]) -> str:
     """The addresses of a match without user names and passwords."""
     addresses = match[0].split("://")[1:]
     if len(addresses) > MOST_ADDRESSES and "@" in match[0]:
-        return f"://{REDACTED}"
+        return f"://{hide(match[0])}"
 
-    return "://".join(["", *map(_hide_user, addresses)])
+    return "://".join(["", *(_hide_user(address, hide) for address in addresses)])
 
 
-def _hide_user(rest: str) -> str:
+def _hide_user(rest: str, hide: Callable[[str], str]) -> str:
     """The part of an address after `://`, without user name and password."""
     if "@" not in rest:
         return rest
@@ -103,7 +108,8 @@ def _hide_user(rest: str) -> str:
         return rest
 
     # Up to the last `@`: a password may hold a slash, though an address should not.
-    return f"{REDACTED}@{rest.rpartition('@')[2]}"
+    user, _, after = rest.rpartition("@")
+    return f"{hide(user)}@{after}"
 
 
 def _is_random(text: str) -> bool:

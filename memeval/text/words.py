@@ -1,4 +1,4 @@
-"""The words of a text in any language: what is searched, counted and compared.
+"""The words of a text in any language, for searching, counting and comparing.
 
 Scripts without spaces between words have no words that could be found without a dictionary. So
 they are searched by pairs of neighbouring characters. Chinese, Japanese and Korean are compared
@@ -27,21 +27,22 @@ _WITHOUT_WORDS = {
     "Khmer": "\u1780-\u17d3",
 }
 """Scripts without spaces, of which a single character says too little to be compared."""
-_UNSPACED = BY_CHARACTER + "".join(_WITHOUT_WORDS.values())
+UNSPACED = BY_CHARACTER + "".join(_WITHOUT_WORDS.values())
+"""Scripts whose words are joined to their neighbours, as a class of a pattern holds them."""
 
 # Marks are parts of words: vowels in Hindi, tones in Thai, accents apart from their letters. The
 # selectors of emoji (from U+FE00) are marks as well, but belong to no word.
-_MARKS = "".join(
+MARKS = "".join(
     chr(code)
     for code in (*range(0x300, 0x1E00), *range(0xA66F, 0xAC00))
     if unicodedata.category(chr(code)).startswith("M")
 )
-_LETTER = rf"(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS}])"
+_LETTER = rf"(?![{UNSPACED}])(?:[^\W_]|[{MARKS}])"
 # The zero-width joiners are within words in Persian and Hindi.
-_WORD = re.compile(rf"[{_UNSPACED}]+|{_LETTER}(?:[\u200c\u200d]?{_LETTER})*")
+_WORD = re.compile(rf"[{UNSPACED}]+|{_LETTER}(?:[\u200c\u200d]?{_LETTER})*")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _CHARACTER = re.compile(rf"([{BY_CHARACTER}])")
-_FIRST_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_FIRST_UNSPACED = re.compile(rf"[{UNSPACED}]")
 _NOT_LATIN = re.compile(
     "[\u0300-\u1fff\u2c00-\ud7ff\uf900-\ufdff\ufe70-\ufefe\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"
     "\uff66-\uffdc\U00010000-\U0001efff\U00020000-\U0003ffff]"
@@ -53,7 +54,7 @@ def search_terms(text: str) -> list[str]:
     """The terms by which a text is searched, in order, repeats kept.
 
     Runs of letters and digits in lower case; of scripts without spaces, each pair of neighbours,
-    or the character where it is the only one of its run.
+    or the character if it is the only one of its run.
     """
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
@@ -79,12 +80,12 @@ def is_latin(text: str) -> bool:
 
 
 def canonical(text: str) -> str:
-    """The text in NFKC; as it is where all its letters are Latin."""
+    """The text in NFKC; unchanged if all its letters are Latin."""
     return text if is_latin(text) else unicodedata.normalize("NFKC", text)
 
 
 def spread(text: str) -> str:
-    """The text so that spaces cut it into what is compared; as it is where its letters are Latin.
+    """The text with spaces between the units of comparison; unchanged if its letters are Latin.
 
     In NFKC, Chinese, Japanese and Korean characters apart, and spaces for the punctuation that is
     not ASCII, which scorers for English know nothing of.

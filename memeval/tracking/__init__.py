@@ -1,7 +1,8 @@
 """MLflow. No other package of memeval imports it.
 
-Importing this package sets MLflow's environment, which must happen before MLflow is imported. What
-the user has set stays. It imports nothing heavy: `store.prepare_store` and `log` load MLflow.
+Importing this package sets MLflow's environment, which must happen before MLflow is imported.
+Variables set by the user stay. It imports nothing heavy: `store.prepare_store` and `log` load
+MLflow.
 """
 
 import os

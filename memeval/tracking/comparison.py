@@ -64,7 +64,7 @@ def _log_to_experiment(
     folder: Path,
     end: SweepEnd,
 ) -> str:
-    """Logs the end of a sweep to one of its experiments; returns where its run is on the page."""
+    """Logs the end of a sweep to one of its experiments; returns the address of its run."""
     sweep = _sweep_run(client, experiment_id, runs, end.sweep_id)
     _log_files(client, sweep, folder)
 

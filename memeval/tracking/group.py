@@ -1,4 +1,4 @@
-"""Sweeps as parents of their cells, where `tracking.group=sweep` asks for it."""
+"""Sweeps as parents of their cells, if `tracking.group=sweep` asks for it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def put_below_sweep(
 
 
 def find_sweep(client: MlflowClient, experiment_id: str, home: str, sweep_id: str) -> str | None:
-    """The id of a sweep's run; None if there is none."""
+    """The id of a sweep's run; None if it has no run."""
     query = (
         f"tags.`{KIND}` = '{OF_SWEEP}' and tags.`{ORIGIN}` = '{home}' "
         f"and tags.`{SWEEP_ID}` = '{sweep_id}'"

@@ -1,4 +1,4 @@
-"""Which home a run folder belongs to, and where MLflow keeps its runs."""
+"""Home of a run folder, and the place of its runs in MLflow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_tracked(folder: Path) -> dict[str, str]:
 
 
 def remember(folder: Path, store: Store, run_id: str) -> None:
-    """Writes into the folder where it was logged."""
+    """Writes into the folder the place to which it was logged."""
     known = read_tracked(folder)
     if known.get(store.name) == run_id:
         return

@@ -44,7 +44,7 @@ def input_digest(summary: RunSummary, *described: str) -> str:
 
 
 def dataset_source(summary: RunSummary) -> tuple[str, dict[str, object]]:
-    """Where a data set comes from, in one of the forms that MLflow knows."""
+    """Source of a data set, in one of the forms that MLflow knows."""
     path = summary.params.get("dataset.path")
     if path:
         return "local", {"uri": redacted(str(path))}

@@ -39,7 +39,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Tracked:
-    """Where a cell is in MLflow."""
+    """Place of a cell in MLflow."""
 
     run_id: str
     experiment_id: str
@@ -55,8 +55,8 @@ def log_run(folder: Path, store: Store, filing: Filing = BY_DATA_SET) -> Tracked
     user's own tags and note. A run that was left half-logged is logged again; one whose results
     have changed is replaced; one that is to be filed in another experiment is moved.
 
-    Raises `WorldError` if the store or the folder can't be read or written. What is on disk
-    stays as it is, and the same call logs it later.
+    Raises `WorldError` if the store or the folder can't be read or written. Files on disk stay
+    unchanged, and the same call logs them later.
     """
     with faults(store), FileLock(folder / f".{TRACKED_FILE}.lock", timeout=LOCK_WAIT_S):
         summary = read_shown_summary(folder)
@@ -146,7 +146,7 @@ def log_cell(
 def log_data_set(client: MlflowClient, run_id: str, summary: RunSummary) -> None:
     """Logs the data set as an input of the run.
 
-    MLflow looks for the data set and then writes it, and fails where another process has written it
+    MLflow looks for the data set and then writes it, and fails if another process has written it
     between the two: the next try finds it.
     """
     for left in reversed(range(INPUT_TRIES)):
@@ -167,7 +167,7 @@ def ended_as(summary: RunSummary) -> str:
 
 
 def read_report(folder: Path) -> str:
-    """The text of the run folder's report; empty if it has none."""
+    """The text of the run folder's report; empty without one."""
     report = folder / REPORT
     return report.read_text(encoding="utf-8") if report.exists() else ""
 
@@ -240,7 +240,7 @@ def delete(client: MlflowClient, run: Run, home: str) -> None:
 
 
 def user() -> str:
-    """The name of the user who logs; a container may have none."""
+    """The name of the user who logs; a container may lack one."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -10,7 +10,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,8 @@ from memeval.metrics.formats import NONE, percent
 from memeval.metrics.metric import ROWS, TAGS
 from memeval.metrics.registry import metrics_at, texts_at
 from memeval.results import RECORDS_FILE, RunSummary
+from memeval.results.fields import as_plain
+from memeval.results.summary import OWN_TAG, as_yaml
 from memeval.text.names import digest_name
 from memeval.text.redaction import redacted, without_known_in
 
@@ -30,7 +31,7 @@ PREFIX = "memeval."
 RUN_KEY, CONTENT, COMPLETE, SWEEP, ORIGIN = (
     PREFIX + name for name in ("run_key", "content", "complete", "sweep", "origin")
 )
-"""Tags of a logged cell: which run it is, what was logged, and for whom."""
+"""Tags of a logged cell: its run, the logged content, and its sweep and origin."""
 SWEEP_ID, GROUP, NOTE, RUNTIME_TAG = (
     PREFIX + name for name in ("sweep_id", "group", "note", "runtime.")
 )
@@ -40,7 +41,7 @@ part of those of runtime settings.
 """
 TABLE_FILE = "records_table.json"
 PRESENTABLE = ("dataset.path", "prompt.file", "judge.prompt_file")
-"""Runtime fields that name what a run was made of, and so are params all the same."""
+"""Runtime fields that name inputs of a run, and are therefore params, too."""
 CHOICES = frozenset({"llm.model"})
 """Settings of options that distinguish runs as much as the options themselves."""
 OF_OPTIONS = "with/"
@@ -79,7 +80,7 @@ def legal(name: str) -> str:
 def experiment_name(dataset: str) -> str:
     """The experiment of a data set: its name.
 
-    A digest of the name where MLflow or its page would not accept it.
+    A digest of the name if MLflow or its page would not accept it.
     """
     return dataset if 0 < len(dataset) <= 200 and dataset.isprintable() else digest_name(dataset)
 
@@ -140,16 +141,6 @@ def stages_of(summary: RunSummary) -> dict[str, Any]:
     return stages
 
 
-def as_yaml(value: str | int | float | bool | None) -> str:
-    """A setting's value as YAML writes it."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-
-    return str(value)
-
-
 def metrics(values: Mapping[str, float | None]) -> dict[str, float]:
     """The metrics that were measured; None and numbers that are not finite are left out."""
     return {
@@ -167,6 +158,7 @@ def tags(summary: RunSummary, report: str, own_note: str = "") -> dict[str, str]
     ours = {
         key if key.startswith((PREFIX, "mlflow.")) else PREFIX + key: value
         for key, value in summary.tags.items()
+        if not key.startswith(OWN_TAG)
     }
     ours |= {
         f"{PREFIX}command": summary.command,
@@ -202,7 +194,9 @@ def rounded_figures(summary: RunSummary) -> dict[str, str]:
 
 
 def description(summary: RunSummary, report: str, own_note: str = "") -> str:
-    """What the page shows above all: the user's own note, the cell in a sentence, its report."""
+    """Description at the top of the page: the user's own note, the cell in a sentence, its
+    report.
+    """
     # The page shows the run's name already.
     without_title = report.partition("\n")[2] if report.startswith("# ") else report
     return note("\n\n".join(filter(None, [own_note, sentence(summary), without_title.strip("\n")])))
@@ -225,7 +219,7 @@ def sentence(summary: RunSummary) -> str:
 
 
 def note(report: str) -> str:
-    """A report as the page's description, cut at a line where it is too long.
+    """A report as the page's description, cut at a line if it is too long.
 
     Without its plots, whose paths mean nothing there.
     """
@@ -244,7 +238,8 @@ def fingerprint(summary: RunSummary) -> str:
 
     It does not depend on which sweep asked for the cell, under which command and when.
     """
-    described = {name: value for name, value in asdict(summary).items() if name in DESCRIBED}
+    described = {name: value for name, value in as_plain(summary).items() if name in DESCRIBED}
+    described["notes"] = [str(note) for note in summary.notes]
     # Neither times nor commands: logging the same results again would make a second run of them.
     text = json.dumps(described, sort_keys=True, ensure_ascii=False)
 
@@ -278,10 +273,10 @@ def table_rows(path: Path) -> Iterator[dict[str, Cell]]:
 
 
 def row(record: Mapping[str, Any]) -> dict[str, Cell]:
-    """What of a record, a line of `records.jsonl`, is worth a column.
+    """Columns of a record, a line of `records.jsonl`.
 
-    The page compares runs by the first column, and shows the second one side by side. A
-    `Record` would be made of ten times as much: most of a line is what was retrieved.
+    The page compares runs by the first column, and shows the second one side by side. A `Record`
+    would be made of ten times as much: most of a line is retrieved text.
     """
     verdict, metrics, times = (record.get(name) or {} for name in ("verdict", "metrics", "times"))
     cells = {
@@ -308,7 +303,7 @@ def row(record: Mapping[str, Any]) -> dict[str, Cell]:
 
 
 def cut(value: str, limit: int) -> str:
-    """A value within MLflow's limit, with a mark where it was cut."""
+    """A value within MLflow's limit, with a mark if it was cut."""
     return value if len(value) <= limit else value[: limit - len(CUT)] + CUT
 
 

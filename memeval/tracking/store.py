@@ -1,4 +1,4 @@
-"""Where runs are logged: the project's own SQLite store, or the address that the user gives."""
+"""Store of logged runs: the project's own SQLite store, or the address that the user gives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memeval.text.redaction import keep_address, redacted, without_userinfo
 from memeval.text.shown import one_line
 
 LOCAL_PAGE = "http://127.0.0.1:5000"
-"""Where `python -m memeval ui` serves a local store by default."""
+"""Address at which `python -m memeval ui` serves a local store by default."""
 
 WORKFLOW = "workflowType=machine_learning"
 """Part of an address.
@@ -36,7 +36,7 @@ SQLITE = "sqlite:///"
 SQLITE_BY_DRIVER = "sqlite+pysqlite:///"
 """The same by the name of its driver.
 
-MLflow makes folders of the quoted path where it reads `sqlite:///`, and with this it does not.
+MLflow makes folders of the quoted path if it reads `sqlite:///`, and with this it does not.
 """
 DATABASE_SERVERS = frozenset({"postgresql", "mysql", "mssql"})
 MLFLOW_TABLES = frozenset({"experiments", "runs", "metrics", "params", "tags"})
@@ -49,7 +49,7 @@ class Store:
 
     uri: str
     artifacts: str | None
-    """Where new experiments put their artifacts; None if the server decides."""
+    """Place of new experiments' artifacts; None if the server decides."""
 
     own: bool = field(default=False, compare=False)
     """Whether it is the home's own store, which no other home is meant to log to."""
@@ -107,7 +107,7 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
 
 
 def link_default(root: Path, database: Path) -> None:
-    """Makes `mlflow.db`, where MLflow looks by default, a link to the home's own store.
+    """Makes `mlflow.db`, MLflow's default, a link to the home's own store.
 
     So `mlflow.search_runs()` finds the runs without an address. A file that is there stays, and so
     does a home on a file system without links.
@@ -177,7 +177,7 @@ def locate(root: Path, uri: str | None) -> Store:
     scheme, colon, rest = uri.partition(":")
     if scheme == "sqlite" and rest.startswith("///") and rest != "///":
         path, mark, options = rest.removeprefix("///").partition("?")
-        # The path may be quoted or not: as it is where its folder exists.
+        # The path may be quoted or not: taken as it is if its folder exists.
         database = root / (path if (root / path).parent.is_dir() else unquote(path))
         own = not mark and database.absolute() == local.absolute() / "mlflow.db"
         return Store(
@@ -214,7 +214,7 @@ def sqlite_uri(database: Path) -> str:
 def create(database: Path, artifacts: str | None) -> None:
     """Makes an SQLite store if it is missing.
 
-    MLflow's migrations damage a file for good where they are interrupted. So they run on a file
+    MLflow's migrations damage a file permanently if they are interrupted. So they run on a file
     that no other process sees, and only if this user has no empty store of this MLflow yet.
     """
     from filelock import FileLock
@@ -276,8 +276,8 @@ def open_new(database: Path, artifacts: str | None) -> None:
 
 
 def empty_store() -> Path:
-    """Where this user keeps an empty store of the installed MLflow, to be copied: its migrations
-    take longer than a small run.
+    """File of this user's empty store of the installed MLflow, to be copied: its migrations take
+    longer than a small run.
 
     Raises `RuntimeError` for a user without a home.
     """
@@ -373,11 +373,11 @@ CAUSES = (
         "another version of MLflow made it: back it up, then run `mlflow db upgrade` on it",
     ),
 )
-"""Phrases in errors, in lower case, and what they mean."""
+"""Phrases in errors, in lower case, and their meaning."""
 
 
 def plainly(error: Exception) -> str:
-    """The cause on one line; the error's own words where the cause is unknown."""
+    """The cause on one line; the error's own words if the cause is unknown."""
     message = one_line(error, 4000)
     lower_case = message.lower()
 

@@ -1,4 +1,4 @@
-"""What MLflow is told once a sweep has ended. Nothing here loads MLflow."""
+"""Texts for MLflow once a sweep has ended. Nothing here loads MLflow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
 
 from memeval.text.redaction import redacted
 from memeval.tracking.view import LONGEST_NAME, param_column
@@ -19,7 +18,7 @@ tags, and a digest says nothing there.
 PAGE = "comparison.html"
 """The page of a comparison, in the sweep's folder and among its artifacts."""
 HEADING = "**Last comparison:**"
-"""Begins our part of an experiment's description; what is above it is the user's. MLflow shows the
+"""Begins our part of an experiment's description; the text above it is the user's. MLflow shows the
 first line of a description that is folded, so the first sentence follows on it.
 """
 
@@ -35,7 +34,7 @@ class SweepEnd:
     settings: Sequence[str]
     """The settings that differ, by dotted path, in the order of their columns."""
     sentences: Sequence[str]
-    """What the comparison says; Markdown is shown as text."""
+    """Sentences of the comparison; Markdown is shown as text."""
 
     @property
     def columns(self) -> list[str]:
@@ -45,7 +44,13 @@ class SweepEnd:
     @property
     def digest(self) -> str:
         """Tells two ends apart, so that one that is shown already is not logged again."""
-        return hashlib.sha256(json.dumps(self.as_request()).encode()).hexdigest()
+        fields = {
+            "sweep_id": self.sweep_id,
+            "names": {str(run): name for run, name in self.names.items()},
+            "settings": list(self.settings),
+            "sentences": list(self.sentences),
+        }
+        return hashlib.sha256(json.dumps(fields).encode()).hexdigest()
 
     def text(self, page: str | None) -> str:
         """The sentences as a list in Markdown, with a link to the comparison's page if any."""
@@ -56,21 +61,6 @@ class SweepEnd:
             lines[-1] += f" [{PAGE}]({page}) shows their differences and every question."
 
         return "\n".join(lines)
-
-    def as_request(self) -> dict[str, Any]:
-        """The fields, as JSON can carry them."""
-        return {
-            "sweep_id": self.sweep_id,
-            "names": {str(cell): name for cell, name in self.names.items()},
-            "settings": list(self.settings),
-            "sentences": list(self.sentences),
-        }
-
-    @classmethod
-    def from_request(cls, request: Mapping[str, Any]) -> Self:
-        """Reads what `as_request` wrote."""
-        names = {Path(cell): name for cell, name in request["names"].items()}
-        return cls(**{**request, "names": names})
 
 
 def short_names(labels: Sequence[str]) -> list[str]:
@@ -97,7 +87,7 @@ def short_names(labels: Sequence[str]) -> list[str]:
 
 
 def described_below(own: str, text: str, view: str, limit: int) -> str:
-    """A description with our part replaced; what a user wrote above it stays.
+    """A description with our part replaced; the user's text above it stays.
 
     `view`, the link to the table, is never cut.
     """

@@ -43,9 +43,9 @@ _NAMED_ELSEWHERE = frozenset(
 
 
 def run_name(summary: RunSummary) -> str:
-    """A run's name until its sweep has ended: the system, and what was changed of its settings.
+    """A run's name until its sweep has ended: the system, and its changed settings.
 
-    What else fits follows, the most telling first.
+    Other differences follow if they fit, the most telling first.
     """
     questions = summary.metrics.get("n_questions")
     sample = [f"n={questions:.0f}"] if questions is not None else []
@@ -107,8 +107,8 @@ def changed_settings(summary: RunSummary) -> Iterator[str]:
 def experiment_tags(summary: RunSummary, present: Mapping[str, str]) -> dict[str, str]:
     """Tags of an experiment that make MLflow's page useful.
 
-    What kind it is, and a shared view of the cells (without their repeats) by accuracy. A view
-    that is there keeps its columns; the figures of this run are added.
+    Its kind, and a shared view of the cells (without their repeats) by accuracy. A view that is
+    there keeps its columns; the figures of this run are added.
     """
     before = viewed_columns(present.get(VIEW_TAG, ""))
     settings = [column for column in before if not _is_figure(column)]

@@ -109,9 +109,7 @@ def test_a_damaged_run_is_passed_over_and_named(home: Path) -> None:
     damaged = home / "outputs" / "runs" / "damaged"
     damaged.mkdir(parents=True)
     (damaged / "run.json").write_text("{")
-    with pytest.warns(
-        RuntimeWarning, match=r"damaged/run\.json can't be read: .*; the run is left"
-    ):
+    with pytest.warns(RuntimeWarning, match=r"damaged/run\.json is damaged: .*; the run is left"):
         assert "damaged" not in [run.folder.name for run in memeval.load_runs()]
 
     with pytest.raises(UserError, match=r"run\.json can't be read"):

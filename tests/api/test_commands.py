@@ -22,7 +22,9 @@ def swept(home: Path) -> memeval.Sweep:
 def test_a_sweep_has_its_runs_and_how_they_differ(swept: memeval.Sweep) -> None:
     assert [run.params["system"] for run in swept.runs] == ["bm25", "no_memory"]
     assert not swept.failures
-    assert repr(swept.comparisons).startswith("no_memory is lower than bm25 by ")
+    lead, figures = repr(swept.comparisons).splitlines()
+    assert " is higher than no_memory " in lead
+    assert figures.startswith("no_memory is lower than bm25 by ")
     assert {"comparison.md", "comparison.csv", "comparison.html"} <= {
         path.name for path in swept.folder.iterdir()
     }
@@ -104,6 +106,17 @@ def test_answers_of_another_program_are_judged(swept: memeval.Sweep, tmp_path: P
     assert run.metrics["accuracy"] == swept.runs[0].metrics["accuracy"]
     shown = f"python -m memeval evaluate {answers} dataset.limit_questions=3 --only-listed"
     assert run.summary.command == shown
+
+
+def test_the_reader_answers_from_what_another_program_found(tmp_path: Path) -> None:
+    found = tmp_path / "found.jsonl"
+    found.write_text('{"question_id": "demo-1/q0", "ranked": []}\n', encoding="utf-8")
+    words = ["dataset.limit_questions=3", "stages=retrieve"]
+    run = memeval.evaluate(found, *words, "tracking=none", ranked=True, progress=False)
+    assert run.metrics["context_tokens"] == 0
+    assert run.summary.command == f"python -m memeval evaluate {found} {' '.join(words)} --ranked"
+    with pytest.raises(UserError, match="--ranked takes neither --only-listed"):
+        memeval.evaluate(found, ranked=True, only_listed=True)
 
 
 def test_a_judge_is_probed(home: Path) -> None:

@@ -2,36 +2,78 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import runpy
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 import memeval
 
 DOCS = Path(memeval.__file__).parents[1] / "docs"
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# In a process of its own: a kernel is an asynchronous server with warnings of its own.
+EXECUTE = """
+import sys, nbformat
+from nbclient import NotebookClient
+notebook = nbformat.read(sys.argv[1], as_version=4)
+NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+nbformat.write(notebook, sys.argv[1])
+"""
+CHECK = """
+assert best.key in {run.key for run in [*runs, *swept.runs, run]}
+assert len(wrong) > 0
+assert retrieved["evidence"].mean() > 0
+assert len(extracted) > 0
+"""
 
 
-def test_the_guide_runs_from_the_first_block_to_the_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, give_store: Callable[[Path], None]
+def test_the_guide_is_a_notebook_that_runs(
+    tmp_path: Path, give_store: Callable[[Path], None]
 ) -> None:
     give_store(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
-    monkeypatch.setenv("MEMEVAL_PLOTS", "false")
-    monkeypatch.delenv("MEMEVAL_DATA_DIR", raising=False)
-    names: dict[str, Any] = {}
+    notebook = json.loads((DOCS / "python_api.ipynb").read_text(encoding="utf-8"))
+    assert not any(cell.get("outputs") for cell in notebook["cells"])
+    check = {**notebook["cells"][-1], "id": "check", "cell_type": "code", "source": CHECK}
+    notebook["cells"].append({**check, "outputs": [], "execution_count": None})
+    path = tmp_path / "guide.ipynb"
+    path.write_text(json.dumps(notebook), encoding="utf-8")
 
-    for block in BLOCK.findall((DOCS / "python_api.md").read_text(encoding="utf-8")):
-        exec(compile(block, "python_api.md", "exec"), names)
+    inherited = {name: value for name, value in os.environ.items() if name != "MEMEVAL_DATA_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", EXECUTE, str(path)],
+        cwd=tmp_path,
+        env={
+            **inherited,
+            "HOME": str(tmp_path),
+            "MEMEVAL_HOME": str(tmp_path),
+            "MEMEVAL_PLOTS": "false",
+        },
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
-    assert names["best"].key in {run.key for run in names["runs"]} | {names["run"].key}
-    assert len(names["wrong"]) > 0
-    assert names["retrieved"]["evidence"].mean() > 0
+    outputs = [
+        output
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+        for output in cell.get("outputs", ())
+    ]
+    shown = [output["data"] for output in outputs if "data" in output]
+    assert sum("image/png" in data for data in shown) == 1
+    pages = ["".join(data["text/html"]) for data in shown if "text/html" in data]
+    assert len(pages) >= 8 and all(len(page) <= 20_000 for page in pages)
+    assert [output for output in outputs if output.get("name") == "stderr"] == []
+
+
+def test_the_page_is_made_from_the_notebook() -> None:
+    made = runpy.run_path(str(DOCS / "notebook_reference.py"))["reference"]()
+    page = (DOCS / "python_api.md").read_text(encoding="utf-8")
+    assert page == made, "run:  python docs/notebook_reference.py"
 
 
 def test_the_reference_is_made_from_the_docstrings() -> None:

@@ -76,8 +76,13 @@ KEY = {"OPENAI_API_KEY": "of the test"}
 INTEGERS = {"top_k": "default, narrow, wide", "compression_turn": "middle, never, rolling"}
 MISTAKES = [
     # names
+    # Longer than the name of a file may be.
+    mistake(f"system={300 * 'b'}", f"unknown system '{300 * 'b'}'", way_out="--help system"),
     mistake(
-        "system=bm52", "unknown system 'bm52'", "Did you mean: bm25?", way_out="Available: bm25, "
+        "system=bm52",
+        "unknown system 'bm52'",
+        "Did you mean: bm25?",
+        way_out="python -m memeval --help system",
     ),
     mistake("judge=keywrod", "unknown judge 'keywrod'", "Did you mean: keyword?"),
     mistake("llm=opneai", "unknown llm 'opneai'", "Did you mean: openai?"),
@@ -106,15 +111,15 @@ MISTAKES = [
     mistake("+system.chunk_size=9", "unknown option 'system.chunk_size'", "system.index_date"),
     mistake(
         "llm.model=gpt-4o-mini",
-        "'llm.model' is a field of llm=openai only",
+        "'llm.model' is a field of llm=openai, llm=anthropic, llm=azure and 7 more only",
         way_out="llm=openai llm.model=...",
     ),
     mistake(
         "judge.prompt_file=x",
         "'judge.prompt_file' is a field of judge=beam, judge=convomem, judge=llm and 4 more only",
     ),
-    mistake("llm.name=gpt", "unknown llm.name 'gpt'", way_out="extractive, mock, openai"),
-    mistake("runn", "unknown command 'runn'", "Did you mean: run?", way_out="Available: "),
+    mistake("llm.name=gpt", "unknown llm.name 'gpt'", way_out="memeval --help llm"),
+    mistake("runn", "unknown command 'runn'", "Did you mean: run?", way_out="memeval --help"),
     mistake("--mutirun system=bm25", "unknown option '--mutirun'", "Did you mean: --multirun"),
     mistake("data fetch lokomo", "unknown data set 'lokomo'", "Did you mean: locomo"),
     mistake("data fetch demo", "'demo' ships with memeval: there is nothing to fetch"),
@@ -215,9 +220,36 @@ MISTAKES = [
         "llm=openai llm.model=${oc.env:NO_SUCH_MODEL}", "llm.model:", "'NO_SUCH_MODEL' not found"
     ),
     # models and their words
+    mistake("--system bm25", "unknown option '--system'", way_out="use:  system=bm25"),
+    mistake("--limit-questions=3", "without dashes", way_out="use:  dataset.limit_questions=3"),
+    mistake(
+        "limit=5", "Did you mean: dataset.limit_cases, dataset.limit_questions?", way_out="--help"
+    ),
+    mistake("temperature=0.5", "Did you mean: llm.temperature", way_out="--help"),
+    mistake("output_dir=x", "unknown field or group", way_out="export MEMEVAL_OUTPUTS=FOLDER"),
+    mistake("note=it's", "'note=it's' can't be read", way_out="quote"),
+    mistake("note=a,", "'note=a,' can't be read", way_out="\"note='a,'\""),
+    mistake("dataset.categories=[temporl]", "must be one or more of", way_out="2 temporal"),
+    mistake("judge=gpt4", "unknown judge 'gpt4'", way_out="judge=llm llm.judge.model=gpt4"),
+    mistake(
+        "judge=claude-haiku-4-5",
+        "unknown judge",
+        way_out="judge=llm llm=anthropic llm.judge.model=claude-haiku-4-5",
+    ),
+    mistake("embedder=bge", "unknown embedder", way_out="embedder=openai embedder.model=bge"),
+    mistake("llm=gpt-4o", "unknown llm 'gpt-4o'", way_out="llm=openai llm.model=gpt-4o"),
+    mistake("llm=qwen/qwen3-32b", "unknown llm", way_out="llm=openrouter llm.model=qwen/qwen3-32b"),
+    mistake("llm=vllm", "llm.model is not set", way_out="llm.model="),
+    mistake("llm=azure", "not the address of an Azure resource", way_out="NAME.openai.azure.com"),
+    mistake("llm=anthropic", "ANTHROPIC_API_KEY is not set", way_out="export ANTHROPIC_API_KEY"),
+    mistake(
+        "llm=anthropic embedder=openai",
+        "api.anthropic.com serves no embeddings",
+        way_out="embedder=tfidf",
+    ),
     mistake(
         "llm=openai",
-        "llm=openai needs a key",
+        "llm needs a key",
         "OPENAI_API_KEY is not set",
         way_out="or offline:  llm=extractive",
     ),

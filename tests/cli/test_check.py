@@ -9,7 +9,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 from command_line import Ended, memeval
+from doubles.contracts import AddSearchResetDouble, LeaderboardDouble
+from doubles.rerank import RerankDouble
 from served_examples import ScriptedMemory, example, program
 
 
@@ -36,9 +39,9 @@ def test_a_sound_service_keeps_every_rule(tmp_path: Path, service: ScriptedMemor
     done = check(tmp_path, service.address, "--junit", str(report))
     assert done.status == 0, done.out + done.err
     assert done.out.splitlines()[0] == "ok              it finds what it was given"
-    assert "http: 19 ok, 0 violated, 0 not shown, 2 not applicable" in done.out
+    assert "http: 21 ok, 0 violated, 0 not shown, 4 not applicable" in done.out
     suite = ElementTree.parse(report).getroot()
-    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("21", "0", "2")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("25", "0", "4")
 
 
 @pytest.mark.slow
@@ -70,7 +73,7 @@ def test_a_memory_that_finds_nothing_does_not_pass(tmp_path: Path, service: Scri
     lines = done.out.splitlines()
     assert lines[0].startswith("not shown       it finds what it was given: none of 20 facts was")
     assert "    asked: 'What is the ferry called?'" in lines and "      got: nothing" in lines
-    assert "http: 0 ok, 0 violated, 21 not shown, 0 not applicable" in done.out
+    assert "http: 0 ok, 0 violated, 25 not shown, 0 not applicable" in done.out
     assert ElementTree.parse(report).getroot().get("failures") == "3", "the essential ones"
 
 
@@ -84,10 +87,44 @@ def test_a_notice_instead_of_results_is_reported(tmp_path: Path, service: Script
     assert broken["it makes nothing up"].startswith("'Ask me later!' as a memory")
 
 
+@pytest.mark.parametrize("contract", ["aml", "add_search_reset"])
+def test_an_address_alone_is_enough(tmp_path: Path, contract: str) -> None:
+    doubles = {"aml": LeaderboardDouble, "add_search_reset": AddSearchResetDouble}
+    with doubles[contract]("sk-of-this-test") as service:
+        words = (service.address, "system.api_key_env=MY_KEY")
+        done = memeval(tmp_path, "check", *words, MY_KEY="sk-of-this-test")
+
+    assert done.status == 0, done.out + done.err
+    proposed, _, outcomes = done.out.partition("\n\n")
+    assert yaml.safe_load(proposed) == {
+        "defaults": ["http", "_self_"],
+        "base_url": service.address,
+        "api_key_env": "MY_KEY",
+        "contract": contract,
+        "name": "my_memory",
+    }
+    assert outcomes.startswith("ok              it finds what it was given")
+    assert "sk-of-this-test" not in done.out + done.err
+
+
+def test_an_address_that_speaks_nothing_is_one_mistake(tmp_path: Path) -> None:
+    with RerankDouble() as service:
+        done = memeval(tmp_path, "check", service.address)
+
+    assert (done.status, done.out) == (2, "")
+    assert done.told == f"memeval: {service.address} speaks none of the contracts that check tries"
+    assert [line.split(":")[0].strip() for line in done.err.splitlines()[1:]] == [
+        "memeval",
+        "aml",
+        "add_search_reset",
+        "mcp",
+    ]
+
+
 def test_other_systems_are_checked_alike(tmp_path: Path) -> None:
     done = memeval(tmp_path, "check", "system=bm25")
     assert done.status == 0, done.out + done.err
-    assert "bm25: 21 ok, 0 violated, 0 not shown, 0 not applicable" in done.out
+    assert "bm25: 25 ok, 0 violated, 0 not shown, 0 not applicable" in done.out
 
 
 def test_the_control_that_asks_nobody_breaks_no_rule(tmp_path: Path) -> None:
@@ -108,6 +145,10 @@ def test_a_program_is_checked(tmp_path: Path) -> None:
     [
         ("system=http", "system=http needs the address of a memory service"),
         ("http", "check: 'http' is not an override"),
+        ("--", "check: no command after --"),
+        ("http://a http://b", "check takes one address, or one command behind --"),
+        ("http://a system=bm25", "check takes one address, or one command behind --"),
+        ("-- no-such-program-here", "system.command: there is no program 'no-such-program-here'"),
         ("system=bm25 --junit .", "--junit . is a folder, and must be a file"),
         (
             "system=http system.base_url=http://127.0.0.1:9",
@@ -118,4 +159,23 @@ def test_a_program_is_checked(tmp_path: Path) -> None:
 )
 def test_mistakes_are_one_line(tmp_path: Path, words: str, told: str) -> None:
     done = memeval(tmp_path, "check", *shlex.split(words))
-    assert (done.status, done.told) == (2, f"memeval: {told}")
+    assert (done.status, done.told.startswith(f"memeval: {told}")) == (2, True), done.err
+
+
+def test_the_lag_from_write_to_read(tmp_path: Path, service: ScriptedMemory) -> None:
+    done = check(tmp_path, service.address, "--lag", "2")
+    assert done.status == 0, done.out + done.err
+    assert done.out.splitlines()[0] == "ferry           found after 0.00 s, 1 search"
+    assert "http: 2 of 2 facts found; lag from write to read: median 0.00 s" in done.out
+
+    service.change["search"] = lambda body, usual: {"results": []}
+    done = check(tmp_path, service.address, "--lag", "1", "system.ready_timeout_s=0.05")
+    assert done.status == 1
+    assert "not found within 0.05 s" in done.out and "0 of 1 facts found" in done.out
+
+    for words, said in (
+        (("--lag", "0"), "--lag takes 1 to 20 facts, not 0"),
+        (("--lag", "1", "--junit", str(tmp_path / "f.xml")), "--lag checks none"),
+    ):
+        done = check(tmp_path, service.address, *words)
+        assert done.status == 2 and said in done.err

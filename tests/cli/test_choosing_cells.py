@@ -67,7 +67,7 @@ def test_derived_data_are_flagged_in_every_table(tmp_path: Path) -> None:
     assert done.status == 0, done.err
     (run,) = runs(tmp_path)
     assert run["tags"]["data_derived"] == "true"
-    assert any(note.startswith("DERIVED: ") for note in run["notes"])
+    assert any(note["text"].startswith("DERIVED: ") for note in run["notes"])
     (report,) = (tmp_path / "outputs" / "runs").glob("*/report.md")
     assert "| flags | derived data, biased cut: " in report.read_text(encoding="utf-8")
     assert "derived data" in " ".join(done.out.split())

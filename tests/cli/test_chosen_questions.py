@@ -12,8 +12,10 @@ from command_line import completed, memeval
 
 from memeval.comparison import compare_runs, metric_named
 from memeval.comparison.finding import finished_runs
-from memeval.datasets.demo.info import DEMO as SHIPPED
+from memeval.datasets.registry import DATASETS
 from memeval.results import Record, read_records
+
+SHIPPED = DATASETS["demo"]
 
 DEMO = ("dataset=demo", "tracking=none", "plots=false")
 

@@ -3,20 +3,89 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
-from command_line import completed, memeval
+from command_line import completed, memeval, runs
+from doubles.endpoint import ScriptedEndpoint
+from made_runs import in_conversations, made_run
 
 from memeval.comparison.tables import WIDTH
-from memeval.testing.endpoint import ScriptedEndpoint
 
 
 def test_without_a_run_the_claims_are_listed(tmp_path: Path) -> None:
     done = completed(tmp_path, "claims")
-    assert "arXiv 2601.00821" in done.out and "accuracy 32.4" in done.out
+    assert done.out == completed(tmp_path, "claims", "list").out
+    assert re.search(r"^  mem0_platform_2026 +accuracy 92.5 +91, 35$", done.out, re.MULTILINE)
     assert max(map(len, done.out.split("\n"))) <= WIDTH
     assert json.loads(completed(tmp_path, "claims", "--json").out)[0]["name"]
+
+
+def test_a_claim_is_shown_with_its_protocol_and_its_disputes(tmp_path: Path) -> None:
+    done = completed(tmp_path, "claims", "show", "cogcanvas_v2", "zep_2025_first")
+    assert "arXiv 2601.00821" in done.out and "accuracy 32.4" in done.out
+    text = " ".join(done.out.split())
+    assert "disputed: Recomputed by a founder of mem0" in text and "k not disclosed" in text
+    assert max(map(len, done.out.split("\n"))) <= WIDTH
+
+
+def test_the_run_that_would_compare_is_composed_and_costs_what_the_plan_says(
+    tmp_path: Path,
+) -> None:
+    done = completed(tmp_path, "claims", "reproduce", "truememory_beam")
+    assert done.out.startswith("python -m memeval dataset=beam system=YOURS num_runs=3 llm=")
+    assert "not matched:" in done.out and "cost: not known: " in done.out
+    done = memeval(tmp_path, "claims", "reproduce", "precisionmembench/mem0")
+    assert done.status == 2 and "memeval has no data set precisionmembench" in done.told
+    done = memeval(tmp_path, "claims", "reproduce")
+    assert done.status == 2 and "needs one claim" in done.told
+
+
+@pytest.mark.real_data
+def test_a_recorded_figure_is_explained_by_its_judge(tmp_path: Path, data_dir: Path) -> None:
+    """GPT-4o-mini on the full context, under its recorded judge and under keywords."""
+    answers = str(data_dir.parent / "outputs/locomo/full_context_gpt_4o_mini.jsonl")
+    data = {"MEMEVAL_DATA_DIR": str(data_dir)}
+    for judge in ("recorded", "keyword"):
+        words = ("dataset=locomo", f"judge={judge}", "tracking=none", "plots=false")
+        completed(tmp_path, "evaluate", answers, *words, **data)
+
+    (recorded,) = [run["run_key"] for run in runs(tmp_path) if run["judge"]["name"] == "recorded"]
+    done = completed(tmp_path, "explain", recorded, "zep_2025_first")
+    text = " ".join(done.out.split())
+    assert "zep_2025_first: Zep, accuracy 84.61" in text
+    assert "this run: 74.4, a gap of −10.3 points" in text
+    assert "−20.3 points [−23.6, −17.0], to 54.0: the same answers by keyword (run " in text
+    assert "−8.2 points, to 66.2: mean of the categories' means" in text
+    assert "reading model not disclosed" in text and "not measured here: memeval can't" in text
+    assert max(map(len, done.out.split("\n"))) <= WIDTH
+
+    content = json.loads(completed(tmp_path, "explain", recorded, "zep_2025_first", "--json").out)
+    assert content["own"] == pytest.approx(74.35, abs=0.01) and content["not_measured"]["file"]
+
+    key = {"OPENAI_API_KEY": "sk-test-0123456789abcdef"}
+    done = completed(tmp_path, "claims", "reproduce", "cogcanvas_v2/RAG", **key, **data)
+    assert "system=rag 'dataset.categories=[1,2,3]' top_k=20" in done.out
+    assert re.search(r"1,398 calls .*, \$0\.\d+ \(at most", done.out)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("nothing", "zep_2025_first"), "unknown run 'nothing'"),
+        (("nothing", "zep"), "unknown claim 'zep'"),
+        (("nothing", "cogcanvas_v2"), "claim cogcanvas_v2 has 4 figures"),
+        (("nothing",), "the following arguments are required: CLAIM"),
+    ],
+)
+def test_mistakes_of_explain(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    made_run(tmp_path / "outputs" / "runs", "rag", in_conversations([2] * 6), dataset="demo")
+    done = memeval(tmp_path, "explain", *words)
+    assert done.status == 2 and told in done.told
+
+    done = memeval(tmp_path, "explain", "system=rag", "zep_2025_first")
+    assert done.status == 2 and "is about locomo, and run" in done.told
 
 
 def test_mistakes(tmp_path: Path) -> None:
@@ -24,6 +93,8 @@ def test_mistakes(tmp_path: Path) -> None:
     assert done.status == 2 and "Did you mean: locomo?" in done.told
     done = memeval(tmp_path, "claims", "nothing")
     assert done.status == 2 and "unknown run" in done.told
+    done = memeval(tmp_path, "claims", "show", "zep_2025_frist")
+    assert done.status == 2 and "Did you mean: zep_2025_first" in done.told
 
 
 def test_a_run_on_models_discloses_judge_and_reader(tmp_path: Path) -> None:

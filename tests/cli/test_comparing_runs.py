@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -50,16 +51,26 @@ def test_a_sweep_ends_with_how_its_cells_differ_from_the_first(home: Path) -> No
 def test_the_end_of_a_sweep_is_printed(tmp_path: Path) -> None:
     done = completed(tmp_path, "-m", "system=no_memory,oracle", *DEMO)
     text = " ".join(done.out.split())
-    assert "accuracy, in points, against no_memory (baseline);" in text
-    shown = "oracle is higher than no_memory by" in text
-    assert shown is not ("are too few to show" in text)
-    # Words come first, figures after.
-    assert text.index("(baseline);") < text.index("[95%]") < text.index("MDE")
+    # Words come first, without statistics, then the table; the rest only if it is asked for.
+    assert re.match(r"oracle \d+\.\d % is higher than no_memory \d+\.\d %\. oracle is higher", text)
+    assert text.index("is higher than") < text.index("[95%]") < text.index("docs/glossary.md")
+    assert "MDE" not in text
+    again = completed(tmp_path, "-m", "system=no_memory,oracle", *DEMO, "--stats")
+    assert again.out.index("[95%]") < again.out.index("(baseline);") < again.out.index("MDE")
+
+
+def test_a_run_ends_with_a_sentence(tmp_path: Path) -> None:
+    done = completed(tmp_path, "system=oracle", *DEMO)
+    assert re.match(
+        r"\d+\.\d % of 122 questions are answered right by the judge keyword\.", done.out
+    )
 
 
 def test_comparing_by_filter_and_by_key(home: Path, keys: dict[str, str]) -> None:
     done = completed(home, "compare", "judge=keyword", "--baseline", "no_memory")
-    assert "against no_memory (baseline)" in done.out and fits(done.out)
+    assert "is higher than no_memory" in done.out and "(baseline)" not in done.out
+    told = completed(home, "compare", "judge=keyword", "--baseline", "no_memory", "--stats").out
+    assert "against no_memory (baseline)" in told and "MDE" in told
     (line,) = (line for line in done.out.split("\n") if line.startswith("files: "))
     files = {path.name for path in Path(line.removeprefix("files: ")).iterdir()}
     assert files == {
@@ -77,7 +88,9 @@ def test_comparing_by_filter_and_by_key(home: Path, keys: dict[str, str]) -> Non
     content = json.loads(completed(home, "compare", *pair, "--json").out)
     assert content["baseline"] == keys["oracle keyword"]
     assert content["differences"][0]["result"]["mean"] < 0
-    everything = completed(home, "compare", "dataset=demo", "--all-pairs", "--metric", "f1")
+    everything = completed(
+        home, "compare", "dataset=demo", "--all-pairs", "--metric", "f1", "--stats"
+    )
     assert len([row for row in everything.out.split("\n") if " − " in row]) >= 6
 
 
@@ -114,6 +127,11 @@ def test_mistakes(home: Path, arguments: list[str], told: str) -> None:
     assert "Traceback" not in done.err
 
 
+def test_a_filter_without_a_match_is_told_what_there_is(home: Path) -> None:
+    done = memeval(home, "compare", "dataset=locomo")
+    assert "dataset in this home: demo" in done.err
+
+
 def test_a_home_without_runs(tmp_path: Path) -> None:
     done = memeval(tmp_path, "list")
     assert done.status == 2 and "no finished runs below" in done.told
@@ -126,7 +144,7 @@ def test_a_damaged_run_is_named(home: Path, keys: dict[str, str], tmp_path: Path
     file.write_text("{")
     for words in (["list"], ["compare", "judge=keyword"]):
         done = memeval(copy, *words)
-        assert f"memeval: {file} can't be read: " in done.err
+        assert f"memeval: {file} is damaged: " in done.err
         assert done.err.count("its command makes it again") == 1
 
 
@@ -220,6 +238,26 @@ def test_recorded_verdicts_enter_comparisons(
     assert theirs["runs"][0]["judge"] == "recorded (gpt-4o-mini)"
     means = [content["differences"][0]["result"]["mean"] for content in (theirs, ours)]
     assert means[0] == pytest.approx(means[1])
+
+
+def test_recorded_judges_without_a_name_are_no_one_judge_until_they_are_named(
+    home: Path, keys: dict[str, str], tmp_path: Path
+) -> None:
+    files = [
+        recorded(tmp_path, home, system, keys[f"{system} keyword"], label="?")
+        for system in ("oracle", "no_memory")
+    ]
+    for file in files:
+        assert "judge: recorded (unnamed)" in evaluate(tmp_path, file).out
+
+    refused = memeval(tmp_path, "compare", "dataset=demo")
+    assert refused.status == 2 and "a judge that is not named equals no other" in refused.told
+    assert "evaluate --judged-by=NAME names it" in refused.told
+
+    for file in files:
+        evaluate(tmp_path, file, "--judged-by=a person", "label=named")
+    done = completed(tmp_path, "compare", "dataset=demo", "label=named")
+    assert "judge: recorded (a person)" in done.out
 
 
 def test_one_of_several_recorded_judges_is_chosen(

@@ -17,8 +17,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from memeval.config.paths import conf_dir
 from memeval.config.served import register
-from memeval.runs.compose.sweep import SweepComposer, remember_files
-from memeval.runs.launch import launcher
+from memeval.runs.compose.sweep import SweepComposer
 
 JOBS = (
     ["system=bm25", "top_k='3'", "seed=1"],
@@ -55,7 +54,6 @@ WRONG = (
 @pytest.fixture
 def loader() -> Iterator[ConfigLoader]:
     register()
-    launcher.register()
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
@@ -96,7 +94,6 @@ def plain(fields: Any) -> Any:
 
 
 def test_each_cell_is_as_it_is_composed_alone(loader: ConfigLoader, master: DictConfig) -> None:
-    remember_files(loader)
     jobs = list(enumerate(JOBS))
     alone = [composed_alone(loader, master, words, number) for number, words in jobs]
 
@@ -164,7 +161,6 @@ def test_cells_that_differ_in_values_alone_are_composed_once(
 def test_a_field_of_an_option_that_some_cells_have_is_theirs_alone(
     loader: ConfigLoader, master: DictConfig
 ) -> None:
-    remember_files(loader)
     judge = "llm.judge.model=judge"
     fields = ["llm.model=m", judge, "judge.threshold=0.3", "system.chunk_size=99"]
     jobs = [

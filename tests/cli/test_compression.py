@@ -30,7 +30,9 @@ def test_a_run_says_how_many_conversations_never_got_there(tmp_path: Path) -> No
         "dataset.limit_questions=1",
     )
     said = {
-        run["params"]["compression_turn"]: [note for note in run["notes"] if "never fired" in note]
+        run["params"]["compression_turn"]: [
+            note["text"] for note in run["notes"] if "never fired" in note["text"]
+        ]
         for run in runs(tmp_path)
     }
     assert said == {

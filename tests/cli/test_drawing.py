@@ -24,12 +24,14 @@ def test_plots_are_drawn_unless_they_are_turned_off(tmp_path: Path) -> None:
     assert drawn.err.count("already done: reused") == 2
     assert pictures(tmp_path) == {
         "accuracy_by_category.png",
-        "accuracy_vs_tokens.png",
         "comparison.png",
         "comparison_ranked.png",
         "differences.png",
     }
     assert all("![" in path.read_text("utf-8") for path in reports)
+    stamps = [path.read_text("utf-8") for path in tmp_path.glob("outputs/sweeps/*/.drawn-*")]
+    assert '["comparison.html"]' in stamps
+    assert len(list(tmp_path.glob("outputs/sweeps/*/comparison.html"))) == 2
     assert runs(tmp_path) == before
     assert without.out.splitlines()[:3] == drawn.out.splitlines()[:3]
 

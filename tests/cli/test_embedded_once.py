@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from command_line import completed, runs
+from doubles.endpoint import ScriptedEndpoint
 
 from memeval.datasets.locate import build
 from memeval.retrieval.granularity import Granularity, chunks
-from memeval.testing.endpoint import ScriptedEndpoint
 
 HISTORIES = 15
 """Enough for sessions that recur; two do among the first twelve."""

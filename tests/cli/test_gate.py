@@ -218,3 +218,19 @@ def test_a_fault_of_the_world_is_broken_and_not_worse(home: Path, tmp_path: Path
         home, "gate", "--baseline", baseline, "--out", str(out / "x"), "system=rag", *RETRIEVE
     )
     assert done.status == 3 and "can't be written" in done.err
+
+
+def test_what_leaks_is_gated_and_less_of_it_is_better(tmp_path: Path) -> None:
+    """A memory that begins to keep what it is told to forget does not pass."""
+    data = ("dataset=demo_lifecycle", "dataset.n_cases=6", "dataset.languages=[en]")
+    words = (*data, "dataset.later_tokens=0", "tracking=none", "plots=false")
+    gate = ("gate", "--baseline", str(tmp_path / "baseline.json"))
+    bless = ("--bless", "--metric", "leak_rate/probe", "system=oracle")
+    made = completed(tmp_path, *gate, *bless, *words)
+    assert "42 values of leak_rate/probe" in made.out
+
+    worse = memeval(tmp_path, *gate, "--out", str(tmp_path / "out"), "system=bm25", *words)
+    assert worse.status == 1, worse.out
+    assert "Worse than the baseline: +" in worse.out
+    content = json.loads((tmp_path / "out" / "gate.json").read_text(encoding="utf-8"))
+    assert content["difference"]["low"] > 0

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from command_line import completed, memeval
+from doubles.endpoint import ScriptedEndpoint
 
 from memeval.api.judging import shipped_file
 from memeval.calibration.attacks import LABEL, VERDICTS, attacks
-from memeval.testing.endpoint import ScriptedEndpoint
 
 
 def reply(body: Mapping[str, Any]) -> str:

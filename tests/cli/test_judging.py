@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 from command_line import ROOT, Ended, answers, completed, memeval, records, runs
+from doubles.endpoint import ScriptedEndpoint
 
-from memeval.datasets.demo.info import DEMO
 from memeval.datasets.locomo.adapter import Locomo
-from memeval.testing.endpoint import ScriptedEndpoint
+from memeval.datasets.registry import DATASETS
+
+DEMO = DATASETS["demo"]
 
 RIGHT, WRONG = (
     '{"reason": "as scripted", "label": "CORRECT"}',

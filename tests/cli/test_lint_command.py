@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from command_line import Ended, completed, memeval
+from doubles.endpoint import ScriptedEndpoint
 
 from memeval.datasets.locate import build
-from memeval.testing.endpoint import ScriptedEndpoint
 
 DEMO = ("dataset=demo", "tracking=none")
 WORDS = 3

@@ -8,9 +8,11 @@ from statistics import fmean
 import pytest
 from command_line import ROOT, completed, memeval, records, runs
 
-from memeval.datasets.demo.info import DEMO
 from memeval.datasets.io.fields import parse_json
 from memeval.datasets.locomo.metrics import official_evidence_recall
+from memeval.datasets.registry import DATASETS
+
+DEMO = DATASETS["demo"]
 
 FREE = (
     "token_f1",

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from command_line import completed, records, runs
+from doubles.endpoint import ScriptedEndpoint
 
 from memeval.datasets.longmemeval.judge import KINDS
-from memeval.testing.endpoint import ScriptedEndpoint
 
 pytestmark = pytest.mark.real_data
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from command_line import memeval
-
-from memeval.testing.endpoint import ScriptedEndpoint
+from doubles.endpoint import ScriptedEndpoint
 
 QUIET = ("tracking=none", "plots=false")
 RUNBOOKS = ("dataset=demo_incidents", "dataset.runbooks=true", "dataset.categories=[HA,RU]")

@@ -14,7 +14,7 @@ from memeval.datasets.locate import build
 from memeval.datasets.netops.adapter import GenericNetOps
 from memeval.datasets.opseval.adapter import OpsEval
 from memeval.datasets.registry import DATASETS
-from memeval.pipeline.objective import names_of_measures
+from memeval.pipeline.measure.objective import names_of_measures
 from memeval.results import Record
 
 NOWHERE = Path("/nowhere")

@@ -49,3 +49,44 @@ def test_a_mistake_ends_the_command_before_anything_is_run(tmp_path: Path) -> No
     ended = memeval(tmp_path, "dataset=json", f"dataset.path={path}", "tracking=none")
     assert ended.status == 2
     assert ended.told == f"memeval: {path}: line 1 'a': field 'sessions' is empty."
+
+
+def test_versions_of_a_frozen_data_set(tmp_path: Path) -> None:
+    """A run names its version; two versions are compared on the questions that both ask alike."""
+    cases = [
+        {
+            "case_id": f"c{number}",
+            "sessions": [{"turns": [{"speaker": "Ida", "text": f"Port {number} is down."}]}],
+            "questions": [
+                {"id": "a", "question": "Which port is down?", "answer": str(number)},
+                {"id": "b", "question": "Is a port down?", "answer": "yes"},
+            ],
+        }
+        for number in range(8)
+    ]
+    keys = []
+    for version, answer in (("1", "yes"), ("2", "one is")):
+        cases[0]["questions"][1]["answer"] = answer  # type: ignore[index]
+        source = tmp_path / f"{version}.json"
+        source.write_text(json.dumps({"name": "ports", "cases": cases}), encoding="utf-8")
+        folder = tmp_path / f"v{version}"
+        completed(
+            tmp_path, "data", "freeze", str(source), "--version", version, "--into", str(folder)
+        )
+        words = ("dataset=json", f"dataset.path={folder}", "tracking=none", "plots=false")
+        done = completed(tmp_path, *words, "system=bm25")
+        assert "unpinned" not in done.out
+        keys.append({run["run_key"] for run in runs(tmp_path)})
+
+    (first,), (second,) = keys[0], keys[1] - keys[0]
+    tags = [run["tags"] for run in runs(tmp_path)]
+    assert sorted(tag["data_version"] for tag in tags) == ["1", "2"]
+    assert {tag["data_pinned"] for tag in tags} == {"true"}
+
+    refused = memeval(tmp_path, "compare", first, second)
+    assert refused.status == 2
+    assert "other data: sha256" in refused.told and "versions 2, 1" in refused.told
+    assert "--common" in refused.err
+    compared = completed(tmp_path, "compare", first, second, "--common", "--stats")
+    assert "only the 15 of 16 questions asked alike" in compared.out
+    assert "15 questions in common" in compared.out

@@ -19,9 +19,9 @@ from urllib.parse import quote
 
 import pytest
 from command_line import OF_THE_USER
+from doubles.loopback import LoopbackServer, Request, send
 
-from memeval.testing.endpoint import scripted_vector
-from memeval.testing.http import LoopbackServer, Request, send
+from memeval.runs.forecast.made_up import scripted_vector
 
 EXAMPLE = Path(__file__).parent / "secrets_example"
 KEY = "sk-CANARY-7f3a9b2c4d5e6f70-Zx"

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from made_runs import example, in_conversations, made_run
 
-from memeval.comparison import Comparison, FinishedRun, compare_runs, metric_named
+from memeval.comparison import Comparison, compare_runs, metric_named
 from memeval.comparison.adjusting import adjust_by_discovery
 from memeval.comparison.files import as_json_value, differences_csv
+from memeval.comparison.page import page_content
 from memeval.comparison.records import Difference
 from memeval.comparison.tables import comparison_text
-from memeval.report.page.compared import comparison_data
+from memeval.results.run import Run
 
 HOCHBERGS = (
     *(0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344),
@@ -28,11 +29,11 @@ ADJUSTED = (
 
 
 @pytest.fixture
-def cells(tmp_path: Path) -> list[FinishedRun]:
+def cells(tmp_path: Path) -> list[Run]:
     return [made_run(tmp_path, name, example(name)) for name in "ABC"]
 
 
-def compared(cells: list[FinishedRun], metric: str) -> Comparison:
+def compared(cells: list[Run], metric: str) -> Comparison:
     return compare_runs(cells, metric_named(metric))
 
 
@@ -40,7 +41,7 @@ def with_p(difference: Difference, p: float) -> Difference:
     return replace(difference, result=replace(difference.result, p=p))
 
 
-def test_the_rule_runs_over_all_metrics(cells: list[FinishedRun]) -> None:
+def test_the_rule_runs_over_all_metrics(cells: list[Run]) -> None:
     plain = compared(cells, "accuracy")
     rows = iter(HOCHBERGS)
     metrics = [
@@ -74,8 +75,8 @@ def test_every_form_says_how_p_was_adjusted(tmp_path: Path) -> None:
         ("accuracy", "raw"),
         ("token_f1", ""),
     }
-    page = comparison_data(whole[0], ["first"], ["one", "two"])
-    assert page.adjusted_how.startswith("by Benjamini and Hochberg’s rule, over 4 tests")
+    page = page_content(made[0], 3)
+    assert page is not None and page.adjusted_how.startswith("by Benjamini–Hochberg over 4 tests")
 
 
 def test_one_conversation_has_no_p_to_adjust(tmp_path: Path) -> None:

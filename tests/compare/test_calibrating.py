@@ -19,9 +19,8 @@ from memeval.calibration.items import read_items
 from memeval.calibration.sampling import allocate, draw_sample
 from memeval.calibration.scored import scored_answers
 from memeval.cli.main import run_command
-from memeval.comparison import FinishedRun
-from memeval.datasets.demo.info import DEMO
 from memeval.datasets.locomo.adapter import Locomo
+from memeval.datasets.registry import DATASETS
 from memeval.report.comparison import comparison_csv, comparison_markdown
 from memeval.report.markdown import report
 from memeval.report.page.build import cell_data, page_data
@@ -31,8 +30,11 @@ from memeval.report.stamp import has_report, stamp_report
 from memeval.results.calibration import CALIBRATION_FILE, read_shown_summary
 from memeval.results.files import file_digest
 from memeval.results.judge import JudgeIdentity
+from memeval.results.run import Run
 from memeval.statistics.judge_error import prediction_powered_mean
 from memeval.tracking import payload
+
+DEMO = DATASETS["demo"]
 
 LABELS, JUDGED = "1011010110", "1011110111"
 """What people and the judge said of the labelled answers of the example."""
@@ -61,13 +63,13 @@ def command(home: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     return run
 
 
-def independent(home: Path, digits: str, name: str = "own", **changes: Any) -> FinishedRun:
+def independent(home: Path, digits: str, name: str = "own", **changes: Any) -> Run:
     """A run in which each question has a conversation of its own."""
     scores = {f"c{number}/q0": [float(digit)] for number, digit in enumerate(digits)}
     return made_run(home / "outputs" / "runs", name, scores, **changes)
 
 
-def own_labels(path: Path, run: FinishedRun, labels: Sequence[str], **more: str) -> Path:
+def own_labels(path: Path, run: Run, labels: Sequence[str], **more: str) -> Path:
     """A file of labels of the first answers of a run, as JSON lines."""
     rows = [
         {"run": run.key, "question_id": answer.question_id, "label": label, **more}
@@ -117,7 +119,7 @@ def test_conversations_are_allowed_for(home: Path, command: Command) -> None:
     assert result["low"] == pytest.approx(result["accuracy"] - half)
 
 
-def weighted_run(home: Path, digits: str, weights: Sequence[float]) -> FinishedRun:
+def weighted_run(home: Path, digits: str, weights: Sequence[float]) -> Run:
     """A run over a sample, whose questions represent unequal numbers of others."""
     run = independent(home, digits)
     path = run.folder / "records.jsonl"
@@ -130,7 +132,7 @@ def weighted_run(home: Path, digits: str, weights: Sequence[float]) -> FinishedR
     files = {**run.summary.files, path.name: file_digest(path)}
     summary = replace(run.summary, files=files)
     summary.write(run.folder)
-    return FinishedRun(run.folder, summary)
+    return Run(run.folder, summary)
 
 
 def test_a_sample_keeps_its_weights(home: Path, command: Command) -> None:
@@ -201,7 +203,7 @@ def test_the_corrected_accuracy_is_shown_beside_the_raw_one(home: Path, command:
 
     shown = "57.4 [31.8, 83.1]"
     assert shown in command("list")[1] and shown in command("show", run.key)[1]
-    compared = " ".join(command("compare", run.key, other.key)[1].split())
+    compared = " ".join(command("compare", run.key, other.key, "--stats")[1].split())
     assert f"corrected for its judge's error: {shown} (PPI++, from 10 labels of" in compared
 
     # No difference is corrected: every form says so.
@@ -218,7 +220,7 @@ def test_the_corrected_accuracy_is_shown_beside_the_raw_one(home: Path, command:
     page = render(page_data([PageRun.read(run.folder)]))
     assert shown in page and "Corrected for the judge’s error" in page
     assert payload.metrics(summary.metrics)["accuracy_corrected"] == pytest.approx(0.574, abs=1e-3)
-    assert any("10 labels of labels.jsonl" in note for note in summary.notes)
+    assert any("10 labels of labels.jsonl" in note.text for note in summary.notes)
     assert (run.folder / "run.json").read_bytes() == before
 
 
@@ -230,11 +232,11 @@ def test_a_calibration_of_other_records_is_not_shown(home: Path, command: Comman
     assert again.folder == run.folder
     summary = read_shown_summary(run.folder)
     assert "accuracy_corrected" not in summary.metrics
-    assert any("about other records" in note for note in summary.notes)
+    assert any("about other records" in note.text for note in summary.notes)
 
     path = run.folder / CALIBRATION_FILE
     path.write_text(path.read_text(encoding="utf-8").replace("0.57", "0.97"), encoding="utf-8")
-    assert any("damaged, or edited" in note for note in read_shown_summary(run.folder).notes)
+    assert any("damaged, or edited" in note.text for note in read_shown_summary(run.folder).notes)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 from made_runs import example, made_run
 
 from memeval.api.selecting import select_runs
-from memeval.comparison import FinishedRun
 from memeval.comparison.finding import (
     earliest,
     finished_runs,
@@ -18,10 +17,11 @@ from memeval.comparison.finding import (
     run_among,
 )
 from memeval.errors import UserError
+from memeval.results.run import Run
 
 
 @pytest.fixture
-def known(tmp_path: Path) -> list[FinishedRun]:
+def known(tmp_path: Path) -> list[Run]:
     """Three runs, the oldest first."""
     days = {"bm25": "2026-11-01", "rag": "2026-11-02", "mem0": "2026-11-03"}
     for number, (system, day) in enumerate(days.items()):
@@ -49,14 +49,14 @@ def test_a_damaged_run_is_named_and_one_under_way_is_not(tmp_path: Path) -> None
     assert [line.partition(";")[0] for line in said] == [f"{file} is damaged or was edited"]
 
 
-def test_runs_are_found_by_key_name_folder_and_mlflow_id(known: list[FinishedRun]) -> None:
+def test_runs_are_found_by_key_name_folder_and_mlflow_id(known: list[Run]) -> None:
     run = known[1]
     (run.folder / "tracked.json").write_text(json.dumps({"sqlite:///x": "f00d" * 8}))
     for word in (run.key, run.key[:4], run.name, "f00d" * 8, str(run.folder)):
         assert named_run(word, known).key == run.key
 
 
-def test_runs_are_found_by_label_and_by_a_beginning(known: list[FinishedRun]) -> None:
+def test_runs_are_found_by_label_and_by_a_beginning(known: list[Run]) -> None:
     labels = dict(zip(labels_of(known), known, strict=True))
     assert set(labels) == {"bm25", "rag", "mem0"}
     for word in ("rag", "ra", "rag INVALID", known[1].name[:-1]):
@@ -93,7 +93,7 @@ def test_a_beginning_of_several_names_them_with_their_keys(tmp_path: Path) -> No
     )
 
 
-def test_what_no_run_or_several_are_named(known: list[FinishedRun]) -> None:
+def test_what_no_run_or_several_are_named(known: list[Run]) -> None:
     with pytest.raises(UserError, match="3 runs are named 'abc'"):
         named_run("abc", known)
     with pytest.raises(UserError, match=r"unknown run 'bm52'. Did you mean: abc0000000000000 \(bm"):
@@ -112,7 +112,7 @@ def test_what_no_run_or_several_are_named(known: list[FinishedRun]) -> None:
         (["since=1m"], []),
     ],
 )
-def test_filters(known: list[FinishedRun], words: list[str], systems: list[str]) -> None:
+def test_filters(known: list[Run], words: list[str], systems: list[str]) -> None:
     rule = parse_filters(words, known)
     found = [run.summary.params["system"] for run in known if rule.match(run)]
     assert found == systems
@@ -126,7 +126,7 @@ def test_filters(known: list[FinishedRun], words: list[str], systems: list[str])
         ("since=tomorrow", "since='tomorrow' is not a span of time"),
     ],
 )
-def test_filters_that_mean_nothing(known: list[FinishedRun], word: str, message: str) -> None:
+def test_filters_that_mean_nothing(known: list[Run], word: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         parse_filters([word], known)
 

@@ -11,40 +11,41 @@ from xml.etree import ElementTree
 import pytest
 from made_runs import Scores, example, in_conversations, made_run
 
-from memeval.comparison import FinishedRun, compare_runs, metric_named
+from memeval.comparison import compare_runs, metric_named
 from memeval.comparison.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
 from memeval.comparison.gating.output import gate_junit, gate_markdown, sentence
-from memeval.comparison.gating.verdict import GateResult, Outcome, Rules, judge_run
+from memeval.comparison.gating.verdict import GateOutcome, GateResult, GateRules, judge_run
 from memeval.comparison.scores import ScoreReader
 from memeval.comparison.sentences import sentence as compared_in_words
 from memeval.errors import UserError
 from memeval.results.files import sealed
 from memeval.results.judge import JudgeIdentity
+from memeval.results.run import Run
 
 ACCURACY = metric_named("accuracy")
 NAMED = "conv-0/q0"
 
 
-def baseline_from(run: FinishedRun, *must_pass: str) -> Baseline:
+def baseline_from(run: Run, *must_pass: str) -> Baseline:
     return baseline_of(run, ACCURACY, ScoreReader(ACCURACY).read(run), must_pass)
 
 
 def judged(
-    baseline: Baseline, run: FinishedRun, must_pass: Sequence[str] = (), **rules: float
+    baseline: Baseline, run: Run, must_pass: Sequence[str] = (), **rules: float
 ) -> GateResult:
     scores = ScoreReader(ACCURACY).read(run)
-    return judge_run(baseline, run, scores, ACCURACY, rules=Rules(**rules), must_pass=must_pass)
+    return judge_run(baseline, run, scores, ACCURACY, rules=GateRules(**rules), must_pass=must_pass)
 
 
-def runs(folder: Path, *names: str) -> list[FinishedRun]:
+def runs(folder: Path, *names: str) -> list[Run]:
     return [made_run(folder / name, name, example(name)) for name in names]
 
 
-def all_wrong(folder: Path) -> FinishedRun:
+def all_wrong(folder: Path) -> Run:
     return made_run(folder / "none", "none", {name: [0.0] for name in example("A")})
 
 
-def counted(folder: Path, *right: int) -> FinishedRun:
+def counted(folder: Path, *right: int) -> Run:
     """A run with as many right answers of ten in each conversation."""
     return made_run(folder / "_".join(map(str, right)), "cell", in_conversations(right, 10))
 
@@ -52,34 +53,37 @@ def counted(folder: Path, *right: int) -> FinishedRun:
 def test_a_loss_beyond_its_interval_is_worse(tmp_path: Path) -> None:
     good, bad = counted(tmp_path, 5, 5, 7, 5, 5, 8), counted(tmp_path, 0, 1, 1, 2, 3, 1)
     result = judged(baseline_from(good), bad)
-    assert (result.outcome, result.status) == (Outcome.WORSE, 1)
+    assert (result.outcome, result.status) == (GateOutcome.WORSE, 1)
     # The golden values of S = 5 4 6 3 2 7, n = 10 each, turned around.
     assert result.change is not None and result.change.result.p == 0.03125
     assert (result.change.result.low, result.change.result.high) == pytest.approx((-0.7, -0.2))
     assert (result.before, result.now) == pytest.approx((35 / 60, 8 / 60))
     assert "Worse than the baseline: −45.0 [−70.0, −20.0] points of accuracy (p .031)" in sentence(
-        result, ACCURACY, Rules()
+        result, ACCURACY, GateRules()
     )
     within = judged(baseline_from(good), bad, margin=0.5)
-    assert (within.outcome, within.status) == (Outcome.INCONCLUSIVE, 0)
-    told = sentence(within, ACCURACY, Rules(margin=0.5))
+    assert (within.outcome, within.status) == (GateOutcome.INCONCLUSIVE, 0)
+    told = sentence(within, ACCURACY, GateRules(margin=0.5))
     assert "which does not prove equality: the loss is within --margin" in told
     assert "reliably" not in told
 
 
 def test_too_few_conversations_show_neither_a_loss_nor_its_absence(tmp_path: Path) -> None:
     (good,) = runs(tmp_path, "A")
-    result = judged(baseline_from(good), all_wrong(tmp_path))
-    assert (result.outcome, result.status) == (Outcome.INCONCLUSIVE, 0)
+    none = all_wrong(tmp_path)
+    result = judged(baseline_from(good), none)
+    shown = gate_markdown(result, baseline_from(good), none, ACCURACY, GateRules())
+    assert "now 0.0 %, baseline" in shown and shown.count("too few") == 1
+    assert (result.outcome, result.status) == (GateOutcome.INCONCLUSIVE, 0)
     assert result.change is not None and result.change.result.low is None
     assert "5 conversations are too few for any difference to be shown; 10 would show" in sentence(
-        result, ACCURACY, Rules()
+        result, ACCURACY, GateRules()
     )
     demanded = judged(baseline_from(good), all_wrong(tmp_path), non_inferior=0.2)
-    assert (demanded.outcome, demanded.status) == (Outcome.INFERIOR, 1)
+    assert (demanded.outcome, demanded.status) == (GateOutcome.INFERIOR, 1)
     # Nothing changed: no loss to rule out.
     same = judged(baseline_from(good), good, non_inferior=0.2)
-    assert same.outcome is Outcome.NON_INFERIOR
+    assert same.outcome is GateOutcome.NON_INFERIOR
 
 
 def test_an_interval_around_0_is_inconclusive_and_not_shown_to_be_non_inferior(
@@ -88,20 +92,20 @@ def test_an_interval_around_0_is_inconclusive_and_not_shown_to_be_non_inferior(
     before, after = counted(tmp_path, 5, 5, 5, 5, 5, 5), counted(tmp_path, 6, 4, 5, 7, 3, 5)
     baseline = baseline_from(before)
     result = judged(baseline, after)
-    assert (result.outcome, result.status) == (Outcome.INCONCLUSIVE, 0)
+    assert (result.outcome, result.status) == (GateOutcome.INCONCLUSIVE, 0)
     assert result.change is not None and result.change.result.low == pytest.approx(-0.2)
     assert "The smallest difference this data could reliably detect is" in sentence(
-        result, ACCURACY, Rules()
+        result, ACCURACY, GateRules()
     )
-    assert judged(baseline, after, non_inferior=0.2).outcome is Outcome.INFERIOR
+    assert judged(baseline, after, non_inferior=0.2).outcome is GateOutcome.INFERIOR
     assert judged(baseline, after, non_inferior=0.2).status == 1
-    assert judged(baseline, after, non_inferior=0.21).outcome is Outcome.NON_INFERIOR
+    assert judged(baseline, after, non_inferior=0.21).outcome is GateOutcome.NON_INFERIOR
 
 
 def test_the_same_run_is_unchanged_and_a_better_one_better(tmp_path: Path) -> None:
     good, bad = counted(tmp_path, 5, 5, 7, 5, 5, 8), counted(tmp_path, 0, 1, 1, 2, 3, 1)
-    assert judged(baseline_from(good), good).outcome is Outcome.UNCHANGED
-    assert judged(baseline_from(bad), good).outcome is Outcome.BETTER
+    assert judged(baseline_from(good), good).outcome is GateOutcome.UNCHANGED
+    assert judged(baseline_from(bad), good).outcome is GateOutcome.BETTER
 
 
 def test_gate_and_compare_say_the_same_of_the_same_two_runs(tmp_path: Path) -> None:
@@ -120,12 +124,12 @@ def test_gate_and_compare_say_the_same_of_the_same_two_runs(tmp_path: Path) -> N
         (difference,) = comparison.differences
         assert gate.change is not None and gate.change.result == difference.result
         outcomes.add(gate.outcome)
-        assert (gate.outcome in (Outcome.WORSE, Outcome.BETTER)) is difference.is_shown
+        assert (gate.outcome in (GateOutcome.WORSE, GateOutcome.BETTER)) is difference.is_shown
         assert ("is lower" in compared_in_words(comparison, difference)) is (
-            gate.outcome is Outcome.WORSE
+            gate.outcome is GateOutcome.WORSE
         )
 
-    assert {Outcome.WORSE, Outcome.BETTER, Outcome.INCONCLUSIVE} <= outcomes
+    assert {GateOutcome.WORSE, GateOutcome.BETTER, GateOutcome.INCONCLUSIVE} <= outcomes
 
 
 def test_a_named_question_must_pass(tmp_path: Path) -> None:
@@ -134,11 +138,11 @@ def test_a_named_question_must_pass(tmp_path: Path) -> None:
     one_less = made_run(tmp_path / "less", "less", scores)
     assert judged(baseline_from(good), one_less).status == 0
     result = judged(baseline_from(good, NAMED), one_less)
-    assert (result.outcome, result.status) == (Outcome.MUST_PASS, 1)
-    assert judged(baseline_from(good), one_less, [NAMED]).outcome is Outcome.MUST_PASS
+    assert (result.outcome, result.status) == (GateOutcome.MUST_PASS, 1)
+    assert judged(baseline_from(good), one_less, [NAMED]).outcome is GateOutcome.MUST_PASS
     # Named after it was wrong in the baseline, it must be no worse.
-    assert judged(baseline_from(one_less, NAMED), one_less).outcome is Outcome.UNCHANGED
-    assert judged(baseline_from(good, NAMED), good).outcome is Outcome.UNCHANGED
+    assert judged(baseline_from(one_less, NAMED), one_less).outcome is GateOutcome.UNCHANGED
+    assert judged(baseline_from(good, NAMED), good).outcome is GateOutcome.UNCHANGED
 
 
 @pytest.mark.parametrize(
@@ -164,7 +168,7 @@ def test_what_is_not_comparable_is_broken(
     (good,) = runs(tmp_path, "A")
     other = made_run(tmp_path / "other", "other", example("A"), **changes)
     result = judged(baseline_from(good), other)
-    assert (result.outcome, result.status) == (Outcome.BROKEN, 3)
+    assert (result.outcome, result.status) == (GateOutcome.BROKEN, 3)
     assert reason in result.reasons[0]
 
 
@@ -257,10 +261,10 @@ def test_hostile_text_is_text_in_every_form(tmp_path: Path) -> None:
     (named, *_) = _plain(scores)
     baseline = baseline_from(good, named)
     result = judged(baseline, good)
-    xml = gate_junit(result, ACCURACY, Rules())
+    xml = gate_junit(result, ACCURACY, GateRules())
     suite = ElementTree.fromstring(xml)
     assert suite.get("tests") == str(len(suite)) and "\x1b" not in xml
-    markdown = gate_markdown(result, baseline, good, ACCURACY, Rules())
+    markdown = gate_markdown(result, baseline, good, ACCURACY, GateRules())
     assert "\x1b" not in markdown and "<b>" not in markdown
 
 
@@ -276,7 +280,7 @@ def test_junit_has_a_case_per_category_and_must_pass(tmp_path: Path) -> None:
     bad = made_run(tmp_path / "bad", "bad", {name: [float(name == NAMED)] for name in right})
     good = made_run(tmp_path / "good", "good", right)
     result = judged(baseline_from(good, NAMED, "conv-0/q1"), bad)
-    suite = ElementTree.fromstring(gate_junit(result, ACCURACY, Rules()))
+    suite = ElementTree.fromstring(gate_junit(result, ACCURACY, GateRules()))
     failed = {case.get("name"): case.find("failure") is not None for case in suite}
     assert list(failed) == [
         "all questions",

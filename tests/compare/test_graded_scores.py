@@ -8,13 +8,14 @@ import pytest
 from made_runs import example, made_run
 
 from memeval.calibration.scored import scored_answers
-from memeval.comparison import FinishedRun, compare_runs, metric_named
+from memeval.comparison import compare_runs, metric_named
 from memeval.comparison.tables import comparison_text
 from memeval.errors import UserError
 from memeval.records import Label, Verdict
+from memeval.results.run import Run
 
 
-def graded_run(folder: Path, name: str, score: float) -> FinishedRun:
+def graded_run(folder: Path, name: str, score: float) -> Run:
     """A run whose every answer has this score."""
     verdict = Verdict("beam", Label.WRONG, score, graded=True, parts={"items": (score,)})
     return made_run(folder, name, example("A"), of_records={"verdict": verdict})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -14,28 +13,30 @@ from made_runs import Scores, made_run
 
 from memeval import api
 from memeval.cli.show import run_lines
-from memeval.comparison import Comparison, Difference, FinishedRun, compare_runs, metric_named
+from memeval.comparison import Comparison, Difference, compare_runs, metric_named
 from memeval.comparison.files import comparison_markdown as differences_markdown
 from memeval.comparison.files import comparison_tex, differences_csv
 from memeval.comparison.gating.baseline import baseline_of
 from memeval.comparison.gating.output import gate_json, gate_markdown
-from memeval.comparison.gating.verdict import GateResult, Outcome, Rules, judge_run
+from memeval.comparison.gating.verdict import GateOutcome, GateResult, GateRules, judge_run
+from memeval.comparison.page import write_page_of
 from memeval.comparison.plots import difference_row
 from memeval.comparison.scores import ScoreReader
-from memeval.comparison.sentences import lead, sentence
+from memeval.comparison.sentences import sentence
 from memeval.comparison.tables import comparison_text
-from memeval.pipeline.measure import measure_categories, measure_cell, measure_repeat
+from memeval.pipeline.measure.figures import measure_categories, measure_cell, measure_repeat
 from memeval.report.comparison import comparison_csv, comparison_markdown
 from memeval.report.markdown import report
-from memeval.report.page import write_comparison_page, write_page
+from memeval.report.page import write_page
 from memeval.results import RECORDS_FILE, read_records
+from memeval.results.run import Run
 from memeval.statistics.differences import ClusteredDifference
 from memeval.tracking import payload
 
 ACCURACY = metric_named("accuracy")
 
 
-def measured_run(runs: Path, name: str, scores: Scores) -> FinishedRun:
+def measured_run(runs: Path, name: str, scores: Scores) -> Run:
     """A run with the metrics that the pipeline makes of its records."""
     run = made_run(runs, name, scores)
     records = list(read_records(run.folder / RECORDS_FILE))
@@ -47,7 +48,7 @@ def measured_run(runs: Path, name: str, scores: Scores) -> FinishedRun:
     metrics = {**measure_cell(repeats, records), "coverage": 1.0}
     summary = replace(run.summary, metrics=metrics, categories=measure_categories(records, repeats))
     summary.write(run.folder)
-    return FinishedRun(run.folder, summary)
+    return Run(run.folder, summary)
 
 
 def two_repeats(draw: Random, share: float) -> dict[str, list[float | None]]:
@@ -65,7 +66,7 @@ def two_repeats(draw: Random, share: float) -> dict[str, list[float | None]]:
 
 
 @pytest.fixture
-def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[FinishedRun]:
+def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     """A weak run, and a better one."""
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
     draw = Random(8)
@@ -76,15 +77,15 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[FinishedRun]:
     ]
 
 
-def judged(runs: list[FinishedRun]) -> GateResult:
+def judged(runs: list[Run]) -> GateResult:
     """The gate's verdict on the second run against the first."""
     reader = ScoreReader(ACCURACY)
     before, now = map(reader.read, runs)
     baseline = baseline_of(runs[0], ACCURACY, before, ())
-    return judge_run(baseline, runs[1], now, ACCURACY, rules=Rules())
+    return judge_run(baseline, runs[1], now, ACCURACY, rules=GateRules())
 
 
-def test_an_unreadable_verdict_leaves_a_run_with_one_accuracy(pair: list[FinishedRun]) -> None:
+def test_an_unreadable_verdict_leaves_a_run_with_one_accuracy(pair: list[Run]) -> None:
     comparison = compare_runs(pair, ACCURACY)
     for run in pair:
         result, metrics = comparison.run(run.key).result, run.summary.metrics
@@ -101,9 +102,7 @@ def test_an_unreadable_verdict_leaves_a_run_with_one_accuracy(pair: list[Finishe
         assert f1 is not None and f1.mean == pytest.approx(metrics["token_f1"])
 
 
-def test_the_figure_of_a_run_is_the_same_everywhere(
-    pair: list[FinishedRun], tmp_path: Path
-) -> None:
+def test_the_figure_of_a_run_is_the_same_everywhere(pair: list[Run], tmp_path: Path) -> None:
     run = pair[1]
     metrics = run.summary.metrics
     value, low, high = (
@@ -116,7 +115,7 @@ def test_the_figure_of_a_run_is_the_same_everywhere(
     comparison = compare_runs(pair, ACCURACY)
     write_page([run.folder], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert shown in page, "the sentence of the page"
+    assert f"{100 * value:.1f} % of " in page, "the sentence of the page"
     assert f'{100 * value:.1f} <span class="ends">{ends}</span>' in page
     assert shown in comparison_markdown([pair[0].summary, run.summary])
     assert shown in "\n".join(run_lines(run))
@@ -138,7 +137,7 @@ def test_the_figure_of_a_run_is_the_same_everywhere(
     assert gate.now == pytest.approx(value)
 
 
-def test_a_difference_is_the_same_everywhere(pair: list[FinishedRun], tmp_path: Path) -> None:
+def test_a_difference_is_the_same_everywhere(pair: list[Run], tmp_path: Path) -> None:
     comparison = compare_runs(pair, ACCURACY)
     (difference,) = comparison.differences
     result = difference.result
@@ -152,13 +151,7 @@ def test_a_difference_is_the_same_everywhere(pair: list[FinishedRun], tmp_path: 
         assert shown in text
     assert ends in comparison_text(comparison)
     target = tmp_path / "comparison.html"
-    write_comparison_page(
-        [run.folder for run in pair],
-        target,
-        json.loads(json.dumps(comparison.to_json())),
-        lead(comparison),
-        [sentence(comparison, difference)],
-    )
+    assert write_page_of(comparison, [run.folder for run in pair], target)
     page = target.read_text(encoding="utf-8")
     assert f'+{100 * result.mean:.1f} <span class="ends">{ends}</span>' in page
 
@@ -170,14 +163,14 @@ def test_a_difference_is_the_same_everywhere(pair: list[FinishedRun], tmp_path: 
 
     gate = judged(pair)
     assert gate.change is not None and gate.change.result == result
-    assert gate.outcome is Outcome.BETTER
+    assert gate.outcome is GateOutcome.BETTER
     before = baseline_of(pair[0], ACCURACY, ScoreReader(ACCURACY).read(pair[0]), ())
-    assert shown in gate_markdown(gate, before, pair[1], ACCURACY, Rules())
-    content = gate_json(gate, before, pair[1], ACCURACY, Rules())
+    assert shown in gate_markdown(gate, before, pair[1], ACCURACY, GateRules())
+    content = gate_json(gate, before, pair[1], ACCURACY, GateRules())
     assert (content["difference"]["low"], content["p"]) == (result.low, result.p)
 
 
-def small_data(draw: Random, folder: Path) -> list[FinishedRun]:
+def small_data(draw: Random, folder: Path) -> list[Run]:
     """Two to four runs over one to nine conversations of unequal sizes."""
     sizes = [draw.choice((1, 2, 4, 9, 20)) for _ in range(draw.randint(1, 9))]
     sizes[0] += sum(sizes) < 2
@@ -209,8 +202,8 @@ def test_nothing_that_is_said_of_small_data_contradicts_itself(tmp_path: Path) -
                 said.add(kind_of(sentence(comparison, pair)))
 
         gate, (alone,) = judged(runs[:2]), compare_runs(runs[:2], ACCURACY).differences
-        assert (gate.outcome is Outcome.WORSE) is (alone.is_shown and alone.result.mean < 0)
-        assert (gate.outcome is Outcome.BETTER) is (alone.is_shown and alone.result.mean > 0)
+        assert (gate.outcome is GateOutcome.WORSE) is (alone.is_shown and alone.result.mean < 0)
+        assert (gate.outcome is GateOutcome.BETTER) is (alone.is_shown and alone.result.mean > 0)
 
     assert said == {"higher", "lower", "alone", "not shown", "too few", "same"}
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_runs import example, made_run
 
-from memeval.comparison import FinishedRun, compare_runs, metric_named
+from memeval.comparison import compare_runs, metric_named
 from memeval.comparison.files import comparison_markdown, differences_csv
+from memeval.comparison.page import page_content
 from memeval.comparison.plots import difference_row
 from memeval.comparison.tables import comparison_text
-from memeval.report.page.compared import comparison_data
 from memeval.results.rows import SentMessage
+from memeval.results.run import Run
 
 PROMPT = (SentMessage("user", "0123456789abcdef"),)
 
 
-def pair(folder: Path, other: dict[str, Any], **changes: Any) -> list[FinishedRun]:
+def pair(folder: Path, other: dict[str, Any], **changes: Any) -> list[Run]:
     """A baseline and a run of the same values, which sent what `other` says."""
     own = {"prompt": PROMPT, "context": "c" * 16}
     return [
@@ -41,8 +41,8 @@ def test_cells_that_sent_the_same_are_named_and_not_shown_as_0(tmp_path: Path) -
         cells = [cell for row in rows for cell in row.replace("|", " ").split()]
         assert cells.count("same") >= 2 and not {"0.0", "0", "+0.0"}.intersection(cells)
 
-    (row,) = comparison_data(json.loads(json.dumps(comparison.to_json())), [], [words]).differences
-    assert row.same_prompts
+    page = page_content(comparison, 2)
+    assert page is not None and page.differences[0].same_prompts
     assert difference_row(comparison, difference).name.endswith("(same prompts)")
     whole, *_ = csv.DictReader(io.StringIO(differences_csv([comparison])))
     assert whole["sent_alike"] == "20"

@@ -29,9 +29,10 @@ from memeval.config.identity import (
 )
 from memeval.config.leaves import flatten
 from memeval.config.options import built_in_classes, options
+from memeval.config.roles import DRAFTING
 from memeval.config.schema import STAGES, RunConfig
 from memeval.datasets.locate import adapter_class
-from memeval.pipeline.opening import open_cell
+from memeval.pipeline.open.opening import open_cell
 from memeval.runs.compose.config import compose_config
 from memeval.systems.registry import settings_of
 
@@ -57,6 +58,8 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("dataset.question_ids", ["conv-26/q1"], RUN),
     ("dataset.only", "wrong:16e712a2", RUN),
     ("dataset.allow_unpinned", True, NONE),
+    ("dataset.canaries", 3, ALL),
+    ("dataset.canary_seed", 1, ALL),
     ("dataset.category_names", "mirix", RUN),
     ("dataset.evidence_recall", "official", RUN),
     ("system.name", "renamed", RUN),
@@ -71,6 +74,7 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("granularity.overlap", 8, ALL),
     ("granularity.speakers", False, ALL),
     ("top_k", 7, ANSWER),
+    ("context_tokens", 2000, ANSWER),
     ("compression_turn", 40, ALL),
     ("compression_turn", "middle", ALL),
     ("compression_unit", "chunks", ALL),
@@ -151,6 +155,16 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("reranker.max_concurrency", 1, NONE),
     ("reranker.timeout_s", 5.0, NONE),
     ("reranker.patience_s", 5.0, NONE),
+    ("reader.name", "tools", ANSWER),
+    # Without tools they say nothing.
+    ("reader.max_steps", 3, NONE),
+    ("reader.max_tool_calls", 3, NONE),
+    ("reader.max_result_tokens", 100, NONE),
+    ("writer.name", "tools", ALL),
+    ("writer.max_steps", 3, NONE),
+    ("writer.max_tool_calls", 3, NONE),
+    ("writer.max_result_tokens", 100, NONE),
+    ("writer.max_session_tokens", 100, NONE),
     ("tracking.name", "none", NONE),
     ("tracking.uri", "http://localhost:5000", NONE),
     ("stages", "retrieve", ANSWER),
@@ -173,7 +187,14 @@ CHANGES: list[tuple[str, Any, set[str]]] = [
     ("confirm_above_usd", 5.0, NONE),
     ("stop_after_failures", 5, NONE),
     ("prices", "other.yaml", NONE),
+    ("label", "v2", RUN),
     ("sweep_name", "baselines", NONE),
+]
+CHANGES += [
+    (path.replace("llm.judge", role), value, NONE)
+    for path, value, _ in CHANGES
+    if path.startswith("llm.judge.")
+    for role in DRAFTING
 ]
 
 
@@ -186,6 +207,24 @@ def test_what_a_change_makes_anew(path: str, value: Any, anew: set[str]) -> None
         all_keys(changed(config(), {path: value}), inputs()),
     )
     assert differing(before, after) == anew
+
+
+@pytest.mark.parametrize("name", ["max_steps", "max_tool_calls", "max_result_tokens"])
+def test_the_limits_of_tools_count_with_tools(name: str) -> None:
+    with_tools = {"reader.name": "tools"}
+    before = all_keys(changed(config(), with_tools), inputs())
+    after = all_keys(changed(config(), {**with_tools, f"reader.{name}": 3}), inputs())
+    assert differing(before, after) == ANSWER
+
+
+@pytest.mark.parametrize(
+    "name", ["max_steps", "max_tool_calls", "max_result_tokens", "max_session_tokens"]
+)
+def test_the_limits_of_the_writer_count_with_tools(name: str) -> None:
+    with_tools = {"writer.name": "tools"}
+    before = all_keys(changed(config(), with_tools), inputs())
+    after = all_keys(changed(config(), {**with_tools, f"writer.{name}": 3}), inputs())
+    assert differing(before, after) == ALL
 
 
 def test_every_field_is_in_the_table() -> None:
@@ -442,6 +481,7 @@ RUNTIME = {
     "stop_after_failures": st.none() | st.integers(1, 10**6),
     "confirm_above_usd": st.none() | st.floats(0, 1e6),
     "sweep_name": st.none() | st.text(),
+    **{path: st.just(value) for path, value, _ in CHANGES if path.startswith(DRAFTING)},
 }
 
 

@@ -61,8 +61,8 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def printed(folder: Path) -> list[str]:
-    command = [sys.executable, "-c", PRINT]
+def printed(folder: Path, code: str = PRINT) -> list[str]:
+    command = [sys.executable, "-c", code]
     environment = {"PYTHONPATH": str(folder), "PATH": "/usr/bin"}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=True
@@ -83,6 +83,32 @@ def test_an_edit_changes_the_identity_of_what_runs_through_it(checkout: Path) ->
     assert before[1] != after[1]
 
 
+def test_an_edit_of_a_table_beside_a_module_changes_its_identity(checkout: Path) -> None:
+    command = (
+        "from memeval.config.sources import code_identity\n"
+        "print(code_identity(['memeval.llm.extractive'], within=['memeval.llm.extractive']))"
+    )
+    before = printed(checkout, command)
+    for name in ("words", "scoring", "artifacts"):
+        table = checkout / "memeval" / "llm" / "extractive" / f"{name}.toml"
+        table.write_text(table.read_text() + "# a comment\n")
+        after = printed(checkout, command)
+        assert after != before
+        before = after
+
+
 def test_an_installed_package_is_no_checkout(checkout: Path) -> None:
     (checkout / "pyproject.toml").unlink()
     assert printed(checkout) == ["False", memeval.__version__]
+
+
+def test_a_file_of_data_counts_with_the_module_that_names_it(checkout: Path) -> None:
+    named = checkout / "memeval" / "retrieval" / "fusion.py"
+    named.write_text(named.read_text() + '\nWORDS = "words.yaml"\n')
+    without = printed(checkout)
+
+    words = named.with_name("words.yaml")
+    words.write_text("first: [one]\n")
+    before = printed(checkout)
+    words.write_text("first: [two]\n")
+    assert len({without[1], before[1], printed(checkout)[1]}) == 3

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from memeval.datasets.beam.adapter import Beam, BeamSettings
-from memeval.datasets.beam.info import BEAM
 from memeval.datasets.contract import DatasetInfo, FileInfo
+from memeval.datasets.registry import DATASETS
+
+BEAM = DATASETS["beam"]
 
 Json = dict[str, Any]
 

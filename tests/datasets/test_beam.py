@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from beam_samples import batch, beam, question, registered, write_chat
 
-from memeval.datasets.beam.info import BEAM
 from memeval.datasets.contract import DatasetInfo, FileInfo
 from memeval.datasets.locate import build
+from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.records import EvalCase
+
+BEAM = DATASETS["beam"]
 
 CHAT = [batch("Tea, please. ->-> 1,1", "Gladly.")]
 
@@ -119,7 +121,8 @@ def test_messages_with_one_id_are_told_apart_by_place(tmp_path: Path) -> None:
     assert case.questions[0].evidence == ("m0", "m3")
     assert dataset.notes() == (
         "evidence: 1 cited ids are those of several messages, and are left out",
-        "evidence: 1 messages repeat the id of another one; messages are told apart by their place",
+        "evidence: 1 messages repeat the id of another one; messages are distinguished by their "
+        "position",
     )
 
 

@@ -22,6 +22,8 @@ from memeval.testing.datasets import DatasetContract
 
 NOWHERE = Path("/nowhere")
 SMALL: dict[str, dict[str, Any]] = {
+    "demo_lifecycle": {"n_cases": 2, "languages": ("en", "de"), "tokens": 60, "later_tokens": 300},
+    "lifecycle": {"n_cases": 2, "later_tokens": 100},
     "synthetic": {"tokens": 2_000, "n_cases": 2},
     "demo_memory_agent_bench": {"split": "all"},
 }
@@ -108,6 +110,18 @@ PINS: dict[str, dict[str, Any]] = {
         "first": ("factconsolidation_sh_6k_no0", "Who is the mayor of Lindow?"),
         "tenth": ("icl_demo_6shot_no1", "My card is blocked."),
         "last": ("infbench_sum_demo_no0", "Summarise the story."),
+    },
+    "demo_lifecycle": {
+        "counts": {"cases": 2, "sessions": 14, "turns": 390, "questions": 58},
+        "first": ("lifecycle-1/q0", "What is Oskar Dray's email?"),
+        "tenth": ("lifecycle-1/q9", "What is Mara Karst's allergy?"),
+        "last": ("lifecycle-2/q28", "Wie lautet bei Petra Velt der Arbeitgeber?"),
+    },
+    "lifecycle": {
+        "counts": {"cases": 2, "sessions": 14, "turns": 734, "questions": 58},
+        "first": ("lifecycle-1/q0", "What is Oskar Dray's email?"),
+        "tenth": ("lifecycle-1/q9", "What is Greta Pavel's allergy?"),
+        "last": ("lifecycle-2/q28", "Wie lautet bei Tobias Tessel der Arbeitgeber?"),
     },
     "demo_netops": {
         "counts": {"cases": 3, "sessions": 3, "turns": 23, "questions": 22},
@@ -209,8 +223,8 @@ class TestShippedDatasetsDamagedOften(TestShippedDatasets):
 
 
 def test_there_is_something_to_show_for_every_adapter() -> None:
-    """Each adapter has a set that ships, or generates its own; test_own_json.py has that of json,
-    which reads a file that is named.
+    """Each adapter has a set that ships, or generates its own; json and forgeteval read a file that
+    is named, in test_own_json.py and test_forgeteval.py.
     """
-    shown = {built_in_classes("dataset")[name] for name in [*SHOWN, "json"]}
+    shown = {built_in_classes("dataset")[name] for name in [*SHOWN, "json", "forgeteval"]}
     assert shown == set(built_in_classes("dataset").values())

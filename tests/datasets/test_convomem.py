@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from memeval.datasets.convomem.adapter import ConvoMem
-from memeval.datasets.convomem.info import CONVOMEM
 from memeval.datasets.fetch import fetch
 from memeval.datasets.locate import build
+from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
+
+CONVOMEM = DATASETS["convomem"]
 
 NAME = "batched_000.json"
 

@@ -20,17 +20,19 @@ import pytest
 from locomo_samples import sample
 
 from memeval.cli.data import data
-from memeval.datasets.beam.info import BEAM
 from memeval.datasets.contract import DatasetInfo, FileInfo
-from memeval.datasets.demo.info import DEMO
-from memeval.datasets.fetch import fetch, file_digest, is_registered, verify
+from memeval.datasets.fetch import fetch, is_registered, verify
 from memeval.datasets.io.download import SafeRedirects, unreachable
 from memeval.datasets.io.git_blob import git_blob
 from memeval.datasets.locate import build, check_pin
-from memeval.datasets.locomo.info import LOCOMO
 from memeval.datasets.registry import DATASETS
 from memeval.datasets.transfer import FetchLimits
 from memeval.errors import UserError, WorldError
+from memeval.results.files import file_digest
+
+BEAM = DATASETS["beam"]
+DEMO = DATASETS["demo"]
+LOCOMO = DATASETS["locomo"]
 
 BODY = bytes(range(256)) * 4000
 

@@ -14,14 +14,16 @@ from incident_oracle import read, solve
 from incident_tables_sample import ROWS, write_table
 from sample_records import record
 
-from memeval.datasets.demo.info import DEMO_INCIDENTS
 from memeval.datasets.incidents.adapter import Incidents
 from memeval.datasets.incidents.metrics import a_at_k, mar, ranking
 from memeval.datasets.incidents.schema import read_source
 from memeval.datasets.locate import build
+from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.metrics.keywords import keyword_pass
 from memeval.records import EvalCase
+
+DEMO_INCIDENTS = DATASETS["demo_incidents"]
 
 
 def cases(path: Path, **given: object) -> list[EvalCase]:

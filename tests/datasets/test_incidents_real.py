@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from test_incidents import prove
 
-from memeval.datasets.incidents.info import INCIDENTS
 from memeval.datasets.incidents.schema import read_source
 from memeval.datasets.incidents.table import Incident
 from memeval.datasets.locate import build
+from memeval.datasets.registry import DATASETS
+
+INCIDENTS = DATASETS["incidents"]
 
 pytestmark = pytest.mark.real_data
 

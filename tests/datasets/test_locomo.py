@@ -13,6 +13,7 @@ from locomo_samples import SAMPLE, locomo, sample, write
 from memeval.datasets.locomo.adapter import Locomo
 from memeval.datasets.locomo.names import LOCOMO_NAMES, category_names
 from memeval.datasets.locomo.schema import parse_date, repair_evidence
+from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.records import EvalCase
 
@@ -132,7 +133,7 @@ def test_settings_that_make_no_sense_are_refused(
 def test_an_unknown_file_is_refused_unless_allowed_and_then_says_so(tmp_path: Path) -> None:
     path = write(tmp_path, [sample()])
     with pytest.raises(UserError, match="is not the registered file: its sha256 is") as caught:
-        Locomo(path).open()
+        Locomo(path, info=DATASETS["locomo"]).open()
     assert any("dataset.allow_unpinned=true" in hint for hint in caught.value.hints)
     opened = locomo(path, allow_unpinned=True).open()
     assert (opened.pinned, opened.path, len(opened.sha256)) == (False, path, 64)
@@ -142,7 +143,7 @@ def test_audited_labels_are_refused_for_any_other_file(tmp_path: Path) -> None:
     for labels in ("exclude", "corrected"):
         with pytest.raises(
             UserError,
-            match=f"dataset.labels={labels}: the audit goes by the registered locomo10.json",
+            match=f"dataset.labels={labels}: the audit is about the registered locomo10.json",
         ):
             load(tmp_path, labels=labels)
 
@@ -209,7 +210,7 @@ def test_category_names() -> None:
     }
     for naming, names in published.items():
         assert tuple(category_names(naming).values()) == (*names, "adversarial")
-    data = Locomo(Path("x"))
+    data = Locomo(Path("x"), info=DATASETS["locomo"])
     assert (data.category_names, data.headline) == (official, {1, 2, 3, 4})
 
 

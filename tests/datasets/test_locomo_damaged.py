@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from locomo_samples import locomo, sample, write
 
 from memeval.datasets.locomo.adapter import Locomo
+from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 
 
@@ -23,7 +24,7 @@ def failure(folder: Path, content: Any) -> UserError:
 def test_a_missing_file_tells_how_to_get_it(tmp_path: Path) -> None:
     path = tmp_path / "locomo10.json"
     with pytest.raises(UserError) as caught:
-        Locomo(path).open()
+        Locomo(path, info=DATASETS["locomo"]).open()
     assert caught.value.message == f"data set 'locomo' is not on this machine: {path} is missing."
     assert caught.value.hints == (
         "get it:      python -m memeval data fetch locomo",
@@ -33,7 +34,7 @@ def test_a_missing_file_tells_how_to_get_it(tmp_path: Path) -> None:
 
 def test_a_folder_in_the_place_of_the_file(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="can't be read: Is a directory"):
-        Locomo(tmp_path).open()
+        Locomo(tmp_path, info=DATASETS["locomo"]).open()
 
 
 def test_a_file_that_is_cut_off_names_the_position(tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ def changed(path: list[Any], value: Any) -> list[Any]:
         (
             ["conversation", "session_2_date_time"],
             "yesterday",
-            "field 'session_2_date_time' is not a date like",
+            "field 'session_2_date_time' is 'yesterday', not a date like",
         ),
         (
             ["conversation", "session_2"],

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from mc10_samples import mc10, original, write_original
 
-from memeval.datasets.demo.info import DEMO
 from memeval.datasets.locate import build
 from memeval.datasets.locomo_mc10.derive import NOT_ANSWERABLE
+from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion
+
+DEMO = DATASETS["demo"]
 
 
 @pytest.fixture(autouse=True)

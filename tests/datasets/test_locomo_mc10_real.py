@@ -10,8 +10,10 @@ import pytest
 
 from memeval.datasets.locate import build
 from memeval.datasets.locomo.adapter import Locomo
-from memeval.datasets.locomo_mc10.info import LOCOMO_MC10
+from memeval.datasets.registry import DATASETS
 from memeval.records import EvalCase
+
+LOCOMO_MC10 = DATASETS["locomo_mc10"]
 
 pytestmark = pytest.mark.real_data
 
@@ -51,7 +53,7 @@ def test_the_excerpt(data_dir: Path) -> None:
 
 def test_its_turns_are_locomos(data_dir: Path) -> None:
     (case,) = mc10(data_dir)
-    origin = next(Locomo(data_dir / "locomo/locomo10.json").read())
+    origin = next(Locomo(data_dir / "locomo/locomo10.json", info=DATASETS["locomo"]).read())
     said = [
         (turn.turn_id, turn.speaker, turn.text, turn.time)
         for session in case.sessions

@@ -10,9 +10,12 @@ from locomo_samples import locomo
 
 from memeval.datasets.fetch import verify
 from memeval.datasets.locomo.adapter import Locomo
-from memeval.datasets.locomo.info import LOCOMO, LOCOMO_AUDIT
+from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion
+
+LOCOMO = DATASETS["locomo"]
+LOCOMO_AUDIT = DATASETS["locomo_audit"]
 
 pytestmark = pytest.mark.real_data
 
@@ -37,7 +40,7 @@ def path(data_dir: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def cases(path: Path) -> list[EvalCase]:
-    return list(Locomo(path).cases())
+    return list(Locomo(path, info=DATASETS["locomo"]).cases())
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +64,7 @@ def test_the_table_of_counts(cases: list[EvalCase]) -> None:
 
 
 def test_the_registered_file_opens_and_verifies(data_dir: Path, path: Path) -> None:
-    opened = Locomo(path).open()
+    opened = Locomo(path, info=DATASETS["locomo"]).open()
     assert (opened.pinned, opened.sha256) == (True, LOCOMO.sha256)
     assert opened.notes == (
         "evidence: 9 of 2815 strings are not turn ids: 6 repaired, 3 dropped",
@@ -160,7 +163,7 @@ def test_the_edited_copy_is_recognised(path: Path) -> None:
     with pytest.raises(
         UserError, match=r"is an edited copy \(issue 27: 26 questions changed, one gone\)"
     ):
-        Locomo(edited).open()
+        Locomo(edited, info=DATASETS["locomo"]).open()
     allowed = locomo(edited, allow_unpinned=True)
     assert not allowed.open().pinned
     assert sum(len(case.questions) for case in allowed.cases()) == 1985
@@ -237,7 +240,7 @@ def test_a_missing_or_foreign_audit_is_one_clear_error(path: Path, tmp_path: Pat
 
 
 def test_reading_the_whole_file_is_quick_to_repeat(path: Path) -> None:
-    dataset = Locomo(path)
+    dataset = Locomo(path, info=DATASETS["locomo"])
     first, second = list(dataset.cases()), list(dataset.cases())
     assert first == second
     assert all(one.sessions is other.sessions for one, other in zip(first, second, strict=True))

@@ -90,7 +90,7 @@ def odd_turn(**turn: Any) -> dict[str, Any]:
         ),
         (
             item(question_id="q0"),
-            "FILE: record 1: question_id 'q0' occurs twice; it must be unique.",
+            "FILE: record 1: field 'question_id' is 'q0', which occurs twice; it must be unique.",
         ),
         ("text", "FILE: record 1 is a string, not an object."),
     ],

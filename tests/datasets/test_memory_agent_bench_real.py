@@ -9,9 +9,11 @@ import pytest
 
 from memeval.datasets.fetch import verify
 from memeval.datasets.locate import build
-from memeval.datasets.memory_agent_bench.info import MEMORY_AGENT_BENCH
+from memeval.datasets.registry import DATASETS
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase
+
+MEMORY_AGENT_BENCH = DATASETS["memory_agent_bench"]
 
 pytestmark = pytest.mark.real_data
 

@@ -15,10 +15,11 @@ from memeval.datasets.io.asked import QUESTION_FIELDS
 from memeval.datasets.io.entries import MOST_SHOWN
 from memeval.datasets.locate import build, locate
 from memeval.datasets.netops.cases import CASE_FIELDS, CHUNK_FIELDS
-from memeval.datasets.netops.info import NETOPS
 from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.records import EvalCase
+
+NETOPS = DATASETS["netops"]
 
 DOCS = Path(__file__).parents[2] / "docs" / "datasets"
 

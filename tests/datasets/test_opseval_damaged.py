@@ -32,7 +32,7 @@ def failure(folder: Path, **rows: Any) -> str:
         ({}, "holds an object, not a list of questions"),
         ([], "holds no question"),
         ([1], "record 0 is an integer, not an object"),
-        ([wired(), wired()], "record 1: field 'id' 'Wired Network-0' occurs twice"),
+        ([wired(), wired()], "record 1: field 'id' is 'Wired Network-0', which occurs twice"),
         ([wired(type=2)], "record 0: field 'type' is 2, not 0 (one is right) or 1 (several are)"),
         ([wired(type=True)], "record 0: field 'type' is a boolean, not an integer"),
         ([wired(choices="x")], "record 0: field 'choices' is a string, not a list"),

@@ -12,8 +12,10 @@ import pytest
 from memeval.datasets.fetch import verify
 from memeval.datasets.locate import build
 from memeval.datasets.opseval.adapter import OpsEval
-from memeval.datasets.opseval.info import OPSEVAL
+from memeval.datasets.registry import DATASETS
 from memeval.records import EvalQuestion
+
+OPSEVAL = DATASETS["opseval"]
 
 pytestmark = pytest.mark.real_data
 

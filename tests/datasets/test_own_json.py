@@ -162,6 +162,21 @@ def test_categories_are_chosen_by_name(tmp_path: Path) -> None:
         read(path, categories=("alerts",))
 
 
+def test_drafted_questions_are_asked_on_request_and_rejected_ones_never(tmp_path: Path) -> None:
+    statuses = [None, "drafted", "accepted", "rejected"]
+    questions = [{"question": "Who?", "answer": "x", "status": status} for status in statuses]
+    path = write(tmp_path, case(questions=questions))
+    for status, asked_now in (("reviewed", ["q0", "q2"]), ("all", ["q0", "q1", "q2"])):
+        (found,) = read(path, status=status)
+        assert [one.question_id for one in found.questions] == [f"north/{q}" for q in asked_now]
+        dataset = build("json", Path("/nowhere"), path=str(path), status=status)
+        assert dataset.open().drafted == (status == "all")
+
+    path = write(tmp_path, case(questions=questions[1:2] + questions[3:]))
+    with pytest.raises(UserError, match=r"drafted and not reviewed \(1\)"):
+        read(path)
+
+
 FAULTY = {
     "a field": (asked(evidense=["t"]), "field 'evidense' is not one of the schema; did you mean"),
     "another field": (case(zebra=1), "'zebra' is not one of the schema; there is case_id"),
@@ -173,6 +188,10 @@ FAULTY = {
     "no turns": (one_session(turns=[]), "session 0: field 'turns' is empty"),
     "no speaker": (one_session(turns=[{"text": "x"}]), "turn 0: field 'speaker' is missing"),
     "no text": (one_session(turns=[turn(text=" ")]), "session 0, turn 0: field 'text' is empty"),
+    "two names": (
+        one_session(turns=[turn(content="x")]),
+        "turn 0: field 'content' is another name of 'text': give one",
+    ),
     "not an object": (one_session(turns=["x"]), "turn 0: is a string, not an object"),
     "a turn twice": (
         one_session(turns=[turn(id="a"), turn(id="a")]),
@@ -195,6 +214,11 @@ FAULTY = {
     "a question twice": (
         case(questions=[{"id": "q", "question": "x", "answer": "y"}] * 2),
         "question id 'north/q' is in line 1 'north' already",
+    ),
+    "a status": (asked(status="done"), "field 'status' is 'done', not one of drafted, accepted"),
+    "a review": (
+        asked(reviews=[{"reviewer": "Ida", "decision": "drafted", "seconds": -1}]),
+        "question 'q1', review 0: field 'decision' is 'drafted', not one of accepted, rejected",
     ),
     "a line": (lines(case()) + b"{", "line 2: is not JSON"),
     "a line twice": (lines(case(), case()), "line 2 'north': case_id 'north' is in line 1 already"),
@@ -236,6 +260,11 @@ ACCEPTED = (
     asked(answer=["a", "b"], choices=["a", "b", "c"], multi_select=True),
     one_session(time="2024-03-01T08:00+02:00", turns=[turn(time="2024-03-01 07:00:00Z")]),
     one_session(id=1, time=None, meta=None),
+    {
+        "id": 4,
+        "sessions": [{"messages": [{"role": "user", "content": "x", "timestamp": None}]}],
+        "questions": [{"question": "Which?", "answer": "x"}],
+    },
 )
 
 
@@ -254,7 +283,10 @@ def test_the_json_schema_says_what_the_reader_accepts(tmp_path: Path) -> None:
 
     # Every place of a sound case, with a value of every other kind.
     differing = []
-    for document in mutations(asked(category="c", evidence=["t"], choices=["port 7", "b"])):
+    review = {"reviewer": "Ida", "decision": "accepted", "at": "2024-03-02", "seconds": 4.5}
+    drafted = {"stale": ["port 6"], "status": "accepted", "reviews": [review | {"reason": "x"}]}
+    words = {"category": "c", "evidence": ["t"], "choices": ["port 7", "b"], **drafted}
+    for document in mutations(asked(**words)):
         try:
             read(write(tmp_path, document))
             reads = True
@@ -346,7 +378,62 @@ def test_the_page_names_every_field_and_its_example_is_read(tmp_path: Path) -> N
         assert all(f"`{name}`" in page for name in names)
 
     schema = json.loads((DOCS / "json.schema.json").read_text(encoding="utf-8"))["$defs"]
-    assert tuple(schema["case"]["properties"]) == reader.CASE_FIELDS
-    assert tuple(schema["session"]["properties"]) == reader.SESSION_FIELDS
-    assert set(schema["turn"]["properties"]) == set(reader.TURN_FIELDS)
-    assert set(schema["question"]["properties"]) == set(reader.ASKED_FIELDS)
+    for noun, fields, other_names in (
+        ("case", reader.CASE_FIELDS, reader.CASE_NAMES),
+        ("session", reader.SESSION_FIELDS, reader.SESSION_NAMES),
+        ("turn", reader.TURN_FIELDS, reader.TURN_NAMES),
+        ("question", reader.ASKED_FIELDS, reader.ASKED_NAMES),
+    ):
+        assert set(schema[noun]["properties"]) == {*fields, *other_names}
+        assert all(f"`{name}`" in page for name in other_names)
+
+
+def written_as_people_do() -> dict[str, Any]:
+    """The case of `case` with a tool, under the names that chats have."""
+    messages = [
+        {"role": "user", "content": "Which port?", "timestamp": "2024-03-01T08:00Z"},
+        {"role": "tool", "content": "port 7 is down"},
+        {"role": "assistant", "content": "Port 7."},
+    ]
+    asked_at = "2024-03-02T08:00Z"
+    question = {"question": "What is down?", "answer": "port 7", "evidence": [1]}
+    return {
+        "id": "north",
+        "sessions": [{"messages": messages}],
+        "questions": [question | {"timestamp": asked_at}],
+    }
+
+
+def test_other_names_are_read_and_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, written_as_people_do())
+    (found,) = read(path)
+    (session,) = found.sessions
+    assert [turn.speaker for turn in session.turns] == ["user", "tool", "assistant"]
+    assert found.questions[0].asked_at == datetime(2024, 3, 2, 8)
+
+    said = (
+        "fields: took 'content' for 'text' (3 times), 'id' for 'case_id' (1 times), "
+        "'messages' for 'turns' (1 times), 'role' for 'speaker' (3 times), "
+        "'timestamp' for 'time' (2 times)"
+    )
+    assert build("json", Path("/nowhere"), path=str(path)).open().notes == (said,)
+    assert data(["check", str(path)]) == 0
+    assert capsys.readouterr().out.count(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"content": "x", "role": "a", "text": "y"}, "'content' is another name of 'text': give"),
+        ({"role": "a", "content": 5}, "turn 0: field 'content' is an integer, not a string"),
+        ({"rol": "a", "content": "x"}, "field 'rol' is not one of the schema; did you mean"),
+        ({"role": "a"}, "turn 0: field 'text' is missing"),
+    ],
+)
+def test_a_slip_in_another_name_is_a_mistake(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        read(write(tmp_path, one_session(turns=[changes])))

@@ -16,11 +16,13 @@ from sample_records import record, verdict
 from memeval.datasets.fetch import fetch
 from memeval.datasets.locate import build
 from memeval.datasets.personamem.adapter import PersonaMem
-from memeval.datasets.personamem.info import PERSONAMEM
 from memeval.datasets.personamem.metrics import official_accuracy
+from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.judges.accuracy import AccuracyJudge
 from memeval.records import ChoiceLabels, Label, Status
+
+PERSONAMEM = DATASETS["personamem"]
 
 OPTIONS = ["(a) Tea, as ever.", "(b) Coffee: you gave up tea.", "(c) Water.", "(d) I can't tell."]
 TALK = [
@@ -186,7 +188,7 @@ def test_it_is_got_by_hand(tmp_path: Path) -> None:
     ("rows", "told"),
     [
         ([row(shared_context_id=None)], "line 1: column 'shared_context_id' is missing"),
-        ([row(), row()], "line 3: field 'question_id' 'q-1' occurs twice"),
+        ([row(), row()], "line 3: field 'question_id' is 'q-1', which occurs twice"),
         ([row(question_id=" ")], "line 2: field 'question_id' is empty"),
         ([row(user_question_or_message="")], "field 'user_question_or_message' is empty"),
         ([row(question_type="")], "field 'question_type' is empty"),
@@ -249,5 +251,5 @@ def test_a_conversation_that_is_cut_off_is_named_by_its_line(tmp_path: Path) -> 
     dataset = personamem(tmp_path, [row()])
     path = tmp_path / "shared_contexts_32k.jsonl"
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(UserError, match=r"shared_contexts_32k\.jsonl, line 1, is not JSON"):
+    with pytest.raises(UserError, match=r"shared_contexts_32k\.jsonl: line 1 is not JSON"):
         list(dataset.read())

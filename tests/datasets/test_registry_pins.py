@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from memeval.datasets.contract import DatasetInfo
-from memeval.datasets.io.parts import part_info
 from memeval.datasets.locate import check_pin, shipped_digest
 from memeval.datasets.registry import DATASETS
 
@@ -34,7 +33,7 @@ def test_a_file_without_a_registered_digest_is_never_pinned(name: str, tmp_path:
             SHA256.fullmatch(file.sha256) if file.sha256 else BLOB.fullmatch(file.git_blob or "")
         )
         assert known, f"{file.name} of {name}"
-        assert not pinned(part_info(info, file), path / file.name)
+        assert not pinned(info.part(file), path / file.name)
 
 
 @pytest.mark.parametrize("name", sorted(DATASETS))

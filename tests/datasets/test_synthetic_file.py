@@ -89,7 +89,7 @@ def change(*path: str | int, to: Any) -> Callable[[Any], None]:
     [
         (
             change(1, "sample_id", to="synthetic-1"),
-            "record 1: field 'sample_id' is 'synthetic-1', as an earlier record's",
+            "record 1: field 'sample_id' is 'synthetic-1', which occurs twice",
         ),
         (
             change(0, "qa", 3, "ability", to="XX"),
@@ -97,7 +97,7 @@ def change(*path: str | int, to: Any) -> Callable[[Any], None]:
         ),
         (
             change(0, "qa", 0, "category", to=4),
-            "synthetic-1 qa[0]: field 'category' is 4, and 2 is what goes with the ability TR",
+            "synthetic-1 qa[0]: field 'category' is 4, but ability TR has category 2",
         ),
         (
             change(0, "qa", 0, "answers", to=["never"]),

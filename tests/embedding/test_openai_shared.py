@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from doubles.endpoint import Faults, ScriptedEndpoint
 
 from memeval.errors import ModelError
 from memeval.llm.cache import Cache
@@ -18,7 +19,6 @@ from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.metering import Ledger, metered
 from memeval.records import Role
 from memeval.retrieval.embedding.openai import OpenAIEmbedder, read_timed_value, timed_value
-from memeval.testing.endpoint import Faults, ScriptedEndpoint
 
 FIRST = [f"session {number}: the harbour at low tide" for number in range(300)]
 SECOND = [*FIRST[100:], "a session of its own"]

@@ -7,17 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from doubles.endpoint import ScriptedEndpoint
 from installed import install
 
 from memeval.errors import UserError
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.models import Models
-from memeval.pipeline.opening import open_cell
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.models import Models
+from memeval.pipeline.open.opening import open_cell
 from memeval.retrieval.embedding.openai import OpenAIEmbedder
 from memeval.retrieval.embedding.registry import embedder_class
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.runs.compose.config import compose_config
-from memeval.testing.endpoint import ScriptedEndpoint
 
 EXAMPLE = Path(__file__).parents[1] / "systems_example"
 OWN = ["--config-dir", str(EXAMPLE / "my_conf"), "embedder=word_hashes"]

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from memeval.judges.registry import build_judge
-from memeval.llm.contract import LanguageModel
+from memeval.llm.model import LanguageModel
 from memeval.records import ChoiceLabels, EvalQuestion, Label, Verdict
 
 NUMBERED = EvalQuestion(

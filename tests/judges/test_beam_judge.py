@@ -14,7 +14,8 @@ from memeval.errors import UserError
 from memeval.judges.contract import JudgeSettings
 from memeval.judges.reading import read_score
 from memeval.judges.registry import build_judge, judge_type
-from memeval.llm.contract import Completion, JudgePrompt, LanguageModel, Prompt
+from memeval.llm.contract import Completion, JudgePrompt, Prompt
+from memeval.llm.model import LanguageModel
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
 SCORES = (0.0, 0.5, 1.0)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import pytest
 
 from memeval.judges.registry import build_judge, judge_type
-from memeval.llm.contract import Completion, JudgePrompt, LanguageModel, Prompt
+from memeval.llm.contract import Completion, JudgePrompt, Prompt
+from memeval.llm.model import LanguageModel
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
 RIGHT = '{"label": "CORRECT"}'

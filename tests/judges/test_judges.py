@@ -12,7 +12,8 @@ from memeval.errors import UserError
 from memeval.judges.contract import refusal_verdict
 from memeval.judges.reading import read_label
 from memeval.judges.registry import build_judge, judge_type
-from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.contract import Completion, Prompt
+from memeval.llm.model import LanguageModel
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
 QUESTION = EvalQuestion(

@@ -8,7 +8,8 @@ import pytest
 from memeval.datasets.longmemeval.judge import KIND_OF, KINDS
 from memeval.errors import UserError
 from memeval.judges.registry import build_judge, judge_type
-from memeval.llm.contract import Completion, JudgePrompt, LanguageModel, Prompt
+from memeval.llm.contract import Completion, JudgePrompt, Prompt
+from memeval.llm.model import LanguageModel
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
 SECTIONS = {

@@ -10,7 +10,8 @@ import pytest
 from memeval.datasets.memory_agent_bench.judge import read_counts, summary_score
 from memeval.errors import UserError
 from memeval.judges.registry import build_judge, judge_type
-from memeval.llm.contract import Completion, LanguageModel, Limits, Prompt
+from memeval.llm.contract import Completion, Limits, Prompt
+from memeval.llm.model import LanguageModel
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
 
 

@@ -96,6 +96,20 @@ def test_a_run_above_its_bound_is_said_for_both(lower: str, upper: str) -> None:
     assert found(lower, upper, LOW, HIGH) == found(lower, upper, LOW, LOW) == []
 
 
+def test_questions_on_which_three_runs_agree_are_a_remark() -> None:
+    rows = [(True, False, True), (True, False, False), (True, False, True)]
+    others = [scores(answered(*row)) for row in rows[1:]]
+    rivals = tuple(Rival(summary(system="bm25"), other) for other in others)
+    material = Material(summary(system="dense"), answered(*rows[0]), rivals=rivals)
+    result = lint_run(material)
+    assert [(one.kind, one.questions) for one in result.remarks] == [
+        ("right in every run", ("c/q0",)),
+        ("right in no run", ("c/q1",)),
+    ]
+    assert result.findings == ()
+    assert lint_run(replace(material, rivals=rivals[:1])).remarks == ()
+
+
 def test_memories_do_not_bound_each_other() -> None:
     assert found("dense", "bm25", HIGH, LOW) == []
 

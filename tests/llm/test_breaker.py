@@ -9,12 +9,12 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from doubles.endpoint import ScriptedEndpoint
+from doubles.faults import Faults
 
 from memeval.errors import ModelError, UserError, WorldError
 from memeval.llm.breaker import Breaker
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
-from memeval.testing.endpoint import ScriptedEndpoint
-from memeval.testing.faults import Faults
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "Hello?"}]}
 

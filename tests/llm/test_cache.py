@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from doubles.endpoint import Faults, ScriptedEndpoint
 
 from memeval.errors import ModelError, StorageError
 from memeval.llm.cache import Cache, content_key
@@ -16,7 +17,6 @@ from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.openai import OpenAIModel, Sampling
 from memeval.records import Role
-from memeval.testing.endpoint import Faults, ScriptedEndpoint
 
 PROMPT = ChatPrompt(({"role": "user", "content": "who?"},))
 

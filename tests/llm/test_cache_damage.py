@@ -175,9 +175,8 @@ PLACES = {
     "index of noise": beside("-shm", garbage),
     "journal of noise": beside("-journal", garbage),
     "journal is a folder": beside("-journal", folder),
-    "a repair of noise": beside(".salvage", garbage),
-    "a repair of nothing": beside(".salvage", lambda path: path.touch()),
-    "a new file of noise": beside(".new", garbage),
+    "a repair of noise": beside(".repair", folder),
+    "a repair of nothing": beside(".repair", lambda path: path.mkdir()),
 }
 MATRIX = {**PAGES, **HEADERS, **CUTS, **FLIPS, **SCHEMAS, **PLACES}
 
@@ -219,11 +218,7 @@ def test_damage(sound: Path, tmp_path: Path, name: str) -> None:
     )
     assert all("\n" not in line for line in said)
     if any("was damaged" in line for line in said):
-        (kept,) = [
-            entry
-            for entry in tmp_path.glob("c.sqlite.damaged-*")
-            if not entry.name.endswith(("-wal", "-shm", "-journal"))
-        ]
+        (kept,) = tmp_path.glob("c.sqlite.damaged-*")
         assert kept.name in said[1]
 
     said_later: list[str] = []
@@ -303,12 +298,15 @@ def test_only_the_damaged_page_is_lost(sound: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", ["moved", "half written", "in place"])
 def test_a_repair_that_was_killed_is_done_again(sound: Path, tmp_path: Path, step: str) -> None:
-    path, pending = tmp_path / "c.sqlite", tmp_path / "c.sqlite.salvage"
+    path, pending = tmp_path / "c.sqlite", tmp_path / "c.sqlite.repair"
     shutil.copy(sound, path)
     fill(0, 100, 0)(path)
-    path.rename(pending)
+    pending.mkdir()
+    path.rename(pending / path.name)
     if step == "half written":
-        garbage(tmp_path / "c.sqlite.new")
+        (pending / "work").mkdir()
+        garbage(pending / "work" / "fresh")
+        garbage(pending / "work" / path.name)
     if step == "in place":
         shutil.copy(sound, path)
 
@@ -317,8 +315,8 @@ def test_a_repair_that_was_killed_is_done_again(sound: Path, tmp_path: Path, ste
     assert len(cache.get_all(STORED)) == len(STORED)
     cache.close()
     assert not pending.exists()
-    assert len(list(tmp_path.glob("c.sqlite.damaged-*"))) == 1
-    assert not [*tmp_path.glob("*.new"), *tmp_path.glob("*.mended*")]
+    (damaged,) = tmp_path.glob("c.sqlite.damaged-*")
+    assert [file.name for file in damaged.iterdir()] == ["c.sqlite"]
     assert len(said) == (step != "in place")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from doubles.endpoint import ScriptedEndpoint
 
 from memeval.errors import StorageError
 from memeval.llm.breaker import Breaker
@@ -16,7 +17,6 @@ from memeval.llm.cached_call import CachedCalls
 from memeval.llm.disk import RESERVE, Disk, free_bytes, is_about_disk
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 from memeval.llm.in_flight import in_flight
-from memeval.testing.endpoint import ScriptedEndpoint
 
 PLACES = 4
 CALLS = 60

@@ -6,10 +6,10 @@ import asyncio
 import time
 
 import pytest
+from doubles.endpoint import ScriptedEndpoint
 
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 from memeval.llm.load import Load, busy_line
-from memeval.testing.endpoint import ScriptedEndpoint
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 LATENCY_S, BUSY_S = 0.05, 0.25

@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from doubles.endpoint import Faults, ScriptedEndpoint
 
 from memeval.errors import ModelError
 from memeval.llm.cache import Cache, content_key
@@ -28,7 +29,6 @@ from memeval.llm.metering import Ledger, metered, totals
 from memeval.llm.openai import OpenAIModel, Sampling
 from memeval.records import Role, Usage
 from memeval.retrieval.embedding.openai import OpenAIEmbedder, shares
-from memeval.testing.endpoint import Faults, ScriptedEndpoint
 
 KEY = content_key({"a": "request"})
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from doubles.endpoint import ScriptedEndpoint
+
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 from memeval.llm.in_flight import InFlight, in_flight
-from memeval.testing.endpoint import ScriptedEndpoint
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "Hello?"}]}
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.endpoint import ScriptedEndpoint
 
 from memeval.llm.cache import Cache
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, JudgePrompt, Prompt
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.openai import THINKING_TOKENS, OpenAIModel, Sampling
 from memeval.records import Role
-from memeval.testing.endpoint import ScriptedEndpoint
 
 ANSWER = AnswerPrompt("Who?", ("context",))
 CHOICE = ChoosePrompt("Which?", ("context",), ("a", "b"))

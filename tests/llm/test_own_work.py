@@ -7,13 +7,16 @@ import gc
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.own_work import Clocks, OwnWork, thread_time
 from memeval.pipeline.isolate.call import Steps
-from memeval.records import Role
+from memeval.records import Query, Retrieved, Role
+from memeval.systems.indexed import IndexedSystem, Ranked
 
 
 @dataclass
@@ -236,3 +239,32 @@ def test_a_call_counts_what_it_took_when_it_was_paid_for() -> None:
     ledger.took(Role.EMBED, None)
     assert ledger.calls_s(Role.EMBED) is None
     assert ledger.calls_s(Role.ANSWER) == pytest.approx(0.5)
+
+
+class _Ranking(IndexedSystem[Any]):
+    """Ranks six entries, each of which takes a second to make."""
+
+    def __init__(self, clock: Time) -> None:
+        self.index, self._clock = object(), clock
+
+    async def build(self, saved: Path | None) -> object:
+        return object()
+
+    async def rank(self, index: object, query: Query, depth: int) -> Ranked:
+        return [(position, None) for position in range(6)]
+
+    def entry(self, position: int, score: float | None) -> Retrieved:
+        self._clock.compute(1.0)
+        return Retrieved(text=str(position), turn_ids=())
+
+    def close(self) -> None: ...
+
+
+def test_what_is_ranked_for_the_metrics_alone_takes_no_time_of_the_system() -> None:
+    clock = Time()
+    own = clock.own()
+    with metered(Ledger(own=own)), own.running():
+        ranked = asyncio.run(_Ranking(clock).recall(Query("which?"), 2))
+
+    assert [entry.text for entry in ranked] == ["0", "1", "2", "3", "4", "5"]
+    assert own.measured_s == pytest.approx(2.0)

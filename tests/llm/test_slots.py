@@ -8,11 +8,11 @@ import asyncio
 import threading
 
 import pytest
+from doubles.endpoint import ScriptedEndpoint
 
 from memeval.errors import UserError
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 from memeval.llm.slots import Slots, slots_of_process
-from memeval.testing.endpoint import ScriptedEndpoint
 
 
 async def crowd(slots: list[Slots], each: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import subprocess
 import sys
@@ -29,7 +30,7 @@ EITHER = pytest.mark.parametrize("kind", [Transport, ClientTransport])
 CALL = """
 import asyncio, sys
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
-from memeval.testing.endpoint import ScriptedEndpoint
+from doubles.endpoint import ScriptedEndpoint
 async def call(address):
     endpoint = Endpoint(EndpointSettings(address, "key", 1, 30.0, 0))
     await endpoint.post(sys.argv[1], {"messages": [], "input": ["text"]}, as_object)
@@ -147,7 +148,13 @@ def send(
 @pytest.mark.parametrize(("path", "loads"), [("/chat/completions", False), ("/embeddings", True)])
 def test_only_embeddings_load_the_client_of_openai(path: str, loads: bool) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", CALL, path], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", CALL, path],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        # Its endpoint is one of the tests' own.
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
     )
     assert done.stdout.split() == [str(loads)] * 2
 

@@ -53,3 +53,26 @@ def test_intervals_show_both_ends() -> None:
     assert formats.with_interval(0.54, None, None) == "54.0"
     assert formats.with_interval(None, None, None) == "–"
     assert formats.span(0.545, 0.646) == "54.5 to 64.6"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (0.041, "points", "+4.1"),
+        (-0.006, "points", "−0.6"),
+        (-0.0001, "points", "−0.0"),
+        (0.0, "points", "0.0"),
+        (0.0012, "$", "+0.0012"),
+        (14_210.0, "tokens", "+14.2k"),
+        (None, "ms", "–"),
+    ],
+)
+def test_differences(value: float | None, unit: str, said: str) -> None:
+    assert formats.figure(value, unit, signed=True) == said
+
+
+@pytest.mark.parametrize(
+    ("p", "said"), [(None, "–"), (0.0004, "<.001"), (0.0625, ".062"), (1.0, "1")]
+)
+def test_probabilities(p: float | None, said: str) -> None:
+    assert formats.probability(p) == said

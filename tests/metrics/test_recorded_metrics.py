@@ -12,6 +12,7 @@ import pytest
 
 from memeval.datasets.locomo.adapter import Locomo
 from memeval.datasets.locomo.metrics import locomo_f1
+from memeval.datasets.registry import DATASETS
 from memeval.metrics.keywords import contains_gold, keyword_overlap, keyword_pass
 from memeval.metrics.mem0 import bleu1, mem0_f1
 from memeval.metrics.retrieval import ranks_of, retrieval_metrics
@@ -36,7 +37,7 @@ ROUNDING = 5e-11
 
 @pytest.fixture(scope="module")
 def cases(data_dir: Path) -> list[EvalCase]:
-    return list(Locomo(data_dir / "locomo/locomo10.json").cases())
+    return list(Locomo(data_dir / "locomo/locomo10.json", info=DATASETS["locomo"]).cases())
 
 
 @pytest.fixture(scope="module")

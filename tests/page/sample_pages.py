@@ -6,14 +6,16 @@ import random
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 
 from memeval.records import Label, Role, Status, Usage, Verdict
+from memeval.report.compared import ComparisonData, DifferenceData
 from memeval.results import (
     RECORDS_FILE,
     CategoryResult,
+    Note,
+    NoteKind,
     Record,
     RepeatResult,
     RetrievedChunk,
@@ -24,6 +26,7 @@ from memeval.results import (
     texts_file,
 )
 from memeval.results.judge import JudgeIdentity
+from memeval.results.steps import AgentStep, StepCall
 
 WORDS = (
     "harbour lantern violin orchard ticket bakery river garden letter camera winter sister bicycle "
@@ -34,6 +37,10 @@ SYSTEMS = ("bm25", "rag", "dense", "hybrid", "mem0", "letta", "graph", "summary"
 SKILL = (0.42, 0.5, 0.44, 0.53, 0.4, 0.46, 0.38, 0.35, 0.3, 0.05)
 SHOWN = 10
 """Chunks that each reader is shown."""
+
+
+BY_TOOLS = "conv-26/q6"
+"""The question that was answered by tools."""
 
 
 @dataclass(frozen=True)
@@ -154,12 +161,34 @@ def _with_texts(record: Record, turns: dict[str, str], texts: TextStore) -> Reco
     shown = [turns[chunk.turn_ids[0]] for chunk in chunks]
     return structs.replace(
         record,
+        steps=_steps(record, turns, texts) if record.question_id == BY_TOOLS else (),
         retrieved=tuple(
             structs.replace(chunk, text=texts.put(text))
             for chunk, text in zip(chunks, shown, strict=True)
         ),
         context=texts.put_joined(shown, "\n"),
     )
+
+
+def _steps(record: Record, turns: dict[str, str], texts: TextStore) -> tuple[AgentStep, ...]:
+    """A reply with a call that held the evidence and one that failed, an empty one, the answer."""
+    evidence = record.evidence[0]
+    found = StepCall(
+        name="grep",
+        arguments=texts.put('{"pattern": "harbour|lantern", "lines": 3}'),
+        result=texts.put("\n".join([turns[evidence], *turns.values()])),
+        tokens=20,
+        turn_ids=(evidence,),
+    )
+    failed = StepCall(
+        name="remember",
+        arguments=texts.put('{"text": '),
+        result=texts.put("There is no tool 'remember'. <b>The tools</b> are: grep."),
+        tokens=10,
+        fault="unknown_tool",
+    )
+    first = AgentStep(text=texts.put("Let me look."), calls=(found, failed))
+    return first, AgentStep(faults=("empty_reply",)), AgentStep(text=texts.put(record.hypothesis))
 
 
 def _summary(
@@ -197,7 +226,7 @@ def _summary(
         categories=tuple(_category(key, name, rows) for key, name in CATEGORIES),
         judge=JudgeIdentity("llm"),
         repeats=tuple(RepeatResult(number, number, {}) for number in range(size.repeats)),
-        notes=("The reader is a stand-in.",),
+        notes=(Note(NoteKind.REMARK, "The reader is a stand-in."),),
         valid=True,
         started_at="2026-11-21T20:00:00+01:00",
         finished_at="2026-11-21T20:00:17.300+01:00",
@@ -229,57 +258,39 @@ def _category(key: str, name: str, rows: list[Record]) -> CategoryResult:
     )
 
 
-def comparison_json(folders: list[Path]) -> dict[str, Any]:
-    """What `Comparison.to_json()` holds, as far as the page reads it, of runs against the first."""
+def sample_comparison(folders: list[Path], sentence: str = "bm25 against rag") -> ComparisonData:
+    """What a comparison of runs with the first of them found."""
     runs = [RunSummary.read(folder) for folder in folders]
+    names = [str(run.params["system"]) for run in runs]
     first = runs[0].metrics["accuracy"] or 0.0
     differences = []
-    for run in runs[1:]:
+    for run, name in zip(runs[1:], names[1:], strict=True):
         mean = (run.metrics["accuracy"] or 0.0) - first
         is_shown = abs(mean) > 0.05
         p = 0.00195 if is_shown else 0.21
-        differences.append(
-            {
-                "first": run.run_key,
-                "second": runs[0].run_key,
-                "result": {
-                    "mean": mean,
-                    "count": 1540,
-                    "groups": 10,
-                    "low": mean - 0.03,
-                    "high": mean + 0.03,
-                    "mde": 0.042,
-                },
-                "p": p,
-                "adjusted_p": 4 * p,
-                "is_shown": is_shown,
-            }
+        row = DifferenceData(
+            cell=run.run_key,
+            label=name,
+            delta=mean,
+            low=mean - 0.03,
+            high=mean + 0.03,
+            p=p,
+            adjusted_p=4 * p,
+            mde=0.042,
+            n=1540,
+            is_shown=is_shown,
+            sentence=f"{name} differs from {names[0]} by {100 * mean:.1f} points.",
         )
+        differences.append(row)
 
-    return {
-        "metric": "accuracy",
-        "unit": "points",
-        "scale": 100.0,
-        "baseline": runs[0].run_key,
-        "forced": [],
-        "runs": [
-            {"key": run.run_key, "label": str(run.params["system"]), "letters": "a"} for run in runs
-        ],
-        "differences": differences,
-        "refusals": [],
-    }
-
-
-def sentences_of(comparison: dict[str, Any]) -> list[str]:
-    """A sentence for each difference."""
-    labels = {run["key"]: run["label"] for run in comparison["runs"]}
-    made = []
-    for row in comparison["differences"]:
-        first, second, mean = labels[row["first"]], labels[row["second"]], row["result"]["mean"]
-        direction = "higher" if mean > 0 else "lower"
-        points = f"{100 * abs(mean):.1f} points [1.1, 7.1]"
-        told_apart = f"{first} is {direction} than {second} by {points} (p .002, adjusted .008)."
-        alike = f"No difference shown between {first} and {second}."
-        made.append(told_apart if row["is_shown"] else alike)
-
-    return made
+    return ComparisonData(
+        metric="accuracy",
+        unit="points",
+        scale=100.0,
+        sentences=(sentence,),
+        baseline=runs[0].run_key,
+        differences=tuple(differences),
+        letters=dict.fromkeys((run.run_key for run in runs), "a"),
+        remarks=(),
+        adjusted_how="adjusted for all comparisons together (max-T)",
+    )

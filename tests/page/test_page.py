@@ -14,24 +14,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sample_pages import SHOWN, Size, comparison_json, sentences_of, write_runs
+from sample_pages import SHOWN, Size, sample_comparison, write_runs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from msgspec import structs
 from sample_records import record, verdict
 
+from memeval.metrics.formats import figure
 from memeval.records import Label, Status, Verdict
-from memeval.report.page import write_comparison_page, write_page
+from memeval.report.page import write_page
 from memeval.report.page.build import conversation_data, page_data
 from memeval.report.page.charts import shade
-from memeval.report.page.compared import comparison_data
 from memeval.report.page.questions import end_of, mark, question_data, shown
 from memeval.report.page.runs import PageRun, questions_of
-from memeval.report.page.write import difference, p_value, render
+from memeval.report.page.write import render
 from memeval.report.plots.model import Panel
 from memeval.report.plots.prices import price_panels
-from memeval.results import RECORDS_FILE, Record, RetrievedChunk, RunSummary, read_records
+from memeval.results import (
+    RECORDS_FILE,
+    Note,
+    NoteKind,
+    Record,
+    RetrievedChunk,
+    RunSummary,
+    read_records,
+)
+from memeval.results.record import TimelineEvent
 
 SIZE = Size(cells=2, cases=3, questions=110)
 
@@ -143,6 +152,7 @@ def hostile_run(folders: list[Path], root: Path) -> Path:
             case_id=HOSTILE,
             category_name=HOSTILE,
             facets={HOSTILE: HOSTILE},
+            timeline=(TimelineEvent("asked", HOSTILE, HOSTILE),),
             verdict=verdict(reason=HOSTILE),
         )
         for row in list(read_records(folder / RECORDS_FILE))[:3]
@@ -156,7 +166,7 @@ def hostile_run(folders: list[Path], root: Path) -> Path:
         summary,
         name=HOSTILE,
         dataset=HOSTILE,
-        notes=(HOSTILE,),
+        notes=(Note(NoteKind.REMARK, HOSTILE),),
         command=HOSTILE,
         categories=tuple(evil),
         params={**summary.params, HOSTILE: HOSTILE},
@@ -246,60 +256,17 @@ def test_questions_of_one_conversation_stand_together(folders: list[Path]) -> No
 
 
 def test_a_comparison_in_words_and_figures(folders: list[Path], tmp_path: Path) -> None:
-    comparison = comparison_json(folders)
-    (sentence,) = sentences_of(comparison)
-    write_comparison_page(folders, tmp_path / "page.html", comparison, [sentence], [sentence])
+    sentence = "bm25 <b>50.1 %</b> is higher than rag."
+    comparison = sample_comparison(folders, sentence)
+    write_page(folders, tmp_path / "page.html", comparison)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
 
     assert f'<p class="lead">{html.escape(sentence)}' in page
     assert "Difference from bm25" in page and "by more than chance is not tested" not in page
-    mean = comparison["differences"][0]["result"]["mean"]
-    ends = [difference(mean + reach, 100) for reach in (-0.03, 0.03)]
-    shown = f'{difference(mean, 100, signed=True)} <span class="ends">[{", ".join(ends)}]</span>'
+    mean = comparison.differences[0].delta
+    ends = [figure(mean + reach, "points") for reach in (-0.03, 0.03)]
+    shown = f'{figure(mean, "points", signed=True)} <span class="ends">[{", ".join(ends)}]</span>'
     assert shown in page
-
-
-def test_several_differences_have_their_sentences() -> None:
-    result = {"mean": 0.1, "low": None, "high": None, "mde": 0.1, "count": 5}
-    row = {"first": "b", "second": "a", "result": result, "p": 0.01, "adjusted_p": 0.02}
-    comparison = {
-        "metric": "accuracy",
-        "unit": "points",
-        "scale": 100,
-        "baseline": "a",
-        "forced": ["another judge"],
-        "runs": [{"key": key, "label": key.upper()} for key in "ab"],
-        "differences": [{**row, "is_shown": True}, {**row, "is_shown": False}],
-        "refusals": [{"first": "a", "second": "b", "reasons": ["another data set"]}],
-    }
-    read = comparison_data(comparison, ["first"], ["one", "two"])
-    assert read.sentences == ("first",)
-    assert [row.sentence for row in read.differences] == ["one", "two"]
-    assert read.remarks == (
-        "Forced, not comparable: another judge.",
-        "Not compared: A with B: another data set.",
-    )
-    pairs = comparison_data({**comparison, "baseline": None}, ["first"], ["one", "two"])
-    assert [row.label for row in pairs.differences] == ["B − A", "B − A"]
-
-
-@pytest.mark.parametrize(
-    ("value", "scale", "expected"),
-    [
-        (0.041, 100.0, "+4.1"),
-        (-0.006, 100.0, "−0.6"),
-        (-0.0001, 100.0, "0.0"),
-        (0.0012, 1.0, "+0.0012"),
-        (None, 100.0, "–"),
-    ],
-)
-def test_differences_as_shown(value: float | None, scale: float, expected: str) -> None:
-    assert difference(value, scale, signed=True) == expected
-
-
-@pytest.mark.parametrize(("p", "expected"), [(0.0004, "< .001"), (0.0625, ".062"), (1.0, "1")])
-def test_p_as_shown(p: float, expected: str) -> None:
-    assert p_value(p) == expected
 
 
 def priced(folder: Path, cost: float, accuracy: float, system: str = "rag") -> RunSummary:
@@ -376,3 +343,10 @@ def test_the_strip_of_conversations_is_weighted_under_a_sample(folders: list[Pat
     (strip, _) = conversation_data([first, second], 0)
     assert strip.accuracies == (0.75, 0.25)
     assert strip.differences == (None, -0.5)
+
+
+def test_the_words_of_the_page_are_those_of_the_glossary(page: str) -> None:
+    glossary = (Path(__file__).parents[2] / "docs" / "glossary.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+) \| (.+) \|$", glossary.replace("`", ""), re.MULTILINE)
+    assert re.findall(r"<dt>(\w+)</dt><dd>(.+)</dd>", page) == rows[1:]
+    assert len(rows[1:]) == 12

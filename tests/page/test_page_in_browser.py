@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import time
+import json
+import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sample_pages import SKILL, Size, comparison_json, sentences_of, write_runs
+from msgspec.structs import replace
+from sample_pages import BY_TOOLS, SKILL, Size, sample_comparison, write_runs
 from test_page import hostile_run
 
-from memeval.report.page import write_comparison_page, write_page
+from memeval.report.page import write_page
 from memeval.report.page.runs import PageRun
+from memeval.results import RECORDS_FILE
+from memeval.results.record import TimelineEvent, read_records
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -41,15 +46,19 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def address(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> str:
     target = tmp_path_factory.mktemp("page") / "report.html"
-    comparison = comparison_json(folders)
-    write_comparison_page(
-        folders, target, comparison, ["bm25 against rag"], sentences_of(comparison)
-    )
+    write_page(folders, target, sample_comparison(folders))
     return target.as_uri()
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    with started_chromium() as started:
+        yield started
+
+
+@contextmanager
+def started_chromium() -> Iterator[Browser]:
+    """A browser. While it is open nothing else of the process may run a loop of its own."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -124,6 +133,8 @@ def test_chunks_mark_the_evidence_and_repeats_can_be_chosen(
     seen.shows(name)
     answer = seen.page.locator("#question .answer").first
     answer.get_by_text("10 chunks retrieved").click()
+    # They are drawn when the browser tells that the list was opened.
+    answer.locator(".chunk").last.wait_for()
     assert answer.locator(".chunk").count() == 10
     marked = answer.locator(".chunk.evidence")
     assert (marked.locator(".rank").text_content(), marked.count()) == ("1", 1)
@@ -136,6 +147,37 @@ def test_chunks_mark_the_evidence_and_repeats_can_be_chosen(
     seen.page.get_by_role("button", name="repeat 2").first.click()
     answers = seen.page.locator("#question .answer").first.locator(".text")
     assert answers.first.text_content() == rows[1].hypothesis
+
+
+@pytest.mark.parametrize("width", [1280, 380])
+def test_the_timeline_of_a_case_is_beside_its_question(
+    chromium: Browser, folders: list[Path], tmp_path: Path, width: int
+) -> None:
+    folder = tmp_path / "runs" / folders[0].name
+    shutil.copytree(folders[0], folder)
+    timeline = (
+        TimelineEvent("session", "s1 · 9:30 am on 1 June 2023"),
+        TimelineEvent("forget", "Please forget Mara Velt's address.", "2 items"),
+        TimelineEvent("asked", "the question is asked"),
+        TimelineEvent("consolidate", ""),
+    )
+    rows = [replace(row, timeline=timeline) for row in read_records(folder / RECORDS_FILE)]
+    lines = "".join(json.dumps(row.to_json()) + "\n" for row in rows)
+    (folder / RECORDS_FILE).write_text(lines, encoding="utf-8")
+    write_page([folder], tmp_path / "page.html")
+
+    seen = Seen(chromium, viewport={"width": width, "height": 800})
+    seen.page.goto(f"{(tmp_path / 'page.html').as_uri()}#q=conv-26/q0")
+    seen.shows("conv-26/q0")
+    events = seen.page.locator("#question .timeline li")
+    assert events.all_inner_texts()[1].split("\n")[-1] == (
+        "Please forget Mara Velt's address. · 2 items"
+    )
+    kinds = [row.get_attribute("class") for row in events.all()]
+    assert kinds == ["session", "forget", "asked", "consolidate later"]
+    check_with_axe(seen)
+    assert seen.page.evaluate("document.documentElement.scrollWidth") == width
+    seen.page.close()
 
 
 def test_filters_count_what_they_should(seen: Seen, address: str, folders: list[Path]) -> None:
@@ -221,6 +263,16 @@ def test_light_and_dark(seen: Seen, address: str) -> None:
     assert seen.page.evaluate(background) == light
 
 
+def test_a_tablet_leaves_most_of_its_width_to_the_question(chromium: Browser, address: str) -> None:
+    seen = Seen(chromium, viewport={"width": 768, "height": 1024})
+    seen.page.goto(f"{address}#q=conv-26/q3")
+    seen.shows("conv-26/q3")
+    box = seen.page.locator("#question").bounding_box()
+    assert box is not None and box["width"] > 450
+    assert seen.page.locator(".left").is_visible()
+    assert seen.page.evaluate("document.documentElement.scrollWidth") == 768
+
+
 @pytest.mark.parametrize("place", ["", "#questions", "#q=conv-26/q3"])
 def test_a_phone_shows_it_without_scrolling_sideways(
     chromium: Browser, address: str, place: str
@@ -301,6 +353,10 @@ def test_axe_finds_nothing_serious(seen: Seen, address: str, scheme: Any, place:
     if place:
         seen.shows("conv-26/q3")
 
+    check_with_axe(seen)
+
+
+def check_with_axe(seen: Seen) -> None:
     seen.page.evaluate(AXE.read_text(encoding="utf-8"))
     found = seen.page.evaluate("axe.run().then((result) => result.violations)")
     serious = [
@@ -311,16 +367,45 @@ def test_axe_finds_nothing_serious(seen: Seen, address: str, scheme: Any, place:
     assert serious == []
 
 
-@pytest.mark.slow
-def test_ten_cells_of_1540_questions_open_quickly(seen: Seen, tmp_path: Path) -> None:
-    folders = write_runs(tmp_path, Size(cells=10, cases=10, questions=154, turns=590))
-    target, comparison = tmp_path / "report.html", comparison_json(folders)
-    write_comparison_page(
-        folders, target, comparison, ["bm25 against rag"], sentences_of(comparison)
+@pytest.mark.parametrize("width", [1280, 380])
+def test_the_steps_of_a_question_show_calls_results_and_evidence(
+    seen: Seen, address: str, folders: list[Path], width: int
+) -> None:
+    seen.page.set_viewport_size({"width": width, "height": 800})
+    seen.page.goto(f"{address}#q={BY_TOOLS}")
+    seen.shows(BY_TOOLS)
+    evidence = PageRun.read(folders[0]).records[BY_TOOLS][0].evidence[0]
+    answer = seen.page.locator("#question .answer").first
+    assert "1 of 1 evidence shown" in (answer.locator(".figures").text_content() or "")
+
+    answer.get_by_text("3 steps, 2 tool calls").click()
+    first, empty, last = (answer.locator("ol > li").nth(at) for at in range(3))
+    last.wait_for()
+    assert "evidence" in (first.get_attribute("class") or "")
+    found, failed = first.locator(".call").all()
+    assert found.locator("summary").text_content() == (
+        f"grep pattern: harbour|lantern, lines: 3evidence {evidence}"
     )
+    assert failed.locator("summary").text_content() == 'remember {"text": unknown tool'
+    assert "<b>The tools</b>" in (failed.locator(".first").text_content() or "")
+    assert empty.locator(".fault").text_content() == "empty reply"
+    assert last.locator(".text").text_content()
+
+    # The first lines make way for the whole result.
+    assert found.locator(".first").is_visible()
+    found.locator("summary").click()
+    found.locator(".whole").wait_for()
+    assert not found.locator(".first").is_visible()
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+    check_with_axe(seen)
+
+
+@pytest.mark.slow
+def test_ten_cells_of_1540_questions_open(seen: Seen, tmp_path: Path) -> None:
+    folders = write_runs(tmp_path, Size(cells=10, cases=10, questions=154, turns=590))
+    target = tmp_path / "report.html"
+    write_page(folders, target, sample_comparison(folders))
     assert target.stat().st_size < 15e6
 
-    started = time.perf_counter()
     seen.page.goto(f"{target.as_uri()}#q=conv-30/q100")
     seen.shows("conv-30/q100")
-    assert time.perf_counter() - started < 2.0

@@ -27,6 +27,13 @@ from memeval.records import Answer, MemoryChunk, Query, Retrieved
 from memeval.systems.base import MemorySystem
 
 NEVER = threading.Event()
+CALLED = "faulty: called"
+
+
+def say_called() -> None:
+    """Tells whoever reads standard error that the method which hangs was reached."""
+    sys.stderr.write(CALLED + "\n")
+    sys.stderr.flush()
 
 
 class Sound(MemorySystem):
@@ -78,6 +85,7 @@ def recurse(*arguments: Any) -> Any:
 
 
 def hang(*arguments: Any) -> None:
+    say_called()
     NEVER.wait()
 
 
@@ -381,11 +389,13 @@ class OnLoop(Sound):
 
 class BlocksTheLoop(OnLoop):
     def ingest(self, chunk: MemoryChunk) -> None:
+        say_called()
         time.sleep(1e6)
 
 
 class SpinsOnTheLoop(OnLoop):
     def answer(self, query: Query) -> Any:
+        say_called()
         while True:
             pass
 
@@ -398,6 +408,7 @@ class BlocksInAsync(OnLoop):
 
 class SwallowsEverything(OnLoop):
     def answer(self, query: Query) -> Any:
+        say_called()
         for _ in range(2):
             with suppress(BaseException):
                 time.sleep(1e6)

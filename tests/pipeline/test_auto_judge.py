@@ -10,19 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.endpoint import ScriptedEndpoint
 from rich.console import Console
 from test_faulty_systems import Silent
 
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.opening import open_cell
-from memeval.pipeline.run import CellRun
-from memeval.pipeline.summary import finish
+from memeval.pipeline.execute.run import CellRun
+from memeval.pipeline.measure.summary import finish
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.opening import open_cell
 from memeval.report.comparison import comparison_markdown, comparison_table
 from memeval.results import RunSummary
 from memeval.results.judge import JudgeIdentity
 from memeval.runs.compose.config import compose_config
+from memeval.runs.forecast.made_up import scripted_reply
 from memeval.runs.interrupt import run_loop
-from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
 
 
 @pytest.fixture(autouse=True)

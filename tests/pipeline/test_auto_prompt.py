@@ -8,21 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.endpoint import ScriptedEndpoint
 from test_faulty_systems import Silent
 
-from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.contract import Completion, Prompt
 from memeval.llm.metering import Ledger, metered
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.opening import open_cell
-from memeval.pipeline.reader import CellReader
-from memeval.pipeline.run import CellRun
-from memeval.pipeline.summary import finish
+from memeval.llm.model import LanguageModel
+from memeval.pipeline.execute.reader import CellReader
+from memeval.pipeline.execute.run import CellRun
+from memeval.pipeline.measure.summary import finish
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.opening import open_cell
 from memeval.prompts import load_builtin
 from memeval.records import AnswerForm, Query, Role, Usage
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
+from memeval.runs.forecast.made_up import scripted_reply
 from memeval.runs.interrupt import run_loop
-from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
 
 SYSTEM_TEXT = {
     load_builtin(f"answer_{style}").system: style for style in ("short", "whole", "form", "cot")
@@ -131,14 +133,14 @@ def test_a_prompt_for_few_words_says_where_more_is_asked_for(
         f"prompt mismatch: prompt={style} asks for as few words as possible, but some questions "
         "ask for a recommendation or a summary; use prompt=auto (1 of 8 answers)"
     )
-    assert note in summary.notes
+    assert note in [own.text for own in summary.notes]
 
 
 def test_no_mismatch_is_said_where_there_is_none(endpoint: ScriptedEndpoint) -> None:
     auto = run(endpoint, "dataset=demo_longmemeval", "judge=keyword")
     short = run(endpoint, "dataset=demo", "judge=keyword", "prompt=short", "dataset.limit_cases=1")
 
-    assert not [note for note in (*auto.notes, *short.notes) if "prompt mismatch" in note]
+    assert not any("prompt mismatch" in note.text for note in (*auto.notes, *short.notes))
 
 
 def test_offline_auto_is_short_and_changes_no_key() -> None:

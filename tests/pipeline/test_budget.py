@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from conftest_pipeline import Command
+from doubles.endpoint import ScriptedEndpoint
 
 from memeval.results import RunSummary
-from memeval.testing.endpoint import ScriptedEndpoint
 
 SMALL = ("dataset=demo", "dataset.limit_cases=3", "dataset.limit_questions=8", "tracking=none")
 SWEEP = ("-m", "system=bm25,no_memory", "top_k=3,10")
@@ -68,7 +68,7 @@ def test_a_stopped_run_says_so_everywhere_and_goes_on(memeval: Command, tmp_path
         # How many calls were answers, and how many judged them, is a matter of time.
         assert records == rows_stored(tmp_path, "answers") > 0
         assert not run.valid
-        assert run.notes[0].startswith("stopped: 30 of budget.calls=30 are spent")
+        assert run.notes[0].text.startswith("stopped: 30 of budget.calls=30 are spent")
         assert f"STOPPED: {run.name}: not finished" in done.stdout
         assert "STOPPED" in memeval("list").stdout
         report = (tmp_path / "outputs" / "runs" / run.run_key / "report.md").read_text()

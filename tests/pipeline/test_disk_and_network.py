@@ -15,9 +15,9 @@ from contextlib import closing
 from pathlib import Path
 
 from conftest_pipeline import QUESTIONS, SMALL, Command, environment, records, without_times
+from doubles.endpoint import ScriptedEndpoint
 
 from memeval import __file__ as package_file
-from memeval.testing.endpoint import ScriptedEndpoint
 
 FILE_LIMIT = 8_000
 """Bytes that a file may grow to in the run on the full disk."""

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from conftest_pipeline import HURRIED, QUESTIONS, SMALL, Command, records, summary
+from doubles.endpoint import Faults, ScriptedEndpoint
+from doubles.faults import LASTING, PASSING
 from tables import sampled
-
-from memeval.testing.endpoint import Faults, ScriptedEndpoint
-from memeval.testing.faults import LASTING, PASSING
 
 CHAT = "/chat/completions"
 

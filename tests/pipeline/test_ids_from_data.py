@@ -12,7 +12,7 @@ import pytest
 from conftest_pipeline import Command, records
 
 from memeval.errors import UserError
-from memeval.pipeline.repeat import take_ids
+from memeval.pipeline.execute.repeat import take_ids
 from memeval.records import EvalCase, EvalQuestion
 from memeval.text.names import digest_name, file_name
 

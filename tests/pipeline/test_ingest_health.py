@@ -11,22 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.endpoint import ScriptedEndpoint
+from doubles.loopback import Request, send
 from tables import sampled
 from test_faulty_systems import Silent
 
-from memeval.llm.contract import ChatPrompt, Completion, LanguageModel, Prompt
-from memeval.pipeline.opening import open_cell
-from memeval.pipeline.prepare import prepare
-from memeval.pipeline.run import CellRun
-from memeval.pipeline.summary import finish
+from memeval.llm.contract import ChatPrompt, Completion, Prompt
+from memeval.llm.model import LanguageModel
+from memeval.pipeline.execute.prepare import prepare
+from memeval.pipeline.execute.run import CellRun
+from memeval.pipeline.measure.summary import finish
+from memeval.pipeline.open.opening import open_cell
 from memeval.prompts import load_builtin
 from memeval.records import IngestHealth, Role, Usage
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
 from memeval.runs.interrupt import run_loop
 from memeval.systems.asking import ask_for
-from memeval.testing.endpoint import ScriptedEndpoint
-from memeval.testing.http import Request, send
 
 ASKED = 2
 WORDS = [
@@ -155,7 +156,7 @@ def test_garbage_once_is_asked_again_and_leaves_no_trace(
     summary, rows = played(endpoint, system)
     assert {row["status"] for row in rows} == {"ok"}, rows[0].get("error")
     assert summary.metrics["ingest_lost"] == 0
-    assert not any("lost" in note for note in summary.notes)
+    assert not any("lost" in note.text for note in summary.notes)
 
 
 @pytest.mark.parametrize("garbage", sampled(GARBAGE, kept=1))
@@ -187,7 +188,7 @@ def test_a_loss_within_the_limit_is_saved_with_its_health_and_told(
     summary, rows = played(endpoint, "cogcanvas_nocot", *limits)
     assert {row["status"] for row in rows} == {"ok"}
     assert 0 < summary.metrics["ingest_lost"] < 0.5
-    (note,) = [note for note in summary.notes if note.startswith("ingest lost ")]
+    (note,) = [note.text for note in summary.notes if note.text.startswith("ingest lost ")]
     assert "in 1 of 1 conversations" in note
     (manifest,) = manifests(home)
     assert manifest["health"]["lost"] > 0

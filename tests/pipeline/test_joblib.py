@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 from conftest_pipeline import SMALL, Command
+from doubles.endpoint import ScriptedEndpoint
 
-from memeval.runs.launch.joblib_workers import processes_of
-from memeval.testing.endpoint import ScriptedEndpoint
+from memeval.runs.job import processes_of
 
 JOBLIB = ("-m", "hydra/launcher=joblib", "llm=openai", "llm.model=m", "judge=llm")
 needs_joblib = pytest.mark.skipif(

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from doubles.endpoint import ScriptedEndpoint
 from test_auto_judge import model, opened, run
 
 from memeval.errors import UserError
-from memeval.pipeline.judge_identity import judge_identity
-from memeval.pipeline.provenance import protocol
+from memeval.pipeline.measure.provenance import protocol
+from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.results import JudgeIdentity, is_same_judge
-from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
+from memeval.runs.forecast.made_up import scripted_reply
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 from conftest_pipeline import QUESTIONS, SMALL, Command, environment, records, without_times
+from doubles.endpoint import ScriptedEndpoint
 from tables import sampled
-
-from memeval.testing.endpoint import ScriptedEndpoint
 
 CONCURRENCY = 4
 CELL = (

@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 from conftest_pipeline import Command, environment, records, summary, without_times
+from doubles.endpoint import ScriptedEndpoint
 from tables import sampled
 from test_kill import wait_until
-
-from memeval.testing.endpoint import ScriptedEndpoint
 
 CONCURRENCY = 3
 CELL = (

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from conftest_pipeline import Command, records
+from doubles.endpoint import ScriptedEndpoint
 
 from memeval.datasets.locomo.schema import parse_date
 from memeval.records import format_time
 from memeval.systems.registry import built_in, path_of
-from memeval.testing.endpoint import ScriptedEndpoint
 
 OUTSIDE = {"letta", "http", "mcp", "command", "oracle"}
 """The first four ask a server of their own; `oracle` is the control that is handed the evidence (as

@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.endpoint import ScriptedEndpoint
 from test_faulty_systems import Silent
 
 from memeval.errors import UserError
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.opening import open_cell
-from memeval.pipeline.run import CellRun
-from memeval.pipeline.summary import finish
+from memeval.pipeline.execute.run import CellRun
+from memeval.pipeline.measure.summary import finish
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.opening import open_cell
 from memeval.report.flags import flags
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
+from memeval.runs.forecast.made_up import scripted_reply
 from memeval.runs.interrupt import run_loop
-from memeval.testing.endpoint import ScriptedEndpoint, scripted_reply
 
 WIDTH = 48
 SMALL = [
@@ -139,7 +140,7 @@ def test_offline_it_stores_verbatim_and_says_so() -> None:
 
     assert summary.params["system.infer"] is False
     assert "verbatim" in flags(summary)
-    about = [note for note in summary.notes if "mem0" in note]
+    about = [note.text for note in summary.notes if "mem0" in note.text]
     assert about == [
         "mem0 search: by vectors; not installed: keywords (needs fastembed), "
         "entities (needs spaCy with en_core_web_sm) (2 of 2 answers)"

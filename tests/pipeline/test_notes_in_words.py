@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memeval.pipeline.run_notes import in_words, noted
+from memeval.pipeline.measure.run_notes import in_words, noted
 from memeval.systems.cogcanvas.system import describe_losses
 
 

@@ -206,7 +206,7 @@ def test_the_process_that_publishes_ends_with_a_signal(
 ) -> None:
     mark = uuid.uuid4().hex
     process = start(tmp_path, mark, "system=bm25", "dataset=synthetic", "dataset.n_cases=60")
-    wait_for(mark, ("runs.publish.worker",), process)
+    wait_for(mark, ("runs.publish.publisher",), process)
     process.send_signal(number)
     process.wait(60)
     # It finishes what it is at: a store whose migrations were cut off would be lost.

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from conftest_pipeline import Command
-
-from memeval.testing.endpoint import ScriptedEndpoint
+from doubles.endpoint import ScriptedEndpoint
 
 LATENCY_S = 0.03
 CALLS_OF_AN_ANSWER = {"rag": 2, "bm25": 1}

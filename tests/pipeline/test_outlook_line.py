@@ -24,8 +24,8 @@ OUTLOOK = Outlook(
 @pytest.mark.parametrize(
     ("difference", "told"),
     [
-        (0.123, "can show a difference of 12.3 points of accuracy in 80 of 100 cases (assumed)"),
-        (1.0, "can't show any difference in 80 of 100 cases (assumed)"),
+        (0.123, "can show a difference of 12.3 points of accuracy with 80 % power (assumed)"),
+        (1.0, "can't show any difference with 80 % power (assumed)"),
     ],
 )
 def test_a_difference_is_at_most_the_whole_scale(difference: float, told: str) -> None:

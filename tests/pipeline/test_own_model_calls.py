@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from conftest_pipeline import environment, records, summary
+from doubles.endpoint import ScriptedEndpoint
 from forking import Done, run_command_line
 
-from memeval.testing.endpoint import ScriptedEndpoint
-from memeval.testing.replies import scripted_reply
+from memeval.runs.forecast.made_up import scripted_reply
 
 EXAMPLE = Path(__file__).parents[1] / "systems_example"
 

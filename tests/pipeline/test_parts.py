@@ -16,12 +16,12 @@ from msgspec import structs
 from sample_records import record, verdict
 
 from memeval.errors import StorageError
-from memeval.pipeline.compression import Compression, compression_points, plan_compressions
-from memeval.pipeline.measure import measure_cell, measure_repeat
-from memeval.pipeline.reader import final_answer
-from memeval.pipeline.run_notes import dominated
-from memeval.pipeline.spending import percentile
-from memeval.pipeline.window import Window
+from memeval.pipeline.execute.compression import Compression, compression_points, plan_compressions
+from memeval.pipeline.execute.reader import final_answer
+from memeval.pipeline.execute.window import Window
+from memeval.pipeline.measure.figures import measure_cell, measure_repeat
+from memeval.pipeline.measure.run_notes import dominated
+from memeval.pipeline.measure.spending import percentile
 from memeval.records import EvalCase, Label, Session, Status, Turn
 from memeval.results import AnswerRow, Record
 from memeval.results.store import RowStore
@@ -315,7 +315,7 @@ def test_percentiles() -> None:
 )
 def test_odd_answer_files_are_told_by_line(tmp_path: Path, line: str, told: str) -> None:
     from memeval.errors import UserError
-    from memeval.pipeline.imported import read_hypotheses
+    from memeval.pipeline.execute.imported import read_hypotheses
 
     path = tmp_path / "answers.jsonl"
     path.write_text(line + "\n", encoding="utf-8")

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from conftest_pipeline import Command, summary
+from doubles.endpoint import ScriptedEndpoint
 
-from memeval.testing.endpoint import ScriptedEndpoint
+from memeval.records import EvalCase, EvalQuestion, Session, Turn
+from memeval.runs.forecast.sampling import part_of
 
 SMALL = ("dataset=demo", "dataset.limit_cases=3", "dataset.limit_questions=4", "tracking=none")
 MODEL = ("llm=openai", "llm.model=gpt-4o-mini")
@@ -130,3 +132,14 @@ def test_cells_that_send_the_same_are_estimated_as_one(memeval: Command) -> None
     assert line["calls"] == pytest.approx(sent)
     assert 0 < line["known_calls"] < sent
     assert line["most_calls"] == pytest.approx(5 * sent)
+
+
+def test_a_plan_reads_about_as_many_turns_as_it_may() -> None:
+    turns = tuple(Turn(turn_id=f"D1:{n}", speaker="Ann", text="Hm.", time=None) for n in range(50))
+    session = Session(session_id="s1", started_at=None, turns=turns)
+    question = EvalQuestion(question_id="q", text="Who?", category=1, gold=("Ann",))
+    cases = [EvalCase(f"c{n}", (session,), (question,) * 3) for n in range(20)]
+
+    assert list(part_of(cases, most=60, turns=1_000)) == cases
+    assert len(part_of(cases, most=60, turns=200)) == 4
+    assert len(part_of(cases, most=60, turns=1)) == 1

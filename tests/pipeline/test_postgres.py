@@ -18,9 +18,8 @@ from typing import Any
 
 import pytest
 from conftest_pipeline import Command, environment, records, without_times
+from doubles.endpoint import ScriptedEndpoint
 from postgres_server import PROGRAMS, Server
-
-from memeval.testing.endpoint import ScriptedEndpoint
 
 pytestmark = pytest.mark.skipif(
     not PROGRAMS or importlib.util.find_spec("psycopg") is None,

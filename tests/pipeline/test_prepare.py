@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from conftest_pipeline import SMALL, Command, environment, records, without_times
+from doubles.endpoint import ScriptedEndpoint
 from tables import sampled
 
-from memeval.testing.endpoint import ScriptedEndpoint
 from memeval.text.names import digest_name
 
 CHAT = "/chat/completions"
@@ -146,7 +146,7 @@ def test_prepare_goes_on_where_it_was_killed(memeval: Command, tmp_path: Path) -
 
 
 def test_a_case_that_fails_is_named_and_the_same_command_tries_it_again(memeval: Command) -> None:
-    from memeval.testing.endpoint import Faults
+    from doubles.endpoint import Faults
 
     with ScriptedEndpoint(
         lambda body: "A short summary.", faults=Faults({"bad_request": 1.0})

@@ -19,13 +19,12 @@ from typing import Any
 
 import pytest
 from conftest_pipeline import Command, environment
+from doubles.endpoint import ScriptedEndpoint
 from postgres_server import PROGRAMS, Server
 from ray_cluster import RayCluster
 
-from memeval.testing.endpoint import ScriptedEndpoint
-
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'memeval[ray]'"
+    importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'memeval-bench[ray]'"
 )
 HERE = Path(__file__).parent
 LIMIT = 4

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from conftest_pipeline import QUESTIONS, SMALL, Command, records, summary
-
-from memeval.testing.endpoint import ScriptedEndpoint
+from doubles.endpoint import ScriptedEndpoint
 
 CHAT, EMBED = "/chat/completions", "/embeddings"
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 from conftest_pipeline import HURRIED, Command, records, summary
+from doubles.endpoint import Faults, ScriptedEndpoint
+from doubles.loopback import Request
 from tables import sampled
 
-from memeval.testing.endpoint import Faults, ScriptedEndpoint, scripted_reply
-from memeval.testing.http import Request
+from memeval.runs.forecast.made_up import scripted_reply
 
 FEW = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "tracking=none")
 ROLES = ("llm.model=answers", "llm.ingest.model=ingest", "llm.judge.model=judge", "judge=llm")
@@ -215,7 +216,7 @@ class Refusing(ScriptedEndpoint):
         self._error = error
 
     async def _misbehave(self, fault: str, body: Mapping[str, Any], writer: Any) -> bool:
-        from memeval.testing.http import send
+        from doubles.loopback import send
 
         return await send(writer, 400, json.dumps({"error": self._error}).encode())
 
@@ -288,7 +289,7 @@ def test_a_cut_extraction_is_asked_for_with_twice_the_room(
 
     limits = Counter(body["max_tokens"] for body in bodies(endpoint, "ingest"))
     assert limits[2048] > 0 and limits[4096] >= limits[2048]
-    assert not any("cut at their limit" in note for note in summary(tmp_path)["notes"])
+    assert not any("cut at their limit" in note["text"] for note in summary(tmp_path)["notes"])
     assert "cut_at_ingest" not in summary(tmp_path)["tags"]
 
 
@@ -298,7 +299,7 @@ def test_what_stays_cut_is_counted_and_flagged(memeval: Command, tmp_path: Path)
         done = memeval(*at(endpoint, *ROLES, "system=cogcanvas", *lossy), check=False)
 
     run = summary(tmp_path)
-    assert any("cut at their limit of tokens" in note for note in run["notes"])
+    assert any("cut at their limit of tokens" in note["text"] for note in run["notes"])
     assert run["tags"]["cut_at_ingest"] == "true"
     assert run["metrics"]["ingest_lost"] > 0
     assert "cut at ingest" in done.stdout

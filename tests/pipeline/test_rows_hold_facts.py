@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from conftest_pipeline import QUESTIONS, SMALL, Command, records, summary
+from doubles.endpoint import ScriptedEndpoint
 from tables import sampled
 
 import memeval as api
 from memeval.results.store import sealed_line
-from memeval.testing.endpoint import ScriptedEndpoint
 
 LONG_REPLY = "Let me think about it step by step.\n\nAnswer: 7 May 2023"
 

@@ -1,6 +1,6 @@
 """Memories in an object store, on a real S3 server (moto's).
 
-pip install 'memeval[s3]' 'moto[server]'
+pip install 'memeval-bench[s3]' 'moto[server]'
 """
 
 from __future__ import annotations

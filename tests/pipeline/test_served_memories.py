@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from conftest_pipeline import Command, records, summary
+from doubles.endpoint import ScriptedEndpoint
 from served_examples import ScriptedMemory
-
-from memeval.testing.endpoint import ScriptedEndpoint
 
 FEW = (
     "dataset.limit_cases=3",

@@ -70,7 +70,7 @@ def test_an_edit_makes_the_stages_behind_it_again(checkout: Path) -> None:
     edit(checkout, "retrieval/bm25.py")
     assert made_again(checkout) == EVERYTHING
 
-    edit(checkout, "pipeline/reader.py")
+    edit(checkout, "pipeline/execute/reader.py")
     assert made_again(checkout) == {"answer", "judge", "figures"}
 
     edit(checkout, "judges/keyword.py")
@@ -86,7 +86,7 @@ def test_an_edit_of_what_stages_share_makes_them_again(checkout: Path) -> None:
     assert made_again(checkout) == EVERYTHING
     assert made_again(checkout) == set(), "nothing was edited"
 
-    edit(checkout, "granularity.py")
+    edit(checkout, "retrieval/granularity.py")
     assert made_again(checkout) == EVERYTHING
 
     edit(checkout, "datasets/locomo/metrics.py")
@@ -95,7 +95,7 @@ def test_an_edit_of_what_stages_share_makes_them_again(checkout: Path) -> None:
     edit(checkout, "metrics/retrieval.py")
     assert made_again(checkout) == {"figures"}, "what no judge reads makes only the figures again"
 
-    edit(checkout, "pipeline/measure.py")
+    edit(checkout, "pipeline/measure/figures.py")
     assert made_again(checkout) == {"figures"}
 
 
@@ -106,7 +106,7 @@ def test_a_constant_that_shapes_the_memory_is_part_of_its_key(checkout: Path) ->
     assert made_again(checkout, rolling) == EVERYTHING
     assert made_again(checkout, rolling) == set(), "nothing was edited"
 
-    path = checkout / "memeval" / "pipeline" / "compression.py"
+    path = checkout / "memeval" / "pipeline" / "execute" / "compression.py"
     source = path.read_text(encoding="utf-8")
     assert "\nROLLING_TURNS = 40\n" in source
 

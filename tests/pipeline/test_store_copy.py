@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from conftest_pipeline import Command, records, without_times
+from doubles.endpoint import ScriptedEndpoint
 from filelock import FileLock
 from postgres_server import PROGRAMS, Server
 
 from memeval.store.copying import missing_lines
-from memeval.testing.endpoint import ScriptedEndpoint
 
 CELL = (
     "dataset=demo",

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 from conftest_pipeline import Command
-
-from memeval.testing.endpoint import ScriptedEndpoint
+from doubles.endpoint import ScriptedEndpoint
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
         importlib.util.find_spec("hydra_plugins") is None
         or importlib.util.find_spec("hydra_plugins.hydra_submitit_launcher") is None,
-        reason="needs submitit: pip install 'memeval[submitit]'",
+        reason="needs submitit: pip install 'memeval-bench[submitit]'",
     ),
 ]
 CELLS = (

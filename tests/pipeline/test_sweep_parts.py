@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from memeval.errors import UserError
-from memeval.pipeline.lane import Turns
-from memeval.pipeline.stores import FileIsBusyError, Stores
+from memeval.pipeline.execute.lane import Turns
+from memeval.pipeline.execute.stores import FileIsBusyError, Stores
 from memeval.records import Role, Usage
 from memeval.runs.launch.launcher import SweepLauncher
 from memeval.runs.plan import Plan
@@ -138,7 +138,6 @@ LARGE = Figures(
     under_way=27,
     slots=1000,
     limit=1000,
-    calls=10**7,
     waits=12345,
     per_s=3210.4,
     tokens=12_345_678_901,

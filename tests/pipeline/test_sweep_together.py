@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 from conftest_pipeline import Command, environment, without_times
-
-from memeval.testing.endpoint import ScriptedEndpoint
+from doubles.endpoint import ScriptedEndpoint
 
 CELLS = ("-m", "system=bm25,rag", "top_k=3,10")
 SMALL = ("dataset=demo", "dataset.limit_cases=3", "dataset.limit_questions=4", "tracking=none")

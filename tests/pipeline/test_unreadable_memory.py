@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from conftest_pipeline import SMALL, Command, records
+from doubles.endpoint import ScriptedEndpoint
 
-from memeval.testing.endpoint import ScriptedEndpoint
-from memeval.testing.replies import scripted_reply
+from memeval.runs.forecast.made_up import scripted_reply
 
 
 def unreadable(body: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memeval.llm.cache import Cache
-from memeval.pipeline.verify_store import verify_items
+from memeval.pipeline.verify.stored import verify_items
 from memeval.store.inventory import Item, Kind
 
 

@@ -10,7 +10,15 @@ import statistics
 from dataclasses import replace
 from pathlib import Path
 
-from memeval.results import CONFIG_FILE, RECORDS_FILE, CategoryResult, RepeatResult, RunSummary
+from memeval.results import (
+    CONFIG_FILE,
+    RECORDS_FILE,
+    CategoryResult,
+    Note,
+    NoteKind,
+    RepeatResult,
+    RunSummary,
+)
 
 LOCOMO = (
     ("1", "multi_hop", 282),
@@ -121,7 +129,9 @@ def summary(
             RepeatResult(index, 42 + index, {"accuracy": value, "coverage": 1.0})
             for index, value in enumerate(accuracies)
         ),
-        notes=("The reader is extractive and offline: it is no language model.",),
+        notes=(
+            Note(NoteKind.REMARK, "The reader is extractive and offline: it is no language model."),
+        ),
         valid=True,
         started_at="2026-11-21T20:00:00+01:00",
         finished_at="2026-11-21T20:00:17.300+01:00",

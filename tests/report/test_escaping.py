@@ -17,6 +17,7 @@ from memeval.report import write_report
 from memeval.report.comparison import comparison_csv, comparison_markdown, comparison_table
 from memeval.report.escaping import code, csv_cell, fenced, inline
 from memeval.report.plots.prices import sweep_plot
+from memeval.results import Note, NoteKind
 
 HOSTILE = (
     "![p](http://evil.test/p.png)",
@@ -105,7 +106,7 @@ def test_a_report_of_hostile_texts_is_whole(text: str, tmp_path: Path) -> None:
         cell,
         name=text,
         dataset=text,
-        notes=(text,),
+        notes=(Note(NoteKind.REMARK, text),),
         tags={**cell.tags, "protocol": text},
         params={**cell.params, "llm.model": text, text: text},
         categories=categories,

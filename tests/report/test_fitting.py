@@ -7,8 +7,9 @@ import pytest
 from memeval.report.comparison import fold
 from memeval.report.fitting import GAP, KEPT, fit
 
-FIGURES = ["n", "acc [95%]", "std", "single hop", "temporal", "F1", "R@5", "R@10", "ctx tok",
-           "all tok", "cost $", "billed $", "cov", "flags"]  # fmt: skip
+FIGURES = ["questions", "accuracy [95%]", "re-run std", "single hop", "temporal", "F1",
+           "turn R@5", "turn R@10", "context", "tokens", "cost $", "billed $", "coverage",
+           "flags"]  # fmt: skip
 VALUES = ["115", "35.5 [20.7, 50.3]", "–", "37.8", "70.0", "28.5", "64.6", "71.8", "314", "54.7k",
           "0.0123", "0.0004", "100", "own prompt, unpinned"]  # fmt: skip
 
@@ -35,11 +36,20 @@ def test_any_number_of_settings_fits(width: int, varied: int) -> None:
 def test_the_least_needed_goes_first() -> None:
     header = ["system", *FIGURES]
     fitted = fit(header, [["rag", *VALUES]], settings=1, width=80, fold=fold)
-    assert fitted.dropped[0] not in ("cost $", "cov", "std")
-    assert {"ctx tok", "all tok"} <= set(fitted.dropped)
+    assert fitted.dropped[0] not in ("cost $", "coverage", "re-run std")
+    assert {"context", "tokens"} <= set(fitted.dropped)
 
 
 def test_without_a_need_nothing_is_dropped() -> None:
     header = ["system", *FIGURES]
     fitted = fit(header, [["rag", *VALUES]], settings=1, width=400, fold=fold)
     assert fitted.dropped == () and fitted.columns == tuple(range(len(header)))
+
+
+def test_what_is_equal_in_all_rows_goes_first_and_is_said() -> None:
+    header = ["system", *FIGURES]
+    other = ["115", "36.5 [21.7, 51.3]", "–", "38.8", "71.0", "29.5", "65.6", "72.8", "315",
+             "55.7k", "0.0123", "0.0004", "100", ""]  # fmt: skip
+    fitted = fit(header, [["rag", *VALUES], ["bm25", *other]], settings=1, width=100, fold=fold)
+    assert fitted.equal.items() >= {"questions": "115", "cost $": "0.0123"}.items()
+    assert fitted.dropped == () and "accuracy [95%]" not in fitted.equal

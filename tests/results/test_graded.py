@@ -7,7 +7,7 @@ import json
 import pytest
 from sample_records import record, verdict
 
-from memeval.pipeline.measure import measure_repeat
+from memeval.pipeline.measure.figures import measure_repeat
 from memeval.records import Label, Status
 from memeval.results import Record, VerdictRow, json_line
 from memeval.results.verdict_row import verdict_json

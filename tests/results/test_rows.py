@@ -12,8 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from memeval.errors import StorageError
-from memeval.pipeline.imported import read_hypotheses
-from memeval.pipeline.rows import answer_digest, is_about
+from memeval.pipeline.execute.imported import read_hypotheses
+from memeval.pipeline.execute.rows import answer_digest, is_about
 from memeval.process.private import make_folder
 from memeval.records import Status
 from memeval.results import (

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from doubles.rerank import RerankDouble
 
 from memeval.config.paths import cache_dir
 from memeval.config.roles import RERANKER_LIMIT
@@ -19,7 +20,7 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.cache import Cache
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.metering import Ledger, metered
-from memeval.pipeline.models import Models
+from memeval.pipeline.open.models import Models
 from memeval.records import Answer, MemoryChunk, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.retrieval.reordering import Reordering
@@ -29,7 +30,6 @@ from memeval.runs.compose.config import compose_config
 from memeval.systems.base import ReaderReply, SystemContext
 from memeval.systems.retrieval.hybrid import Hybrid
 from memeval.systems.retrieval.rag import Rag
-from memeval.testing.rerank_double import RerankDouble
 
 T = TypeVar("T")
 
@@ -297,7 +297,9 @@ def test_outside_of_a_run_there_is_no_endpoint() -> None:
 
 
 class ContextReader:
-    async def answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
+    async def answer(
+        self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
+    ) -> ReaderReply:
         return ReaderReply(" | ".join(context), None, 0)
 
 

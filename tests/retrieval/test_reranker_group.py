@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from doubles.rerank import RerankDouble
 
 from memeval.__main__ import main
 from memeval.config.resolve import read_config
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.opening import open_cell
-from memeval.pipeline.provenance import config_yaml, params
+from memeval.pipeline.measure.provenance import config_yaml, params
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.opening import open_cell
 from memeval.runs.compose.config import compose_config
-from memeval.testing.rerank_double import RerankDouble
 
 SMALL = ("dataset.limit_cases=1", "dataset.limit_questions=2", "tracking=none", "plots=false")
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from memeval.config.settings import read_settings
-from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.contract import Completion, Prompt
 from memeval.llm.extractive import ExtractiveModel
+from memeval.llm.model import LanguageModel
 from memeval.records import Answer, MemoryChunk, Query, Role, Usage
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.systems.base import MemorySystem, ReaderReply, SystemContext
@@ -70,7 +71,9 @@ class StubReader:
     def __init__(self) -> None:
         self.contexts: list[list[str]] = []
 
-    async def answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
+    async def answer(
+        self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
+    ) -> ReaderReply:
         self.contexts.append(list(context))
         return ReaderReply(
             text=" | ".join(context),

@@ -284,7 +284,10 @@ def test_undated_summaries_carry_no_date(build: Builder) -> None:
 
 def test_the_offline_model_summarises_as_the_system_asks_it() -> None:
     prompt = SummarisePrompt(
-        "", tuple(unit.text for unit in conversation()), 60, "", "{previous} {units} {budget}"
+        "",
+        tuple(unit.text for unit in conversation()),
+        60,
+        user_template="{previous} {units} {budget}",
     )
     reply = asyncio.run(ExtractiveModel().complete(prompt, role=Role.INGEST))
     assert 0 < count_tokens(reply.text) <= 60

@@ -11,9 +11,10 @@ from collections.abc import Callable
 import pytest
 
 from memeval.llm.breaker import Breaker
-from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.contract import Completion, Prompt
 from memeval.llm.memory_prompts import ExtractPrompt, SummarisePrompt
-from memeval.llm.metering import Ledger, MeteredModel, metered
+from memeval.llm.metering import Ledger, metered
+from memeval.llm.model import LanguageModel, MeteredModel
 from memeval.llm.reply import CutReplyError
 from memeval.prompts import load_builtin
 from memeval.records import MemoryChunk, Role, Usage
@@ -21,7 +22,7 @@ from memeval.systems.asking import Asked, ask, halves
 from memeval.systems.cogcanvas.artifacts import Artifact
 from memeval.systems.cogcanvas.extraction import ExtractionRules, Extractor
 
-PROMPT = ExtractPrompt(("a", "b"), (), "", "{chunks}")
+PROMPT = ExtractPrompt(("a", "b"), (), user_template="{chunks}")
 
 
 class Limited(LanguageModel):
@@ -81,7 +82,7 @@ def test_a_cut_reply_that_holds_enough_is_not_asked_for_again() -> None:
 
 
 def test_a_summary_gets_what_is_asked_for_and_a_margin() -> None:
-    assert SummarisePrompt("", ("a",), 512, "", "").limits().max_tokens == 512 + 256 + 64
+    assert SummarisePrompt("", ("a",), 512).limits().max_tokens == 512 + 256 + 64
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ import pytest
 from served_examples import ScriptedMemory, Under, example
 
 from memeval.config.settings import read_settings
-from memeval.systems.base import MemorySystem, SystemContext
+from memeval.records import ForgetRequest, MemoryChunk, Query, Retrieved
+from memeval.systems.base import MemorySystem, RecallSystem, SystemContext
 from memeval.systems.external.http import HttpMemory, Settings
+from memeval.systems.forgetting import is_meant
 from memeval.testing.checks import CHECKS, Outcome, outcome_of
 
 
@@ -22,17 +24,20 @@ def service() -> Iterator[ScriptedMemory]:
 
 
 class Served(Under):
-    def __init__(self, address: str, retries: int) -> None:
-        self.settings = read_settings(Settings, {"base_url": address, "max_retries": retries})
+    def __init__(self, address: str, retries: int, operations: Sequence[str] = ()) -> None:
+        given = {"base_url": address, "max_retries": retries, "operations": operations}
+        self.settings = read_settings(Settings, given)
 
     def build(self, parts: SystemContext) -> MemorySystem:
         return HttpMemory(self.settings, parts)
 
 
-def outcome(rule: str, service: ScriptedMemory, retries: int = 0) -> Outcome:
+def outcome(
+    rule: str, service: ScriptedMemory, retries: int = 0, operations: Sequence[str] = ()
+) -> Outcome:
     """What comes of a rule, after a first look that finds nothing wrong."""
     (check,) = [check for check in CHECKS if check.name == rule]
-    return asyncio.run(outcome_of(check, Served(service.address, retries)))
+    return asyncio.run(outcome_of(check, Served(service.address, retries, operations)))
 
 
 def test_a_service_that_leaks_texts_without_ids(service: ScriptedMemory) -> None:
@@ -110,6 +115,135 @@ def test_a_service_that_fails_now_and_then(
 ) -> None:
     service.failures = [*failures]
     assert told in outcome(rule, service, retries).line
+
+
+def unchanged(operation: str, body: Any) -> Any:
+    """Says that it changed two items, and changes none."""
+    return {"items": 2, "usage": []}
+
+
+def emptied(operation: str, body: Any) -> Any:
+    """Forgets all, whatever is to be forgotten or corrected, or is imported again."""
+    return MEMORY.operate("reset", body) | {"items": 12, "usage": []}
+
+
+def uncounted(operation: str, body: Any) -> Any:
+    return MEMORY.operate(operation, body) | {"items": 0}
+
+
+MEMORY = example()
+
+
+@pytest.mark.parametrize(
+    ("rule", "operation", "broken", "told"),
+    [
+        ("what is to be forgotten is gone", "forget", unchanged, "'greyhound' was found after for"),
+        (
+            "what is to be forgotten is gone",
+            "forget",
+            emptied,
+            "'rye' was not found after forget()",
+        ),
+        ("what is to be forgotten is gone", "forget", uncounted, "returned 0, and 'greyhound' is"),
+        ("what is corrected is replaced", "correct", unchanged, "'greyhound' was found after corr"),
+        ("what is corrected is replaced", "correct", emptied, "'rye' was not found after correct"),
+        (
+            "an import that is run twice loses nothing",
+            "ingest",
+            emptied,
+            "'greyhound' was not found",
+        ),
+    ],
+)
+def test_a_service_that_changes_too_little_or_too_much(
+    service: ScriptedMemory, rule: str, operation: str, broken: Callable[[str, Any], Any], told: str
+) -> None:
+    seen: list[Any] = []
+
+    def operate(name: str, body: Any) -> Any:
+        seen.extend([body] if name == operation else [])
+        # Of imports, the second one of a session.
+        is_due = name == operation and (name != "ingest" or len(seen) > 1)
+        return (broken if is_due else MEMORY.operate)(name, body)
+
+    service.operate = operate
+    assert told in outcome(rule, service, operations=("forget", "correct")).line
+
+
+def test_users_that_share_a_namespace_mix(service: ScriptedMemory) -> None:
+    def of_one(operation: str, body: Any) -> Any:
+        name = body["namespace"].partition("-user-")[0]
+        is_further = operation == "reset" and name != body["namespace"]
+        return {} if is_further else MEMORY.operate(operation, body | {"namespace": name})
+
+    service.operate = of_one
+    told = outcome("two users of one store do not mix", service).line
+    assert "'Odense', 'ribbon', which another user said, was found" in told
+
+    def forgetting_all(operation: str, body: Any) -> Any:
+        if operation == "forget":
+            body = body | {"namespace": body["namespace"].replace("user-1", "user-2")}
+        return MEMORY.operate(operation, body)
+
+    service.operate = forgetting_all
+    told = outcome("two users of one store do not mix", service, operations=("forget",)).line
+    assert "'ribbon' of one user is gone, as another one wanted it forgotten" in told
+
+
+def test_a_mark_that_maintenance_forgets_is_found_again() -> None:
+    (check,) = [check for check in CHECKS if check.name == "what is to be forgotten is gone"]
+    told = asyncio.run(outcome_of(check, Marked())).line
+    assert "after consolidate(), 'greyhound' is back" in told
+
+
+class Marked(Under):
+    def build(self, parts: SystemContext) -> MemorySystem:
+        return Marking(None, parts)
+
+
+class Marking(RecallSystem):
+    """Hides what it is to forget, until it is maintained."""
+
+    def reset(self) -> None:
+        self.chunks: list[MemoryChunk] = []
+        self.hidden: list[MemoryChunk] = []
+
+    def ingest(self, chunk: MemoryChunk) -> None:
+        self.chunks.append(chunk)
+
+    def consolidate(self) -> None:
+        self.hidden = []
+
+    def forget(self, request: ForgetRequest) -> int:
+        self.hidden = [chunk for chunk in self.chunks if is_meant(request, chunk.content)]
+        return len(self.hidden)
+
+    def recall(self, query: Query, depth: int) -> Sequence[Retrieved]:
+        return [
+            Retrieved(text=chunk.text, turn_ids=chunk.turn_ids)
+            for chunk in self.chunks
+            if chunk not in self.hidden
+        ]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "it finds what it was given",
+        "a reset forgets the case before",
+        "two cases do not mix",
+        "the same input gives the same output",
+        "questions do not change the memory",
+        "dates that go in come out",
+        "turn ids are true",
+        "any character comes back as it was",
+    ],
+)
+def test_no_rule_of_finding_is_kept_where_nothing_is_found(
+    service: ScriptedMemory, rule: str
+) -> None:
+    service.change["search"] = lambda body, usual: {"results": [], "usage": []}
+    assert outcome(rule, service).state == "not shown"
 
 
 def test_html_after_a_while_is_a_violation(service: ScriptedMemory) -> None:

@@ -15,9 +15,10 @@ import pytest
 
 from memeval.datasets.locate import build as dataset_of
 from memeval.errors import ModelError, UserError
-from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.contract import Completion, Prompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.memory_prompts import ExtractPrompt
+from memeval.llm.model import LanguageModel
 from memeval.prompts import load_builtin
 from memeval.records import MemoryChunk, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
@@ -399,7 +400,7 @@ def test_a_loaded_canvas_answers_identically_and_asks_no_model(
         ({"top_k": 0}, "system.top_k must be positive"),
         ({"reference_threshold": 0.0}, "system.reference_threshold must be above 0"),
         ({"glean_overlap": 1.5}, "system.glean_overlap must be above 0 and at most 1"),
-        ({"todo_window": -1}, "system.todo_window must not be negative"),
+        ({"todo_window": -1}, "system.todo_window must be at least 0"),
         ({"reranker": "lexicol"}, "unknown value of system.reranker"),
     ],
 )

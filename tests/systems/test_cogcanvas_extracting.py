@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from doubles.endpoint import ScriptedEndpoint
 from tables import sampled
 
 import memeval
@@ -20,7 +21,6 @@ from memeval.systems.cogcanvas.artifacts import ARTIFACTS_FILE, KINDS, read_arti
 from memeval.systems.cogcanvas.graph import Canvas
 from memeval.systems.cogcanvas.index import read_vectors
 from memeval.systems.cogcanvas.links import GraphRules
-from memeval.testing.endpoint import ScriptedEndpoint
 
 from .scripted_extractor import extract, pass_of
 

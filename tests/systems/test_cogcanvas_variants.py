@@ -17,16 +17,17 @@ from typing import Any
 
 import pytest
 import yaml
+from doubles.endpoint import ScriptedEndpoint
 from forking import run_command_line
 
 from memeval.datasets.locate import build as dataset_of
 from memeval.llm.contract import AnswerPrompt
 from memeval.llm.memory_prompts import ExtractPrompt
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.declared import Declared
-from memeval.pipeline.ingest import ingest
-from memeval.pipeline.opening import open_cell, system_settings
-from memeval.pipeline.reader import CellReader
+from memeval.pipeline.execute.ingest import ingest
+from memeval.pipeline.execute.reader import CellReader
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.declared import Declared
+from memeval.pipeline.open.opening import open_cell, system_settings
 from memeval.prompts import load_builtin
 from memeval.records import Query
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
@@ -35,7 +36,6 @@ from memeval.runs.compose.config import compose_config
 from memeval.systems.base import SystemContext
 from memeval.systems.cogcanvas.settings import Settings
 from memeval.systems.cogcanvas.system import CogCanvas
-from memeval.testing.endpoint import ScriptedEndpoint
 from memeval.testing.model import ScriptedModel
 
 ROOT = Path(__file__).parents[2]

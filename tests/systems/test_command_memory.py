@@ -18,7 +18,7 @@ from served_examples import EXAMPLES, QUESTION, Under, asked, program
 from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
-from memeval.pipeline.declared import Declared
+from memeval.pipeline.open.declared import Declared
 from memeval.records import Answer
 from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external.command import CommandMemory, Settings

@@ -17,6 +17,7 @@ from .conftest import DATES, Builder, Driver, conversation
 SILENT = [
     "bm25",
     "dense",
+    "files",
     "full_history",
     "hybrid",
     "last_k",

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from memeval.errors import UserError
-from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.contract import Completion, Prompt
 from memeval.llm.memory_prompts import NotesPrompt
+from memeval.llm.model import LanguageModel
 from memeval.records import Query, Role, Usage
 from memeval.systems.registry import settings_of, system_class
 

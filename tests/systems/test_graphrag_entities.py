@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.contract import Completion, Prompt
 from memeval.llm.memory_prompts import EntitiesPrompt
+from memeval.llm.model import LanguageModel
 from memeval.records import Query, Role, Usage
 from memeval.systems.registry import settings_of, system_class
 

@@ -8,6 +8,8 @@ import asyncio
 import json
 import logging
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import fields, replace
@@ -18,24 +20,26 @@ from typing import Any
 
 import pytest
 import yaml
+from doubles.letta import DATE, LettaDouble
+from doubles.loopback import Events
 
 from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
-from memeval.records import Query, Role, Usage
+from memeval.records import CorrectRequest, ForgetRequest, Query, Role, Usage
 from memeval.systems.base import ANSWER, INGEST, RUNTIME, MemorySystem, SystemContext
 from memeval.systems.external import remote
 from memeval.systems.external.letta import Letta, Settings
 from memeval.systems.external.letta_reply import Hit, hits_of
 from memeval.systems.external.letta_server import TRIES, Agent
 from memeval.testing.contract import MemorySystemContract
-from memeval.testing.http import Events
-from memeval.testing.letta_double import DATE, LettaDouble
 
 from .conftest import Builder, Driver, conversation
 
 QUESTION = Query("Where does Clara play the violinist?")
+ROOT = Path(__file__).parents[2]
 REAL = os.environ.get("LETTA_BASE_URL")
+RECIPE_PYTHON = ROOT / ".venv-letta" / "bin" / "python"
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +89,7 @@ def test_the_agent_searches_and_what_it_saw_is_told(server: LettaDouble, build: 
     assert answer.retrieved is not None
     assert answer.retrieved[0].text == conversation()[3].text
     assert answer.retrieved[0].turn_ids == ("D1:4",)
-    assert answer.retrieved[0].score is not None
+    assert answer.retrieved[0].score is None  # the server tells none
     assert len(answer.retrieved) == 2
     assert answer.ranking == tuple(unit.turn_ids for unit in answer.retrieved)
     assert answer.text == " | ".join(unit.text for unit in answer.retrieved)
@@ -113,7 +117,7 @@ def test_passages_are_dated_by_the_conversation(server: LettaDouble, build: Buil
         "2023-05-08T13:56:00+00:00"
     )
     assert dated["text"] == conversation()[0].text
-    assert "created_at" not in undated
+    assert undated["created_at"] == DATE  # the server's clock
 
 
 def test_the_question_says_when_it_is_asked(server: LettaDouble, build: Builder) -> None:
@@ -174,6 +178,41 @@ def test_texts_that_read_alike_are_told_apart_by_their_order(
     driver = build("letta", top_k=3)
     driver.remember(chunks)
     assert driver.ask(Query("Bye")).ranking == (("D1:1",), ("D1:2",), ("D1:3",))
+
+
+def test_a_text_that_is_too_long_for_the_archive_is_stored_in_parts(
+    server: LettaDouble, build: Builder
+) -> None:
+    long = replace(conversation()[0], content="Ann: " + "long ago " * 8000 + "a zebra", time=None)
+    driver = build("letta", top_k=1)
+    driver.remember([long])
+    (parts,) = server.archives.values()
+    assert "".join(part["text"] for part in parts) == long.text
+    assert len(parts) == 4
+    assert driver.ask(Query("the zebra")).ranking == (("D1:1",),)
+
+
+def test_what_is_forgotten_is_deleted_at_the_server(server: LettaDouble, build: Builder) -> None:
+    driver = remembering(build)
+    request = ForgetRequest(words="Forget the puppy.", about="puppy Biscuit")
+    assert [driver.call("forget", request), driver.call("forget", request)] == [1, 0]
+    change = CorrectRequest(words="Not Norway, Iceland.", old="Norway", new="Iceland")
+    assert driver.call("correct", change) == 2
+
+    (passages,) = server.archives.values()
+    texts = " ".join(passage["text"] for passage in passages)
+    assert "puppy" not in texts and "Norway" not in texts
+    found = driver.call("probe", Query("Iceland"), 5)
+    assert [unit.turn_ids for unit in found] == [("D1:2",), ("D1:3",)]
+    moved = [passage for passage in passages if "Iceland" in passage["text"]]
+    assert {passage["created_at"][:10] for passage in moved} == {"2023-05-08"}
+
+    # What comes later goes into the same archive.
+    driver.call("ingest", replace(conversation()[0], content="Ann: a zebra"))
+    driver.call("consolidate")
+    assert len(server.agents) == 1
+    assert "puppy" not in driver.ask(Query("Who is Biscuit the puppy?")).text
+    assert "zebra" in driver.ask(Query("zebra")).text
 
 
 def test_its_block_of_memory_is_dumped() -> None:
@@ -247,8 +286,11 @@ def test_results_without_passages(returned: str, expected: Any) -> None:
 def test_usage_is_the_servers_and_embeddings_are_estimated(
     server: LettaDouble, build: Builder
 ) -> None:
-    driver = remembering(build)
+    driver = build("letta")
     system = driver.system
+    for chunk in conversation():
+        system.ingest(chunk)
+
     _, (embedded,) = metered_by(lambda: asyncio.to_thread(system.consolidate))
     _, (said, searched) = metered_by(lambda: system.answer(QUESTION))
     assert (embedded.role, embedded.model, embedded.provider) == (
@@ -500,6 +542,29 @@ def test_it_answers_under_words_of_its_own_and_leaves_the_cells_model_alone() ->
     assert not Letta.uses_llm_at_ingest(Settings())
 
 
+def test_a_model_is_given_the_tools_of_the_archive(server: LettaDouble, build: Builder) -> None:
+    driver = remembering(build)
+    search, insert = driver.system.tools()
+    assert (search.name, search.writes) == ("search_memory", False)
+    assert (insert.name, insert.writes) == ("archival_memory_insert", True)
+
+    async def use() -> Any:
+        found = await search.call(query="Clara plays the violin", limit=2)
+        stored = await insert.call(content="Bruno keeps bees in Graz.")
+        return found, stored, await search.call(query="bees in Graz", limit=1)
+
+    (found, stored, again), usage = metered_by(use)
+    assert found.text.splitlines() == [chunk.text for chunk in found.retrieved]
+    assert len(found.retrieved) == 2 and found.retrieved[0].turn_ids
+    assert stored == "Stored."
+    # What a model wrote rests on no turn, and is not built again between two sessions.
+    assert [chunk.turn_ids for chunk in again.retrieved] == [()]
+    driver.call("consolidate")
+    assert len(server.agents) == 1
+    assert driver.system.dump()[-1] == {"kind": "passage", "text": "Bruno keeps bees in Graz."}
+    assert [row.role for row in usage] == [Role.EMBED] * 3
+
+
 class TestLettaContract(MemorySystemContract):
     """The suite of all systems, against the double."""
 
@@ -520,15 +585,48 @@ class TestLettaContract(MemorySystemContract):
         return True
 
 
-@pytest.mark.skipif(REAL is None, reason="needs a Letta server: LETTA_BASE_URL names none")
-def test_a_real_server_remembers(build: Builder) -> None:
-    handles = {
-        "agent_model": os.environ.get("LETTA_MODEL", Settings.model),
-        "embedding": os.environ.get("LETTA_EMBEDDING", Settings.embedding),
-    }
-    driver = remembering(build, base_url=REAL, **handles)
+needs_server = pytest.mark.skipif(
+    REAL is None and not RECIPE_PYTHON.exists(),
+    reason="needs a Letta server: LETTA_BASE_URL names none, and make letta was not run here",
+)
+
+
+@pytest.fixture(scope="module")
+def real_server() -> Iterator[tuple[str, dict[str, str]]]:
+    """The address of a real server and its handles: the one that LETTA_BASE_URL names, else that
+    of the recipe, with scripted models.
+    """
+    if REAL is not None:
+        names = {"agent_model": "LETTA_MODEL", "embedding": "LETTA_EMBEDDING"}
+        yield REAL, {key: os.environ[name] for key, name in names.items() if name in os.environ}
+        return
+
+    words = ["recipes/scripted_tools.py", str(RECIPE_PYTHON), "recipes/letta/serve.py", "0"]
+    with subprocess.Popen(
+        [sys.executable, *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as serving:
+        assert serving.stdout is not None
+        try:
+            address = serving.stdout.readline().decode().strip()
+            assert address, "the recipe's server did not start"
+            yield address, {"agent_model": "openai-proxy/gpt-4o-mini"}
+        finally:
+            serving.terminate()
+
+
+@pytest.mark.slow
+@needs_server
+def test_a_real_server_remembers(build: Builder, real_server: tuple[str, dict[str, str]]) -> None:
+    address, handles = real_server
+    driver = remembering(build, base_url=address, **handles)
     answer = driver.ask(Query("What is the name of the puppy that Ann adopted?"))
     assert "Biscuit" in answer.text
     assert answer.retrieved
     assert any(unit.turn_ids == ("D1:1",) for unit in answer.retrieved)
+
+    # In parts, each of which is the turn's.
+    long = replace(conversation()[0], content="Ann: " + "long ago " * 4400)
+    driver.remember([long])
+    answer = driver.ask(Query("Was it long ago?"))
+    assert answer.ranking == (("D1:1",),) * 2
     let_go(driver)

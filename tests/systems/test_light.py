@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from memeval.errors import UserError
-from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.contract import Completion, Prompt
 from memeval.llm.memory_prompts import NotesPrompt, RelevancePrompt
+from memeval.llm.model import LanguageModel
 from memeval.records import MemoryChunk, Query, Role, Usage
 from memeval.systems.light.pairs import pairs_of, text_of, turns_of
 from memeval.systems.light.scratchpad import pieces

@@ -19,15 +19,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from served_examples import EXAMPLES, Under, asked
 
 from memeval.config.settings import read_settings
 from memeval.errors import MemoryServiceError, ModelError, UserError
 from memeval.systems.base import NOISE, MemorySystem, SystemContext
 from memeval.systems.external import mcp_session
+from memeval.systems.external.discovery import option_of_command
 from memeval.systems.external.mcp_memory import McpMemory, Settings
 from memeval.systems.external.served import WITHOUT_IDS
-from memeval.testing.checks import CHECKS, SystemUnderTest, outcome_of, play
+from memeval.testing.checks import CHECKS, OF_TOOLS, SystemUnderTest, outcome_of, play
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.sample import sample_case
 
@@ -217,6 +219,16 @@ def test_blocks_of_text_are_results_and_their_turns_are_found_in_them(
     assert WITHOUT_IDS not in ledger.remarks
 
 
+def test_the_results_of_one_block_of_text_are_told_apart(serve: Callable[..., None]) -> None:
+    serve(lambda texts: "Found:\n" + "\n---\n".join(text for text in texts if "cedar" in text))
+    answer, _ = asked(here(result_split="(?m)^(Found:|---)$"))
+    assert answer.retrieved is not None and len(answer.retrieved) == 2
+    assert answer.ranking == (("s2:3",), ("s3:2",))
+
+    with pytest.raises(UserError, match=r"system\.result_split is not a regular expression"):
+        here(result_split="(")
+
+
 def test_a_text_that_was_not_stored_has_no_turns(serve: Callable[..., None]) -> None:
     serve(lambda texts: ["Tomas builds kayaks from cedar."])
     answer, ledger = asked(here())
@@ -293,8 +305,6 @@ def test_tools_are_compared_with_what_the_server_has(
     [
         ({}, "system=mcp needs either system.command or system.url"),
         ({"command": "a", "url": "http://localhost"}, "needs either system.command or system.url"),
-        ({"command": "a"}, "system=mcp needs system.store_tool"),
-        ({"command": "a", "store_tool": "b"}, "system=mcp needs system.search_tool"),
         (
             {"url": "http://localhost", "store_tool": "b", "search_tool": "c"},
             "they would share one memory",
@@ -415,6 +425,7 @@ def test_a_block_that_is_no_text_fails_the_question(serve: Callable[..., None]) 
 
 
 NPM = Path(os.environ.get("MEMEVAL_TEST_NPM", Path.home() / ".cache" / "memeval-npm"))
+RECIPE = Path(__file__).parents[2] / "recipes" / "conf" / "system" / "server_memory.yaml"
 SERVER = NPM / "node_modules" / "@modelcontextprotocol" / "server-memory" / "dist"
 needs_server = pytest.mark.skipif(
     not (SERVER / "index.js").exists() or shutil.which("node") is None,
@@ -428,21 +439,15 @@ def real(folder: Path, **settings: Any) -> Mcp:
     shutil.copytree(SERVER, code, ignore=shutil.ignore_patterns("*.jsonl"))
     shutil.copy(SERVER.parent / "package.json", folder)
     (folder / "node_modules").symlink_to(NPM / "node_modules")
-    entity = {"name": "{id}", "entityType": "turn", "observations": ["{text}"]}
-    tools = {
-        "command": f"node {code / 'index.js'}",
-        "store_tool": "create_entities",
-        "store_arguments": {"entities": [entity]},
-        "search_tool": "search_nodes",
-        "results": "entities",
-        "result_text": "observations.0",
-    }
+    recipe = yaml.safe_load(RECIPE.read_text(encoding="utf-8"))
+    tools = {key: recipe[key] for key in recipe if key not in ("defaults", "name", "env")}
+    tools["command"] = f"node {code / 'index.js'}"
     return Mcp(**{**tools, **settings})
 
 
 @needs_server
 def test_the_real_server_keeps_cases_apart_in_a_file_of_the_case(tmp_path: Path) -> None:
-    shown = real(tmp_path, env={"MEMORY_FILE_PATH": "{case_dir}/memory.json"})
+    shown = real(tmp_path, env=yaml.safe_load(RECIPE.read_text(encoding="utf-8"))["env"])
     essential = [rule for rule in CHECKS if rule.is_essential]
     outcomes = [asyncio.run(outcome_of(rule, shown)) for rule in essential]
     assert [outcome.state for outcome in outcomes] == ["ok"] * 3, outcomes
@@ -461,3 +466,16 @@ def test_the_real_server_under_a_wrong_variable_fails_the_questions(tmp_path: Pa
     (rule,) = [rule for rule in CHECKS if rule.name == "two cases do not mix"]
     outcome = asyncio.run(outcome_of(rule, wrong))
     assert outcome.state == "violated" and "does not keep cases apart" in outcome.seen
+
+
+@needs_server
+def test_the_real_server_is_found_out_by_its_command() -> None:
+    recipe = yaml.safe_load(RECIPE.read_text(encoding="utf-8"))
+    command = f"node {SERVER / 'index.js'}"
+    option = asyncio.run(option_of_command(command, {}))
+    told = ("store_tool", "search_tool", "results", "result_text", "dump_tool")
+    assert {name: option[name] for name in told} == {name: recipe[name] for name in told}
+    assert option["env"] == {"MEMORY_FILE_PATH": "{case_dir}/memory"}
+    # It works as it is proposed.
+    shown = Mcp(**{name: value for name, value in option.items() if name != "defaults"})
+    assert [asyncio.run(outcome_of(rule, shown)).state for rule in OF_TOOLS] == ["ok", "ok"]

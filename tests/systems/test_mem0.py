@@ -185,7 +185,7 @@ def test_without_the_library_one_line_says_what_to_install(
     monkeypatch.setitem(sys.modules, "mem0", None)
     with pytest.raises(UserError, match="needs the mem0ai library") as raised:
         build("mem0")
-    assert raised.value.hints == ("get it: pip install 'memeval[mem0]'",)
+    assert raised.value.hints == ("get it: pip install 'memeval-bench[mem0]'",)
 
 
 OFFLINE = """

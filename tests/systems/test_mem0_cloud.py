@@ -10,10 +10,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from doubles.mem0 import Mem0Double
 
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
-from memeval.records import Answer, Query, Role, Usage, format_time
+from memeval.records import (
+    Answer,
+    CorrectRequest,
+    ForgetRequest,
+    Query,
+    Role,
+    Usage,
+    format_time,
+)
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.external import mem0_cloud, remote
 from memeval.systems.external.mem0 import Mem0
@@ -27,7 +36,6 @@ from memeval.systems.external.mem0_cloud import (
 from memeval.systems.external.mem0_library import prepare_import
 from memeval.systems.external.mem0_settings import Settings
 from memeval.testing.contract import MemorySystemContract
-from memeval.testing.mem0_double import Mem0Double
 
 from .conftest import DATES, Builder, Driver, conversation
 
@@ -111,7 +119,8 @@ def test_the_cells_model_is_not_asked_and_not_part_of_the_memory() -> None:
 
 def test_the_answer_says_what_is_not_known(host: Mem0Double, build: Builder) -> None:
     driver = build("mem0", mode="cloud", host=host.address)
-    driver.remember(conversation())
+    for chunk in conversation():
+        driver.call("ingest", chunk)
 
     async def metered_answer() -> tuple[Answer, list[Usage]]:
         with metered(Ledger()) as ledger:
@@ -167,6 +176,25 @@ def test_memories_that_cannot_be_deleted_are_named(
     host.failures = [("DELETE", "/v1/memories/", 403)]
     let_go(driver)
     assert f"mem0 user {user} at {host.address} could not be deleted" in caplog.text
+
+
+def test_what_is_forgotten_is_deleted_at_the_host(
+    host: Mem0Double, build: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mem0_cloud, "PAGE_SIZE", 2)
+    driver = build("mem0", mode="cloud", host=host.address, infer=False)
+    driver.remember(conversation())
+    request = ForgetRequest(words="Forget the puppy.", about="puppy Biscuit")
+    assert [driver.call("forget", request), driver.call("forget", request)] == [1, 0]
+    change = CorrectRequest(words="Not Norway, Iceland.", old="Norway", new="Iceland")
+    assert driver.call("correct", change) == 2
+
+    (rows,) = host.memories.values()
+    texts = " ".join(row["memory"] for row in rows)
+    assert "puppy" not in texts and "Norway" not in texts
+    assert len(rows) == len(conversation()) - 1
+    found = driver.call("probe", Query("Iceland"), 5)
+    assert [unit.turn_ids for unit in found] == [("D1:2",), ("D1:3",)]
 
 
 def test_such_a_memory_is_not_saved(host: Mem0Double, build: Builder, folder: Path) -> None:

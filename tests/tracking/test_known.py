@@ -17,7 +17,7 @@ from sample_runs import summary, write_folder
 from memeval.config.filing import Filing
 from memeval.report import write_report
 from memeval.report.stamp import has_report, stamp_report
-from memeval.results import RunSummary
+from memeval.results import Note, NoteKind, RunSummary
 from memeval.tracking.known import logged_before
 from memeval.tracking.log import log_run
 from memeval.tracking.store import Store
@@ -57,7 +57,7 @@ CHANGES: dict[str, Callable[[Store, Path], object]] = {
         store, "DELETE FROM tags WHERE key = 'memeval.complete'"
     ),
     "its results are others": lambda store, folder: replace(
-        RunSummary.read(folder), notes=("another",)
+        RunSummary.read(folder), notes=(Note(NoteKind.REMARK, "another"),)
     ).write(folder),
     "another sweep asks for it": lambda store, folder: replace(
         RunSummary.read(folder), sweep="another"

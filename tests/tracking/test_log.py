@@ -78,7 +78,7 @@ def test_a_cell_and_its_repeats(
     listed = {file.path for file in client.list_artifacts(tracked.run_id)} | {
         file.path for file in client.list_artifacts(tracked.run_id, "plots")
     }
-    names = {"plots/accuracy_by_category", "plots/accuracy_vs_tokens"}
+    names = {"plots/accuracy_by_category"}
     plots = {f"{name}.{ending}" for name in names for ending in ("png", "svg")}
     assert listed == {
         "config.yaml",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -13,10 +12,9 @@ import pytest
 from mlflow import MlflowClient
 from sample_runs import summary, write_folder
 
-from memeval.runs.publish.publisher import Publisher, PublishResult, environment
+from memeval.runs.publish.publisher import Publisher
+from memeval.runs.publish.work import PublishResult
 from memeval.tracking.store import Store
-
-WORKER = [sys.executable, "-m", "memeval.runs.publish.worker"]
 
 
 def test_folders_are_reported_and_logged(store: Store, tmp_path: Path) -> None:
@@ -96,28 +94,16 @@ def test_a_worker_that_cannot_start_is_an_error_too(
     )
 
 
-def test_the_worker_answers_on_a_clean_stdout_and_ignores_ctrl_c(tmp_path: Path) -> None:
+def test_the_process_ignores_ctrl_c_and_ends_with_its_connection(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
-    request = (
-        json.dumps({"folder": str(folder), "root": str(tmp_path), "uri": None, "track": False})
-        + "\n"
-    )
-    with subprocess.Popen(
-        WORKER,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    ) as worker:
-        assert worker.stdin is not None and worker.stdout is not None
-        worker.stdin.write(request)
-        worker.stdin.flush()
-        assert json.loads(worker.stdout.readline()) == {"ok": True}
-        worker.send_signal(signal.SIGINT)
-        answers, said = worker.communicate(request)
-    assert json.loads(answers) == {"ok": True} and said == ""
-    assert worker.returncode == 0
+    with Publisher(tmp_path, track=False) as publisher:
+        assert publisher.publish(folder).ok
+        process = publisher.process
+        assert process is not None
+        process.send_signal(signal.SIGINT)
+        assert publisher.publish(folder).ok
+        assert publisher.process is process
+    assert process.wait(60) == 0
 
 
 def test_the_parent_stays_light(tmp_path: Path) -> None:

@@ -46,10 +46,10 @@ def any_shared(request: pytest.FixtureRequest, shared: Store, tmp_path: Path) ->
     if request.param == "sqlite":
         yield shared
         return
-    from memeval.cli.ui import claim, end, server, surroundings, wait_for
+    from memeval.cli.ui import check_free, end, server, surroundings, wait_for
 
     port = free_port()
-    claim("127.0.0.1", port)
+    check_free("127.0.0.1", port)
     command = server("127.0.0.1", port)
     log = tmp_path / "server.log"
     with log.open("w") as output:

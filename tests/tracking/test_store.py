@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import socket
 import sqlite3
@@ -275,10 +276,13 @@ def test_a_second_store_is_a_copy_of_the_first_while_it_was_empty(tmp_path: Path
 
 
 @pytest.mark.parametrize("damage", ["junk", "another schema", "another version"])
-def test_an_empty_store_that_does_not_fit_is_made_again(tmp_path: Path, damage: str) -> None:
+def test_an_empty_store_that_does_not_fit_is_made_again(
+    tmp_path: Path, user_cache: Path, empty_database: Path, damage: str
+) -> None:
     home = Home(tmp_path)
-    first = home.make("first")
-    (name,) = home.migrated
+    # The shared one was made for `empty_database`.
+    shutil.copytree(user_cache / "memeval", home.cache / "memeval", copy_function=shutil.copy2)
+    (name,) = [name for name in home.migrated if name.endswith(".db")]
     empty = home.cache / "memeval" / name
     if damage == "junk":
         empty.write_bytes(b"junk")
@@ -291,14 +295,16 @@ def test_an_empty_store_that_does_not_fit_is_made_again(tmp_path: Path, damage: 
     version = "3.99.0" if damage == "another version" else ""
     second = home.make("second", version)
     migrated = home.migrated
-    assert migrated != before and schema_of(first) == schema_of(second)
+    assert migrated != before and schema_of(second) == schema_of(empty_database)
 
     home.make("third", version)
     assert home.migrated == migrated
 
 
-def test_a_user_s_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+def test_a_user_s_cache_that_cannot_be_written_is_done_without(
+    tmp_path: Path, empty_database: Path
+) -> None:
     home = Home(tmp_path)
     home.cache.write_text("a file")
 
-    assert schema_of(home.make("first")) == schema_of(home.make("second"))
+    assert schema_of(home.make("first")) == schema_of(empty_database)

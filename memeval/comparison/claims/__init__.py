@@ -4,11 +4,12 @@ with them.
 
 from memeval.comparison.claims.matching import Aspect, Match, Sameness, match_claim
 from memeval.comparison.claims.reading import load_claims
-from memeval.comparison.claims.records import Claim, Figure, Protocol
+from memeval.comparison.claims.records import Claim, Dispute, Figure, Protocol
 
 __all__ = [
     "Aspect",
     "Claim",
+    "Dispute",
     "Figure",
     "Match",
     "Protocol",

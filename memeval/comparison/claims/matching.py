@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from memeval.comparison.claims.records import JUDGED, Claim, Figure, Protocol
+from memeval.metrics.registry import metric_named
 from memeval.metrics.retrieval import RANKING
-from memeval.report.differences import as_yaml
 from memeval.results import CategoryResult, JudgeIdentity, RunSummary
+from memeval.results.summary import as_yaml
 from memeval.text.shown import one_line
 
 _MOVE_RETRIEVAL = ("dataset", "system", "granularity", "top_k", "reranker", "compression_turn")
-"""Groups of settings on which what is retrieved depends, beside an embedder that a claim names."""
+"""Groups of settings that affect retrieval, besides an embedder that a claim names."""
 _ELSEWHERE = frozenset(
     f"dataset.{name}"
     for name in (
@@ -54,7 +56,7 @@ class Match:
     claim: Claim
     figure: Figure
     own: float | None
-    """The run's value on the same categories, in per cent; None where it was not measured."""
+    """The run's value on the same categories, in per cent; None if it was not measured."""
     aspects: tuple[Aspect, ...]
     system: str = ""
     """The run's system with its settings."""
@@ -70,8 +72,8 @@ class Match:
 
     @property
     def but_for(self) -> str:
-        """What the comparison is about: a claim on another system than memeval's is compared in the
-        system, and in nothing else.
+        """Difference that the comparison allows for: the system, if a claim is about another system
+        than memeval's; else empty.
         """
         if self.claim.protocol.settings or self.figure.settings:
             return ""
@@ -81,11 +83,16 @@ class Match:
     @property
     def reasons(self) -> list[str]:
         """Why not, differences first."""
-        others = [aspect.text for aspect in self.aspects if aspect.sameness is Sameness.OTHER]
-        silent = [
-            aspect.text for aspect in self.aspects if aspect.sameness is Sameness.NOT_DISCLOSED
-        ]
-        return [*others, *silent]
+        return [*self.texts(Sameness.OTHER), *self.texts(Sameness.NOT_DISCLOSED)]
+
+    def texts(self, kind: Sameness) -> tuple[str, ...]:
+        """The aspects of one kind, in words."""
+        return tuple(aspect.text for aspect in self.aspects if aspect.sameness is kind)
+
+
+def _compared(name: str, is_same: bool, text: str) -> Aspect:
+    """An aspect of which both sides are known."""
+    return Aspect(name, Sameness.SAME if is_same else Sameness.OTHER, text)
 
 
 def match_claim(claim: Claim, summary: RunSummary) -> list[Match]:
@@ -103,7 +110,11 @@ def match_claim(claim: Claim, summary: RunSummary) -> list[Match]:
 
 
 def _system_words(summary: RunSummary) -> str:
-    """The settings of the system, in one line."""
+    """The settings of the system, in one line; of imported answers, the name of their file."""
+    file = summary.params.get("system.file")
+    if file is not None:
+        return f"the answers of {one_line(Path(str(file)).name, 80)}"
+
     parts = [
         f"{name}={one_line(as_yaml(value), 80)}"
         for name, value in summary.params.items()
@@ -131,6 +142,11 @@ def own_value(protocol: Protocol, figure: Figure, summary: RunSummary) -> float 
     return 100 * sum(accuracy * count for accuracy, count in measured) / scored
 
 
+def rests_on_answers(metric: str) -> bool:
+    """Whether a reader's answers decide a metric; the others are computed from the ranking."""
+    return metric in JUDGED or metric_named(metric).of_answer is not None
+
+
 def claimed_rows(protocol: Protocol, summary: RunSummary) -> list[CategoryResult]:
     """The run's categories that a claim is about."""
     if protocol.categories is None:
@@ -150,11 +166,16 @@ def _aspects(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspe
         text = "averaged over conversations there, over questions here"
         yield Aspect("average", Sameness.OTHER, text)
 
-    if figure.metric in JUDGED and summary.tags.get("stages") == "retrieve":
+    if rests_on_answers(figure.metric) and summary.tags.get("stages") == "retrieve":
         yield Aspect("reader", Sameness.OTHER, "nothing was answered here (stages=retrieve)")
-    elif figure.metric in JUDGED:
-        yield from _judge(protocol, summary)
+    elif rests_on_answers(figure.metric):
+        if figure.metric in JUDGED:
+            yield from _judge(protocol, summary)
+
         yield from _reader(protocol, summary)
+
+    if protocol.k is not None:
+        yield _depth(protocol.k, summary)
 
     yield from _configuration(claim, figure, summary)
 
@@ -216,22 +237,21 @@ def _categories(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspe
     is_same = claimed <= own if figure.metric in JUDGED else claimed == own
     here = ", ".join(map(one_line, sorted(own)))
     text = f"categories {here} here, {', '.join(sorted(claimed))} there"
-    return Aspect("categories", Sameness.SAME if is_same else Sameness.OTHER, text)
+    return _compared("categories", is_same, text)
 
 
 def _configuration(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspect]:
     """Every setting of data and system, against those of the claim."""
     claimed = {**(claim.protocol.settings or {}), **(figure.settings or {})}
     # A system that is not memeval's is what the figures are compared in, see `Match.but_for`.
-    if not claimed and figure.metric in JUDGED:
+    if not claimed and rests_on_answers(figure.metric):
         return
 
     own = {name: as_yaml(value) for name, value in summary.params.items() if value is not None}
     for name, value in claimed.items():
         here = own.get(name)
-        sameness = Sameness.SAME if here == value else Sameness.OTHER
         shown = "has no value" if here is None else f"is {one_line(here)}"
-        yield Aspect("settings", sameness, f"{name} {shown} here, {value} there")
+        yield _compared("settings", here == value, f"{name} {shown} here, {value} there")
 
     for name, value in own.items():
         if name not in claimed and _counts(name, figure):
@@ -273,13 +293,20 @@ def _judge(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
     yield _stated("judgings of each answer", protocol.judge_repeats, own.repeats)
 
 
+def _depth(claimed: int, summary: RunSummary) -> Aspect:
+    if summary.tags.get("imported") == "true":
+        text = f"how much was retrieved is not in the file of answers; k is {claimed} there"
+        return Aspect("k", Sameness.NOT_DISCLOSED, text)
+
+    return _stated("k", claimed, summary.params.get("top_k"))
+
+
 def _stated(what: str, claimed: Any, own: Any) -> Aspect:
     """Something that the source states or leaves open."""
     if claimed is None:
         return Aspect(what, Sameness.NOT_DISCLOSED, f"the source does not state the {what}")
 
-    sameness = Sameness.SAME if own == claimed else Sameness.OTHER
-    return Aspect(what, sameness, f"{what}: {one_line(own, 200)} here, {claimed} there")
+    return _compared(what, own == claimed, f"{what}: {one_line(own, 200)} here, {claimed} there")
 
 
 def _recorded_judge(protocol: Protocol, own: JudgeIdentity) -> Iterator[Aspect]:
@@ -306,8 +333,7 @@ def _judge_prompt(protocol: Protocol, own: JudgeIdentity, summary: RunSummary) -
 
     if protocol.judge_prompt_sha256 is not None:
         is_same = own.prompt_sha256 == protocol.judge_prompt_sha256
-        sameness = Sameness.SAME if is_same else Sameness.OTHER
-        return Aspect("judge", sameness, f"the judge's prompt: {described} there")
+        return _compared("judge", is_same, f"the judge's prompt: {described} there")
 
     if summary.params.get("judge.prompt_file") is not None:
         text = f"whether your judge's prompt is that of the source ({described}) can't be checked"
@@ -340,8 +366,7 @@ def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
         yield Aspect("prompt", Sameness.NOT_DISCLOSED, text)
     else:
         is_same = sha256 == summary.tags.get("prompt_sha256")
-        sameness = Sameness.SAME if is_same else Sameness.OTHER
-        yield Aspect("prompt", sameness, "the prompt of the answers")
+        yield _compared("prompt", is_same, "the prompt of the answers")
 
     own_settings = {
         name: as_yaml(summary.params.get(name)) for name in protocol.reader_settings or ()

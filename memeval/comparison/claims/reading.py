@@ -2,18 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memeval.comparison.claims.records import Claim, Figure, Protocol
-from memeval.report.differences import as_yaml
+from memeval.comparison.claims.records import Claim, Figure
+from memeval.errors import UserError, unknown
+from memeval.results.fields import read_as
+from memeval.results.summary import as_yaml
+from memeval.text.shown import one_line
 
 FOLDER = Path(__file__).parent
 
 
 def load_claims(folder: Path = FOLDER) -> list[Claim]:
-    """All claims, by name."""
-    return [claim for path in sorted(folder.glob("*.yaml")) for claim in read_claims(path)]
+    """All claims, in the order of their files.
+
+    Raises `ValueError` naming file and claim for one that is not whole, and for two of one name.
+    """
+    claims: dict[str, Claim] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        for claim in read_claims(path):
+            if claim.name in claims:
+                raise ValueError(f"{path}: there are two claims {claim.name}")
+
+            claims[claim.name] = claim
+
+    return list(claims.values())
+
+
+def find_figure(word: str, claims: Sequence[Claim]) -> tuple[Claim, Figure]:
+    """The figure that a word names: `NAME`, or `NAME/SYSTEM` for a claim of several systems.
+
+    Raises `UserError` for an unknown name, and if a claim of several is named without its system.
+    """
+    name, _, system = word.partition("/")
+    by_name = {claim.name: claim for claim in claims}
+    if name not in by_name:
+        raise unknown("claim", one_line(name), by_name)
+
+    claim = by_name[name]
+    names = [figure.system for figure in claim.figures]
+    if names.count(names[0]) == len(names):
+        # One system, whose figures are of several metrics.
+        by_system = {figure.metric: figure for figure in claim.figures}
+    else:
+        by_system = {figure.system: figure for figure in claim.figures}
+
+    if system:
+        if system not in by_system:
+            raise unknown("figure", one_line(system), by_system)
+
+        return claim, by_system[system]
+    if len(by_system) > 1:
+        raise UserError(
+            f"claim {name} has {len(by_system)} figures: {', '.join(by_system)}",
+            f"use:  '{name}/{next(iter(by_system))}'",
+        )
+
+    return claim, claim.figures[0]
 
 
 def read_claims(path: Path) -> list[Claim]:
@@ -21,47 +68,45 @@ def read_claims(path: Path) -> list[Claim]:
     import yaml  # type: ignore[import-untyped]
 
     content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} holds no claims by name")
+
     claims = []
     for name, members in content.items():
         try:
             claims.append(_claim(str(name), members))
-        except (TypeError, KeyError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"{path}, claim {name}: {error}") from error
 
     return claims
 
 
 def _claim(name: str, members: dict[str, Any]) -> Claim:
-    protocol = dict(members["protocol"])
-    for member in ("settings", "reader_settings"):
-        if protocol.get(member) is not None:
-            protocol[member] = _texts(protocol[member])
+    for part in (members.get("protocol", {}), *members.get("figures", ())):
+        # YAML reads `false` and 7 where settings have words, and numbers as names of categories.
+        for member in ("settings", "reader_settings"):
+            if part.get(member) is not None:
+                part[member] = {str(key): as_yaml(value) for key, value in part[member].items()}
+        if part.get("by_category") is not None:
+            part["by_category"] = {str(key): own for key, own in part["by_category"].items()}
 
-    if protocol.get("categories") is not None:
-        protocol["categories"] = tuple(protocol["categories"])
-
-    return Claim(
-        name=name,
-        title=members["title"],
-        source=members["source"],
-        dataset=members["dataset"],
-        protocol=Protocol(**protocol),
-        figures=tuple(_figure(figure) for figure in members["figures"]),
-        caveats=tuple(members.get("caveats", ())),
-    )
+    claim = read_as({"name": name, **members}, Claim)
+    _check(claim)
+    return claim
 
 
-def _figure(members: dict[str, Any]) -> Figure:
-    for name in ("by_category", "settings"):
-        if name in members:
-            members[name] = {str(key): value for key, value in members[name].items()}
+def _check(claim: Claim) -> None:
+    """Raises `ValueError` for members that contradict each other."""
+    protocol = claim.protocol
+    if protocol.judge is None and (protocol.judge_model or protocol.judge_like):
+        raise ValueError("it names a model or a protocol of its judge, and no judge")
 
-    if "settings" in members:
-        members["settings"] = _texts(members["settings"])
+    categories = set(map(str, protocol.categories or ()))
+    for figure in claim.figures:
+        strange = set(figure.by_category or ()) - categories
+        if strange:
+            raise ValueError(f"{figure.system} has categories that are not asked: {strange}")
 
-    return Figure(**members)
-
-
-def _texts(settings: dict[str, Any]) -> dict[str, str]:
-    """Settings as YAML writes their values."""
-    return {str(name): as_yaml(value) for name, value in settings.items()}
+    figures = [(figure.system, figure.metric) for figure in claim.figures]
+    if len(set(figures)) < len(figures):
+        raise ValueError("two figures are of one system and metric")

@@ -1,87 +1,108 @@
-"""What is known of a published figure. `None` means that the source does not say."""
+"""Known facts about a published figure. `None` means that the source does not say."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from memeval.results.fields import Rank
 
 NOT_DISCLOSED = "not disclosed"
 
 JUDGED = frozenset({"accuracy"})
-"""Metrics that rest on a judge and a reader; the others are computed from the ranking."""
+"""Metrics that rest on a judge."""
+
+PerCent = Annotated[float, Meta(ge=0, le=100)]
+Words = Annotated[str, Meta(min_length=1)]
+Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]*\Z")]
+Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
-@dataclass(frozen=True)
-class Protocol:
+class Protocol(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a figure was made: the six things that a claim must disclose."""
 
-    data_sha256: str | None = None
+    data_sha256: Sha256 | None = None
     labels: str = "original"
     categories: tuple[int | str, ...] | None = None
     """Ids as the data set stores them; None for all."""
-    questions: int | None = None
+    questions: Rank | None = None
     """Questions asked in these categories."""
-    averaged: str = "questions"
-    """`questions`, or `cases`: the mean of the conversations' means."""
+    averaged: Literal["questions", "cases"] = "questions"
+    """`cases`: the mean of the conversations' means."""
     judge: str | None = None
     """In words."""
     judge_like: str | None = None
     """The judge of memeval that follows the same protocol in words of its own."""
     judge_model: str | None = None
-    judge_prompt_sha256: str | None = None
+    judge_prompt_sha256: Sha256 | None = None
     judge_request: Mapping[str, Any] | None = None
     """Every parameter of the judge's requests, as `JudgeIdentity.request` has them."""
-    judge_repeats: int | None = None
+    judge_repeats: Rank | None = None
     """Judgings of each answer."""
     reader_model: str | None = None
     reader_prompt: str | None = None
     """In words."""
-    reader_prompt_sha256: str | None = None
+    reader_prompt_sha256: Sha256 | None = None
     reader_settings: Mapping[str, str] | None = None
     """Settings of the model that answers, by their names in memeval: `llm.temperature` …"""
     settings: Mapping[str, str] | None = None
     """The whole configuration of data and system that all figures share, by the names of memeval's
     settings; None for a system that is not memeval's.
     """
+    k: Rank | None = None
+    """Pieces that were retrieved for a question."""
     retrieval: str | None = None
-    """Chunks, tokens, rounds: what the reader was given, in words."""
-    repeats: int | None = None
+    """Context of the reader in words: chunks, tokens, rounds."""
+    repeats: Rank | None = None
     error: str | None = None
-    """What the error bar is, in words."""
+    """Meaning of the error bar, in words."""
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One published number."""
 
-    system: str
-    metric: str
-    """By the name that memeval's metrics have."""
-    value: float
+    system: Words
+    metric: Name
+    """By the name that memeval's metrics have; one of its own if memeval has no such metric."""
+    value: PerCent
     """In per cent."""
-    error: float | None = None
+    error: PerCent | None = None
     """In points, as published."""
-    micro: float | None = None
-    """Over questions, in per cent, where `value` averages otherwise and the source lets it be
+    micro: PerCent | None = None
+    """Over questions, in per cent, if `value` averages otherwise and the source lets it be
     recomputed.
     """
-    by_category: Mapping[str, float] | None = None
+    by_category: Mapping[str, PerCent] | None = None
     """In per cent by category id."""
+    like: Name | None = None
+    """The option of `system` in memeval that is nearest to it."""
     settings: Mapping[str, str] | None = None
-    """Settings beside those of the protocol, in which this figure differs from others."""
+    """Settings besides those of the protocol, in which this figure differs from others."""
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Claim:
+class Dispute(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Another party's finding."""
+
+    text: Words
+    """A sentence without its full stop."""
+    source: Words
+    value: PerCent | None = None
+    """Their result, in per cent."""
+
+
+class Claim(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The figures of one source that share a protocol."""
 
-    name: str
-    title: str
-    source: str
-    dataset: str
+    name: Name
+    title: Words
+    source: Words
+    dataset: Name
+    """By the name of memeval's data sets; one of its own if memeval has no such data set."""
     protocol: Protocol
-    figures: tuple[Figure, ...]
-    caveats: tuple[str, ...] = ()
-    """What a reader must know of the figures, a sentence each."""
+    figures: Annotated[tuple[Figure, ...], Meta(min_length=1)]
+    caveats: tuple[Words, ...] = ()
+    """Caveats on the figures for the reader, a sentence each."""
+    disputes: tuple[Dispute, ...] = ()

@@ -9,14 +9,14 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from memeval.comparison.finding import FinishedRun
 from memeval.comparison.scores import RunScores
-from memeval.errors import StorageError, UserError
+from memeval.errors import UserError
 from memeval.metrics.metric import Metric
-from memeval.report.differences import as_yaml
 from memeval.results import JudgeIdentity
 from memeval.results.fields import Number, Share, Weight, as_plain, read_as
-from memeval.results.files import SEAL, as_json, is_sealed, sealed, write_atomically
+from memeval.results.files import SEAL, as_json, is_sealed, sealed, write_atomically, writing
+from memeval.results.run import Run
+from memeval.results.summary import as_yaml
 from memeval.text.redaction import redacted, redacted_in
 from memeval.text.shown import one_line
 from memeval.tracking.payload import is_runtime, stages_of
@@ -33,19 +33,19 @@ class BaselineQuestion(Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     case_id: str = field(name="case")
     category: str
     value: Share | None
-    """Mean over the repeats; None where it was not scored."""
+    """Mean over the repeats; None if it was not scored."""
     weight: Weight = 1.0
 
 
 class Baseline(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a run is compared with."""
+    """Figures that a run is compared with."""
 
     metric: str
     run_key: str
     name: str
     dataset: str
     protocol: str
-    """Shown, not compared: what must be equal has members of its own."""
+    """Shown, not compared: values that must be equal have members of their own."""
     data_sha256: str
     labels: str
     judge: JudgeIdentity | None
@@ -67,12 +67,12 @@ class Baseline(Struct, frozen=True, forbid_unknown_fields=True):
         }
 
 
-def judge_of(run: FinishedRun, metric: Metric) -> JudgeIdentity | None:
-    """Who judged a run, if the metric depends on it."""
+def judge_of(run: Run, metric: Metric) -> JudgeIdentity | None:
+    """Judge of a run, if the metric depends on it."""
     return run.summary.judge if metric.judged else None
 
 
-def settings_of(run: FinishedRun) -> dict[str, str]:
+def settings_of(run: Run) -> dict[str, str]:
     """The settings of a run that can change a result, by dotted path."""
     stages = stages_of(run.summary)
     return {
@@ -82,9 +82,7 @@ def settings_of(run: FinishedRun) -> dict[str, str]:
     }
 
 
-def baseline_of(
-    run: FinishedRun, metric: Metric, scores: RunScores, must_pass: Iterable[str]
-) -> Baseline:
+def baseline_of(run: Run, metric: Metric, scores: RunScores, must_pass: Iterable[str]) -> Baseline:
     """The baseline that a run makes.
 
     Raises `UserError` for a question that must pass and was not asked.
@@ -125,22 +123,20 @@ def baseline_of(
 def write_baseline(baseline: Baseline, path: Path) -> None:
     """Writes the file: a question a line, sorted, so that a diff shows what changed.
 
-    Raises `StorageError` where the disk refuses.
+    Raises `StorageError` if the disk refuses.
     """
     content = as_plain(baseline)
     written = content.pop("questions")
     head = {"memeval_baseline": VERSION, **content, "judge": redacted_in(content["judge"])}
-    # json.dumps would put each member of a question on a line of its own: a diff would be long.
+    # json.dumps would put each member of a question on its own line: a diff would be long.
     lines = [f" {as_json(name)}: {as_json(value)}," for name, value in head.items()]
     written = dict(sorted(written.items()))
     rows = [f"  {as_json(name)}: {as_json(row)}" for name, row in written.items()]
     digest = sealed({**head, "questions": written})[SEAL]
     end = [" },", f" {as_json(SEAL)}: {as_json(digest)}", "}", ""]
     text = "\n".join(["{", *lines, ' "questions": {', ",\n".join(rows), *end])
-    try:
+    with writing(path):
         write_atomically(path, text)
-    except OSError as error:
-        raise StorageError(f"{path} can't be written: {error.strerror or error}") from error
 
 
 def read_baseline(path: Path) -> Baseline:

@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
-from xml.etree import ElementTree
 
-from memeval.comparison.finding import FinishedRun
 from memeval.comparison.gating.baseline import Baseline, settings_of
 from memeval.comparison.gating.verdict import (
     FAILING,
     Change,
+    GateOutcome,
     GateResult,
+    GateRules,
     MustPass,
-    Outcome,
-    Rules,
     is_loss,
 )
-from memeval.comparison.sentences import limits, with_interval
-from memeval.comparison.words import figure, probability
-from memeval.metrics.formats import NONE, count, dollars
+from memeval.comparison.sentences import limits, with_interval, with_unit
+from memeval.metrics.formats import NONE, count, dollars, figure, probability
 from memeval.metrics.metric import POINTS, Metric
 from memeval.report.escaping import inline
+from memeval.report.junit import JunitCase, as_junit
 from memeval.report.tables import table
+from memeval.results.run import Run
 from memeval.text.shown import one_line
 
 JSON_VERSION = 1
@@ -31,13 +30,11 @@ MOST_LISTED = 20
 """Questions that Markdown lists; the JSON has all."""
 LONGEST_VALUE = 60
 """Characters of a setting's value in the list of those that differ."""
-SUITE = "memeval gate"
-LONGEST_TEXT = 2000
 
 
-def sentence(result: GateResult, metric: Metric, rules: Rules) -> str:
+def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
     """The verdict in words, which promise no more than the data show."""
-    if result.outcome is Outcome.BROKEN or result.change is None:
+    if result.outcome is GateOutcome.BROKEN or result.change is None:
         return f"Broken: not comparable with the baseline: {'; '.join(result.reasons)}."
 
     amount = f"{_points(result.change)} points of {metric.name}"
@@ -48,21 +45,34 @@ def sentence(result: GateResult, metric: Metric, rules: Rules) -> str:
     within = "the loss is within --margin" if lost else "no difference is shown"
     tested = f"{amount} (p {probability(difference.p)})"
     sentences = {
-        Outcome.WORSE: f"Worse than the baseline: {tested}.",
-        Outcome.MUST_PASS: f"Questions that must pass do not: {', '.join(failed)}. All: {amount}.",
-        Outcome.INFERIOR: f"A loss of {limit} points can't be ruled out: {amount}.",
-        Outcome.NON_INFERIOR: f"Non-inferior: a loss of {limit} points is ruled out: {amount}.",
-        Outcome.UNCHANGED: f"Unchanged: no question has another {metric.name}.",
-        Outcome.BETTER: f"Better than the baseline: {tested}.",
-        Outcome.INCONCLUSIVE: f"Inconclusive, which does not prove equality: {within}: {amount}.",
+        GateOutcome.WORSE: f"Worse than the baseline: {tested}.",
+        GateOutcome.MUST_PASS: (
+            f"Questions that must pass do not: {', '.join(failed)}. All: {amount}."
+        ),
+        GateOutcome.INFERIOR: f"A loss of {limit} points can't be ruled out: {amount}.",
+        GateOutcome.NON_INFERIOR: f"Non-inferior: a loss of {limit} points is ruled out: {amount}.",
+        GateOutcome.UNCHANGED: f"Unchanged: no question has another {metric.name}.",
+        GateOutcome.BETTER: f"Better than the baseline: {tested}.",
+        GateOutcome.INCONCLUSIVE: (
+            f"Inconclusive, which does not prove equality: {within}: {amount}."
+        ),
     }
     words = sentences[result.outcome]
     # Of a loss that is shown, what the data could have shown says nothing.
-    if result.outcome in (Outcome.INCONCLUSIVE, Outcome.INFERIOR) and not lost:
+    if result.outcome in (GateOutcome.INCONCLUSIVE, GateOutcome.INFERIOR) and not lost:
         ending = limits(difference, POINTS.name)
         words = f"{words} {ending[0].upper()}{ending[1:]}."
 
     return words
+
+
+def headline(result: GateResult) -> str:
+    """Both figures, without statistics; empty if they can't be compared."""
+    if result.outcome is GateOutcome.BROKEN:
+        return ""
+
+    now, before = with_unit(result.now, POINTS.name), with_unit(result.before, POINTS.name)
+    return f"now {now}, baseline {before}."
 
 
 def _points(change: Change) -> str:
@@ -75,13 +85,16 @@ def _failed(result: GateResult) -> list[MustPass]:
 
 
 def gate_markdown(
-    result: GateResult, baseline: Baseline, run: FinishedRun, metric: Metric, rules: Rules
+    result: GateResult, baseline: Baseline, run: Run, metric: Metric, rules: GateRules
 ) -> str:
     """The verdict with its figures, for a terminal and for the summary of a step of CI."""
     get = run.summary.metrics.get
-    mark = {Outcome.BROKEN: "BROKEN"}.get(result.outcome, "")
+    mark = {GateOutcome.BROKEN: "BROKEN"}.get(result.outcome, "")
     mark = mark or ("FAIL" if result.outcome in FAILING else "PASS")
-    lines = [f"## memeval gate: {mark}", "", inline(sentence(result, metric, rules)), ""]
+    lines = [f"## memeval gate: {mark}", ""]
+    for words in filter(None, [headline(result), sentence(result, metric, rules)]):
+        lines += [inline(words), ""]
+
     rows = [
         (
             inline(metric.name),
@@ -116,7 +129,7 @@ def gate_markdown(
     return "\n".join(lines) + "\n"
 
 
-def changed_settings(baseline: Baseline, run: FinishedRun) -> list[tuple[str, str, str]]:
+def changed_settings(baseline: Baseline, run: Run) -> list[tuple[str, str, str]]:
     """The settings that the baseline does not have, each with its value then and now."""
     now = settings_of(run)
     names = sorted(baseline.settings.keys() | now.keys())
@@ -147,7 +160,7 @@ def _remarks(result: GateResult) -> Iterator[str]:
 
 
 def gate_json(
-    result: GateResult, baseline: Baseline, run: FinishedRun, metric: Metric, rules: Rules
+    result: GateResult, baseline: Baseline, run: Run, metric: Metric, rules: GateRules
 ) -> dict[str, Any]:
     """The verdict for programs. Shares are in [0, 1]."""
     get = run.summary.metrics.get
@@ -191,48 +204,28 @@ def _change_json(change: Change) -> dict[str, Any]:
     }
 
 
-def gate_junit(result: GateResult, metric: Metric, rules: Rules) -> str:
+def gate_junit(result: GateResult, metric: Metric, rules: GateRules) -> str:
     """JUnit's XML: a case for all questions, one per category and one per question that must pass.
 
-    A category fails only where the gate as a whole is worse and the category's interval is below 0:
+    A category fails only if the gate as a whole is worse and the category's interval is below 0:
     one by one they are not tested.
     """
-    suite = ElementTree.Element("testsuite", name=SUITE)
-    words = sentence(result, metric, rules)
     problem = None
-    if result.outcome is Outcome.BROKEN:
+    if result.outcome is GateOutcome.BROKEN:
         problem = "error"
-    elif result.outcome in (Outcome.WORSE, Outcome.INFERIOR):
+    elif result.outcome in (GateOutcome.WORSE, GateOutcome.INFERIOR):
         problem = "failure"
 
-    _add_case(suite, "all questions", words, problem)
-    is_worse = result.outcome is Outcome.WORSE
+    cases = [JunitCase("all questions", sentence(result, metric, rules), problem)]
+    is_worse = result.outcome is GateOutcome.WORSE
     for change in result.categories:
         words = f"{_points(change)} points of {metric.name}, {change.result.count} questions"
         problem = "failure" if is_worse and is_loss(change.result, metric) else None
-        _add_case(suite, f"category {change.name}", words, problem)
+        cases.append(JunitCase(f"category {change.name}", words, problem))
 
     for question in result.must_pass:
         words = f"{metric.name} {question.now}, in the baseline {question.before}"
         problem = None if question.passes else "failure"
-        _add_case(suite, f"must pass {question.question_id}", words, problem)
+        cases.append(JunitCase(f"must pass {question.question_id}", words, problem))
 
-    cases = suite.findall("testcase")
-    suite.set("tests", str(len(cases)))
-    for name in ("failure", "error"):
-        suite.set(f"{name}s", str(sum(case.find(name) is not None for case in cases)))
-
-    ElementTree.indent(suite)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(suite, "unicode")}\n'
-
-
-def _add_case(suite: ElementTree.Element, name: str, words: str, problem: str | None) -> None:
-    """Adds a case; `problem` is `failure`, `error` or None. XML can't hold control characters."""
-    shown = one_line(words, LONGEST_TEXT)
-    case = ElementTree.SubElement(
-        suite, "testcase", classname="memeval.comparison.gating", name=one_line(name, LONGEST_TEXT)
-    )
-    if problem is not None:
-        ElementTree.SubElement(case, problem, message=shown)
-
-    ElementTree.SubElement(case, "system-out").text = shown
+    return as_junit("memeval gate", "memeval.comparison.gating", cases)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
-from memeval.comparison.finding import FinishedRun
 from memeval.comparison.gating.baseline import LABELS, Baseline, judge_of
 from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, other_judge
 from memeval.comparison.scores import RunScores
 from memeval.metrics.formats import percent
 from memeval.metrics.metric import Metric
 from memeval.results import is_same_judge
+from memeval.results.run import Run
 from memeval.statistics.clusters import weighted_mean
 from memeval.statistics.differences import ClusteredDifference, clustered_difference
 from memeval.text.shown import one_line
@@ -24,7 +24,7 @@ _ROUNDING = 1e-12
 """Shares that differ by less are equal: means of repeats leave rounding behind."""
 
 
-class Outcome(StrEnum):
+class GateOutcome(StrEnum):
     """The verdict of a gate."""
 
     WORSE = "worse"
@@ -37,12 +37,12 @@ class Outcome(StrEnum):
     BROKEN = "broken"
 
 
-FAILING = (Outcome.WORSE, Outcome.INFERIOR, Outcome.MUST_PASS)
+FAILING = (GateOutcome.WORSE, GateOutcome.INFERIOR, GateOutcome.MUST_PASS)
 
 
 @dataclass(frozen=True)
-class Rules:
-    """What a gate demands."""
+class GateRules:
+    """Requirements of a gate."""
 
     margin: float = 0.0
     """A loss that is smaller is never `worse`, as a share."""
@@ -67,14 +67,14 @@ class MustPass:
     before: float | None
     now: float | None
     passes: bool
-    """Whether it is right, or no worse than in the baseline where that was not quite right."""
+    """Whether it is right, or no worse than in the baseline if that was not quite right."""
 
 
 @dataclass(frozen=True)
 class GateResult:
-    """The verdict, and what it rests on."""
+    """The verdict, and its reasons."""
 
-    outcome: Outcome
+    outcome: GateOutcome
     reasons: tuple[str, ...]
     """Why it is broken."""
     change: Change | None
@@ -89,7 +89,7 @@ class GateResult:
     @property
     def status(self) -> int:
         """The exit status."""
-        if self.outcome is Outcome.BROKEN:
+        if self.outcome is GateOutcome.BROKEN:
             return BROKEN_STATUS
 
         return WORSE_STATUS if self.outcome in FAILING else FINE
@@ -97,11 +97,11 @@ class GateResult:
 
 def judge_run(
     baseline: Baseline,
-    run: FinishedRun,
+    run: Run,
     scores: RunScores,
     metric: Metric,
     *,
-    rules: Rules,
+    rules: GateRules,
     must_pass: Iterable[str] = (),
 ) -> GateResult:
     """Compares a run with its baseline."""
@@ -120,7 +120,7 @@ def judge_run(
     reasons += [f"must pass: '{one_line(name)}' was not asked" for name in not_asked]
     change = _change("all questions", common, baseline, scores) if common else None
     # What is not comparable is broken, whatever the figures say.
-    outcome = Outcome.BROKEN
+    outcome = GateOutcome.BROKEN
     if not reasons and change is not None:
         outcome = _outcome(as_gain(change.result, metric), rules, passes)
 
@@ -141,16 +141,7 @@ def judge_run(
 
 def as_gain(result: ClusteredDifference, metric: Metric) -> ClusteredDifference:
     """A difference the way round in which more is better."""
-    if metric.more_is_better:
-        return result
-
-    low, high = result.low, result.high
-    return replace(
-        result,
-        mean=-result.mean,
-        low=None if high is None else -high,
-        high=None if low is None else -low,
-    )
+    return result if metric.more_is_better else result.turned()
 
 
 def is_loss(result: ClusteredDifference, metric: Metric) -> bool:
@@ -191,7 +182,9 @@ def _by_category(
         yield _change(name, groups[name], baseline, scores)
 
 
-def _outcome(result: ClusteredDifference, rules: Rules, passes: Sequence[MustPass]) -> Outcome:
+def _outcome(
+    result: ClusteredDifference, rules: GateRules, passes: Sequence[MustPass]
+) -> GateOutcome:
     # Too few conversations give no interval: neither a loss nor its absence is shown, unless no
     # question changed.
     is_same = result.largest_error is None and result.mean == 0
@@ -199,21 +192,21 @@ def _outcome(result: ClusteredDifference, rules: Rules, passes: Sequence[MustPas
     if low is None or high is None:
         low, high = (0.0, 0.0) if is_same else (-inf, inf)
 
-    # The order matters: a loss is reported as one, also where a named question fails as well.
+    # The order matters: a loss is reported as one, even if a named question fails as well.
     if high < 0 and result.mean <= -rules.margin + _ROUNDING:
-        return Outcome.WORSE
+        return GateOutcome.WORSE
     if not all(question.passes for question in passes):
-        return Outcome.MUST_PASS
+        return GateOutcome.MUST_PASS
     if rules.non_inferior is not None:
-        return Outcome.NON_INFERIOR if low > -rules.non_inferior else Outcome.INFERIOR
+        return GateOutcome.NON_INFERIOR if low > -rules.non_inferior else GateOutcome.INFERIOR
 
     if low > 0:
-        return Outcome.BETTER
+        return GateOutcome.BETTER
 
-    return Outcome.UNCHANGED if is_same else Outcome.INCONCLUSIVE
+    return GateOutcome.UNCHANGED if is_same else GateOutcome.INCONCLUSIVE
 
 
-def not_sound(run: FinishedRun) -> Iterator[str]:
+def not_sound(run: Run) -> Iterator[str]:
     """Why the figures of a run mean nothing by themselves."""
     summary = run.summary
     coverage = summary.metrics.get("coverage")
@@ -229,9 +222,9 @@ def not_sound(run: FinishedRun) -> Iterator[str]:
 
 
 def _not_comparable(
-    baseline: Baseline, run: FinishedRun, scores: RunScores, metric: Metric
+    baseline: Baseline, run: Run, scores: RunScores, metric: Metric
 ) -> Iterator[str]:
-    """What differs beside the figures."""
+    """Differences besides the figures."""
     summary = run.summary
     labels = str(summary.params.get(LABELS, ""))
     pairs = (

@@ -28,14 +28,14 @@ from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.locate import digest_of, read_file
 from memeval.datasets.netops.base import NetOps, choose, questions
 from memeval.datasets.netops.chance import seeded
+from memeval.datasets.settings import check_range
 from memeval.errors import UserError
 from memeval.records import EvalCase
 
 LOG_FILE = "aiops/BGL_2k.log_structured.csv"
 """Below the data folder."""
 
-FEWEST_ALERTS, MOST_ALERTS = 10, 1_000_000
-FEWEST_DEVICES = 5
+MOST_ALERTS = 1_000_000
 MOST_STORMS = 12
 """Of a case: a day of each is a question's answer, so no two may be easily confused."""
 
@@ -46,32 +46,27 @@ class AlertStormSettings(DatasetSettings):
 
     source: Literal["generated", "log"] = at(PREPARE, "generated")
     """A generated network, or the alert lines of a log, whose root causes nobody knows."""
-    n_alerts: int = at(PREPARE, 1_000)
+    n_alerts: int = at(PREPARE, 1_000, least=10, most=MOST_ALERTS)
     """Lines of each storm, 10 to 1,000,000."""
-    n_root_causes: int = at(PREPARE, 3)
+    n_root_causes: int = at(PREPARE, 3, least=1)
     duplicate_rate: float = at(PREPARE, 0.2)
     """Share of the lines that repeat an earlier alert."""
     flap_rate: float = at(PREPARE, 0.1)
     """Share of the lines that report flapping links."""
     topology: Literal["tree", "spine_leaf", "random"] = at(PREPARE, "tree")
-    n_devices: int = at(PREPARE, 40)
-    n_cases: int = at(PREPARE, 3)
+    n_devices: int = at(PREPARE, 40, least=5, most=9_999)
+    n_cases: int = at(PREPARE, 3, least=1, most=10_000)
     """Number of cases: storms, or histories of storms."""
-    storms_per_case: int = at(PREPARE, 1)
+    storms_per_case: int = at(PREPARE, 1, least=1, most=MOST_STORMS)
     """Storms of one network in each case, 1 to 12; from two on, questions ask what happened in
     earlier ones.
     """
-    questions_per_case: int = at(ANSWER, 60)
+    questions_per_case: int = at(ANSWER, 60, least=1)
     """Questions about each storm at most, chosen evenly over abilities and templates."""
     seed: int = at(PREPARE, 0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.questions_per_case < 1:
-            raise UserError(
-                f"dataset.questions_per_case must be at least 1, not {self.questions_per_case}"
-            )
-
         if self.source == "log":
             self._check_log()
         else:
@@ -79,17 +74,14 @@ class AlertStormSettings(DatasetSettings):
 
     @property
     def shape(self) -> Shape:
-        """What the generator needs of them."""
+        """Settings that the generator needs."""
         names = [field.name for field in fields(Shape)]
         return Shape(**{name: getattr(self, name) for name in names})
 
     def _check_log(self) -> None:
+        generating = {*(field.name for field in fields(Shape)), "n_cases", "storms_per_case"}
         for field in fields(self):
-            if (
-                field.name
-                in {*(option.name for option in fields(Shape)), "n_cases", "storms_per_case"}
-                and getattr(self, field.name) != field.default
-            ):
+            if field.name in generating and getattr(self, field.name) != field.default:
                 raise UserError(
                     f"dataset.{field.name} needs dataset.source=generated: a log is read as it is"
                 )
@@ -100,19 +92,7 @@ class AlertStormSettings(DatasetSettings):
                 "dataset.path needs dataset.source=log: a generated storm reads no file"
             )
 
-        bounds = {
-            "n_alerts": (FEWEST_ALERTS, MOST_ALERTS),
-            "n_devices": (FEWEST_DEVICES, 9_999),
-            "n_cases": (1, 10_000),
-            "storms_per_case": (1, MOST_STORMS),
-        }
-        bounds["n_root_causes"] = (1, self.n_devices // 3)
-        for name, (least, most) in bounds.items():
-            if not least <= getattr(self, name) <= most:
-                raise UserError(
-                    f"dataset.{name} must be {least} to {most}, not {getattr(self, name)}"
-                )
-
+        check_range("n_root_causes", self.n_root_causes, least=1, most=self.n_devices // 3)
         if self.n_alerts * self.storms_per_case > MOST_ALERTS:
             raise UserError(
                 f"dataset.n_alerts={self.n_alerts} in each of "
@@ -120,11 +100,8 @@ class AlertStormSettings(DatasetSettings):
                 f"{MOST_ALERTS} alerts in a case"
             )
 
-        if not (
-            self.duplicate_rate >= 0
-            and self.flap_rate >= 0
-            and self.duplicate_rate + self.flap_rate < 1
-        ):
+        rates = (self.duplicate_rate, self.flap_rate)
+        if not (min(rates) >= 0 and sum(rates) < 1):
             raise UserError(
                 "dataset.duplicate_rate and dataset.flap_rate must be 0 or more each, and less "
                 "than 1 together"
@@ -175,9 +152,8 @@ class AlertStorm(NetOps):
     def _case(self, name: str, storm: Storm) -> EvalCase:
         shown, sessions = show(storm)
         rng = self._rng(name)
-        chosen = choose(
-            rng, drafts(Seen(rng=rng, storm=storm, shown=shown)), self.settings.questions_per_case
-        )
+        offered = drafts(Seen(rng=rng, storm=storm, shown=shown))
+        chosen = choose(rng, offered, self.settings.questions_per_case)
         return EvalCase(case_id=name, sessions=sessions, questions=questions(name, chosen))
 
     def _history(self, name: str, storms: Sequence[Storm]) -> EvalCase:
@@ -195,15 +171,16 @@ class AlertStorm(NetOps):
     @property
     def _identity(self) -> str:
         """sha256 of the generator's version and of all that it generates from."""
-        storms = self.settings.storms_per_case
         given = {
             **asdict(self.settings.shape),
-            # Left out for one storm, whose data is the same as before there were histories.
-            **({} if storms == 1 else {"storms_per_case": storms}),
             "n_cases": self.settings.n_cases,
             "seed": self.settings.seed,
             "version": VERSION,
         }
+        # Left out for one storm, whose data is the same as before there were histories.
+        if self.settings.storms_per_case > 1:
+            given["storms_per_case"] = self.settings.storms_per_case
+
         return digest_of(json.dumps(given, sort_keys=True).encode())
 
     @property

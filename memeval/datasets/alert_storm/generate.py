@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
 
@@ -60,26 +60,32 @@ REGRADED = 0.3
 """Share of the duplicates that name another severity."""
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """One line."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """Content of a line, without its time."""
 
-    time: datetime
-    """To the millisecond; no two alerts of a generated storm share it."""
     device: str
     severity: str
     kind: str
     port: str
-    """What it is about on the device; empty for lines of a log."""
+    """Port of the device that it is about; empty for lines of a log."""
     message: str
     via: str = ""
     """The neighbour that the trouble came from; empty for root causes, flapping links, and lines of
     a log.
     """
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert(_Line):
+    """One line."""
+
+    time: datetime
+    """To the millisecond; no two alerts of a generated storm share it."""
+
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What makes two lines the same alert."""
+        """Identity of an alert: lines with equal values are the same alert."""
         return self.device, self.kind, self.port
 
 
@@ -91,7 +97,7 @@ class Storm:
     """In order of time."""
     roots: Mapping[str, str]
     """The root cause behind each device that raised a symptom or is a root cause itself; empty
-    where nobody knows.
+    if nobody knows.
     """
     network: Network | None = None
     silent: frozenset[str] = frozenset()
@@ -100,7 +106,7 @@ class Storm:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a storm is like."""
+    """Parameters of a storm."""
 
     n_alerts: int
     n_root_causes: int
@@ -125,21 +131,26 @@ class Shape:
         return self.n_alerts - self.duplicates - self.flaps
 
 
-@dataclass(frozen=True, slots=True)
-class _Raised:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Raised(_Line):
     """An alert, `at` milliseconds after the storm's start."""
 
     at: int
-    device: str
-    severity: str
-    kind: str
-    port: str
-    message: str
-    via: str = ""
+
+    def dated(self, time: datetime) -> Alert:
+        return Alert(
+            time=time,
+            device=self.device,
+            severity=self.severity,
+            kind=self.kind,
+            port=self.port,
+            message=self.message,
+            via=self.via,
+        )
 
 
 def generate(shape: Shape, rng: Random) -> Storm:
-    """A storm: root causes and what follows from them along the links, some of it repeated, and
+    """A storm: root causes and their consequences along the links, some of it repeated, and
     flapping links besides.
     """
     net = network(shape.topology, shape.n_devices, rng)
@@ -289,15 +300,8 @@ def _repeats(firsts: Sequence[_Raised], count: int, rng: Random) -> Iterator[_Ra
     for _ in range(count):
         original = pick(rng, firsts)
         severity = pick(rng, SEVERITIES) if rng.random() < REGRADED else original.severity
-        yield _Raised(
-            at=original.at + 1 + int(rng.random() * REPEATED_WITHIN_MS),
-            device=original.device,
-            severity=severity,
-            kind=original.kind,
-            port=original.port,
-            message=original.message,
-            via=original.via,
-        )
+        at = original.at + 1 + int(rng.random() * REPEATED_WITHIN_MS)
+        yield replace(original, at=at, severity=severity)
 
 
 def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iterator[_Raised]:
@@ -324,17 +328,10 @@ def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iter
 
 
 def _dated(lines: Sequence[_Raised], start: datetime) -> Iterator[Alert]:
-    """In order of time, no two at one millisecond; what was raised first stays first."""
+    """In order of time, no two at one millisecond; alerts keep the order in which they
+    were raised.
+    """
     last = -1
     for line in sorted(lines, key=lambda line: line.at):
         last = max(line.at, last + 1)
-        time = start + timedelta(milliseconds=last)
-        yield Alert(
-            time=time,
-            device=line.device,
-            severity=line.severity,
-            kind=line.kind,
-            port=line.port,
-            message=line.message,
-            via=line.via,
-        )
+        yield line.dated(start + timedelta(milliseconds=last))

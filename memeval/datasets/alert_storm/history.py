@@ -1,5 +1,5 @@
-"""Several storms of one network in one case, and what a later one makes an operator ask: has this
-been seen before, and when?
+"""Several storms of one network in one case, and the questions that a later one raises for an
+operator: has this been seen before, and when?
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from functools import cached_property
 from itertools import combinations
 
 from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Storm
-from memeval.datasets.alert_storm.seen import K, Seen, group_lines
+from memeval.datasets.alert_storm.seen import K, Seen
 from memeval.datasets.alert_storm.text import Shown
-from memeval.datasets.netops.base import Draft
+from memeval.datasets.netops.base import Draft, group
 from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, counted, day
 
 WHEN = "If it was several times, give the day of the latest one."
@@ -54,8 +54,12 @@ class PastStorm:
 
 
 def _first(lines: Iterable[tuple[K, Shown]]) -> dict[K, Shown]:
-    groups = group_lines((key, line) for key, line in lines if line.alert.kind not in LINK_KINDS)
-    return {key: group[0] for key, group in groups.items()}
+    first: dict[K, Shown] = {}
+    for key, line in lines:
+        if line.alert.kind not in LINK_KINDS:
+            first.setdefault(key, line)
+
+    return first
 
 
 def join_storms(storms: Sequence[Storm]) -> Storm:
@@ -100,7 +104,7 @@ def _kinds_on_device(
     seen: Seen, earlier: Sequence[PastStorm], latest: PastStorm
 ) -> Iterator[Draft]:
     """The same on one device that has both kinds in the latest storm."""
-    kinds = group_lines(((device, line) for (device, _), line in latest.first_on_device.items()))
+    kinds = group(((device, line) for (device, _), line in latest.first_on_device.items()))
     pairs = [
         (device, first.alert.kind, second.alert.kind)
         for device, lines in kinds.items()
@@ -132,7 +136,7 @@ def _root_cause_before(
 def _when(
     seen: Seen, task: str, text: str, found: Sequence[PastStorm], evidence: Sequence[Shown]
 ) -> Draft:
-    """Asks for the day of the latest of the storms; what never happened has no answer."""
+    """Asks for the day of the latest storm; without such a storm there is no answer."""
     # Not "has it been …?": a judge that looks for a gold in the answer finds "no" in many words.
     if not found:
         return seen.ask("ABS", f"never_{task}", text, (), form=WHEN)

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memeval.datasets.alert_storm.generate import Alert
-from memeval.datasets.io.fields import Fields, quoted
+from memeval.datasets.io.fields import Fields
 from memeval.datasets.io.tables import read_table
 from memeval.datasets.netops.words import one_word
 from memeval.errors import UserError
@@ -20,7 +20,7 @@ NO_ALERT = "-"
 def read_log(content: bytes, path: Path) -> tuple[tuple[Alert, ...], int]:
     """The alerts, whose label is not `-`, in order of time, and how many lines there are in all.
 
-    Raises `UserError` naming file, line and column where a row can't be read, and where no line is
+    Raises `UserError` naming file, line and column if a row can't be read, and if no line is
     an alert.
     """
     rows = read_table(content, path, COLUMNS)
@@ -41,14 +41,7 @@ def read_log(content: bytes, path: Path) -> tuple[tuple[Alert, ...], int]:
 
 def _alert(row: Fields) -> Alert:
     """Device and kind are the columns Node and Label, as single words."""
-    text = row.text("Time").strip()
-    try:
-        time = datetime.strptime(text, TIME)
-    except ValueError:
-        raise row.wrong(
-            "Time", f"is {quoted(text)}, not a time like 2005-06-03-15.42.50.675872"
-        ) from None
-
+    time = row.time("Time", _parse_time, "2005-06-03-15.42.50.675872", noun="time")
     message = re.sub(r"\s+", " ", row.answer("Content")).strip()
     return Alert(
         time=time,
@@ -58,6 +51,10 @@ def _alert(row: Fields) -> Alert:
         port="",
         message=message,
     )
+
+
+def _parse_time(text: str) -> datetime:
+    return datetime.strptime(text.strip(), TIME)
 
 
 def _word(row: Fields, name: str) -> str:

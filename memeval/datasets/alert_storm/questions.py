@@ -6,7 +6,7 @@ Gold and evidence are computed from the alerts and their root causes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
 from memeval.datasets.alert_storm.generate import ROOT_KINDS
 from memeval.datasets.alert_storm.seen import (
@@ -40,13 +40,8 @@ def drafts_over_storms(seen: Seen) -> Iterator[Draft]:
 
 def device_at(seen: Seen) -> Iterator[Draft]:
     for line in lines_alone_in_time(seen):
-        yield seen.ask(
-            "IE",
-            "device",
-            f"Which device had an alert at {moment(line.alert)}?",
-            (line.alert.device,),
-            [line],
-        )
+        text = f"Which device had an alert at {moment(line.alert)}?"
+        yield seen.ask("IE", "device", text, (line.alert.device,), [line])
 
 
 def kind_at(seen: Seen) -> Iterator[Draft]:
@@ -56,23 +51,14 @@ def kind_at(seen: Seen) -> Iterator[Draft]:
 
 
 def distinct_alerts(seen: Seen) -> Iterator[Draft]:
-    text, form = (
-        "How many distinct alerts were there in all?",
-        f"Lines of {sameness(seen)} count once. {IN_WORDS}",
-    )
-    yield seen.ask(
-        "MR",
-        "distinct",
-        text,
-        counted(len(seen.identities), "alert"),
-        [lines[0] for lines in seen.identities.values()],
-        form=form,
-    )
-    firsts = {
-        device: own for device, lines in seen.devices.items() if len(own := first_lines(lines)) > 1
-    }
-    for device in seen.some(firsts):
-        own = firsts[device]
+    form = f"Lines of {sameness(seen)} count once. {IN_WORDS}"
+    text = "How many distinct alerts were there in all?"
+    firsts = [lines[0] for lines in seen.identities.values()]
+    yield seen.ask("MR", "distinct", text, counted(len(firsts), "alert"), firsts, form=form)
+
+    firsts_of = {device: first_lines(lines) for device, lines in seen.devices.items()}
+    for device in seen.some(device for device, own in firsts_of.items() if len(own) > 1):
+        own = firsts_of[device]
         text = f"How many distinct alerts did device {device} have?"
         yield seen.ask("MR", "distinct", text, counted(len(own), "alert"), own, form=form)
 
@@ -86,24 +72,13 @@ def lines_of(seen: Seen) -> Iterator[Draft]:
 
 def root_causes(seen: Seen) -> Iterator[Draft]:
     causes = causes_of(seen)
+    names = ", ".join(line.alert.device for line in causes)
     if len(causes) == 1:
-        yield seen.ask(
-            "MR",
-            "root_causes",
-            "Which device is the root cause of the storm?",
-            (causes[0].alert.device,),
-            causes,
-        )
+        text = "Which device is the root cause of the storm?"
+        yield seen.ask("MR", "root_causes", text, (names,), causes)
     elif causes:
-        names = ", ".join(line.alert.device for line in causes)
-        yield seen.ask(
-            "MR",
-            "root_causes",
-            "Which devices are the root causes of the storm?",
-            (names,),
-            causes,
-            form=ALL_OF_THEM,
-        )
+        text = "Which devices are the root causes of the storm?"
+        yield seen.ask("MR", "root_causes", text, (names,), causes, form=ALL_OF_THEM)
 
 
 def root_of(seen: Seen) -> Iterator[Draft]:
@@ -131,36 +106,22 @@ def flap_count(seen: Seen) -> Iterator[Draft]:
 
 
 def first_alert(seen: Seen) -> Iterator[Draft]:
-    if len(seen.shown) > 1 and seen.times[moment(seen.shown[0].alert)] == 1:
-        yield seen.ask(
-            "TR",
-            "first",
-            "Which device had the very first alert?",
-            (seen.shown[0].alert.device,),
-            seen.shown[:1],
-        )
+    first = seen.shown[0]
+    if len(seen.shown) > 1 and seen.is_alone(first):
+        text = "Which device had the very first alert?"
+        yield seen.ask("TR", "first", text, (first.alert.device,), [first])
 
     causes = causes_of(seen)
     if len(causes) > 1:
-        yield seen.ask(
-            "TR",
-            "first",
-            "Which device was the first root cause?",
-            (causes[0].alert.device,),
-            causes,
-        )
+        text = "Which device was the first root cause?"
+        yield seen.ask("TR", "first", text, (causes[0].alert.device,), causes)
 
 
 def first_kind(seen: Seen) -> Iterator[Draft]:
     for device in seen.some(device for device, own in seen.devices.items() if differ(own, "kind")):
-        own = seen.devices[device][0]
-        yield seen.ask(
-            "TR",
-            "first_kind",
-            f"Which alert did device {device} have first?",
-            (own.alert.kind,),
-            [own],
-        )
+        first = seen.devices[device][0]
+        text = f"Which alert did device {device} have first?"
+        yield seen.ask("TR", "first_kind", text, (first.alert.kind,), [first])
 
 
 def before(seen: Seen) -> Iterator[Draft]:
@@ -173,10 +134,9 @@ def before(seen: Seen) -> Iterator[Draft]:
     ]
     for line, next_line in draw(seen.rng, pairs, OFFERED):
         # Lines of a log may share a millisecond: which came first is then not to be seen.
-        if seen.times[moment(line.alert)] == seen.times[moment(next_line.alert)] == 1:
-            text = (
-                f"Which device had the alert right before the first {name_alert(next_line.alert)}?"
-            )
+        if seen.is_alone(line) and seen.is_alone(next_line):
+            what = name_alert(next_line.alert)
+            text = f"Which device had the alert right before the first {what}?"
             yield seen.ask("TR", "before", text, (line.alert.device,), [line, next_line])
 
 
@@ -202,26 +162,21 @@ def link_state(seen: Seen) -> Iterator[Draft]:
 def latest_kind(seen: Seen) -> Iterator[Draft]:
     for device in seen.some(device for device, own in seen.devices.items() if differ(own, "kind")):
         last = seen.devices[device][-1]
-        if seen.times[moment(last.alert)] == 1:
-            yield seen.ask(
-                "KU",
-                "latest_kind",
-                f"Which alert did device {device} have most recently?",
-                (last.alert.kind,),
-                [last],
-            )
+        if seen.is_alone(last):
+            text = f"Which alert did device {device} have most recently?"
+            yield seen.ask("KU", "latest_kind", text, (last.alert.kind,), [last])
 
 
 def latest_device(seen: Seen) -> Iterator[Draft]:
     for kind in seen.some(kind for kind, own in seen.kinds.items() if differ(own, "device")):
         last = seen.kinds[kind][-1]
-        if seen.times[moment(last.alert)] == 1:
+        if seen.is_alone(last):
             text = f"Which device had alert {kind} most recently?"
             yield seen.ask("KU", "latest_device", text, (last.alert.device,), [last])
 
 
 def severity(seen: Seen) -> Iterator[Draft]:
-    """Where lines of one alert contradict each other."""
+    """Asks for the severity of alerts whose lines contradict each other."""
     contradictions = [lines for lines in seen.identities.values() if differ(lines, "severity")]
     for lines in draw(seen.rng, contradictions, OFFERED):
         text = (
@@ -244,20 +199,14 @@ def unknown_device(seen: Seen) -> Iterator[Draft]:
         stem, _, tail = pick(seen.rng, names).rpartition("_")
         name = f"{stem}_{9 * 10 ** max(2, len(tail) - 1) + int(seen.rng.random() * 90) + number}"
         if name not in seen.devices:
-            yield seen.ask(
-                "ABS", "unknown_device", f"Which alert did device {name} have most recently?", ()
-            )
+            text = f"Which alert did device {name} have most recently?"
+            yield seen.ask("ABS", "unknown_device", text, ())
 
 
 def unknown_kind(seen: Seen) -> Iterator[Draft]:
     """A device and a kind that are both known, but never came together."""
     met = {(line.alert.device, line.alert.kind) for line in seen.shown}
-    pairs = [
-        (device, kind)
-        for device in seen.devices
-        for kind in seen.kinds
-        if (device, kind) not in met
-    ]
+    pairs = [pair for pair in product(seen.devices, seen.kinds) if pair not in met]
     for device, kind in draw(seen.rng, pairs, OFFERED):
         text = f"What was the severity of the latest alert {kind} of device {device}?"
         yield seen.ask("ABS", "unknown_kind", text, ())

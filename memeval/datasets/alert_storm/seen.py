@@ -1,4 +1,4 @@
-"""What the questions about an alert storm are made from, and the words that they share."""
+"""Material of the questions about an alert storm, and the words that they share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Alert, Storm
 from memeval.datasets.alert_storm.text import Shown, clock
-from memeval.datasets.netops.base import Draft
+from memeval.datasets.netops.base import Draft, group
 from memeval.datasets.netops.chance import draw
 from memeval.datasets.netops.words import day
 
@@ -29,7 +29,7 @@ none.
 
 @dataclass(frozen=True)
 class Seen:
-    """What a case's questions are made from."""
+    """Material of a case's questions."""
 
     rng: Random
     storm: Storm
@@ -39,22 +39,26 @@ class Seen:
     @cached_property
     def devices(self) -> Mapping[str, list[Shown]]:
         """Alerts by device."""
-        return group_lines((line.alert.device, line) for line in self.shown)
+        return group((line.alert.device, line) for line in self.shown)
 
     @cached_property
     def identities(self) -> Mapping[tuple[str, str, str], list[Shown]]:
         """Lines by alert: the first and its duplicates."""
-        return group_lines((line.alert.identity, line) for line in self.shown)
+        return group((line.alert.identity, line) for line in self.shown)
 
     @cached_property
     def kinds(self) -> Mapping[str, list[Shown]]:
         """Alerts by kind."""
-        return group_lines((line.alert.kind, line) for line in self.shown)
+        return group((line.alert.kind, line) for line in self.shown)
 
     @cached_property
     def times(self) -> Counter[str]:
         """Alerts by the time as it is shown: lines of a log may share it."""
         return Counter(moment(line.alert) for line in self.shown)
+
+    def is_alone(self, line: Shown) -> bool:
+        """Whether no other alert has the time of this one, as it is shown."""
+        return self.times[moment(line.alert)] == 1
 
     @property
     def now(self) -> datetime:
@@ -93,7 +97,7 @@ def differ(lines: Sequence[Shown], field: str) -> bool:
 
 
 def causes_of(seen: Seen) -> list[Shown]:
-    """The first line of each root cause, in order of time; none where nobody knows the truth."""
+    """The first line of each root cause, in order of time; none if the truth is unknown."""
     roots = set(seen.storm.roots.values())
     return [
         lines[0]
@@ -103,7 +107,7 @@ def causes_of(seen: Seen) -> list[Shown]:
 
 
 def link_lines(seen: Seen) -> Iterator[tuple[str, list[Shown]]]:
-    own = group_lines(
+    own = group(
         (line.alert.device, line) for kind in LINK_KINDS for line in seen.kinds.get(kind, ())
     )
     for device in seen.some(own):
@@ -111,9 +115,7 @@ def link_lines(seen: Seen) -> Iterator[tuple[str, list[Shown]]]:
 
 
 def lines_alone_in_time(seen: Seen) -> Iterator[Shown]:
-    return (
-        line for line in draw(seen.rng, seen.shown, OFFERED) if seen.times[moment(line.alert)] == 1
-    )
+    return filter(seen.is_alone, draw(seen.rng, seen.shown, OFFERED))
 
 
 def first_lines(lines: Sequence[Shown]) -> list[Shown]:
@@ -130,16 +132,9 @@ def moment(alert: Alert) -> str:
 
 def name_alert(alert: Alert) -> str:
     """`alert packet_loss on port_00003 of device agg_002`."""
-    return f"alert {alert.kind}{f' on {alert.port}' if alert.port else ''} of device {alert.device}"
+    port = f" on {alert.port}" if alert.port else ""
+    return f"alert {alert.kind}{port} of device {alert.device}"
 
 
 def sameness(seen: Seen) -> str:
     return "the same device, kind and port" if seen.storm.network else "the same device and kind"
-
-
-def group_lines(pairs: Iterable[tuple[K, Shown]]) -> dict[K, list[Shown]]:
-    groups: dict[K, list[Shown]] = {}
-    for key, line in pairs:
-        groups.setdefault(key, []).append(line)
-
-    return groups

@@ -96,8 +96,5 @@ def _links(net: Network) -> Iterator[str]:
 
 
 def _window(time: datetime, *, by_minute: bool) -> datetime:
-    return (
-        time.replace(second=0, microsecond=0)
-        if by_minute
-        else time.replace(hour=0, minute=0, second=0, microsecond=0)
-    )
+    window = time.replace(second=0, microsecond=0)
+    return window if by_minute else window.replace(hour=0, minute=0)

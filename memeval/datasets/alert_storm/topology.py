@@ -38,7 +38,7 @@ class Spread:
     arrivals: Mapping[str, int]
     """Milliseconds after the storm's start, by device, in the order of arrival."""
     upstream: Mapping[str, str]
-    """The neighbour that the trouble came from; root causes have none."""
+    """The neighbour that the trouble came from; root causes have no entry."""
 
     def root(self, device: str) -> str:
         """The root cause behind a device's trouble."""
@@ -58,10 +58,8 @@ def network(kind: Topology, count: int, rng: Random) -> Network:
     if kind == "spine_leaf":
         roles, pairs = _spine_leaf(count)
     elif kind == "tree":
-        roles, pairs = (
-            [_tree_role(place) for place in range(count)],
-            [((place - 1) // BRANCHES, place) for place in range(1, count)],
-        )
+        roles = [_tree_role(place) for place in range(count)]
+        pairs = [((place - 1) // BRANCHES, place) for place in range(1, count)]
     else:
         roles = ["router"] * count
         pairs = [(int(rng.random() * place), place) for place in range(1, count)]
@@ -113,7 +111,7 @@ def silent_devices(found: Spread, rng: Random, count: int) -> frozenset[str]:
 
 
 def random_roots(net: Network, count: int, rng: Random) -> list[str]:
-    """Where the trouble starts: different devices."""
+    """Devices, all different, on which the trouble starts."""
     return draw(rng, net.devices, count)
 
 

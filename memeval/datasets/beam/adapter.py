@@ -4,11 +4,9 @@ abilities.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -22,9 +20,9 @@ from memeval.datasets.contract import (
     FileInfo,
     LoadedDataset,
 )
-from memeval.datasets.fetch import file_digest
+from memeval.datasets.io.folder import digest_of_files
 from memeval.datasets.io.git_blob import git_blob
-from memeval.datasets.locate import missing, shipped_digest
+from memeval.datasets.locate import digest_file, missing, shipped_digest
 from memeval.errors import UserError
 from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
@@ -47,18 +45,18 @@ class BeamSettings(DatasetSettings):
     # Two corpora go by one name: in 100K the runner's files have 5,094 messages, and the full
     # chats 5,732.
     corpus: Literal["runner", "full"] = at(PREPARE, "runner")
-    """`runner` is what the official runner reads: a chat's truncated file where it has one. `full`
+    """`runner` is what the official runner reads: a chat's truncated file if it has one. `full`
     is the whole chats.
     """
     cut_markers: bool = at(PREPARE, True)
-    """Whether to cut the marks that say where in the chat's plan a user's question comes from. The
+    """Whether to cut the marks that give the place of a user's question in the chat's plan. The
     official code leaves them in.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class ChatFiles:
-    """Where a chat is."""
+    """Files of a chat."""
 
     number: int
     chat: Path
@@ -77,7 +75,6 @@ class Beam(Dataset):
         self, path: Path, info: DatasetInfo, settings: DatasetSettings | None = None
     ) -> None:
         super().__init__(path, info, settings)
-        self._odd: Counter[str] = Counter()
         self._items: dict[str, int] = {}
 
     @property
@@ -114,12 +111,11 @@ class Beam(Dataset):
     def open(self) -> LoadedDataset:
         """Compares every file of the tier with the registered one."""
         registered = {file.name: file for file in self.files_read()}
-        whole, unlike = sha256(), []
+        digests, unlike = {}, []
         for path in self._paths:
             name = path.relative_to(self.path).as_posix()
-            digest = self._digest(path)
-            whole.update(f"{name}\0{digest}\n".encode())
-            if name not in registered or not _is_right(registered[name], path, digest):
+            digests[name] = digest_file(self.info, path)
+            if name not in registered or not _is_right(registered[name], path, digests[name]):
                 unlike.append(path)
 
         if unlike and registered and not self.settings.allow_unpinned:
@@ -131,7 +127,7 @@ class Beam(Dataset):
         return LoadedDataset(
             info=self.info,
             path=self.path,
-            sha256=whole.hexdigest(),
+            sha256=digest_of_files(digests),
             pinned=shipped or not unlike,
             notes=notes,
             excerpt=bool(notes),
@@ -141,14 +137,6 @@ class Beam(Dataset):
     def _paths(self) -> Sequence[Path]:
         """The files that are read, in order."""
         return [path for chat in self._chats for path in (chat.chat, chat.questions)]
-
-    def _digest(self, path: Path) -> str:
-        try:
-            return file_digest(path)
-        except OSError as error:
-            raise UserError(
-                f"data set '{self.info.name}': {path} can't be read: {error.strerror}."
-            ) from error
 
     def _refusal(self, unlike: Sequence[Path]) -> UserError:
         """The error for files that are not the registered ones."""
@@ -160,13 +148,11 @@ class Beam(Dataset):
         )
 
     def _is_shipped(self, path: Path) -> bool:
-        return self._digest(path) == shipped_digest(self._part(path), path)
-
-    def _part(self, path: Path) -> DatasetInfo:
-        return replace(self.info, file=f"{self.info.file}/{path.relative_to(self.path)}")
+        part = replace(self.info, file=f"{self.info.file}/{path.relative_to(self.path)}")
+        return digest_file(self.info, path) == shipped_digest(part, path)
 
     def _notes_on_files(self) -> tuple[str, ...]:
-        """What a report must say where chats of the tier are not on this machine."""
+        """Notes for a report if chats of the tier are not on this machine."""
         expected = self.expected_counts()["cases"] if self.files_read() else len(self._chats)
         if len(self._chats) >= expected:
             return ()
@@ -186,7 +172,7 @@ class Beam(Dataset):
     def _chats(self) -> tuple[ChatFiles, ...]:
         """The chats of the tier that are whole on this machine, by number.
 
-        Raises `UserError` where there is none.
+        Raises `UserError` if no chat is whole.
         """
         self._check_form()
         folders = [
@@ -210,7 +196,7 @@ class Beam(Dataset):
         return tuple(chats)
 
     def _check_form(self) -> None:
-        """Raises `UserError` where there is no folder of the tier, with what is there instead."""
+        """Raises `UserError`, listing the tiers found, if the tier's folder is missing."""
         if self._folder.is_dir():
             return
         if not self.path.exists():
@@ -247,11 +233,11 @@ class Beam(Dataset):
         return TRUNCATED if truncated or (folder / TRUNCATED).is_file() else WHOLE
 
     def read(self) -> Iterator[EvalCase]:
-        self._odd = Counter()
+        self.odd.clear()
         for files in self._chats:
             chat = read_chat(files.chat, cut_markers=self.settings.cut_markers)
             case = self._case(files, chat)
-            self._odd.update(chat.odd)
+            self.odd.update(chat.odd)
             # Nothing of a chat of 10M tokens is held while the next one is read.
             del chat
             yield case
@@ -260,7 +246,7 @@ class Beam(Dataset):
     def _case(self, files: ChatFiles, chat: Chat) -> EvalCase:
         name = f"{self._folder.name}/{files.number}"
         questions = read_questions(files.questions, name, chat)
-        self._odd["questions"] += len(questions)
+        self.odd["questions"] += len(questions)
         self._items.update({question.question_id: len(question.rubric) for question in questions})
         return EvalCase(
             case_id=name,
@@ -269,9 +255,9 @@ class Beam(Dataset):
             speakers=("user", "assistant"),
         )
 
-    def notes(self) -> tuple[str, ...]:
-        odd, total = self._odd, self._odd["questions"]
-        lines = {
+    def odd_notes(self) -> Mapping[str, str]:
+        odd, total = self.odd, self.odd["questions"]
+        return {
             "uncited": (
                 f"evidence: {odd['uncited']} of {total} questions have an answer but cite no "
                 "message, and enter no retrieval metric"
@@ -286,7 +272,7 @@ class Beam(Dataset):
             "leaves": f"evidence: {odd['leaves']} entries are not ids, and are left out",
             "repeated_ids": (
                 f"evidence: {odd['repeated_ids']} messages repeat the id of another one; messages "
-                "are told apart by their place"
+                "are distinguished by their position"
             ),
             "undated": f"time: {odd['undated']} batches have no date",
             "earlier": (
@@ -294,7 +280,6 @@ class Beam(Dataset):
                 "chat's order is kept"
             ),
         }
-        return tuple(line for name, line in lines.items() if odd[name])
 
     @property
     def measure_names(self) -> Collection[str]:

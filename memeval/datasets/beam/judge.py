@@ -1,4 +1,4 @@
-"""BEAM's judge: each item of a question's rubric by itself, and the order of events."""
+"""BEAM's judge: each item of a question's rubric separately, and the order of events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memeval.datasets.beam.metrics import (
 )
 from memeval.errors import UserError
 from memeval.judges.contract import Metrics
-from memeval.judges.model import CUT, TRIES, WITHHELD, ModelJudge, Reader, is_cut
+from memeval.judges.model import CUT, TRIES, WITHHELD, ModelJudge, VerdictReader, is_cut
 from memeval.judges.reading import read_reason, read_score, read_yes, words_for
 from memeval.llm.contract import Completion, JudgePrompt
 from memeval.prompts import PromptTemplate, joined, load_builtin, sections_from_file
@@ -37,7 +37,7 @@ class BeamJudge(ModelJudge):
     """Asks a model for 0, 0.5 or 1 for each item of the rubric; the score is their mean.
 
     The score of event ordering is `tau_norm`: the model says which lines of the answer are which
-    events. Each item and each line is a call of its own. If a reply can't be read after it was
+    events. Each item and each line takes one call. If a reply can't be read after it was
     asked for again, the answer is unscored. Source: Tavakoli et al., ICLR 2026; its judge is
     gpt-4.1-mini at temperature 0, and sees neither the question nor the reference.
     """
@@ -85,7 +85,7 @@ class BeamJudge(ModelJudge):
     async def _judge_item(
         self, question: EvalQuestion, item: str, answer: str, tried: int
     ) -> Verdict:
-        """What the model gives an answer for one item."""
+        """The model's verdict on an answer for one item."""
         template = self._template.parts[ITEM]
         prompt = self._prompt(replace(question, gold=(item,)), answer, template)
         # Its prompt does not show the question.
@@ -173,7 +173,7 @@ class BeamJudge(ModelJudge):
 
         return await self._decide(prompt, read, tried)
 
-    async def _decide(self, prompt: JudgePrompt, read: Reader, tried: int) -> Verdict:
+    async def _decide(self, prompt: JudgePrompt, read: VerdictReader, tried: int) -> Verdict:
         """The vote with the score of the majority; without a majority the answer is unscored."""
         votes = [
             await self._vote(prompt, read, number=number, tries=tried + TRIES)
@@ -190,9 +190,7 @@ class BeamJudge(ModelJudge):
             given = ("unread" if vote.score is None else f"{vote.score:g}" for vote in votes)
             reason = f"no majority: {', '.join(given)}"
 
-        return Verdict(
-            judge=self.name, label=Label.UNSCORED, score=None, reason=reason, tries=tries
-        )
+        return self.unscored(reason, tries=tries)
 
     def _graded(self, answer: str, score: float, parts: dict[str, tuple[float, ...]]) -> Verdict:
         """The verdict with what the model said part by part."""

@@ -59,8 +59,8 @@ def tau_norm(events: Sequence[int], items: int) -> float:
     """Kendall's tau-b between the order of a rubric and that of an answer's lines, as (τ + 1)/2.
 
     Both orders rank the union: the items, then the events that only the answer has. A rank is the
-    place in the order, of an event that is repeated the last one; what is missing has the rank
-    after the whole union. A single event that is in both orders has no τ, and counts as 1.
+    position in the order, for a repeated event the last one; a missing event has the rank after the
+    whole union. A single event that is in both orders has no τ, and counts as 1.
     """
     union = [*range(items), *sorted({event for event in events if event >= items})]
     missing = len(union) + 1
@@ -75,7 +75,7 @@ def tau_norm(events: Sequence[int], items: int) -> float:
 
 
 def tau_b(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Kendall's tau-b of two rankings of the same things; None where one of them is all ties.
+    """Kendall's tau-b of two rankings of the same things; None if one of them is all ties.
 
     τ = (concordant - discordant) / sqrt(pairs not tied in the first · pairs not tied in the
     second).
@@ -111,7 +111,7 @@ def order_f1(events: Sequence[int], items: int) -> float:
 
 
 def empty_floor(items: int) -> float:
-    """What `tau_norm` gives an empty answer, and any one line without a match.
+    """Value of `tau_norm` for an empty answer, and for any one line without a match.
 
     (1 - sqrt(2 / (n + 1))) / 2 for n items.
     """
@@ -122,17 +122,17 @@ def official_measures(
     records: Sequence[Record], items_of: Mapping[str, int]
 ) -> dict[str, float | None]:
     """Figures of the official scorer: the mean of the abilities under both of its versions, and
-    what it keeps of event ordering, beside what an empty answer gets there.
+    those that it keeps of event ordering, beside the scores of an empty answer.
 
     `items_of` has the number of rubric items by question. Only verdicts of judge=beam have parts
     to make scores from; the floor needs no judge.
     """
     ordering = [record for record in records if record.category == EVENT_ORDERING]
-    floors = {
-        record.question_id: empty_floor(items_of[record.question_id])
-        for record in ordering
-        if record.question_id in items_of
-    }
+    floors = {}
+    for record in ordering:
+        if record.question_id in items_of:
+            floors[record.question_id] = empty_floor(items_of[record.question_id])
+
     measures: dict[str, float | None] = {}
     if any(record.verdict and ITEMS in record.verdict.parts for record in records):
         for version in VERSIONS:
@@ -203,7 +203,9 @@ def _final(events: Sequence[int], items: int) -> float:
 
 
 ORDERING: dict[str, Callable[[Sequence[int], int], float]] = {"f1": order_f1, "final": _final}
-"""What the official scorer stores of event ordering, and does not report. A blank answer gets 0."""
+"""Values that the official scorer stores for event ordering, and does not report. A blank answer
+gets 0.
+"""
 MEASURES = (
     *(f"beam_{version}" for version in VERSIONS),
     *(f"event_ordering_{name}" for name in ORDERING),

@@ -39,14 +39,14 @@ REFERENCE = {
     "instruction_following": None,
     "preference_following": None,
 }
-"""Field of the reference answer by ability, where it is not `answer`; None where there is none."""
+"""Field of the reference answer by ability, if it is not `answer`; None if it has no field."""
 
 ROLES = ("user", "assistant")
 PLAN = re.compile(r"plan-[0-9]{1,3}")
 # Up to the end of the line and no further: a message of 1M has text behind its mark. Assistants
 # repeat the mark as well, 41 times in chat 5 of 100K.
 MARKER = re.compile(r"\s*->->[^\n]*")
-"""The mark that says where in the chat's plan a user's question comes from."""
+"""The mark that gives the place of a user's question in the chat's plan."""
 DATE = re.compile(r"([A-Z][a-z]{2,8})-([0-9]{1,2})-([0-9]{4})")
 
 ChatPosition = int
@@ -54,11 +54,11 @@ ChatPosition = int
 
 @dataclass
 class Chat:
-    """The sessions of a chat, and what was odd about its file."""
+    """The sessions of a chat, and the oddities of its file."""
 
     sessions: list[Session] = field(default_factory=list)
     places: dict[int, list[ChatPosition]] = field(default_factory=dict)
-    """Places of the messages by the file's id: several where an id is repeated."""
+    """Places of the messages by the file's id: several if an id is repeated."""
     odd: Counter[str] = field(default_factory=Counter)
     count: int = 0
     """Messages so far."""
@@ -68,7 +68,7 @@ def read_chat(path: Path, *, cut_markers: bool) -> Chat:
     """The chat in a file; a batch is a session.
 
     One batch, or one plan of a chat of 10M tokens, is held as JSON at a time. Raises `UserError`
-    naming file, record and field where something does not fit.
+    naming file, record and field if something does not fit.
     """
     chat = Chat()
     for record, batch in _batches(path):
@@ -105,20 +105,16 @@ def _batches(path: Path) -> Iterator[tuple[str, Fields]]:
 
 
 def _session(chat: Chat, record: str, batch: Fields, *, cut_markers: bool) -> Session:
-    messages = [
-        message
-        for number, turn in enumerate(batch.items("turns"))
-        for message in _messages(batch, f"{record} turn {number}", turn)
-    ]
+    messages: list[Fields] = []
+    for number, turn in enumerate(batch.items("turns")):
+        messages += _messages(batch, f"{record} turn {number}", turn)
+
     # Only the first message of a batch has a date (the batch's own field is always null): it dates
     # them all.
     started_at = _date(messages[0]) if messages else None
     turns = []
     for message in messages:
-        role, text = message.text("role"), message.text("content")
-        if role not in ROLES:
-            raise message.wrong("role", f"is {quoted(role)}, not user or assistant")
-
+        role, text = message.one_of("role", ROLES), message.text("content")
         # A mark, with pieces of the chat's plan behind some, says what is still to come.
         if cut_markers and "->->" in text:
             text = MARKER.sub("", text)
@@ -149,25 +145,25 @@ def _messages(batch: Fields, record: str, turn: object) -> list[Fields]:
 
 
 def _date(message: Fields) -> datetime | None:
-    """The date that the first message of a batch gives; None if it gives none."""
+    """The date that the first message of a batch gives; None without one."""
     if message.values.get("time_anchor") is None:
         return None
 
-    text = message.text("time_anchor")
-    match = DATE.fullmatch(text.strip())
-    if match is not None and match[1] in MONTHS:
-        try:
-            return datetime(int(match[3]), MONTHS.index(match[1]) + 1, int(match[2]))
-        except ValueError:
-            pass
+    return message.time("time_anchor", _parse_date, "March-15-2024")
 
-    raise message.wrong("time_anchor", f"is {quoted(text)}, not a date like 'March-15-2024'")
+
+def _parse_date(text: str) -> datetime | None:
+    match = DATE.fullmatch(text.strip())
+    if match is None or match[1] not in MONTHS:
+        return None
+
+    return datetime(int(match[3]), MONTHS.index(match[1]) + 1, int(match[2]))
 
 
 def read_questions(path: Path, prefix: str, chat: Chat) -> tuple[EvalQuestion, ...]:
     """The questions of a chat; their ids begin with `prefix`.
 
-    Raises `UserError` naming file, record and field where something does not fit.
+    Raises `UserError` naming file, record and field if something does not fit.
     """
     try:
         content = path.read_bytes()
@@ -182,16 +178,19 @@ def read_questions(path: Path, prefix: str, chat: Chat) -> tuple[EvalQuestion, .
                 f"{', '.join(ABILITIES)}."
             )
 
-    questions = tuple(
-        _question(item, ability, f"{prefix}/{ability}/{number}", chat)
-        for ability in ABILITIES
-        if ability in whole.values
-        for number, item in enumerate(whole.objects(ability, f"{ability}[{{}}]"))
-    )
+    questions = []
+    for ability in ABILITIES:
+        if ability not in whole.values:
+            continue
+
+        for number, item in enumerate(whole.objects(ability, f"{ability}[{{}}]")):
+            question_id = f"{prefix}/{ability}/{number}"
+            questions.append(_question(item, ability, question_id, chat))
+
     if not questions:
         raise UserError(f"{path} holds no question.")
 
-    return questions
+    return tuple(questions)
 
 
 def _question(item: Fields, ability: str, question_id: str, chat: Chat) -> EvalQuestion:

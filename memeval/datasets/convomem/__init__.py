@@ -1,1 +1,1 @@
-"""ConvoMem: what users and assistants said, asked among conversations that do not matter."""
+"""ConvoMem: questions on users' and assistants' statements among other conversations."""

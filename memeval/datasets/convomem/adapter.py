@@ -7,23 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
-from pathlib import Path
 from typing import ClassVar
 
 from memeval.config.schema import PREPARE, at
-from memeval.datasets.contract import (
-    Dataset,
-    DatasetInfo,
-    DatasetSettings,
-    LoadedDataset,
-)
-from memeval.datasets.convomem.info import CONVOMEM
+from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.convomem.schema import CATEGORIES, File, find_files, read_case
-from memeval.datasets.fetch import file_digest
 from memeval.datasets.io.fields import Fields
+from memeval.datasets.io.folder import check_folder
 from memeval.datasets.io.json_stream import stream_list
-from memeval.datasets.locate import check_pin, missing
+from memeval.datasets.locate import missing
 from memeval.errors import UserError
 from memeval.records import AnswerKind, CategoryId, EvalCase
 
@@ -32,17 +24,10 @@ from memeval.records import AnswerKind, CategoryId, EvalCase
 class ConvoMemSettings(DatasetSettings):
     """Settings of the data sets in ConvoMem's schema."""
 
-    context_size: int | None = at(PREPARE)
+    context_size: int | None = at(PREPARE, least=1)
     """Conversations of a case: others are left out. None reads all."""
-    n_evidence: int | None = at(PREPARE)
+    n_evidence: int | None = at(PREPARE, least=1)
     """Messages that hold the answer: other files are left out. None reads all."""
-
-    def __post_init__(self) -> None:
-        DatasetSettings.__post_init__(self)
-        for name in ("context_size", "n_evidence"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"dataset.{name} must be at least 1, not {value}")
 
 
 class ConvoMem(Dataset):
@@ -53,12 +38,6 @@ class ConvoMem(Dataset):
     benchmark: ClassVar[str | None] = "convomem"
     settings: ConvoMemSettings
 
-    def __init__(
-        self, path: Path, info: DatasetInfo = CONVOMEM, settings: DatasetSettings | None = None
-    ) -> None:
-        super().__init__(path, info, settings)
-        self._unplaced = self._questions = 0
-
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
         return CATEGORIES
@@ -68,27 +47,14 @@ class ConvoMem(Dataset):
         return {"context_size": "Conversations", "n_evidence": "Evidence messages"}
 
     def open(self) -> LoadedDataset:
-        whole, pinned = sha256(), True
-        for file in self._files:
-            try:
-                digest = file_digest(file.path)
-            except OSError as error:
-                raise UserError(
-                    f"data set '{self.info.name}': {file.path} can't be read: {error.strerror}."
-                ) from error
-
-            name = file.path.relative_to(self.path).as_posix()
-            # The names count, too: the category and the number of evidence messages are read from
-            # them.
-            whole.update(f"{name}\0{digest}\n".encode())
-            allowed = check_pin(
-                self.info, file.path, digest, allow_unpinned=self.settings.allow_unpinned
-            )
-            pinned = allowed and pinned
-
-        return LoadedDataset(
-            info=self.info, path=self.path, sha256=whole.hexdigest(), pinned=pinned
+        # The names count, too: they say the category and the number of evidence messages.
+        digest, pinned = check_folder(
+            self.info,
+            self.path,
+            [file.path for file in self._files],
+            allow_unpinned=self.settings.allow_unpinned,
         )
+        return LoadedDataset(info=self.info, path=self.path, sha256=digest, pinned=pinned)
 
     @cached_property
     def _files(self) -> list[File]:
@@ -111,7 +77,7 @@ class ConvoMem(Dataset):
         return chosen
 
     def read(self) -> Iterator[EvalCase]:
-        self._unplaced = self._questions = 0
+        self.odd.clear()
         wanted = self.settings.context_size
         count = 0
         for file in self._files:
@@ -123,22 +89,17 @@ class ConvoMem(Dataset):
                 if wanted not in (None, read.context_size):
                     continue
 
-                self._unplaced += read.unplaced
-                self._questions += len(read.case.questions)
+                self.odd.update(unplaced=read.unplaced, questions=len(read.case.questions))
                 yield read.case
 
-        if not self._questions:
-            raise UserError(
-                f"{self.path} holds no case with dataset.context_size={wanted}."
-                if wanted
-                else f"{self.path} holds no question."
+        if not self.odd["questions"]:
+            what = f"case with dataset.context_size={wanted}" if wanted else "question"
+            raise UserError(f"{self.path} holds no {what}.")
+
+    def odd_notes(self) -> Mapping[str, str]:
+        return {
+            "unplaced": (
+                f"evidence: {self.odd['unplaced']} of {self.odd['questions']} questions cite a "
+                "message that is not the text of exactly one turn; they enter no retrieval metric"
             )
-
-    def notes(self) -> tuple[str, ...]:
-        if not self._unplaced:
-            return ()
-
-        return (
-            f"evidence: {self._unplaced} of {self._questions} questions cite a message that is not "
-            "the text of exactly one turn; they enter no retrieval metric",
-        )
+        }

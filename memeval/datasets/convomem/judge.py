@@ -47,6 +47,6 @@ def kind_of(question: EvalQuestion) -> str:
     if question.category in (PREFERENCE, IMPLICIT):
         return "rubric"
 
-    # As published, only facts of the user are forgiven small omissions where they are many.
+    # As published, only facts of the user are forgiven small omissions if they are many.
     is_several = question.facets.get("n_evidence", "1") != "1"
     return "several" if question.category == USER and is_several else "fact"

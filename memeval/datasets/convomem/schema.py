@@ -1,11 +1,11 @@
 """ConvoMem's schema: a file is a JSON list of test cases, each with its conversations and the
-questions about them. What the questions are about is the name of the file's folder.
+questions about them. The name of the file's folder is the subject of its questions.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,7 @@ _FOLDER = re.compile(r"([1-9][0-9]?)_evidence")
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file, and what the names of its folders say about it."""
+    """One file, and the facts in the names of its folders."""
 
     path: Path
     category: str
@@ -41,7 +41,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A test case, and what was odd about it."""
+    """A test case, and its oddities."""
 
     case: EvalCase
     context_size: int
@@ -65,12 +65,8 @@ def find_files(folder: Path) -> list[File]:
 
 def read_case(fields: Fields, case_id: str, file: File) -> Read:
     """The case of a test case. Raises `UserError` naming record and field."""
-    sessions = tuple(
-        _session(conversation, number)
-        for number, conversation in enumerate(
-            fields.objects("conversations", f"{fields.record} conversations[{{}}]"), start=1
-        )
-    )
+    talks = fields.objects("conversations", f"{fields.record} conversations[{{}}]")
+    sessions = tuple(_session(talk, number) for number, talk in enumerate(talks, start=1))
     if not any(session.turns for session in sessions):
         raise fields.wrong("conversations", "holds no message")
 
@@ -90,15 +86,8 @@ def read_case(fields: Fields, case_id: str, file: File) -> Read:
         cited = _cited(item)
         evidence = _places(cited, turns)
         unplaced += bool(cited) and not evidence
-        questions.append(
-            _question(
-                item=item,
-                question_id=f"{case_id}/q{number}",
-                file=file,
-                evidence=evidence,
-                size=size,
-            )
-        )
+        question_id = f"{case_id}/q{number}"
+        questions.append(_question(item, question_id, file, evidence=evidence, size=size))
 
     case = EvalCase(case_id=case_id, sessions=sessions, questions=tuple(questions))
     return Read(case=case, context_size=size, unplaced=unplaced)
@@ -119,7 +108,7 @@ def _session(conversation: Fields, number: int) -> Session:
 
 
 def _question(
-    item: Fields, question_id: str, file: File, evidence: tuple[str, ...], size: int
+    item: Fields, question_id: str, file: File, *, evidence: tuple[str, ...], size: int
 ) -> EvalQuestion:
     answer = item.answer("answer")
     answerable = file.category != ABSTENTION
@@ -144,21 +133,17 @@ def _cited(item: Fields) -> list[tuple[str, str]]:
 
 def _turns_by_text(sessions: Sequence[Session]) -> dict[tuple[str, str], list[str]]:
     places: dict[tuple[str, str], list[str]] = {}
-    for turn in _turns(sessions):
-        places.setdefault(_key(turn.speaker, turn.text), []).append(turn.turn_id)
+    for session in sessions:
+        for turn in session.turns:
+            places.setdefault(_key(turn.speaker, turn.text), []).append(turn.turn_id)
 
     return places
-
-
-def _turns(sessions: Sequence[Session]) -> Iterator[Turn]:
-    for session in sessions:
-        yield from session.turns
 
 
 def _places(
     cited: Sequence[tuple[str, str]], turns: Mapping[tuple[str, str], Sequence[str]]
 ) -> tuple[str, ...]:
-    """The turns of all cited messages; nothing where a message is not the text of exactly one turn,
+    """The turns of all cited messages; nothing if a message is not the text of exactly one turn,
     because the others would be measured as if they were all.
     """
     places_of = [turns.get(key, ()) for key in cited]
@@ -169,5 +154,5 @@ def _places(
 
 
 def _key(speaker: str, text: str) -> tuple[str, str]:
-    """A message as it is compared: the speaker's case and white space don't count."""
+    """The key by which messages are compared: the speaker's case and white space don't count."""
     return speaker.strip().lower(), " ".join(text.split())

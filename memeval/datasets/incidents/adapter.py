@@ -22,7 +22,7 @@ from memeval.datasets.incidents.schema import read_source
 from memeval.datasets.incidents.table import Incident, Table, write_normalized
 from memeval.datasets.incidents.text import narrate
 from memeval.datasets.locate import check_pin
-from memeval.datasets.netops.base import ABILITIES, Draft, NetOps, choose, questions
+from memeval.datasets.netops.base import ABILITIES, Draft, NetOps, choose, group, questions
 from memeval.datasets.netops.chance import seeded
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
@@ -37,17 +37,17 @@ class IncidentSettings(DatasetSettings):
     """Share of each system's incidents, the earlier ones, that memory holds; the later ones are
     asked about.
     """
-    questions_per_case: int = at(ANSWER, 60)
+    questions_per_case: int = at(ANSWER, 60, least=1)
     """Most questions about each system, chosen evenly over abilities and templates, without those
     for root causes.
     """
-    root_causes_per_case: int = at(ANSWER, 20)
+    root_causes_per_case: int = at(ANSWER, 20, least=0)
     """Most later incidents of each system whose root cause is asked for, in addition."""
     runbooks: bool = at(PREPARE, False)
     """Whether memory also holds how incidents were handled, and runbooks that are revised. Their
     steps are invented.
     """
-    handling_per_case: int = at(ANSWER, 20)
+    handling_per_case: int = at(ANSWER, 20, least=0)
     """Most questions about handling and runbooks for each system, in addition; with `runbooks`."""
     seed: int = at(PREPARE, 0)
     """Chooses words and questions, never facts."""
@@ -59,13 +59,6 @@ class IncidentSettings(DatasetSettings):
                 "dataset.history_share must be more than 0 and less than 1, not "
                 f"{self.history_share}"
             )
-
-        leasts = {"questions_per_case": 1, "root_causes_per_case": 0, "handling_per_case": 0}
-        for name, least in leasts.items():
-            if getattr(self, name) < least:
-                raise UserError(
-                    f"dataset.{name} must be at least {least}, not {getattr(self, name)}"
-                )
 
 
 class Incidents(NetOps):
@@ -117,22 +110,24 @@ class Incidents(NetOps):
         return (*(f"a_at_{k}" for k in DEPTHS), "mar")
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """A@1, A@3, A@5 and MAR of the answered root-cause questions; None if there are none."""
-        rows = [
-            record
-            for record in records
-            if record.facets.get("task") == "root_cause" and record.hypothesis is not None
-        ]
-        if not rows:
-            return {**{f"a_at_{k}": None for k in DEPTHS}, "mar": None}
+        """A@1, A@3, A@5 and MAR of the answered root-cause questions; None without answers."""
+        counts: list[int] = []
+        truths: list[list[str]] = []
+        rankings: list[list[str]] = []
+        for record in records:
+            if record.facets.get("task") != "root_cause" or record.hypothesis is None:
+                continue
 
-        known = [self._candidates[row.case_id] for row in rows]
-        truths = [ranking(row.gold[0], names) for row, names in zip(rows, known, strict=True)]
-        rankings = [
-            ranking(row.hypothesis or "", names) for row, names in zip(rows, known, strict=True)
-        ]
+            names = self._candidates[record.case_id]
+            counts.append(len(names))
+            truths.append(ranking(record.gold[0], names))
+            rankings.append(ranking(record.hypothesis, names))
+
+        if not truths:
+            return dict.fromkeys(self.measure_names)
+
         scores = {f"a_at_{k}": a_at_k(truths, rankings, k) for k in DEPTHS}
-        return {**scores, "mar": mar(truths, rankings, [len(names) for names in known])}
+        return {**scores, "mar": mar(truths, rankings, counts)}
 
     @cached_property
     def _table(self) -> tuple[Table, bool]:
@@ -146,14 +141,10 @@ class Incidents(NetOps):
         """The earlier and the later incidents of each system, in order of time, rows of one time in
         the table's order.
         """
-        systems: dict[str, list[Incident]] = {}
-        for incident in self._table[0].incidents:
-            systems.setdefault(incident.system, []).append(incident)
-
-        return {
-            name: self._split(sorted(rows, key=lambda row: row.time))
-            for name, rows in systems.items()
-        }
+        ordered = sorted(self._table[0].incidents, key=lambda row: row.time)
+        systems = group((row.system, row) for row in ordered)
+        names = dict.fromkeys(row.system for row in self._table[0].incidents)
+        return {name: self._split(systems[name]) for name in names}
 
     def _split(self, rows: list[Incident]) -> tuple[list[Incident], list[Incident]]:
         """Incidents of the same second stay together, in the past."""
@@ -179,7 +170,7 @@ class Incidents(NetOps):
         history = History(rng=rng, past=past, later=later, elsewhere=self._elsewhere(name))
         chosen = choose(rng, drafts(history), self.settings.questions_per_case)
         ranked = choose(rng, root_causes(history), self.settings.root_causes_per_case)
-        # Last, and by a generator of their own: all other questions are the same without them.
+        # Last, and from another generator: all other questions are the same without them.
         handled = self._handling(name, history)
         return EvalCase(
             case_id=name, sessions=sessions, questions=questions(name, [*chosen, *ranked, *handled])
@@ -196,9 +187,7 @@ class Incidents(NetOps):
     def _elsewhere(self, name: str) -> tuple[frozenset[str], frozenset[str]]:
         # For questions without an answer: names that exist, but that this system never had.
         others = [row for row in self._table[0].incidents if row.system != name]
-        return frozenset(name for row in others for name in row.components), frozenset(
-            row.fault for row in others if row.fault
-        )
+        return _names(others), frozenset(row.fault for row in others if row.fault)
 
     @cached_property
     def _candidates(self) -> Mapping[str, frozenset[str]]:
@@ -216,11 +205,11 @@ class Incidents(NetOps):
             yield "runbooks: their steps are invented; the table does not say how it was handled"
 
         asked = [row for _, later in self._systems.values() for row in later]
-        new = sum(
-            not set(row.components) <= _names(earlier)
-            for earlier, later in self._systems.values()
-            for row in later
-        )
+        new = 0
+        for earlier, later in self._systems.values():
+            known = _names(earlier)
+            new += sum(not known.issuperset(row.components) for row in later)
+
         if new:
             yield (
                 f"root causes: {new} of {len(asked)} later incidents hit a component without an "

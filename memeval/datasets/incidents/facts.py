@@ -11,7 +11,7 @@ from datetime import datetime
 from memeval.datasets.incidents.history import OFFERED, History, names_of
 from memeval.datasets.incidents.table import Incident
 from memeval.datasets.incidents.text import moment, named
-from memeval.datasets.netops.base import Draft
+from memeval.datasets.netops.base import Draft, group
 from memeval.datasets.netops.chance import draw
 from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, amount, counted
 
@@ -22,9 +22,8 @@ UP_TO_FIVE = "Name up to five components, the likeliest first."
 
 
 def fault_at(history: History) -> Iterator[Draft]:
-    for past in history.offered(
-        [past for past in history.past if past.incident.fault and history.alone(past)]
-    ):
+    known = [past for past in history.past if past.incident.fault and history.alone(past)]
+    for past in history.offered(known):
         text = f"Which fault did {named(past.incident)} have at {moment(past.incident)}?"
         yield history.ask("IE", "fault", text, (past.incident.fault,), past)
 
@@ -32,19 +31,13 @@ def fault_at(history: History) -> Iterator[Draft]:
 def component_at(history: History) -> Iterator[Draft]:
     for past in history.offered([past for past in history.past if history.alone(past)]):
         what = f"had fault {past.incident.fault}" if past.incident.fault else "failed"
-        yield history.ask(
-            "IE",
-            "component",
-            f"Which component {what} at {moment(past.incident)}?",
-            names_of(past.incident),
-            past,
-        )
+        text = f"Which component {what} at {moment(past.incident)}?"
+        yield history.ask("IE", "component", text, names_of(past.incident), past)
 
 
 def duration_of(history: History) -> Iterator[Draft]:
-    for past in history.offered(
-        [past for past in history.past if past.over_id and history.alone(past)]
-    ):
+    known = [past for past in history.past if past.over_id and history.alone(past)]
+    for past in history.offered(known):
         text = (
             f"How long did the incident of {named(past.incident)} last that began at "
             f"{moment(past.incident)}?"
@@ -65,21 +58,19 @@ def incident_count(history: History) -> Iterator[Draft]:
     for name, records in history.certain(history.components):
         if len(records) > 1:
             text = f"How many incidents did component {name} have?"
-            yield history.ask(
-                "MR", "count", text, counted(len(records), "incident"), *records, form=IN_WORDS
-            )
+            gold = counted(len(records), "incident")
+            yield history.ask("MR", "count", text, gold, *records, form=IN_WORDS)
 
 
 def fault_count(history: History) -> Iterator[Draft]:
     for name, records in history.certain(history.components):
-        for fault, count in Counter(
-            past.incident.fault for past in records if past.incident.fault
-        ).items():
+        by_fault = group((past.incident.fault, past) for past in records if past.incident.fault)
+        for fault, own in by_fault.items():
             # A count of one would need no more than one session.
-            if count > 1:
+            if len(own) > 1:
                 text = f"How many times did component {name} have fault {fault}?"
-                own = [past for past in records if past.incident.fault == fault]
-                yield history.ask("MR", "count", text, counted(count, "time"), *own, form=IN_WORDS)
+                gold = counted(len(own), "time")
+                yield history.ask("MR", "count", text, gold, *own, form=IN_WORDS)
 
 
 def components_with(history: History) -> Iterator[Draft]:
@@ -100,47 +91,35 @@ def faults_of(history: History) -> Iterator[Draft]:
 
 def commonest_fault(history: History) -> Iterator[Draft]:
     for name, records in history.certain(history.components):
-        ranked = Counter(
-            past.incident.fault for past in records if past.incident.fault
-        ).most_common(2)
+        faults = Counter(past.incident.fault for past in records if past.incident.fault)
+        ranked = faults.most_common(2)
         # A tie has no right answer, and a single fault leaves nothing to compare.
         if len(ranked) == 2 and ranked[0][1] > ranked[1][1]:
-            yield history.ask(
-                "MR",
-                "commonest",
-                f"Which fault did component {name} have most often?",
-                (ranked[0][0],),
-                *records,
-            )
+            text = f"Which fault did component {name} have most often?"
+            yield history.ask("MR", "commonest", text, (ranked[0][0],), *records)
 
 
 def similar_incident(history: History) -> Iterator[Draft]:
     for later in draw(history.rng, history.later, OFFERED):
-        alike = [
-            past
-            for past in history.faults.get(later.fault, [])
-            if past.incident.level == later.level
-        ]
+        same_fault = history.faults.get(later.fault, [])
+        alike = [past for past in same_fault if past.incident.level == later.level]
         if alike and history.alone(alike[-1]):
-            level = f" and level {later.level}" if later.level else ""
+            latest = alike[-1]
+            given, same = f"fault {later.fault}", "fault"
+            if later.level:
+                given, same = f"{given} and level {later.level}", "fault and level"
+
             text = (
-                f"An incident with fault {later.fault}{level} began at {moment(later)}. "
-                "Which component had the latest incident of the same "
-                f"fault{' and level' if later.level else ''} in the records?"
+                f"An incident with {given} began at {moment(later)}. Which component had the "
+                f"latest incident of the same {same} in the records?"
             )
-            yield history.ask(
-                "MR",
-                "similar_incident",
-                text,
-                names_of(alike[-1].incident),
-                alike[-1],
-                at=later.time,
-            )
+            gold = names_of(latest.incident)
+            yield history.ask("MR", "similar_incident", text, gold, latest, at=later.time)
 
 
 def root_causes(history: History) -> Iterator[Draft]:
-    """Asks only where every root cause has failed before, because no memory can name another, and
-    where a single incident has this time and symptom.
+    """Asks only if every root cause has failed before, because no memory can name another, and
+    if a single incident has this time and symptom.
     """
     alike = Counter(_symptom(later) for later in history.later)
     for later in history.later:
@@ -155,18 +134,18 @@ def root_causes(history: History) -> Iterator[Draft]:
         )
         before = [past for name in later.components for past in history.components[name]]
         like = [past for past in before if past.incident.fault == later.fault]
-        yield history.ask(
-            "MR",
-            "root_cause",
-            text,
-            names_of(later),
-            # Incidents of the same fault are the better evidence; without any, all incidents of
-            # the component are.
-            *(like or before),
-            at=later.time,
-            form=UP_TO_FIVE,
-        )
+        # Incidents of the same fault are the better evidence; without any, all incidents of the
+        # component are.
+        best, gold = like or before, names_of(later)
+        yield history.ask("MR", "root_cause", text, gold, *best, at=later.time, form=UP_TO_FIVE)
 
 
 def _symptom(later: Incident) -> tuple[datetime, str, str]:
     return later.time.replace(second=0), later.fault, later.level
+
+
+FACT_TEMPLATES = (
+    *(fault_at, component_at, duration_of),
+    *(incident_count, fault_count, components_with, faults_of, commonest_fault, similar_incident),
+)
+"""In the order in which they are drafted."""

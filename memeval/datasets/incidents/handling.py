@@ -41,7 +41,7 @@ def handled(history: History) -> Iterator[Draft]:
 
 
 def handled_last(history: History) -> Iterator[Draft]:
-    """Where the fault was handled before, by any runbook."""
+    """Asks how a fault was handled last, by any runbook."""
     for fault, records in history.faults.items():
         if len(records) > 1 and history.alone(records[-1]):
             text = f"How was the latest incident with fault {fault} handled?"
@@ -70,7 +70,7 @@ def new_incident(history: History) -> Iterator[Draft]:
 def _revised(history: History) -> Iterator[tuple[str, Past]]:
     """Each fault whose runbook was revised, with the incident after which it was last.
 
-    Where two revisions are of one minute, the narrative does not say which is the newer one.
+    If two revisions are of one minute, the narrative does not say which is the newer one.
     """
     for fault, records in history.faults.items():
         revisions = _with_revision(records)

@@ -1,4 +1,4 @@
-"""What questions about past incidents are made from."""
+"""Material of questions about past incidents."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from random import Random
-from typing import TypeVar
 
 from memeval.datasets.incidents.table import Incident
 from memeval.datasets.incidents.text import Past
-from memeval.datasets.netops.base import Draft
+from memeval.datasets.netops.base import Draft, group
 from memeval.datasets.netops.chance import draw
-
-K = TypeVar("K")
 
 CLOCK = "Answer as HH:MM."
 
@@ -25,25 +22,25 @@ OFFERED = 40
 
 @dataclass(frozen=True)
 class History:
-    """What a case's questions are made from."""
+    """Material of a case's questions."""
 
     rng: Random
     past: Sequence[Past]
-    """What memory holds, in order of time."""
+    """Incidents in memory, in order of time."""
     later: Sequence[Incident]
-    """What came after it, in order of time; never empty."""
+    """Later incidents, in order of time; never empty."""
     elsewhere: tuple[frozenset[str], frozenset[str]]
     """Components and faults of the table's other systems."""
 
     @cached_property
     def components(self) -> dict[str, list[Past]]:
         """Incidents by component."""
-        return _group((name, past) for past in self.past for name in past.incident.components)
+        return group((name, past) for past in self.past for name in past.incident.components)
 
     @cached_property
     def faults(self) -> dict[str, list[Past]]:
         """Incidents by fault, those without one left out."""
-        return _group((past.incident.fault, past) for past in self.past if past.incident.fault)
+        return group((past.incident.fault, past) for past in self.past if past.incident.fault)
 
     @cached_property
     def minutes(self) -> Counter[datetime]:
@@ -56,7 +53,7 @@ class History:
         whether they count once or twice.
         """
         with_fault = [past for past in self.past if past.incident.fault]
-        groups = _group(((past.incident.components, minute_of(past)), past) for past in with_fault)
+        groups = group(((past.incident.components, minute_of(past)), past) for past in with_fault)
         return {key: records for key, records in groups.items() if len(_faults(records)) > 1}
 
     def certain(self, groups: Mapping[str, list[Past]]) -> Iterator[tuple[str, list[Past]]]:
@@ -89,12 +86,8 @@ class History:
         form: str = "",
     ) -> Draft:
         # By the session's number, because as text s10 comes before s2.
-        ids = tuple(
-            dict.fromkeys(
-                past.turn_id
-                for past in sorted(evidence, key=lambda past: int(past.turn_id[1:].split("t")[0]))
-            )
-        )
+        ordered = sorted(evidence, key=lambda past: int(past.turn_id[1:].split("t")[0]))
+        ids = tuple(dict.fromkeys(past.turn_id for past in ordered))
         return Draft(
             ability=ability,
             task=task,
@@ -118,11 +111,3 @@ def minute_of(past: Past) -> datetime:
 
 def _faults(records: Sequence[Past]) -> set[str]:
     return {record.incident.fault for record in records}
-
-
-def _group(pairs: Iterator[tuple[K, Past]]) -> dict[K, list[Past]]:
-    groups: dict[K, list[Past]] = {}
-    for key, past in pairs:
-        groups.setdefault(key, []).append(past)
-
-    return groups

@@ -14,8 +14,8 @@ DEPTHS = (1, 3, 5)
 def ranking(answer: str, candidates: Collection[str]) -> list[str]:
     """The candidates that an answer names, in the order of their first mention.
 
-    Case does not count, and any characters may replace a name's `_`. Where one name is the
-    beginning of another, the longer one counts.
+    Case does not count, and any characters may replace a name's `_`. If one name is the beginning
+    of another, the longer one counts.
     """
     # Nothing has to be escaped: names are shown as letters, digits and `_` (`one_word`).
     patterns = {

@@ -12,33 +12,9 @@ from dataclasses import dataclass
 
 from memeval.datasets.incidents.table import Incident
 from memeval.datasets.netops.chance import draw, seeded
+from memeval.text.beside import load_beside
 
-STEPS = (
-    "drain the traffic",
-    "restart the process",
-    "roll back the release",
-    "raise the quota",
-    "rotate the logs",
-    "flush the cache",
-    "promote the replica",
-    "reboot the host",
-    "throttle the clients",
-    "extend the volume",
-    "renew the certificate",
-    "reseat the cable",
-    "terminate the stuck sessions",
-    "evict the tenants",
-    "reload the firewall",
-    "clear the queue",
-    "switch the gateway",
-    "rebuild the index",
-    "warm the standby",
-    "pause the scheduler",
-    "compact the tables",
-    "quarantine the rack",
-    "resize the pool",
-    "synchronise the clock",
-)
+STEPS = load_beside(__file__, "steps.yaml", tuple[str, ...])
 """Steps without a word in common, so that no judge takes one procedure for another."""
 
 STEPS_EACH = 2
@@ -48,12 +24,12 @@ MOST_REVISIONS = len(STEPS) // STEPS_EACH
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """How one incident was handled, and what became of its fault's runbook."""
+    """How one incident was handled, and the revision of its fault's runbook."""
 
     steps: str
-    """Those of the runbook that was in force; at a fault's first incident, those that became it."""
+    """Those of the runbook in force; after a fault's first incident, of its first revision."""
     revision: int | None
-    """Number of the revision that was written after the incident; None where the runbook stayed."""
+    """Number of the revision that was written after the incident; None if the runbook stayed."""
     revised: str
     """The steps of that revision; empty without one."""
 

@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,7 +24,9 @@ OPENRCA = ("groundtruth",)
 NEZHA_FILES, OPENRCA_FILES = "*-fault_list.json", "agent-*.csv"
 
 POD = re.compile(r"(.+?)-[0-9a-f]{6,10}-[a-z0-9]{5}")
-"""A pod's name: the service, and what Kubernetes appends for the replica set and the pod."""
+"""A pod's name: the service, and the suffixes that Kubernetes appends for the replica set and the
+pod.
+"""
 
 
 def read_source(info: DatasetInfo, path: Path) -> Table:
@@ -36,9 +39,10 @@ def read_source(info: DatasetInfo, path: Path) -> Table:
 
     files = _files(path) if path.is_dir() else [path]
     contents = {file: read_file(info, file) for file in files}
-    rows = [
-        incident for file, content in contents.items() for incident in _incidents(file, content)
-    ]
+    rows: list[Incident] = []
+    for file, content in contents.items():
+        rows += _incidents(file, content)
+
     check_names(path, rows)
     # As shown, because two rows that look alike in memory are one incident.
     once = tuple(dict.fromkeys(as_shown(row) for row in rows))
@@ -101,28 +105,21 @@ def _normalized(row: Fields) -> Incident:
 
 
 def _dejavu(row: Fields) -> Incident:
-    """Level, fault and duration where the table has such columns; the clock is UTC."""
-    nodes = tuple(
-        dict.fromkeys(
-            node.strip() for node in row.answer("root_cause_node").split(";") if node.strip()
-        )
-    )
+    """Level, fault and duration if the table has such columns; the clock is UTC."""
+    names = (name.strip() for name in row.answer("root_cause_node").split(";"))
+    nodes = tuple(dict.fromkeys(filter(None, names)))
     if not nodes:
         raise row.wrong("root_cause_node", "names no node")
 
-    given = {
-        name: row.text(name) for name in ("level", "fault_type", "duration_s") if name in row.values
-    }
-    duration = _seconds(row, "duration_s") if "duration_s" in given else None
-    time = _epoch(row, "timestamp")
+    row = replace(row, values={"level": "", "fault_type": "", "duration_s": "", **row.values})
     return Incident(
         # The table itself does not name the system.
         system=row.path.parent.name or "dejavu",
-        time=time,
+        time=_epoch(row, "timestamp"),
         components=nodes,
-        level=given.get("level", ""),
-        fault=given.get("fault_type", ""),
-        duration_s=duration,
+        level=row.text("level"),
+        fault=row.text("fault_type"),
+        duration_s=_seconds(row, "duration_s"),
     )
 
 
@@ -186,7 +183,7 @@ def _epoch(row: Fields, name: str) -> datetime:
 
 
 def _seconds(row: Fields, name: str) -> int | None:
-    """Whole seconds, at least one; None where the field is empty."""
+    """Whole seconds, at least one; None if the field is empty."""
     text = row.text(name).strip()
     if not text:
         return None

@@ -29,17 +29,15 @@ class Incident:
     """A row of a table."""
 
     system: str
-    """Where it happened; one system is one case."""
+    """System in which it happened; one system is one case."""
     time: datetime
     """Local time, without a zone: as the table gives it."""
     components: tuple[str, ...]
     """Root causes, most often one; shown as single words."""
     level: str = ""
-    """What kind of thing the component is (`pod`, `node`, `service`); empty where the table does
-    not say.
-    """
+    """Kind of the component (`pod`, `node`, `service`); empty if the table does not say."""
     fault: str = ""
-    """Empty where the table does not say."""
+    """Empty if the table does not say."""
     duration_s: int | None = None
     """Whole seconds."""
 
@@ -76,15 +74,16 @@ def write_normalized(file: IO[str], incidents: Sequence[Incident]) -> int:
 
 
 def check_names(path: Path, incidents: list[Incident]) -> None:
-    """Raises `UserError` where two names of one system would be shown alike.
+    """Raises `UserError` if two names of one system would be shown alike.
     Judges don't distinguish capital letters either.
     """
     spelt: dict[tuple[str, str, str], str] = {}
     for row in incidents:
-        for kind, name in [
-            *(("component", name) for name in row.components),
-            *([("fault", row.fault)] if row.fault else []),
-        ]:
+        named = [("component", name) for name in row.components]
+        if row.fault:
+            named.append(("fault", row.fault))
+
+        for kind, name in named:
             shown = one_word(name)
             if not shown:
                 raise UserError(

@@ -36,7 +36,7 @@ SPEAKERS = {
     "handling": "operator",
     "runbook": "runbook",
 }
-"""Who says each part of a narrative."""
+"""Speaker of each part of a narrative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Past:
 
     incident: Incident
     turn_id: str
-    """Says when, what, where and which fault."""
+    """The turn that gives the time, the component, the place and the fault."""
     over_id: str | None
-    """Says how long it lasted; None where the table does not."""
+    """Says how long it lasted; None if the table does not."""
     handling: Handling | None = None
-    """None without runbooks, and where the table names no fault."""
+    """None without runbooks, and if the table names no fault."""
     handled_id: str | None = None
     """Says how it was handled."""
     revised_id: str | None = None
@@ -60,7 +60,7 @@ def narrate(
     rng: Random, incidents: Sequence[Incident], handlings: Sequence[Handling | None] = ()
 ) -> tuple[list[Past], tuple[Session, ...]]:
     """The incidents, in order of time, as sessions `s1`, `s2` … of a turn or two, and as many
-    again where it says how they were handled.
+    again if it says how they were handled.
     """
     past, sessions = [], []
     for number, incident in enumerate(incidents, start=1):
@@ -87,7 +87,7 @@ def narrate(
 
 
 def _parts(rng: Random, incident: Incident, handling: Handling | None) -> dict[str, str]:
-    """What the record of an incident says, by part, in order."""
+    """Text of an incident's record, by part, in order."""
     parts = {"opening": _opening(rng, incident)}
     if incident.duration_s is not None:
         parts["closing"] = _closing(rng, incident, incident.duration_s)

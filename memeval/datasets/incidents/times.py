@@ -1,4 +1,4 @@
-"""Questions about order and time, about what was latest, and where records contradict each other.
+"""Questions about order and time, about what was latest, and about contradictions.
 Gold and evidence are computed from the table.
 """
 
@@ -33,21 +33,12 @@ def failed_first(history: History) -> Iterator[Draft]:
 def first_with(history: History) -> Iterator[Draft]:
     for fault, records in history.faults.items():
         if len(records) > 1 and history.alone(records[0]):
-            yield history.ask(
-                "TR",
-                "first",
-                f"Which component was the first to have fault {fault}?",
-                names_of(records[0].incident),
-                records[0],
-            )
+            text = f"Which component was the first to have fault {fault}?"
+            yield history.ask("TR", "first", text, names_of(records[0].incident), records[0])
 
 
 def next_after(history: History) -> Iterator[Draft]:
-    pairs = [
-        (past, after)
-        for past, after in pairwise(history.past)
-        if history.alone(past) and history.alone(after)
-    ]
+    pairs = [pair for pair in pairwise(history.past) if all(map(history.alone, pair))]
     for past, after in draw(history.rng, pairs, OFFERED):
         # The question names the first incident's components, which must not give the answer away.
         if not set(past.incident.components) & set(after.incident.components):
@@ -79,9 +70,8 @@ def days_between(history: History) -> Iterator[Draft]:
                 "How many days lie between the dates of the first and the latest incident of "
                 f"component {name}?"
             )
-            yield history.ask(
-                "TR", "distance", text, counted(days, "day"), records[0], records[-1], form=IN_WORDS
-            )
+            ends, gold = (records[0], records[-1]), counted(days, "day")
+            yield history.ask("TR", "distance", text, gold, *ends, form=IN_WORDS)
 
 
 def days_since(history: History) -> Iterator[Draft]:
@@ -95,50 +85,38 @@ def days_since(history: History) -> Iterator[Draft]:
                 f"It is {day(later.time)}. By the records, how many days ago did component {name} "
                 "last fail?"
             )
-            yield history.ask(
-                "TR", "since", text, counted(days, "day"), last, at=later.time, form=IN_WORDS
-            )
+            gold = counted(days, "day")
+            yield history.ask("TR", "since", text, gold, last, at=later.time, form=IN_WORDS)
 
 
 def latest_fault(history: History) -> Iterator[Draft]:
-    """Where a component's faults changed at least once."""
+    """Asks for the latest fault of components whose fault changed at least once."""
     for name, records in history.components.items():
-        if (
-            records[-1].incident.fault
-            and len({past.incident.fault for past in records}) > 1
-            and history.alone(records[-1])
-        ):
+        latest = records[-1]
+        faults = {past.incident.fault for past in records}
+        if latest.incident.fault and len(faults) > 1 and history.alone(latest):
             text = f"Which fault did component {name} have most recently?"
-            yield history.ask(
-                "KU", "latest_fault", text, (records[-1].incident.fault,), records[-1]
-            )
+            yield history.ask("KU", "latest_fault", text, (latest.incident.fault,), latest)
 
 
 def latest_component(history: History) -> Iterator[Draft]:
     for fault, records in history.faults.items():
-        if len({past.incident.components for past in records}) > 1 and history.alone(records[-1]):
+        latest = records[-1]
+        if len({past.incident.components for past in records}) > 1 and history.alone(latest):
             text = f"Which component had fault {fault} most recently?"
-            yield history.ask(
-                "KU", "latest_component", text, names_of(records[-1].incident), records[-1]
-            )
+            yield history.ask("KU", "latest_component", text, names_of(latest.incident), latest)
 
 
 def latest_time(history: History) -> Iterator[Draft]:
     for name, records in history.components.items():
         if len(records) > 1:
             text = f"At what time of day did the latest incident of component {name} begin?"
-            yield history.ask(
-                "KU",
-                "latest_time",
-                text,
-                (minute(records[-1].incident.time),),
-                records[-1],
-                form=CLOCK,
-            )
+            gold = (minute(records[-1].incident.time),)
+            yield history.ask("KU", "latest_time", text, gold, records[-1], form=CLOCK)
 
 
 def contradiction(history: History) -> Iterator[Draft]:
-    """Where two records of a component and minute differ: the one that was entered last counts."""
+    """Asks for the fault if two records of a component and minute differ: the last counts."""
     for records in history.disputed.values():
         text = (
             f"The records contradict each other on the fault of {named(records[-1].incident)} at "
@@ -146,3 +124,11 @@ def contradiction(history: History) -> Iterator[Draft]:
             "Which one does the record entered last name?"
         )
         yield history.ask("CR", "contradiction", text, (records[-1].incident.fault,), *records)
+
+
+TIME_TEMPLATES = (
+    *(failed_first, first_with, next_after, clock_time, days_between, days_since),
+    *(latest_fault, latest_component, latest_time),
+    contradiction,
+)
+"""In the order in which they are drafted."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from memeval.datasets.io.entries import Entry, Mistakes
 from memeval.datasets.io.fields import kind_of, quoted
-from memeval.records import ChoiceLabels, EvalQuestion
+from memeval.records import ChoiceLabels, EvalQuestion, Turn
 from memeval.text.shown import one_line
 
 QUESTION_FIELDS = (
@@ -26,7 +26,7 @@ QUESTION_FIELDS = (
 )
 
 CATEGORY = re.compile(r"\w[\w .-]{0,59}")
-"""What can be part of a metric's name."""
+"""Names that can be part of a metric's name."""
 UNNAMED = "general"
 """The category of a question that names none."""
 NOBODY = "Record"
@@ -49,6 +49,31 @@ class Chunk:
     speaker: str = NOBODY
     session: str | None = None
 
+    def as_turn(self) -> Turn:
+        """The chunk as systems see it."""
+        time = None if self.time is None else in_utc(self.time)
+        return Turn(turn_id=self.turn_id, speaker=self.speaker, text=self.text, time=time)
+
+
+@dataclass
+class OrderCheck:
+    """Notes times that run backwards: memory takes what was said in the file's order."""
+
+    mistakes: Mistakes
+    what: str
+    """Message about a mistake in the field `time`."""
+    latest: datetime | None = None
+
+    def check(self, time: datetime | None, place: str) -> None:
+        if time is None:
+            return
+
+        time = in_utc(time)
+        if self.latest is not None and time < self.latest:
+            self.mistakes.add(place, f"field 'time' is before that of {self.what}")
+
+        self.latest = max(time, self.latest or time)
+
 
 @dataclass
 class QuestionReader:
@@ -59,13 +84,19 @@ class QuestionReader:
     chunks: Sequence[Chunk]
     mistakes: Mistakes
     known: Sequence[str] = QUESTION_FIELDS
+    other_names: Mapping[str, str] = field(default_factory=dict)
     noun: str = "chunk"
-    """What the file calls a chunk."""
+    """Name of a chunk in the file."""
     times: list[datetime] = field(default_factory=list)
     """When the questions read so far are asked, as the file has it."""
 
+    def read_all(self, values: Sequence[Any]) -> tuple[EvalQuestion, ...]:
+        """The questions that have no mistake; the mistakes of the others are noted."""
+        questions = [self.read(number, value) for number, value in enumerate(values)]
+        return tuple(filter(None, questions))
+
     def read(self, number: int, value: Any) -> EvalQuestion | None:
-        """A question; None where it has a mistake, which is noted."""
+        """A question; None if it has a mistake, which is noted."""
         before = len(self.mistakes.found)
         entry = self._entry(number, value)
         if entry is None:
@@ -104,7 +135,14 @@ class QuestionReader:
         if isinstance(value, dict) and isinstance(value.get("id"), str | int):
             place = f"{self.place}, question {quoted(value['id'])}"
 
-        return Entry.of(place, value, noun="question", known=self.known, mistakes=self.mistakes)
+        return Entry.of(
+            place,
+            value,
+            noun="question",
+            known=self.known,
+            mistakes=self.mistakes,
+            other_names=self.other_names,
+        )
 
     def _evidence(self, entry: Entry) -> tuple[str, ...]:
         """Turn ids of the chunks that hold the answer, named by id or by index from 0."""
@@ -164,7 +202,7 @@ def _choices(entry: Entry) -> tuple[str, ...]:
 
 
 def _golds(entry: Entry) -> list[str]:
-    """The accepted answers; none where a refusal is right."""
+    """The accepted answers; none if a refusal is right."""
     given = [name for name in ("answer", "golds") if entry.values.get(name) is not None]
     if len(given) != 1:
         what = "is missing" if not given else "is another name of 'golds': give one of them"
@@ -203,12 +241,19 @@ def check_zones(place: str, times: Sequence[datetime | None], mistakes: Mistakes
 
 
 def notes_of(answerable: int, without_evidence: int, mistakes: Mistakes) -> Iterator[str]:
-    """What a report must say about a user's own file."""
+    """Notes for a report about a user's own file."""
     if without_evidence:
         yield (
             f"evidence: {without_evidence} of {answerable} questions with an answer name none; "
             "recall is measured on the others"
         )
+
+    if mistakes.taken:
+        taken = [
+            f"'{other}' for '{name}' ({count:,} times)"
+            for (other, name), count in sorted(mistakes.taken.items())
+        ]
+        yield f"fields: took {', '.join(taken)}"
 
     for name, count in sorted(mistakes.unread.items()):
         yield f"fields: {one_line(name, 60)} is not read ({count:,} times)"

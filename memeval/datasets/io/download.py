@@ -30,21 +30,17 @@ class SafeRedirects(HTTPRedirectHandler):
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Request | None:
         before, after = urlsplit(req.full_url), urlsplit(newurl)
-        if after.scheme not in ("http", "https") or (
-            before.scheme == "https" and after.scheme != "https"
-        ):
-            fp.close()
-            schemes = f"from {before.scheme} to {one_line(after.scheme)}"
-            raise WorldError(
-                f"{without_userinfo(req.full_url)} redirects {schemes}: it is not followed."
-            )
+        allowed = ("https",) if before.scheme == "https" else ("http", "https")
+        unsafe = ""
+        if after.scheme not in allowed:
+            unsafe = f"from {before.scheme} to {one_line(after.scheme)}"
+        elif after.username or after.password:
+            unsafe = "to an address with a user name"
 
-        if after.username or after.password:
+        if unsafe:
             fp.close()
-            raise WorldError(
-                f"{without_userinfo(req.full_url)} redirects to an address with a user name: it "
-                "is not followed."
-            )
+            shown = without_userinfo(req.full_url)
+            raise WorldError(f"{shown} redirects {unsafe}: it is not followed.")
 
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         if request is not None and before.netloc != after.netloc:
@@ -64,48 +60,39 @@ def open_url(url: str, done: int) -> HTTPResponse:
     Raises what `urlopen` raises, `WorldError` for an unsafe redirect.
     """
     # `identity`, because a range counts the bytes as they are sent.
-    headers = {"User-Agent": "memeval", "Accept-Encoding": "identity"} | (
-        {"Range": f"bytes={done}-"} if done else {}
-    )
-    return cast(
-        HTTPResponse,
-        build_opener(SafeRedirects()).open(Request(url, headers=headers), timeout=TIMEOUT_S),
-    )
+    headers = {"User-Agent": "memeval", "Accept-Encoding": "identity"}
+    if done:
+        headers["Range"] = f"bytes={done}-"
+
+    opener = build_opener(SafeRedirects())
+    return cast(HTTPResponse, opener.open(Request(url, headers=headers), timeout=TIMEOUT_S))
 
 
 def unreachable(url: str, error: Exception) -> str:
     """Why an address can't be reached, in a sentence.
 
-    No such reason passes by itself, so nothing is tried again.
+    No such reason passes on its own, so nothing is tried again.
     """
-    reason = (
-        error.reason
-        if isinstance(error, URLError) and isinstance(error.reason, Exception)
-        else error
-    )
-    host = urlsplit(url).hostname or url
+    reason = error
+    if isinstance(error, URLError) and isinstance(error.reason, Exception):
+        reason = error.reason
+
+    return f"{url} can't be reached: {_reason(reason, urlsplit(url).hostname or url)}."
+
+
+def _reason(reason: Exception, host: str) -> str:
     # Before `SSLError`, of which it is a subclass.
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return (
-            f"{url} can't be reached: the certificate of {host} is not valid "
-            f"({one_line(getattr(reason, 'verify_message', reason))})."
-        )
-
+        what = one_line(getattr(reason, "verify_message", reason))
+        return f"the certificate of {host} is not valid ({what})"
     if isinstance(reason, ssl.SSLError):
-        return (
-            f"{url} can't be reached: no secure connection to {host} (TLS: "
-            f"{one_line(getattr(reason, 'reason', None) or reason)})."
-        )
-
+        what = one_line(getattr(reason, "reason", None) or reason)
+        return f"no secure connection to {host} (TLS: {what})"
     if isinstance(reason, socket.gaierror):
-        return (
-            f"{url} can't be reached: the name {host} is not found "
-            f"({one_line(reason.strerror or reason)})."
-        )
-
+        return f"the name {host} is not found ({one_line(reason.strerror or reason)})"
     if isinstance(reason, ConnectionRefusedError):
-        return f"{url} can't be reached: {host} refuses the connection."
+        return f"{host} refuses the connection"
     if isinstance(reason, TimeoutError):
-        return f"{url} can't be reached: no answer within {TIMEOUT_S:g} s."
+        return f"no answer within {TIMEOUT_S:g} s"
 
-    return f"{url} can't be reached: {one_line(reason) or type(reason).__name__}."
+    return one_line(reason) or type(reason).__name__

@@ -6,10 +6,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from memeval.datasets.io.fields import HALF_CHARACTER, kind_of, quoted
@@ -21,6 +22,7 @@ TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:\d{2})?)?"
 )
 """The times of a strict schema: 8/5/2024 is May in one country and August in another."""
+NO_OTHER_NAMES: Mapping[str, str] = MappingProxyType({})
 TIMES = "write it as 2024-05-08, 2024-05-08T13:56 or 2024-05-08T13:56:00+02:00"
 
 
@@ -38,12 +40,14 @@ class Mistakes:
     found: list[str] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
     """Fields that the schema does not know, `question.difficulty`, and how often they occur."""
+    taken: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Other names of fields and the field that each was taken for, and how often."""
 
     def add(self, place: str, what: str) -> None:
         self.found.append(f"{place}: {what}")
 
     def refuse(self) -> None:
-        """Raises `UserError` with all mistakes, up to `MOST_SHOWN`, where there are any."""
+        """Raises `UserError` with all mistakes, up to `MOST_SHOWN`, if there are any."""
         if not self.found:
             return
 
@@ -72,27 +76,70 @@ class Entry:
     """As a message names it: `case 3 'north', question 'q7'`."""
     values: Mapping[str, Any]
     mistakes: Mistakes
+    written: Mapping[str, str] = field(default_factory=dict)
+    """The name in the file of a field that has another name there."""
 
     @classmethod
     def of(
-        cls, place: str, value: Any, *, noun: str, known: Sequence[str], mistakes: Mistakes
+        cls,
+        place: str,
+        value: Any,
+        *,
+        noun: str,
+        known: Sequence[str],
+        mistakes: Mistakes,
+        other_names: Mapping[str, str] = NO_OTHER_NAMES,
     ) -> Entry | None:
-        """The object at a place; None where there is something else. `known` are its fields."""
+        """The object at a place; None if there is something else. `known` are its fields, and
+        `other_names` what people call some of them.
+        """
         if not isinstance(value, dict):
             mistakes.add(place, f"is {kind_of(value)}, not an object")
             return None
 
+        written = {other_names[name]: name for name in value if name in other_names}
+        for name, other in written.items():
+            mistakes.taken[other, name] += 1
+            if name in value:
+                mistakes.add(place, f"field '{other}' is another name of '{name}': give one")
+
+        if written:
+            value = {other_names.get(name, name): item for name, item in value.items()}
+
         unread = [name for name in value if name not in known]
         if mistakes.strict:
             for name in unread:
-                mistakes.add(place, _unknown_field(name, known))
+                mistakes.add(place, _unknown_field(name, known, other_names))
         else:
             mistakes.unread.update(f"{noun}.{name}" for name in unread)
 
-        return cls(place=place, values=value, mistakes=mistakes)
+        return cls(place=place, values=value, mistakes=mistakes, written=written)
+
+    @classmethod
+    def of_case(
+        cls,
+        place: str,
+        value: Any,
+        *,
+        known: Sequence[str],
+        mistakes: Mistakes,
+        other_names: Mapping[str, str] = NO_OTHER_NAMES,
+    ) -> tuple[Entry, str | None] | None:
+        """The object of a case and its id, which its place then names."""
+        entry = cls.of(
+            place, value, noun="case", known=known, mistakes=mistakes, other_names=other_names
+        )
+        if entry is None:
+            return None
+
+        case_id = entry.name("case_id", required=True)
+        if case_id is not None:
+            entry = replace(entry, place=f"{place} {quoted(case_id)}")
+
+        return entry, case_id
 
     def wrong(self, name: str, what: str) -> None:
-        self.mistakes.add(self.place, f"field '{name}' {what}")
+        self.mistakes.add(self.place, f"field '{self.written.get(name, name)}' {what}")
 
     def text(self, name: str, *, required: bool = False) -> str | None:
         """A string that is not empty."""
@@ -116,8 +163,16 @@ class Entry:
         self.wrong(name, f"is {kind_of(value)}, not a list")
         return None
 
+    def filled(self, name: str) -> list[Any]:
+        """A list that must be there and not be empty; an empty one with a mistake."""
+        values = self.items(name, required=True)
+        if values == []:
+            self.wrong(name, "is empty")
+
+        return values or []
+
     def boolean(self, name: str) -> bool:
-        """A boolean; False where it is missing."""
+        """A boolean; False if it is missing."""
         value = self._given(name)
         if value is None or isinstance(value, bool):
             return bool(value)
@@ -167,7 +222,7 @@ class Entry:
         return self.checked_text(name, value)
 
     def checked_text(self, name: str, value: Any) -> str | None:
-        """The value where it is a string that can be written."""
+        """The value if it is a string that can be written."""
         if not isinstance(value, str):
             self.wrong(name, f"is {kind_of(value)}, not a string")
         elif not value.strip():
@@ -188,8 +243,8 @@ class Entry:
         return value
 
 
-def _unknown_field(name: str, known: Sequence[str]) -> str:
+def _unknown_field(name: str, known: Sequence[str], other_names: Mapping[str, str]) -> str:
     """The mistake of a field that the schema does not know."""
-    near = get_close_matches(name, known, n=1, cutoff=0.6)
+    near = get_close_matches(name, [*known, *other_names], n=1, cutoff=0.6)
     hint = f"did you mean '{near[0]}'?" if near else f"there is {', '.join(known)}"
     return f"field {quoted(name)} is not one of the schema; {hint}"

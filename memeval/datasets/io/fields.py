@@ -7,8 +7,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 def unique_fields(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of these fields. Raises `ValueError` where one comes twice: which holds?"""
+    """The object of these fields. Raises `ValueError` if one comes twice: which holds?"""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         counts = Counter(name for name, _ in pairs)
@@ -43,28 +44,53 @@ def unique_fields(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 def parse_json(content: bytes, path: Path, *, unique: bool = False) -> Any:
     """The JSON value in a file's content.
 
-    Raises `UserError` naming the position where it is not UTF-8 or not JSON, and under `unique`
-    where an object has a field twice.
+    Raises `UserError` naming the position if it is not UTF-8 or not JSON, and under `unique`
+    if an object has a field twice.
     """
-    check_not_packed(path, content)
+    text = decode(content, path)
+    try:
+        return json.loads(text, object_pairs_hook=unique_fields if unique else None)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        # A string that nothing ends takes the rest of the file.
+        if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string"):
+            where += " (the file ends there: is it cut off?)"
+
+        raise UserError(f"{path} is not JSON: {error.msg} at {where}.", REPLACE) from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not JSON that can be read: {error}.", REPLACE) from error
+
+
+def decode(content: bytes, path: Path) -> str:
+    """The text of a file. Raises `UserError` for an archive, and for what is not UTF-8."""
+    for mark, archive in ARCHIVES.items():
+        # An archive is not damaged, but to be unpacked.
+        if content.startswith(mark):
+            raise UserError(
+                f"{path} is {archive}, and not the file itself", "unpack it, and name what is in it"
+            )
+
     try:
         # Some editors begin a file with a byte-order mark.
-        text = content.decode("utf-8-sig")
-        return json.loads(text, object_pairs_hook=unique_fields if unique else None)
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(
             f"{path} is not UTF-8 text: byte {error.start} can't be decoded.", REPLACE
         ) from error
-    except json.JSONDecodeError as error:
-        end = (
-            " (the file ends there: is it cut off?)" if error.pos >= len(error.doc.rstrip()) else ""
-        )
-        raise UserError(
-            f"{path} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}{end}.",
-            REPLACE,
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON that can be read: {error}.", REPLACE) from error
+
+
+def read_records(content: bytes, path: Path, noun: str) -> list[Fields]:
+    """The objects of a file that is a JSON list, each named `record <index>`.
+
+    Raises `UserError` if it is another value, an empty list, or holds something else than objects.
+    """
+    values = parse_json(content, path)
+    if not isinstance(values, list):
+        raise UserError(f"{path} holds {kind_of(values)}, not a list of {noun}s.")
+    if not values:
+        raise UserError(f"{path} holds no {noun}.")
+
+    return [Fields.of(path, f"record {index}", value) for index, value in enumerate(values)]
 
 
 def quoted(value: object) -> str:
@@ -79,16 +105,7 @@ ARCHIVES = {
     b"BZh": "a bzip2 file",
     b"\xfd7zXZ": "an xz file",
 }
-"""What packed files begin with."""
-
-
-def check_not_packed(path: Path, content: bytes) -> None:
-    """Raises `UserError` for an archive: it is not damaged, but to be unpacked."""
-    for mark, archive in ARCHIVES.items():
-        if content.startswith(mark):
-            raise UserError(
-                f"{path} is {archive}, and not the file itself", "unpack it, and name what is in it"
-            )
+"""First bytes of packed files."""
 
 
 REPLACE = "get the file again, or check how it was written"
@@ -143,6 +160,45 @@ class Fields:
 
         return answer
 
+    def one_of(self, name: str, known: Collection[str]) -> str:
+        """A field that must be one of the known strings."""
+        value = self.text(name)
+        if value not in known:
+            raise self.wrong(name, f"is {quoted(value)}, not one of {', '.join(known)}")
+
+        return value
+
+    def time(
+        self,
+        name: str,
+        parse: Callable[[str], datetime | None],
+        example: str,
+        *,
+        noun: str = "date",
+    ) -> datetime:
+        """A field that must be a time; `parse` returns None or raises ValueError for another."""
+        text = self.text(name)
+        try:
+            time = parse(text)
+        except ValueError:
+            time = None
+
+        if time is None:
+            raise self.wrong(name, f"is {quoted(text)}, not a {noun} like '{example}'")
+
+        return time
+
+    def check_new(self, name: str, value: str, seen: set[str]) -> None:
+        """Adds the value of a field that must be unique. Raises `UserError` if it was there."""
+        if value in seen:
+            raise self.wrong(name, f"is {quoted(value)}, which occurs twice; it must be unique")
+
+        seen.add(value)
+
+    def member(self, name: str, record: str) -> Fields:
+        """A field that must be an object, itself named `record` in errors."""
+        return Fields.of(self.path, record, self.get(name, "an object"))
+
     def objects(self, name: str, record: str) -> list[Fields]:
         """A field that must be a list of objects; `record` names one by its index, `conv-26
         qa[{}]`.
@@ -170,7 +226,7 @@ class Fields:
         return value
 
     def wrong(self, name: str, what: str) -> UserError:
-        """The error for a field: file, record, field, and what is wrong with it."""
+        """The error for a field: file, record, field, and the mistake."""
         record = one_line(self.record, 3 * SHOWN)
         return UserError(
             f"{self.path}: {record}: field {quoted(name)} {one_line(what, 8 * SHOWN)}."

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from memeval.datasets.contract import DatasetInfo, FileInfo
-from memeval.datasets.io.parts import part_info
-from memeval.datasets.locate import check_pin, digest_of, read_file
+from memeval.datasets.contract import DatasetInfo
+from memeval.datasets.locate import check_pin, digest_file, read_pinned
 
 
 @dataclass(frozen=True)
@@ -31,14 +30,41 @@ def read_folder(
 
     Raises `UserError` if one is missing, can't be read, or is not the registered one.
     """
-    registered: Mapping[str, FileInfo] = {file.name: file for file in info.files}
-    files, whole, pinned = {}, sha256(), True
+    files = {}
     for name in names:
-        part = part_info(info, registered[name]) if name in registered else info
-        files[name] = read_file(part, folder / name)
-        digest = digest_of(files[name])
-        whole.update(f"{name}\0{digest}\n".encode())
-        # The check comes first, because it raises for a file that is not allowed.
-        pinned = check_pin(part, folder / name, digest, allow_unpinned=allow_unpinned) and pinned
+        part = info.part_named(name)
+        files[name] = read_pinned(part, folder / name, allow_unpinned=allow_unpinned)
 
-    return FolderContent(files=files, sha256=whole.hexdigest(), pinned=pinned)
+    return FolderContent(
+        files={name: file.content for name, file in files.items()},
+        sha256=digest_of_files({name: file.sha256 for name, file in files.items()}),
+        pinned=all(file.pinned for file in files.values()),
+    )
+
+
+def check_folder(
+    info: DatasetInfo, folder: Path, paths: Sequence[Path], *, allow_unpinned: bool
+) -> tuple[str, bool]:
+    """The hash of files of a folder, and whether each is the registered one; none is held whole.
+
+    Raises `UserError` as `read_folder` does.
+    """
+    digests = {}
+    pinned = True
+    for path in paths:
+        name = path.relative_to(folder).as_posix()
+        digests[name] = digest_file(info, path)
+        part = info.part_named(name)
+        if not check_pin(part, path, digests[name], allow_unpinned=allow_unpinned):
+            pinned = False
+
+    return digest_of_files(digests), pinned
+
+
+def digest_of_files(digests: Mapping[str, str]) -> str:
+    """sha256 of files together: of their names, as some say what is in the file, and hashes."""
+    whole = sha256()
+    for name, digest in digests.items():
+        whole.update(f"{name}\0{digest}\n".encode())
+
+    return whole.hexdigest()

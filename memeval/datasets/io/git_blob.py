@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from hashlib import sha1
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from hashlib import _Hash
+from typing import Protocol
 
 BLOCK = 1 << 18
 
 
-def blob_hash(size: int) -> _Hash:
+class Hash(Protocol):
+    """A hash that grows block by block."""
+
+    def update(self, block: bytes, /) -> None: ...
+
+    def hexdigest(self) -> str: ...
+
+
+def blob_hash(size: int) -> Hash:
     """The hash of a blob of `size` bytes, before its content."""
     # Not for security: a git hash only says that a file is the one of the commit.
     return sha1(f"blob {size}\0".encode(), usedforsecurity=False)

@@ -32,13 +32,12 @@ def stream_list(path: Path) -> Iterator[Any]:
                 count += 1
     except (ijson.JSONError, UnicodeDecodeError) as error:
         what = str(error).splitlines()[0].strip()
-        end = (
-            " (the file ends there: is it cut off?)"
-            if "premature EOF" in what or "ncomplete" in what
-            else ""
-        )
+        where = f"in record {count}"
+        if "premature EOF" in what or "ncomplete" in what:
+            where += " (the file ends there: is it cut off?)"
+
         raise UserError(
-            f"{path} is not JSON that can be read: {what}, in record {count}{end}.", REPLACE
+            f"{path} is not JSON that can be read: {what}, {where}.", REPLACE
         ) from error
     except OSError as error:
         raise UserError(f"{path} can't be read: {error.strerror}, in record {count}.") from error

@@ -1,23 +1,65 @@
-"""JSON Lines: one value per line, where every line that can't be read is noted."""
+"""JSON Lines: one value per line."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from memeval.datasets.io.entries import Mistakes
-from memeval.datasets.io.fields import unique_fields
+from memeval.datasets.io.fields import REPLACE, Fields, unique_fields
 from memeval.datasets.io.json_stream import MARK
+from memeval.errors import UserError
+
+
+def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, with their numbers from 1.
+
+    A line ends only at \\n: `splitlines` would cut a text at U+2028, which JSON may hold.
+    """
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield number, line
+
+
+def read_lines(path: Path) -> Iterator[Fields]:
+    """The objects of a file of JSON Lines, one in memory at a time.
+
+    Raises `UserError` naming line and column.
+    """
+    with path.open("rb") as file:
+        yield from parse_lines(file, path)
+
+
+def parse_lines(lines: Iterable[bytes], path: Path) -> Iterator[Fields]:
+    """The objects of lines of the file `path`, each named `line <number>`."""
+    for number, line in numbered(lines):
+        yield Fields.of(path, f"line {number}", _parse(line, f"{path}: line {number}"))
+
+
+def _parse(line: bytes, place: str) -> Any:
+    try:
+        return json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{place} is not UTF-8 text: its byte {error.start} can't be decoded.", REPLACE
+        ) from error
+    except json.JSONDecodeError as error:
+        end = ""
+        if error.pos >= len(error.doc.rstrip()) or not line.endswith(b"\n"):
+            end = " (is the file cut off there?)"
+
+        raise UserError(
+            f"{place} is not JSON: {error.msg} at column {error.colno}{end}.", REPLACE
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{place} is not JSON that can be read: {error}.", REPLACE) from error
 
 
 def json_lines(lines: Iterable[bytes], mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
-    """Each line's value with its place, `line 3`. Blank lines are passed over."""
-    # A line ends only at \n: str.splitlines would cut a text at U+2028, which JSON may hold.
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-
+    """Each line's value with its place, `line 3`; every line that can't be read is noted."""
+    for number, line in numbered(lines):
         try:
             text = line.decode("utf-8-sig")
             yield f"line {number}", json.loads(text, object_pairs_hook=unique_fields)
@@ -28,7 +70,7 @@ def json_lines(lines: Iterable[bytes], mistakes: Mistakes) -> Iterator[tuple[str
 
 
 def first_value(lines: Iterable[bytes]) -> Any:
-    """The value of the first line that is not blank; None where that line by itself is not JSON."""
+    """The value of the first line that is not blank; None if that line alone is not JSON."""
     first = next((line for line in lines if line.removeprefix(MARK).strip()), b"")
     try:
         return json.loads(first.decode("utf-8-sig"))

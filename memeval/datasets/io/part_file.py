@@ -1,4 +1,4 @@
-"""The beginning of a download on disk: a file that only this download uses, whoever else writes to
+"""The beginning of a download on disk: a file that only this download uses, even if others write to
 the folder.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from memeval.datasets.io.git_blob import blob_hash
+from memeval.datasets.io.git_blob import Hash, blob_hash
 
 BLOCK = 1 << 18
 
@@ -35,19 +35,17 @@ class Part:
 
     def digest(self) -> str:
         """sha256 of what is there, in hexadecimal."""
-        digest, place = sha256(), 0
-        while block := os.pread(self.file, BLOCK, place):
-            digest.update(block)
-            place += len(block)
-
-        return digest.hexdigest()
+        return self._hashed(sha256())
 
     def git_blob(self) -> str:
         """git's hash of what is there, as a blob."""
-        digest, place = blob_hash(self.size()), 0
-        while block := os.pread(self.file, BLOCK, place):
+        return self._hashed(blob_hash(self.size()))
+
+    def _hashed(self, digest: Hash) -> str:
+        position = 0
+        while block := os.pread(self.file, BLOCK, position):
             digest.update(block)
-            place += len(block)
+            position += len(block)
 
         return digest.hexdigest()
 
@@ -68,7 +66,7 @@ class Part:
         os.fsync(self.file)
 
     def discard(self) -> None:
-        """Removes the file: what is in it is of no use."""
+        """Removes the file: its content is of no use."""
         self.path.unlink(missing_ok=True)
         self.discarded = True
 
@@ -79,8 +77,8 @@ def part_file(target: Path) -> Iterator[Part]:
     one under its own name.
 
     Links are never followed and other users' files never taken, so that a prepared folder can't
-    make a download overwrite another file. What is not discarded stays where the download breaks
-    off, for the next one to continue.
+    make a download overwrite another file. A part that is not discarded stays if the download
+    breaks off, for the next one to continue.
     """
     part = next(_left(target), None) or _new(target)
     try:

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memeval.datasets.io.fields import REPLACE, SHOWN, Fields, check_not_packed, quoted
+from memeval.datasets.io.fields import REPLACE, SHOWN, Fields, decode, quoted
 from memeval.errors import UserError
 from memeval.text.shown import one_line
 
@@ -22,7 +22,7 @@ def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Field
     single cell are skipped.
 
     Raises `UserError` if the file is not UTF-8, holds NUL bytes, breaks the quoting, lacks one
-    of `columns` or any row, or where a row has more or fewer cells than the header.
+    of `columns` or any row, or if a row has more or fewer cells than the header.
     """
     lines = _rows(content, path)
     _, names = next(lines)
@@ -37,9 +37,7 @@ def read_table(content: bytes, path: Path, columns: Sequence[str]) -> list[Field
             f"{one_line(', '.join(names), 4 * SHOWN)}."
         )
 
-    rows = [
-        _row(path=path, number=number, names=names, cells=cells) for number, cells in lines if cells
-    ]
+    rows = [_row(path, number, names, cells) for number, cells in lines if cells]
     if not rows:
         raise UserError(f"{path} holds no row below its header.")
 
@@ -58,23 +56,15 @@ def _row(path: Path, number: int, names: Sequence[str], cells: Sequence[str]) ->
 
 def _rows(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
     """Cells by line, the header first."""
-    check_not_packed(path, content)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path} is not UTF-8 text: byte {error.start} can't be decoded.", REPLACE
-        ) from error
-
+    text = decode(content, path)
     if not text.strip():
         raise UserError(f"{path} is empty.", REPLACE)
 
     # From Python 3.11 on, `csv` reads NUL bytes without an error.
-    if "\0" in text:
-        raise UserError(
-            f"{path}: line {text[: text.index(chr(0))].count(chr(10)) + 1} holds a NUL byte.",
-            REPLACE,
-        )
+    before, nul, _ = text.partition("\0")
+    if nul:
+        line = before.count("\n") + 1
+        raise UserError(f"{path}: line {line} holds a NUL byte.", REPLACE)
 
     # `newline=""` keeps line breaks within a cell as they are. Without `strict`, a quote that is
     # never closed would take the rest of the file into one cell.

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
-from memeval.datasets.contract import LoadedDataset
-from memeval.datasets.json.reader import OwnReader
+from memeval.config.schema import RUN, at
+from memeval.datasets.contract import DatasetSettings, LoadedDataset
+from memeval.datasets.json.frozen import Manifest, data_file, is_frozen, read_manifest
+from memeval.datasets.json.reader import DRAFTED, REJECTED, OwnReader
 from memeval.datasets.locate import missing
 from memeval.datasets.own import OwnFile
 from memeval.datasets.registry import DATASETS
@@ -13,17 +17,41 @@ from memeval.errors import UserError
 from memeval.records import EvalCase
 
 
+@dataclass(frozen=True)
+class OwnJsonSettings(DatasetSettings):
+    """Which questions count as ready."""
+
+    status: Literal["reviewed", "all"] = at(RUN, "reviewed")
+    """`reviewed` asks questions that people wrote or accepted; `all` also those that a model
+    drafted and nobody reviewed. Rejected ones are never asked.
+    """
+
+
 class OwnJson(OwnFile):
     """Reads a file of cases. Of JSON Lines, one case at a time is in memory."""
 
+    settings_type: ClassVar[type[DatasetSettings]] = OwnJsonSettings
+    manifest: Manifest | None = None
+    """Of a frozen data set, once it is open."""
+
     def open(self) -> LoadedDataset:
         """Checks the whole file, and counts what is in it."""
-        if not self.path.is_file():
+        if is_frozen(self.path):
+            self.manifest = read_manifest(self.path)
+        elif not self.path.is_file():
             raise missing(self.info, self.path)
 
-        reader = OwnReader(self.path)
+        reader = self._reader()
         reader.check()
         reader.mistakes.refuse()
+        drafted = reader.statuses[DRAFTED]
+        if not reader.counts["questions"] and drafted and self.settings.status != "all":
+            raise UserError(
+                f"{self.path}: all questions that could be asked are drafted and not reviewed "
+                f"({drafted:,}).",
+                f"review them:    python -m memeval data review {self.path}",
+                "or ask them so: dataset.status=all",
+            )
         if not reader.counts["questions"]:
             raise UserError(
                 f"{self.path} holds no question: every list of 'questions' is empty.",
@@ -36,14 +64,25 @@ class OwnJson(OwnFile):
             info=self.info,
             path=self.path,
             sha256=reader.sha256,
-            pinned=False,
+            pinned=self.manifest is not None,
+            version=None if self.manifest is None else self.manifest.version,
+            drafted=drafted > 0 and self.settings.status == "all",
             notes=reader.notes(),
             # A file that is called locomo must not be filed among the runs of LoCoMo.
             name=f"own {name}" if name in DATASETS else name,
         )
 
+    def side_of(self, case_id: str) -> str:
+        """As the frozen data set was split, else as every data set is."""
+        sides = {} if self.manifest is None else self.manifest.sides
+        return sides.get(case_id) or super().side_of(case_id)
+
+    def _reader(self) -> OwnReader:
+        left_out = {REJECTED} if self.settings.status == "all" else {DRAFTED, REJECTED}
+        return OwnReader(data_file(self.path), left_out=frozenset(left_out))
+
     def read(self) -> Iterator[EvalCase]:
-        reader = OwnReader(self.path)
+        reader = self._reader()
         for case in reader.cases():
             # The file may have changed since it was checked.
             reader.mistakes.refuse()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import IO, Any
 from memeval.datasets.io.asked import (
     QUESTION_FIELDS,
     Chunk,
+    OrderCheck,
     QuestionReader,
     check_zones,
     in_utc,
@@ -24,7 +26,7 @@ from memeval.datasets.io.entries import Entry, Mistakes
 from memeval.datasets.io.fields import REPLACE, parse_json, quoted
 from memeval.datasets.io.lines import first_value, json_lines
 from memeval.errors import UserError
-from memeval.records import EvalCase, EvalQuestion, Session, Turn
+from memeval.records import EvalCase, Session
 
 SCHEMA = "docs/datasets/json.md"
 
@@ -34,11 +36,29 @@ FILE_FIELDS = ("name", "cases", META)
 CASE_FIELDS = ("case_id", "sessions", "questions", META)
 SESSION_FIELDS = ("id", "time", "turns", META)
 TURN_FIELDS = ("id", "speaker", "text", "time", META)
-ASKED_FIELDS = (*QUESTION_FIELDS, META)
+ASKED_FIELDS = (*QUESTION_FIELDS, "stale", "status", "reviews", META)
+REVIEW_FIELDS = ("reviewer", "decision", "reason", "at", "seconds", "wording")
+DRAFTED, ACCEPTED, REJECTED = "drafted", "accepted", "rejected"
+"""States of a question that a model proposed. A question without a status is the user's own."""
+
+CASE_NAMES = {"id": "case_id"}
+SESSION_NAMES = {"timestamp": "time", "messages": "turns"}
+TURN_NAMES = {"role": "speaker", "content": "text", "timestamp": "time"}
+ASKED_NAMES = {"timestamp": "time"}
+"""Other names that people use for some of the fields."""
 
 NOT_PLAIN = re.compile(r"[^\w .-]+")
 LONGEST_NAME = 60
 BLOCK = 1 << 20
+
+
+class Layout(Enum):
+    """How a file holds its cases."""
+
+    LINES = "JSON Lines"
+    OBJECT = "an object with `cases`"
+    LIST = "a list"
+    CASE = "one case"
 
 
 @dataclass
@@ -49,10 +69,18 @@ class OwnReader:
     counts: Counter[str] = field(default_factory=Counter)
     """Cases, sessions, turns, questions; `answerable` ones, and those `without_evidence`."""
     categories: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    """Questions by status; those without one are not counted."""
+    left_out: frozenset[str] = frozenset()
+    """Statuses of questions that are checked, but not in the cases."""
     given_name: str | None = None
     """The name that the file gives itself."""
+    layout: Layout = Layout.OBJECT
+    """How the cases are written; known once the file was read."""
+    header: dict[str, Any] = field(default_factory=dict)
+    """The file's header, beside its cases."""
     _seen: dict[str, str] = field(default_factory=dict)
-    """Where each id of a case or a question was first."""
+    """First position of each id of a case or a question."""
 
     @cached_property
     def mistakes(self) -> Mistakes:
@@ -80,23 +108,23 @@ class OwnReader:
 
     def cases(self) -> Iterator[EvalCase]:
         """The cases that have no mistake; the mistakes of the others are noted."""
-        for place, value in self._values():
-            case = self._case(place, value)
+        for place, value in self.values():
+            case = self.case(place, value)
             if case is not None:
                 self._count(case)
                 yield case
 
     def notes(self) -> tuple[str, ...]:
-        """What a report must say, once all was read."""
+        """Notes for a report, once all was read."""
         answerable, without = self.counts["answerable"], self.counts["without_evidence"]
         return tuple(notes_of(answerable, without, self.mistakes))
 
-    def _values(self) -> Iterator[tuple[str, Any]]:
+    def values(self) -> Iterator[tuple[str, Any]]:
         """Each case with its place in the file."""
         with _opened(self.path) as file:
             first = first_value(file)
             file.seek(0)
-            # A first line that is an object by itself shows JSON Lines, unless it holds all cases.
+            # A first line that is a whole object shows JSON Lines, unless it holds all cases.
             if isinstance(first, dict) and "cases" not in first:
                 yield from self._lines(file)
                 return
@@ -110,9 +138,11 @@ class OwnReader:
 
     def _lines(self, file: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
         """One case per line; the first line may name the data set instead."""
+        self.layout = Layout.LINES
         for number, (place, value) in enumerate(json_lines(file, self.mistakes)):
             is_header = isinstance(value, dict) and {"name"} <= set(value) <= {"name", META}
             if number == 0 and is_header:
+                self.header = value
                 self._read_name(self._entry(place, value, "file", FILE_FIELDS))
             else:
                 yield place, value
@@ -120,13 +150,17 @@ class OwnReader:
     def _listed(self, value: Any) -> Iterator[tuple[str, Any]]:
         """The cases of a JSON file: a list, an object with `cases`, or one case."""
         cases = value
+        self.layout = Layout.LIST
         if isinstance(value, dict) and "cases" in value:
+            self.layout = Layout.OBJECT
+            self.header = {name: item for name, item in value.items() if name != "cases"}
             entry = self._entry("the file", value, "file", FILE_FIELDS)
             self._read_name(entry)
             cases = [] if entry is None else entry.items("cases", required=True)
             if cases is None:
                 return
         elif isinstance(value, dict):
+            self.layout = Layout.CASE
             cases = [value]
 
         if not isinstance(cases, list) or not cases:
@@ -142,49 +176,52 @@ class OwnReader:
         if entry is not None:
             self.given_name = entry.text("name")
 
-    def _case(self, place: str, value: Any) -> EvalCase | None:
-        """A case; None where it has a mistake."""
+    def case(self, place: str, value: Any) -> EvalCase | None:
+        """A case; None if it has a mistake, which is noted."""
         before = len(self.mistakes.found)
-        entry = self._entry(place, value, "case", CASE_FIELDS)
-        if entry is None:
+        read = Entry.of_case(
+            place, value, known=CASE_FIELDS, mistakes=self.mistakes, other_names=CASE_NAMES
+        )
+        if read is None:
             return None
 
-        case_id = entry.name("case_id", required=True)
+        entry, case_id = read
         if case_id is not None:
-            entry = replace(entry, place=f"{place} {quoted(case_id)}")
             self._check_new("case_id", case_id, place, entry.place)
 
         sessions = _SessionReader(entry).read()
         chunks = [chunk for session in sessions for chunk in session.chunks]
-        reader = QuestionReader(
+        reader = _AskedReader(
             entry.place,
             case_id or "",
             chunks,
             self.mistakes,
             known=ASKED_FIELDS,
+            other_names=ASKED_NAMES,
             noun="turn",
         )
-        asked = entry.items("questions", required=True) or []
-        questions = []
-        for number, question in enumerate(asked):
-            questions.append(reader.read(number, question))
+        values = entry.items("questions", required=True) or []
+        questions = reader.read_all(values)
+        for question in questions:
+            self._check_new("question id", question.question_id, entry.place, entry.place)
 
-        self._check_questions(questions, entry.place)
         times = [time for session in sessions for time in session.times]
         check_zones(entry.place, [*times, *reader.times], self.mistakes)
         if len(self.mistakes.found) > before:
             return None
 
+        # Without a mistake, each value is a question.
+        statuses = [value.get("status") for value in values]
+        self.statuses.update(filter(None, statuses))
         return EvalCase(
             case_id=case_id or "",
             sessions=tuple(session.as_session() for session in sessions),
-            questions=tuple(filter(None, questions)),
+            questions=tuple(
+                question
+                for question, status in zip(questions, statuses, strict=True)
+                if status not in self.left_out
+            ),
         )
-
-    def _check_questions(self, questions: Sequence[EvalQuestion | None], place: str) -> None:
-        for question in questions:
-            if question is not None:
-                self._check_new("question id", question.question_id, place, place)
 
     def _check_new(self, what: str, name: str, place: str, shown: str) -> None:
         """Notes an id that was there before, with the place of the first."""
@@ -210,6 +247,47 @@ class OwnReader:
             self.counts["without_evidence"] += question.answerable and not question.evidence
 
 
+class _AskedReader(QuestionReader):
+    """Reads questions with their status and the reviewers' comments."""
+
+    def _entry(self, number: int, value: Any) -> Entry | None:
+        entry = super()._entry(number, value)
+        if entry is None:
+            return None
+
+        _check_decision(entry, "status", (DRAFTED, ACCEPTED, REJECTED))
+        for stale in entry.items("stale") or []:
+            entry.checked_text("stale", stale)
+
+        for at, review in enumerate(entry.items("reviews") or []):
+            self._check_review(f"{entry.place}, review {at}", review)
+
+        return entry
+
+    def _check_review(self, place: str, value: Any) -> None:
+        review = Entry.of(place, value, noun="review", known=REVIEW_FIELDS, mistakes=self.mistakes)
+        if review is None:
+            return
+
+        review.text("reviewer", required=True)
+        _check_decision(review, "decision", (ACCEPTED, REJECTED), required=True)
+        review.text("reason")
+        review.text("wording")
+        review.time("at")
+        seconds = review.values.get("seconds")
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if seconds is not None and not (is_number and seconds >= 0):
+            review.wrong("seconds", "is not a number of seconds")
+
+
+def _check_decision(
+    entry: Entry, name: str, known: Sequence[str], *, required: bool = False
+) -> None:
+    word = entry.text(name, required=required)
+    if word is not None and word not in known:
+        entry.wrong(name, f"is {quoted(word)}, not one of {', '.join(known)}")
+
+
 @dataclass
 class _Read:
     """A session as it was read."""
@@ -226,15 +304,7 @@ class _Read:
         """The session as systems see it: with ids by position, because the file's ids may give away
         which turns are asked for.
         """
-        turns = tuple(
-            Turn(
-                turn_id=chunk.turn_id,
-                speaker=chunk.speaker,
-                text=chunk.text,
-                time=None if chunk.time is None else in_utc(chunk.time),
-            )
-            for chunk in self.chunks
-        )
+        turns = tuple(chunk.as_turn() for chunk in self.chunks)
         started = next((time for time in self.times if time is not None), None)
         return Session(
             session_id=f"s{self.number + 1}",
@@ -249,47 +319,58 @@ class _SessionReader:
 
     case: Entry
     turns: int = 0
-    latest: datetime | None = None
     names: dict[str, str] = field(default_factory=dict)
-    """Where each id of a session or a turn was first."""
+    """First position of each id of a session or a turn."""
+
+    @cached_property
+    def order(self) -> OrderCheck:
+        return OrderCheck(self.case.mistakes, "an earlier session or turn")
 
     def read(self) -> list[_Read]:
-        values = self.case.items("sessions", required=True)
-        if values == []:
-            self.case.wrong("sessions", "is empty")
-
-        sessions = [self._session(number, value) for number, value in enumerate(values or [])]
+        values = self.case.filled("sessions")
+        sessions = [self._session(number, value) for number, value in enumerate(values)]
         return [session for session in sessions if session is not None]
 
     def _session(self, number: int, value: Any) -> _Read | None:
         place = f"{self.case.place}, session {number}"
         mistakes = self.case.mistakes
-        entry = Entry.of(place, value, noun="session", known=SESSION_FIELDS, mistakes=mistakes)
+        entry = Entry.of(
+            place,
+            value,
+            noun="session",
+            known=SESSION_FIELDS,
+            mistakes=mistakes,
+            other_names=SESSION_NAMES,
+        )
         if entry is None:
             return None
 
         self._check_new("session", entry.name("id"), place)
         time = entry.time("time")
-        self._check_order(time, place)
-        turns = entry.items("turns", required=True)
-        if turns == []:
-            entry.wrong("turns", "is empty")
-
-        chunks = [self._turn(f"{place}, turn {at}", turn) for at, turn in enumerate(turns or [])]
+        self.order.check(time, place)
+        turns = enumerate(entry.filled("turns"))
+        chunks = [self._turn(f"{place}, turn {at}", turn) for at, turn in turns]
         return _Read(number=number, time=time, chunks=chunks)
 
     def _turn(self, place: str, value: Any) -> Chunk:
         """A turn. One with a mistake is kept, for its place among the others."""
         turn_id = f"t{self.turns}"
         self.turns += 1
-        entry = Entry.of(place, value, noun="turn", known=TURN_FIELDS, mistakes=self.case.mistakes)
+        entry = Entry.of(
+            place,
+            value,
+            noun="turn",
+            known=TURN_FIELDS,
+            mistakes=self.case.mistakes,
+            other_names=TURN_NAMES,
+        )
         if entry is None:
             return Chunk(turn_id=turn_id)
 
         name = entry.name("id")
         self._check_new("turn", name, place)
         time = entry.time("time")
-        self._check_order(time, place)
+        self.order.check(time, place)
         return Chunk(
             turn_id=turn_id,
             text=(entry.text("text", required=True) or "").strip(),
@@ -309,18 +390,6 @@ class _SessionReader:
             )
         else:
             self.names[key] = place.removeprefix(f"{self.case.place}, ")
-
-    def _check_order(self, time: datetime | None, place: str) -> None:
-        """Memory takes sessions and turns in the file's order, which must be that of time."""
-        if time is None:
-            return
-
-        if self.latest is not None and in_utc(time) < self.latest:
-            self.case.mistakes.add(
-                place, "field 'time' is before that of an earlier session or turn"
-            )
-
-        self.latest = max(in_utc(time), self.latest or in_utc(time))
 
 
 def _opened(path: Path) -> IO[bytes]:

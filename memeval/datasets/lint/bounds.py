@@ -1,5 +1,5 @@
-"""Controls bound what lies between them: a run that stands above its bound says that something else
-than memory was measured.
+"""A run beside the others on its data. Controls bound the runs between them: a run above its bound
+did not measure memory. A question on which all runs agree measures nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ RANKS: Mapping[str, int] = {
 """Controls, from the one that has the least to the one that has the most."""
 BETWEEN = 3
 """All other systems: they have a part of what was said, chosen by the question."""
+FEWEST_RUNS = 3
+"""Runs that must agree on a question before that says something about it."""
 SAME = ("dataset", "judge", "llm", "prompt", "stages", "compression_turn", "compression_unit")
-"""Settings that must be equal, beside the data, for one run to bound another."""
+"""Settings that must be equal, besides the data, for one run to bound another."""
 
 
 def check_bounds(material: Material) -> Iterator[Finding]:
@@ -52,6 +54,25 @@ def check_bounds(material: Material) -> Iterator[Finding]:
             "questions that need no memory",
             questions=tuple(name for name in common if own[name] != rival.scores[name]),
         )
+
+
+def same_everywhere(material: Material) -> Iterator[Finding]:
+    """Questions that every run gets right, or none, of three or more comparable ones."""
+    runs = [scores(material.records), *(rival.scores for rival in material.rivals)]
+    common = sorted(set(runs[0]).intersection(*runs[1:])) if len(runs) >= FEWEST_RUNS else []
+    for score, kind, why in (
+        (1.0, "right in every run", "they tell no system from another"),
+        (0.0, "right in no run", "they tell no system from another; a wrong gold looks like this"),
+    ):
+        same = tuple(name for name in common if all(run[name] == score for run in runs))
+        if same:
+            yield Finding(
+                kind=kind,
+                what=f"{len(same):,} of {len(common):,} questions",
+                where=f"{len(runs):,} comparable runs of this home",
+                why=why,
+                questions=same,
+            )
 
 
 def scores(records: Iterable[Record]) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memeval.datasets.lint.bounds import check_bounds
+from memeval.datasets.lint.bounds import check_bounds, same_everywhere
 from memeval.datasets.lint.fairness import check_budget, check_judge, check_tuning, is_imported
 from memeval.datasets.lint.gold import check_memories, check_prompts, check_settings
 from memeval.datasets.lint.records import Lint, Material
@@ -23,11 +23,15 @@ CHECKS = (
 def lint_run(material: Material) -> Lint:
     """Looks through a run."""
     findings = [finding for check in CHECKS for finding in check(material)]
-    return Lint(findings=tuple(findings), unchecked=tuple(unchecked(material)))
+    return Lint(
+        findings=tuple(findings),
+        remarks=tuple(same_everywhere(material)),
+        unchecked=tuple(unchecked(material)),
+    )
 
 
 def unchecked(material: Material) -> Iterator[str]:
-    """What could not be looked at."""
+    """Parts that could not be checked."""
     if material.cases is None:
         yield "memories and top_k: the run's data file is not on this machine"
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 
 from memeval.datasets.lint.records import Finding, Material
 from memeval.datasets.lint.words import runs_of, spaced, words_of
-from memeval.records import EvalCase
 from memeval.results import RunSummary
 
 COPIED_WORDS = 40
@@ -18,12 +17,12 @@ UNTUNED = ("dataset", "judge", "llm.judge", "num_runs", "seed", "min_coverage", 
 
 
 def check_budget(material: Material) -> Iterator[Finding]:
-    """Questions for which `top_k` takes in all that there is."""
+    """Finds questions for which `top_k` includes all turns of the case."""
     top_k = material.summary.params.get("top_k")
     if not isinstance(top_k, int) or material.cases is None:
         return
 
-    everything = {name: turn_ids(case) for name, case in material.cases.items()}
+    everything = {name: case.turn_ids for name, case in material.cases.items()}
     held = []
     for record in material.records:
         turns = everything.get(record.case_id)
@@ -131,8 +130,3 @@ def tunable(params: Mapping[str, object]) -> dict[str, object]:
 def is_untuned(name: str) -> bool:
     """Whether a setting is one of `UNTUNED`, or of such a group."""
     return any(name == group or name.startswith(f"{group}.") for group in UNTUNED)
-
-
-def turn_ids(case: EvalCase) -> set[str]:
-    """The ids of all turns of a case."""
-    return {turn.turn_id for session in case.sessions for turn in session.turns}

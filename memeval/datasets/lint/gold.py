@@ -1,4 +1,4 @@
-"""Gold answers where nobody said them: in prompts, in settings, in memories."""
+"""Gold answers that nobody said: in prompts, in settings, in memories."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def check_memories(material: Material) -> Iterator[Finding]:
             continue
 
         runs = gold_runs(record.gold, record.question, LEAST_IN_MEMORY)
-        # A date is worked out from when something was said: nobody need say it.
+        # A date follows from the time at which something was said: nobody has to say it.
         unsaid = [run for run in runs if run not in said[record.case_id] and not _has_digit(run)]
         prompt = material.prompts.get((record.question_id, record.repeat))
         context = spaced(prompt.context) if prompt and prompt.context else ""

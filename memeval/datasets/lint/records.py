@@ -1,4 +1,4 @@
-"""What is looked through, and what was found."""
+"""Material of the checks, and their findings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class Finding:
 
     kind: str
     """`gold in prompt`, `gold in settings`, `gold in memory`, `retrieves everything`,
-    `judge saw more`, `tuned on test` or `above its bound`.
+    `judge saw more`, `tuned on test` or `above its bound`; of a remark `right in every run` or
+    `right in no run`.
     """
     what: str
     where: str
@@ -26,7 +27,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class SentPrompt:
-    """What the reader of a question was sent."""
+    """Prompt that was sent to the reader of a question."""
 
     messages: tuple[str, ...]
     context: str | None
@@ -34,7 +35,7 @@ class SentPrompt:
 
 @dataclass(frozen=True)
 class Rival:
-    """Another run of this home on the same data, of another system."""
+    """Another run of this home on the same data, under the same model, prompt and judge."""
 
     summary: RunSummary
     scores: Mapping[str, float]
@@ -50,23 +51,25 @@ class Material:
     prompts: Mapping[tuple[str, int], SentPrompt] = field(default_factory=dict)
     """By question and repeat."""
     cases: Mapping[str, EvalCase] | None = None
-    """The data, by case; None where it is not on this machine, or has changed."""
+    """The data, by case; None if it is not on this machine, or has changed."""
     memories: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Texts that the memory of a case extracted or wrote."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings that are text, and the content of files of the user's own, by name."""
     missing: Sequence[str] = ()
-    """What could not be had, and why."""
+    """Missing material, and why."""
     siblings: Sequence[tuple[RunSummary, frozenset[str]]] = ()
     """Other runs of this home on the same data, with the ids of their questions."""
     rivals: Sequence[Rival] = ()
-    """Runs of other systems on the same data, of which this run or they are a control."""
+    """Comparable runs of this home on the same data."""
 
 
 @dataclass(frozen=True)
 class Lint:
-    """What was found in a run."""
+    """Findings in a run."""
 
     findings: tuple[Finding, ...]
+    remarks: tuple[Finding, ...]
+    """Of the data, not of the run: they flatter nobody."""
     unchecked: tuple[str, ...]
-    """What could not be looked at, and why."""
+    """Parts that could not be checked, and why."""

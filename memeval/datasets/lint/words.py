@@ -23,7 +23,7 @@ def spaced(text: str) -> str:
 
 
 def runs_of(words: Sequence[str], length: int) -> list[str]:
-    """All runs of `length` words as `spaced` writes them; none where there are fewer."""
+    """All runs of `length` words as `spaced` writes them; none if there are fewer."""
     starts = range(len(words) - length + 1)
     return [f" {' '.join(words[start : start + length])} " for start in starts]
 
@@ -31,8 +31,8 @@ def runs_of(words: Sequence[str], length: int) -> list[str]:
 def gold_runs(gold: Iterable[str], question: str, least: int, most: int = 6) -> list[str]:
     """Runs of words that give a gold answer away: the whole of a short one, parts of a long one.
 
-    A gold of fewer than `least` words proves nothing, as "yes" and "two" are everywhere. What the
-    question says itself is not given away.
+    A gold of fewer than `least` words proves nothing, as "yes" and "two" are everywhere. Words of
+    the question itself give nothing away.
     """
     asked = spaced(question)
     runs = []

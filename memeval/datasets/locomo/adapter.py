@@ -17,23 +17,23 @@ from memeval.datasets.contract import (
     OBSERVATION,
     SUMMARY,
     Dataset,
-    DatasetInfo,
     DatasetSettings,
     LoadedDataset,
 )
-from memeval.datasets.io.fields import Fields, kind_of, parse_json, quoted
-from memeval.datasets.locate import check_pin, digest_of, read_file
+from memeval.datasets.io.fields import Fields, quoted, read_records
+from memeval.datasets.locate import PinnedFile, read_pinned
 from memeval.datasets.locomo.audit import Correction, read_corrections
-from memeval.datasets.locomo.info import LOCOMO, LOCOMO_AUDIT
 from memeval.datasets.locomo.metrics import locomo_metrics, official_evidence_recall
 from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_HEADLINE, category_names
 from memeval.datasets.locomo.schema import read_case, repair_evidence
+from memeval.datasets.registry import dataset_info
 from memeval.errors import UserError
 from memeval.records import AnswerKind, CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
 from memeval.statistics.means import mean
 
 OFFICIAL_RECALL = "official/evidence_recall"
+AUDIT = "locomo_audit"
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,6 @@ class Locomo(Dataset):
     granularities: tuple[str, ...] = (*GRANULARITIES, SUMMARY, OBSERVATION)
     settings: LocomoSettings
 
-    def __init__(
-        self, path: Path, info: DatasetInfo = LOCOMO, settings: DatasetSettings | None = None
-    ) -> None:
-        super().__init__(path, info, settings)
-
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
         return category_names(self.settings.category_names)
@@ -82,9 +77,12 @@ class Locomo(Dataset):
         return LOCOMO_HEADLINE
 
     def open(self) -> LoadedDataset:
-        digest, pinned, _ = self._content
         return LoadedDataset(
-            info=self.info, path=self.path, sha256=digest, pinned=pinned, notes=tuple(self._notes())
+            info=self.info,
+            path=self.path,
+            sha256=self._file.sha256,
+            pinned=self._file.pinned,
+            notes=tuple(self._notes()),
         )
 
     def read(self) -> Iterator[EvalCase]:
@@ -102,7 +100,8 @@ class Locomo(Dataset):
         if form == "none":
             return {}
 
-        cited = self._cited
+        # By the strings as the file writes them: the official code repairs none.
+        cited = {raw.question_id: raw.cited for raw in self._raw_questions}
         whole_sessions = form == "official_session"
         recalls = []
         for record in records:
@@ -111,46 +110,26 @@ class Locomo(Dataset):
 
             shown = [chunk.turn_ids for chunk in record.retrieved]
             gold = cited[record.question_id]
-            # By the strings as the file writes them: the official code repairs none.
             recalls.append(official_evidence_recall(shown, gold, sessions=whole_sessions))
 
         return {OFFICIAL_RECALL: mean(recalls)}
 
     def repairs(self) -> Iterator[str]:
-        said = {case.case_id: _turn_ids(case) for case in self._whole}
-        for case, qa in self._raw_questions:
-            turns = said[case.case_id]
-            for text in (text for text in qa.texts("evidence") if text not in turns):
-                read = repair_evidence([text], turns)
-                yield f"{qa.record}: evidence '{text}' " + (
-                    f"read as {', '.join(read)}" if read else "dropped"
-                )
+        for raw in self._raw_questions:
+            for text, read in raw.repaired:
+                what = f"read as {', '.join(read)}" if read else "dropped"
+                yield f"{raw.fields.record}: evidence '{text}' {what}"
 
     def asks(self, question: EvalQuestion) -> bool:
         return super().asks(question) and question.question_id not in self._excluded
 
     @cached_property
-    def _content(self) -> tuple[str, bool, bytes]:
-        content = read_file(self.info, self.path)
-        digest = digest_of(content)
-        return (
-            digest,
-            check_pin(self.info, self.path, digest, allow_unpinned=self.settings.allow_unpinned),
-            content,
-        )
+    def _file(self) -> PinnedFile:
+        return read_pinned(self.info, self.path, allow_unpinned=self.settings.allow_unpinned)
 
     @cached_property
     def _samples(self) -> list[Fields]:
-        _, _, content = self._content
-        samples = parse_json(content, self.path)
-        if not isinstance(samples, list):
-            raise UserError(f"{self.path} holds {kind_of(samples)}, not a list of conversations.")
-        if not samples:
-            raise UserError(f"{self.path} holds no conversation.")
-
-        return [
-            Fields.of(self.path, f"record {index}", sample) for index, sample in enumerate(samples)
-        ]
+        return read_records(self._file.content, self.path, "conversation")
 
     @cached_property
     def _whole(self) -> list[EvalCase]:
@@ -175,78 +154,71 @@ class Locomo(Dataset):
         if self.settings.labels == "original":
             return {}
 
-        digest, _, _ = self._content
         # The audit names questions by their position, which an edited copy may shift. At least a
         # dozen edited copies circulate.
-        if digest != LOCOMO.sha256:
+        if self._file.sha256 != dataset_info("locomo").sha256:
             raise UserError(
-                f"dataset.labels={self.settings.labels}: the audit goes by the registered "
-                f"locomo10.json, and {self.path} is another file.",
+                f"dataset.labels={self.settings.labels}: the audit is about the registered "
+                f"locomo10.json, but {self.path} is another file.",
                 "use dataset.labels=original",
             )
 
-        _, content = self._audit
-        return read_corrections(
-            content, self._audit_path, [sample.items("qa") for sample in self._samples]
-        )
+        asked = [sample.items("qa") for sample in self._samples]
+        return read_corrections(self._audit.content, self._audit_path, asked)
 
     @property
     def _audit_path(self) -> Path:
-        return self.path.with_name(Path(LOCOMO_AUDIT.file).name)
+        return self.path.with_name(Path(dataset_info(AUDIT).file).name)
 
     @cached_property
-    def _audit(self) -> tuple[bool, bytes]:
-        """Whether the audit's file is the registered one, and its content."""
-        content = read_file(LOCOMO_AUDIT, self._audit_path)
-        pinned = check_pin(
-            LOCOMO_AUDIT,
-            self._audit_path,
-            digest_of(content),
-            allow_unpinned=self.settings.allow_unpinned,
+    def _audit(self) -> PinnedFile:
+        return read_pinned(
+            dataset_info(AUDIT), self._audit_path, allow_unpinned=self.settings.allow_unpinned
         )
-        return pinned, content
 
     @cached_property
     def _excluded(self) -> frozenset[str]:
         if self.settings.labels != "exclude":
             return frozenset()
 
-        return frozenset(
-            case.questions[position].question_id
-            for index, case in enumerate(self._whole)
-            for position, correction in self._corrections.get(index, {}).items()
-            # The other corrections only cite wrong turns: their questions stay.
-            if correction.corrupts_score
-        )
+        excluded = set()
+        for index, case in enumerate(self._whole):
+            for position, correction in self._corrections.get(index, {}).items():
+                # The other corrections only cite wrong turns: their questions stay.
+                if correction.corrupts_score:
+                    excluded.add(case.questions[position].question_id)
+
+        return frozenset(excluded)
 
     def _notes(self) -> Iterator[str]:
-        """What was repaired or left out, over the whole file."""
-        said = {case.case_id: _turn_ids(case) for case in self._whole}
-        cited = [(said[case.case_id], qa.texts("evidence")) for case, qa in self._raw_questions]
-        odd = [(turns, text) for turns, strings in cited for text in strings if text not in turns]
-        repaired = sum(bool(repair_evidence([text], turns)) for turns, text in odd)
-        if odd:
+        """Repairs and omissions, over the whole file."""
+        repaired = Counter[bool]()
+        for raw in self._raw_questions:
+            repaired.update(bool(read) for _, read in raw.repaired)
+
+        if repaired:
+            total = sum(len(raw.cited) for raw in self._raw_questions)
             yield (
-                f"evidence: {len(odd)} of {sum(len(strings) for _, strings in cited)} strings are "
-                "not turn ids: "
-                f"{repaired} repaired, {len(odd) - repaired} dropped"
+                f"evidence: {repaired.total()} of {total} strings are not turn ids: "
+                f"{repaired[True]} repaired, {repaired[False]} dropped"
             )
 
         without = sum(not question.evidence for case in self._whole for question in case.questions)
         if without:
-            yield f"evidence: {without} of {len(cited)} questions name no evidence"
+            yield f"evidence: {without} of {len(self._raw_questions)} questions name no evidence"
 
-        adversarial = [qa for _, qa in self._raw_questions if qa.values["category"] == ADVERSARIAL]
+        raws = [raw.fields.values for raw in self._raw_questions]
+        adversarial = [values for values in raws if values["category"] == ADVERSARIAL]
         # 2 of 446, both in conv-26; all have an `adversarial_answer`, which is what the question
         # pretends.
-        ignored = sum("answer" in qa.values for qa in adversarial)
+        ignored = sum("answer" in values for values in adversarial)
         if ignored:
             yield (
                 f"category 5: {ignored} of {len(adversarial)} questions carry an answer, which is "
                 "ignored: the right answer is a refusal"
             )
 
-        if self.settings.labels != "original" and not self._audit[0]:
+        if self.settings.labels != "original" and not self._audit.pinned:
             yield "labels: the audit file is not the registered one"
 
         if self.settings.labels == "exclude":
@@ -262,30 +234,44 @@ class Locomo(Dataset):
             )
 
     @cached_property
-    def _cited(self) -> Mapping[str, tuple[str, ...]]:
-        """The evidence of each question as the file writes it, by the question's id."""
-        cited: dict[str, tuple[str, ...]] = {}
+    def _raw_questions(self) -> list[RawQuestion]:
+        """Each question as the file has it."""
+        questions = []
         for case, sample in zip(self._whole, self._samples, strict=True):
-            questions = sample.objects("qa", f"{case.case_id} qa[{{}}]")
-            for question, qa in zip(case.questions, questions, strict=True):
-                cited[question.question_id] = tuple(qa.texts("evidence"))
+            asked = sample.objects("qa", f"{case.case_id} qa[{{}}]")
+            for question, fields in zip(case.questions, asked, strict=True):
+                questions.append(
+                    RawQuestion(
+                        question_id=question.question_id,
+                        fields=fields,
+                        cited=tuple(fields.texts("evidence")),
+                        turns=case.turn_ids,
+                    )
+                )
 
-        return cited
+        return questions
 
-    @cached_property
-    def _raw_questions(self) -> list[tuple[EvalCase, Fields]]:
-        """Each question as the file has it, with its case."""
-        pairs = zip(self._whole, self._samples, strict=True)
-        return [
-            (case, qa)
-            for case, sample in pairs
-            for qa in sample.objects("qa", f"{case.case_id} qa[{{}}]")
-        ]
+
+@dataclass(frozen=True)
+class RawQuestion:
+    """A question as the file has it."""
+
+    question_id: str
+    fields: Fields
+    cited: tuple[str, ...]
+    """The evidence as the file writes it."""
+    turns: frozenset[str]
+    """Ids of the conversation's turns."""
+
+    @property
+    def repaired(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The strings of the evidence that are not turn ids, with the ids read from each."""
+        odd = [text for text in self.cited if text not in self.turns]
+        return [(text, repair_evidence([text], self.turns)) for text in odd]
 
 
 def _correct(case: EvalCase, corrections: Mapping[int, Correction]) -> EvalCase:
     """The case with the audit's gold and evidence."""
-    turns = _turn_ids(case)
     questions = list(case.questions)
     for position, correction in corrections.items():
         question = questions[position]
@@ -293,11 +279,7 @@ def _correct(case: EvalCase, corrections: Mapping[int, Correction]) -> EvalCase:
             question,
             gold=(correction.answer,) if correction.corrupts_score else question.gold,
             # In 57 of the 156 corrections only the evidence is wrong.
-            evidence=repair_evidence(list(correction.evidence), turns),
+            evidence=repair_evidence(correction.evidence, case.turn_ids),
         )
 
     return replace(case, questions=tuple(questions))
-
-
-def _turn_ids(case: EvalCase) -> frozenset[str]:
-    return frozenset(turn.turn_id for session in case.sessions for turn in session.turns)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memeval.datasets.io.fields import Fields, kind_of, parse_json
-from memeval.errors import UserError
+from memeval.datasets.io.fields import read_records
 
 WRONG_CITATION = "WRONG_CITATION"
 QUESTION_ID = re.compile(r"locomo_([0-9]{1,6})_qa([0-9]{1,6})")
@@ -20,7 +19,7 @@ QUESTION_ID = re.compile(r"locomo_([0-9]{1,6})_qa([0-9]{1,6})")
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What the audit says about one question."""
+    """Finding of the audit on one question."""
 
     corrupts_score: bool
     """False if only the evidence is wrong."""
@@ -36,13 +35,8 @@ def read_corrections(
     `questions` are the data file's own lists: each correction must quote the question at its
     position.
     """
-    items = parse_json(content, path)
-    if not isinstance(items, list):
-        raise UserError(f"{path} holds {kind_of(items)}, not a list of corrections.")
-
     corrections: dict[int, dict[int, Correction]] = defaultdict(dict)
-    for number, value in enumerate(items):
-        item = Fields.of(path, f"record {number}", value)
+    for item in read_records(content, path, "correction"):
         match = QUESTION_ID.fullmatch(item.text("question_id"))
         if not match:
             raise item.wrong("question_id", "is not of the form locomo_<conversation>_qa<index>")

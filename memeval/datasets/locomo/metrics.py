@@ -26,7 +26,7 @@ REFUSALS = ("no information available", "not mentioned")
 def locomo_metrics(answer: str, question: EvalQuestion) -> dict[str, float | None]:
     """The answer metrics, of which `token_f1` is the official score of the question's category.
 
-    A question without an answer has only that score: 1 where the answer refuses.
+    A question without an answer has only that score: 1 if the answer refuses.
     """
     if question.answerable or question.choices:
         return answer_metrics(
@@ -44,7 +44,7 @@ def locomo_f1(prediction: str, gold: str, category: int) -> float:
     """The official score of an answer in category 1-5, in [0, 1].
 
     Category 1 by `parts_f1`, 2 and 4 by `token_f1`, 3 by `token_f1` against the gold's part before
-    `;`, 5 is 1 where the answer refuses in one of two phrases. Raises ValueError on any other
+    `;`, 5 is 1 if the answer refuses in one of two phrases. Raises ValueError on any other
     category.
     """
     if category == ADVERSARIAL:
@@ -89,7 +89,7 @@ def official_evidence_recall(
     `retrieved` holds the turn ids of each chunk, `cited` the evidence as the data file writes it:
     no string is repaired. A string that is not a turn id is never found, and one that occurs
     twice counts twice. A question that cites nothing counts 1. With `sessions`, a string is found
-    where a turn of the same session was retrieved.
+    if a turn of the same session was retrieved.
     """
     # Four questions of category 3 cite nothing.
     if not cited:

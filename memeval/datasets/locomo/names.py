@@ -1,5 +1,5 @@
-"""What the categories of LoCoMo are called: the official naming, and those of published tables that
-differ from it.
+"""Names of LoCoMo's categories: the official ones, and those of published tables that differ from
+them.
 
 Records hold ids; a report derives names from here. Only `official` is right (see docs); the others
 are for reading tables that were printed under them, and for comparing with these.
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from memeval.errors import UserError, unknown
 from memeval.records import CategoryId
+from memeval.text.beside import load_beside
 
 MULTI_HOP, TEMPORAL, OPEN_DOMAIN, SINGLE_HOP, ADVERSARIAL = 1, 2, 3, 4, 5
 
@@ -20,31 +21,8 @@ LOCOMO_HEADLINE: frozenset[CategoryId] = frozenset({1, 2, 3, 4})
 # Which numbers stand behind a published name is decided by the table's own weighted mean over the
 # sizes of the categories (282, 321, 96, 841). The official names fit the data: 95 % of category 1
 # needs evidence of several sessions, and 0.1 % of category 4.
-LOCOMO_NAMES: Mapping[str, Mapping[CategoryId, str]] = {
-    "official": {
-        1: "multi_hop",
-        2: "temporal",
-        3: "open_domain",
-        4: "single_hop",
-        5: "adversarial",
-    },
-    "cogcanvas": {1: "single_hop", 2: "temporal", 3: "multi_hop", 4: "category_4", 5: "category_5"},
-    "mc10": {
-        1: "single_hop",
-        2: "multi_hop",
-        3: "temporal_reasoning",
-        4: "open_domain",
-        5: "adversarial",
-    },
-    "mem0_paper": {
-        1: "single_hop",
-        2: "temporal",
-        3: "multi_hop",
-        4: "open_domain",
-        5: "adversarial",
-    },
-    "mirix": {1: "single_hop", 2: "multi_hop", 3: "open_domain", 4: "temporal", 5: "adversarial"},
-}
+LOCOMO_NAMES = load_beside(__file__, "names.yaml", dict[str, dict[CategoryId, str]])
+"""Each naming's name of each category."""
 
 WITHDRAWN = {"zep": "mirix"}
 """Namings of earlier versions that fit no table, with the one to use instead: Zep's rows of 75.14 %

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from memeval.datasets.io.fields import SHOWN, Fields, quoted
 from memeval.datasets.locomo.names import ADVERSARIAL
 from memeval.errors import UserError
-from memeval.records import EvalCase, EvalQuestion, Observation, Session, Turn
+from memeval.records import MONTHS, EvalCase, EvalQuestion, Observation, Session, Turn
 from memeval.text.shown import one_line
 
 CATEGORIES = (1, 2, 3, 4, 5)
@@ -25,26 +26,6 @@ EVIDENCE = re.compile(r"D:?([0-9]+):([0-9]+)")
 DATE = re.compile(
     r"\s*([0-9]{1,2}):([0-9]{2}) ([ap]m) on ([0-9]{1,2}) ([a-z]+),? ([0-9]{4})\s*", re.IGNORECASE
 )
-MONTHS = {
-    name: number
-    for number, name in enumerate(
-        (
-            "january",
-            "february",
-            "march",
-            "april",
-            "may",
-            "june",
-            "july",
-            "august",
-            "september",
-            "october",
-            "november",
-            "december",
-        ),
-        start=1,
-    )
-}
 
 
 def read_case(sample: Fields, *, captions: bool) -> EvalCase:
@@ -54,7 +35,7 @@ def read_case(sample: Fields, *, captions: bool) -> EvalCase:
     if not case_id.strip():
         raise sample.wrong("sample_id", "is empty")
 
-    talk = Fields.of(sample.path, f"{shown} conversation", sample.get("conversation", "an object"))
+    talk = sample.member("conversation", f"{shown} conversation")
     sessions = tuple(_with_notes(sample, session) for session in _sessions(talk, case_id, captions))
     turn_ids = Counter(turn.turn_id for session in sessions for turn in session.turns)
     for turn_id, count in turn_ids.items():
@@ -82,13 +63,12 @@ def repair_evidence(strings: Sequence[str], turns: Collection[str]) -> tuple[str
     """The turn ids that the strings name in any spelling, as far as the turns exist, each once, in
     order.
     """
-    turn_ids = (
-        f"D{int(session)}:{int(turn)}"
-        for text in strings
-        for session, turn in EVIDENCE.findall(text)
-        if len(session + turn) < 20
-    )
-    return tuple(dict.fromkeys(turn_id for turn_id in turn_ids if turn_id in turns))
+    turn_ids: dict[str, None] = {}
+    for session, turn in chain.from_iterable(map(EVIDENCE.findall, strings)):
+        if len(session + turn) < 20:
+            turn_ids[f"D{int(session)}:{int(turn)}"] = None
+
+    return tuple(turn_id for turn_id in turn_ids if turn_id in turns)
 
 
 def parse_date(text: str) -> datetime | None:
@@ -98,18 +78,15 @@ def parse_date(text: str) -> datetime | None:
         return None
 
     hour, minute, half, day, month, year = match.groups()
-    if not 1 <= int(hour) <= 12:
+    if not 1 <= int(hour) <= 12 or month.capitalize() not in MONTHS:
         return None
 
+    in_24 = int(hour) % 12 + 12 * (half.lower() == "pm")
     try:
         return datetime(
-            int(year),
-            MONTHS[month.lower()],
-            int(day),
-            int(hour) % 12 + 12 * (half.lower() == "pm"),
-            int(minute),
+            int(year), MONTHS.index(month.capitalize()) + 1, int(day), in_24, int(minute)
         )
-    except (KeyError, ValueError):
+    except ValueError:
         return None
 
 
@@ -126,10 +103,7 @@ def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
         if key != f"session_{number}":
             raise talk.wrong(key, f"is not written session_{number}")
 
-        started_at = parse_date(talk.text(f"{key}_date_time"))
-        if started_at is None:
-            raise talk.wrong(f"{key}_date_time", "is not a date like '1:56 pm on 8 May, 2023'")
-
+        started_at = talk.time(f"{key}_date_time", parse_date, "1:56 pm on 8 May, 2023")
         turns = [
             _turn(turn, started_at, captions)
             for turn in talk.objects(key, f"{one_line(case_id, SHOWN)} {key}[{{}}]")
@@ -139,7 +113,7 @@ def _sessions(talk: Fields, case_id: str, captions: bool) -> Iterator[Session]:
 
 
 def _with_notes(sample: Fields, session: Session) -> Session:
-    """The session with the file's own summary and observations, where it has them."""
+    """The session with the file's own summary and observations, if it has them."""
     key = f"session_{session.session_id.removeprefix('s')}"
     summary = _noted(sample, "session_summary").get(f"{key}_summary")
     if summary is not None and not isinstance(summary, str):
@@ -153,7 +127,7 @@ def _with_notes(sample: Fields, session: Session) -> Session:
 
 
 def _noted(sample: Fields, name: str) -> Mapping[str, Any]:
-    """A field of notes by session; empty where the file has none."""
+    """A field of notes by session; empty if the file does not have it."""
     value = sample.values.get(name)
     if value is None:
         return {}

@@ -1,45 +1,30 @@
 """LoCoMo-MC10: the questions of LoCoMo, each with ten choices; and the same derived from LoCoMo,
-where the published file is not available.
+if the published file is not available.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import IO, Any, ClassVar
 
-from memeval.datasets.contract import (
-    GRANULARITIES,
-    SUMMARY,
-    DatasetInfo,
-    DatasetSettings,
-    LoadedDataset,
-)
-from memeval.datasets.fetch import file_digest
-from memeval.datasets.locate import (
-    check_pin,
-    digest_of,
-    excerpt_notes,
-    excerpt_of,
-    missing,
-)
+from memeval.datasets.contract import GRANULARITIES, SUMMARY, LoadedDataset
+from memeval.datasets.io.lines import read_lines
+from memeval.datasets.locate import check_pin, digest_file, digest_of, excerpt_notes, excerpt_of
 from memeval.datasets.locomo.names import LOCOMO_HEADLINE, category_names
 from memeval.datasets.locomo_mc10.derive import VERSION, derive_rows
 from memeval.datasets.locomo_mc10.evidence import Evidence
-from memeval.datasets.locomo_mc10.info import LOCOMO_MC10
 from memeval.datasets.locomo_mc10.metrics import POSITION_MEASURES, position_measures
 from memeval.datasets.locomo_mc10.original import OriginalFile
-from memeval.datasets.locomo_mc10.schema import read_cases, read_lines, shuffle_choices
+from memeval.datasets.locomo_mc10.schema import read_cases, shuffle_choices
 from memeval.errors import UserError
 from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
 
 MARK = "derived"
-"""Field of a row that `data make` wrote: what it was made from."""
+"""Field of a row that `data make` wrote: its source."""
 DERIVE = "or derive one from LoCoMo:  dataset.derive=true (every table says so)"
 
 
@@ -52,12 +37,7 @@ class LocomoMc10(OriginalFile):
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.CHOICES,)
     granularities: tuple[str, ...] = (*GRANULARITIES, SUMMARY)
 
-    def __init__(
-        self, path: Path, info: DatasetInfo = LOCOMO_MC10, settings: DatasetSettings | None = None
-    ) -> None:
-        super().__init__(path, info, settings)
-        self._evidence: Evidence | None = None
-        self._twice = self._questions = 0
+    _evidence: Evidence | None = None
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
@@ -69,69 +49,84 @@ class LocomoMc10(OriginalFile):
 
     def open(self) -> LoadedDataset:
         if self.settings.derive:
-            digest, pinned, _ = self._original
-            made_of = digest_of(
-                f"{digest} seed={self.settings.derive_seed} version={VERSION}".encode()
-            )
-            return LoadedDataset(
-                info=self.info,
-                path=self._original_path,
-                sha256=made_of,
-                pinned=pinned,
-                notes=self._derived_notes(),
-                derived=True,
-            )
+            return self._open_derived()
 
+        digest = self._digest
         pinned = check_pin(
-            self.info, self.path, self._digest, allow_unpinned=self.settings.allow_unpinned
+            self.info, self.path, digest, allow_unpinned=self.settings.allow_unpinned
         )
-        joined = self._joinable
-        digest = (
-            # With evidence the cases are others than without it, so the data set's hash must be
-            # another one.
-            digest_of(f"{self._digest} evidence={joined[0]}".encode()) if joined else self._digest
-        )
-        part = excerpt_of(self.info, self._digest) is not None
+        if self._joinable:
+            # With evidence the cases are others, so the data set's hash must be another one.
+            digest = digest_of(f"{digest} evidence={self._joinable.sha256}".encode())
+
+        notes = [*self._file_notes()]
         mark = self._mark
-        notes = (*self._file_notes(), *([_derived_note(mark)] if mark else ()))
+        if mark:
+            notes.append(_derived_note(mark))
+
         return LoadedDataset(
             info=self.info,
             path=self.path,
             sha256=digest,
             pinned=pinned,
-            notes=notes,
-            excerpt=part,
+            notes=tuple(notes),
+            excerpt=excerpt_of(self.info, self._digest) is not None,
             derived=mark is not None,
         )
 
+    def _open_derived(self) -> LoadedDataset:
+        decides = f"{self._original.sha256} seed={self.settings.derive_seed} version={VERSION}"
+        return LoadedDataset(
+            info=self.info,
+            path=self._original_path,
+            sha256=digest_of(decides.encode()),
+            pinned=self._original.pinned,
+            notes=(_derived_note(self._made_from),),
+            derived=True,
+        )
+
+    @property
+    def _made_from(self) -> Mapping[str, Any]:
+        """Origin of derived rows, as they state it."""
+        return {
+            "from": self._original_path.name,
+            "sha256": self._original.sha256,
+            "seed": self.settings.derive_seed,
+            "version": VERSION,
+        }
+
     def read(self) -> Iterator[EvalCase]:
-        self._evidence = (
-            Evidence(self._conversations, self._original_path.name)
-            if self.settings.derive or self._joinable
-            else None
-        )
-        self._twice = self._questions = 0
-        rows = (
-            derive_rows(self._samples, self.settings.derive_seed)
-            if self.settings.derive
-            else read_lines(self.path)
-        )
+        self.odd.clear()
+        self._evidence = None
+        if self.settings.derive or self._joinable:
+            self._evidence = Evidence(self._conversations, self._original_path.name)
+
+        rows = read_lines(self.path)
+        if self.settings.derive:
+            rows = derive_rows(self._samples, self.settings.derive_seed)
+
         for case in read_cases(rows):
-            self._count(case)
+            for question in case.questions:
+                # conv-26_q49, for example, lists 2021 at two places.
+                is_twice = len(set(question.choices)) < len(question.choices)
+                self.odd.update(questions=1, twice=int(is_twice))
+
             yield self._order_choices(self._evidence.join(case) if self._evidence else case)
 
-        if not self._questions:
+        if not self.odd["questions"]:
             raise UserError(f"{self.path} holds no question.")
 
     def notes(self) -> tuple[str, ...]:
-        notes = [self._evidence.note()] if self._evidence else []
-        if self._twice:
-            notes.append(
-                f"choices: {self._twice} of {self._questions} questions show a choice twice; both "
-                "places count as the same answer"
-            )
+        joined = (self._evidence.note(),) if self._evidence else ()
+        return (*joined, *super().notes())
 
-        return tuple(notes)
+    def odd_notes(self) -> Mapping[str, str]:
+        return {
+            "twice": (
+                f"choices: {self.odd['twice']} of {self.odd['questions']} questions show a choice "
+                "twice; both places count as the same answer"
+            )
+        }
 
     def write(self, file: IO[str]) -> tuple[int, int]:
         """Derived rows as JSON lines in the published schema, each with a field `derived` that says
@@ -143,16 +138,10 @@ class LocomoMc10(OriginalFile):
                 "say so:  dataset.derive=true",
             )
 
-        seed = self.settings.derive_seed
-        made_from = {
-            "from": self._original_path.name,
-            "sha256": self._original[0],
-            "seed": seed,
-            "version": VERSION,
-        }
         questions = 0
-        for row in derive_rows(self._samples, seed):
-            file.write(json.dumps({**row.values, MARK: made_from}, ensure_ascii=False) + "\n")
+        for row in derive_rows(self._samples, self.settings.derive_seed):
+            marked = {**row.values, MARK: self._made_from}
+            file.write(json.dumps(marked, ensure_ascii=False) + "\n")
             questions += 1
 
         return len(self._samples), questions
@@ -169,31 +158,20 @@ class LocomoMc10(OriginalFile):
         if self.settings.choice_order == "given":
             return case
 
-        return replace(
-            case,
-            questions=tuple(
-                shuffle_choices(question, self.settings.choice_seed) for question in case.questions
-            ),
-        )
-
-    def _count(self, case: EvalCase) -> None:
-        self._questions += len(case.questions)
-        # conv-26_q49, for example, lists 2021 at two places.
-        self._twice += sum(
-            max(Counter(question.choices).values()) > 1 for question in case.questions
-        )
+        seed = self.settings.choice_seed
+        shuffled = tuple(shuffle_choices(question, seed) for question in case.questions)
+        return replace(case, questions=shuffled)
 
     @cached_property
     def _digest(self) -> str:
         try:
-            return file_digest(self.path)
-        except FileNotFoundError:
-            error = missing(self.info, self.path)
-            raise UserError(error.message, *error.hints[:1], DERIVE, *error.hints[1:]) from None
-        except OSError as error:
-            raise UserError(
-                f"data set '{self.info.name}': {self.path} can't be read: {error.strerror}."
-            ) from error
+            return digest_file(self.info, self.path)
+        except UserError as error:
+            if self.path.exists():
+                raise
+
+            hints = (*error.hints[:1], DERIVE, *error.hints[1:])
+            raise UserError(error.message, *hints) from None
 
     def _file_notes(self) -> Iterator[str]:
         yield from excerpt_notes(self.info, self._digest)
@@ -210,21 +188,10 @@ class LocomoMc10(OriginalFile):
                 "measured"
             )
 
-    def _derived_notes(self) -> tuple[str, ...]:
-        return (
-            _derived_note(
-                {
-                    "from": self._original_path.name,
-                    "sha256": self._original[0],
-                    "seed": self.settings.derive_seed,
-                }
-            ),
-        )
-
     @property
     def _mark(self) -> Mapping[str, Any] | None:
-        """What the first row of a file says about its derivation; None if it says nothing, or can't
-        be read: `read` then raises.
+        """Derivation of a file, as stated in its first row; None if it states nothing, or can't be
+        read: `read` then raises.
         """
         try:
             first = next(read_lines(self.path), None)
@@ -236,11 +203,10 @@ class LocomoMc10(OriginalFile):
 
 
 def _derived_note(made_from: Mapping[str, Any]) -> str:
-    """What every report says of derived rows."""
+    """Note on derived rows in every report."""
+    digest = str(made_from.get("sha256"))[:12]
     return (
         f"DERIVED: these rows are not LoCoMo-MC10's. They were made from {made_from.get('from')} "
-        "(sha256 "
-        f"{str(made_from.get('sha256'))[:12]}…) with derive_seed={made_from.get('seed')}, wrong "
-        "choices drawn from other questions' "
-        "answers; the figures compare with no published ones"
+        f"(sha256 {digest}…) with derive_seed={made_from.get('seed')}, wrong choices drawn from "
+        "other questions' answers; the figures compare with no published ones"
     )

@@ -1,7 +1,7 @@
 """Rows in LoCoMo-MC10's schema, made from a file in LoCoMo's: the same questions, with wrong
 choices drawn from other questions' answers.
 
-They replace the published file where it is not available. Its wrong choices were written for each
+They replace the published file if it is not available. Its wrong choices were written for each
 question, and ours were not, so the figures of the two can't be compared.
 """
 
@@ -19,7 +19,7 @@ from memeval.datasets.io.fields import Fields
 from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_NAMES
 from memeval.datasets.locomo.schema import read_case
 from memeval.metrics.refusal import is_refusal
-from memeval.records import CategoryId, EvalCase, Session
+from memeval.records import CategoryId, EvalCase, Turn
 
 VERSION = "1"
 """Raised whenever the same file and seed give other rows than before."""
@@ -40,8 +40,8 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
     Wrong choices are other answers of the same category: first those of the same conversation, then
     those of others, then answers of other categories, each group in a random order. No wrong choice
     says the same as the right one or as another, has only words that are among theirs, or says that
-    there is no answer. For category 5 they are what its questions pretend (`adversarial_answer`),
-    the question's own first.
+    there is no answer. For category 5 they are the answers that its questions pretend
+    (`adversarial_answer`), the question's own first.
     """
     cases = [read_case(sample, captions=False) for sample in samples]
     answers = {
@@ -54,21 +54,17 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
 
     for sample, case in zip(samples, cases, strict=True):
         haystack = _haystack(case)
-        for index, (question, answer) in enumerate(
-            zip(case.questions, answers[case.case_id], strict=True)
-        ):
+        asked = zip(case.questions, answers[case.case_id], strict=True)
+        for index, (question, answer) in enumerate(asked):
             # A generator for each question, so that its choices do not depend on the questions
             # before it.
             drawn = random.Random(f"{seed} {question.question_id}")
-            own = [answer] if question.category == ADVERSARIAL and answer else []
-            right = NOT_ANSWERABLE if question.category == ADVERSARIAL else answer
-            choices = _choices(
-                right,
-                own,
-                _candidates(
-                    pool=pool, category=question.category, conversation=case.case_id, drawn=drawn
-                ),
-            )
+            right, own = answer, []
+            if question.category == ADVERSARIAL:
+                right, own = NOT_ANSWERABLE, [answer] if answer else []
+
+            candidates = _candidates(pool, question.category, case.case_id, drawn)
+            choices = _choices(right, own, candidates)
             drawn.shuffle(choices)
             row = {
                 "question_id": f"{case.case_id}_q{index}",
@@ -84,38 +80,40 @@ def derive_rows(samples: Sequence[Fields], seed: int) -> Iterator[Fields]:
 
 
 def _answers(sample: Fields, case: EvalCase) -> list[str]:
-    """The gold of each question, and what those of category 5 pretend; empty if nothing does."""
+    """Gold of each question; for category 5, the answer it pretends; empty without one."""
+    answers = []
     raw = sample.objects("qa", f"{case.case_id} qa[{{}}]")
-    pretended = [
-        qa.answer("adversarial_answer") if "adversarial_answer" in qa.values else "" for qa in raw
-    ]
-    return [
-        (question.gold[0] if question.gold else pretence).strip()
-        for question, pretence in zip(case.questions, pretended, strict=True)
-    ]
+    for question, qa in zip(case.questions, raw, strict=True):
+        answer = ""
+        if "adversarial_answer" in qa.values:
+            answer = qa.answer("adversarial_answer")
+        if question.gold:
+            answer = question.gold[0]
+
+        answers.append(answer.strip())
+
+    return answers
 
 
 def _haystack(case: EvalCase) -> dict[str, Any]:
     roles = dict(zip(case.speakers, ("user", "assistant"), strict=True))
+    ids, times, talks = [], [], []
+    for session in case.sessions:
+        ids.append(f"session_{session.session_id[1:]}")
+        times.append(session.started_at.isoformat() if session.started_at else "")
+        talks.append([_turn(turn, roles) for turn in session.turns])
+
     return {
         "num_sessions": len(case.sessions),
-        "haystack_session_ids": [f"session_{session.session_id[1:]}" for session in case.sessions],
-        "haystack_session_datetimes": [
-            session.started_at.isoformat() if session.started_at else ""
-            for session in case.sessions
-        ],
-        "haystack_sessions": [_talk(session, roles) for session in case.sessions],
+        "haystack_session_ids": ids,
+        "haystack_session_datetimes": times,
+        "haystack_sessions": talks,
     }
 
 
-def _talk(session: Session, roles: Mapping[str, str]) -> list[dict[str, str]]:
-    return [
-        {
-            "role": roles.get(turn.speaker, "assistant"),
-            "content": f"[{turn.speaker.upper()}]: {turn.text}",
-        }
-        for turn in session.turns
-    ]
+def _turn(turn: Turn, roles: Mapping[str, str]) -> dict[str, str]:
+    content = f"[{turn.speaker.upper()}]: {turn.text}"
+    return {"role": roles.get(turn.speaker, "assistant"), "content": content}
 
 
 def _candidates(
@@ -123,12 +121,10 @@ def _candidates(
 ) -> Iterator[str]:
     """Answers that may be wrong choices, the nearest first."""
     near = pool[category].get(conversation, ())
-    same = [
-        answer
-        for other, answers in pool[category].items()
-        if other != conversation
-        for answer in answers
-    ]
+    same: list[str] = []
+    for other, answers in pool[category].items():
+        if other != conversation:
+            same += answers
 
     rest: list[str] = []
     for other_category, talks in pool.items():
@@ -141,9 +137,7 @@ def _candidates(
 
 
 def _choices(right: str, own: Sequence[str], candidates: Iterator[str]) -> list[str]:
-    """The right choice and wrong ones, none of which says what another does, nor that there is no
-    answer.
-    """
+    """The right choice and wrong ones, all different; none says that there is no answer."""
     chosen = [right]
     said = [_words(right)]
     for source in (own, candidates):
@@ -165,9 +159,5 @@ def _choices(right: str, own: Sequence[str], candidates: Iterator[str]) -> list[
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())) - {
-        "a",
-        "an",
-        "the",
-        "and",
-    }
+    words = re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
+    return frozenset(words) - {"a", "an", "the", "and"}

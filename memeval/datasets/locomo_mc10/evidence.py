@@ -1,4 +1,4 @@
-"""Evidence for LoCoMo-MC10, which has none: from LoCoMo's own file, by the position of each
+"""Evidence for LoCoMo-MC10, which lacks it: from LoCoMo's own file, by the position of each
 question in its conversation.
 """
 
@@ -13,39 +13,34 @@ from memeval.records import EvalCase, EvalQuestion, Session
 
 @dataclass(frozen=True)
 class Evidence:
-    """Joins evidence to cases, and counts where that is not possible."""
+    """Joins evidence to cases, and counts the questions for which that is not possible."""
 
     source: Mapping[str, EvalCase]
     """LoCoMo's conversations by id."""
     file: str
     """Name of the file that they come from."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Questions by what became of them: `joined`, `none` (LoCoMo names none that is in the
+    """Questions by outcome: `joined`, `none` (LoCoMo names none that is in the
     haystack), `unlike` (LoCoMo asks something else there), `moved` (the conversation's turns are
     not LoCoMo's).
     """
 
     def join(self, case: EvalCase) -> EvalCase:
-        """The case with evidence for each question that LoCoMo asks at the same place, where the
+        """The case with evidence for each question that LoCoMo asks at the same position, if the
         turns are LoCoMo's.
         """
         origin = self.source.get(case.case_id)
-        same_turns = origin is not None and _same_turns(case, origin)
-        return replace(
-            case,
-            questions=tuple(
-                self._join_question(question, case, origin if same_turns else None)
-                for question in case.questions
-            ),
-        )
+        if origin is None or not _same_turns(case, origin):
+            self.counts["moved"] += len(case.questions)
+            return case
+
+        turn_ids = case.turn_ids
+        joined = [self._join_question(asked, origin, turn_ids) for asked in case.questions]
+        return replace(case, questions=tuple(joined))
 
     def _join_question(
-        self, question: EvalQuestion, case: EvalCase, origin: EvalCase | None
+        self, question: EvalQuestion, origin: EvalCase, turn_ids: frozenset[str]
     ) -> EvalQuestion:
-        if origin is None:
-            self.counts["moved"] += 1
-            return question
-
         # The rows are in LoCoMo's order. By text they could not be joined: 12 texts occur twice.
         index = int(question.question_id.rpartition("_q")[2])
         if index >= len(origin.questions) or _plain(origin.questions[index].text) != _plain(
@@ -54,10 +49,8 @@ class Evidence:
             self.counts["unlike"] += 1
             return question
 
-        there = {turn.turn_id for session in case.sessions for turn in session.turns}
-        evidence = tuple(
-            turn_id for turn_id in origin.questions[index].evidence if turn_id in there
-        )
+        cited = origin.questions[index].evidence
+        evidence = tuple(turn_id for turn_id in cited if turn_id in turn_ids)
         self.counts["joined" if evidence else "none"] += 1
         return replace(question, evidence=evidence)
 
@@ -69,13 +62,9 @@ class Evidence:
             "unlike": "are other questions there",
             "moved": "are in conversations whose turns differ",
         }
-        rest = "; ".join(
-            f"{self.counts[key]} {what}" for key, what in reasons.items() if self.counts[key]
-        )
-        return (
-            f"evidence: {joined} of {total} questions have theirs from {self.file}, by "
-            f"place{f'; {rest}' if rest else ''}"
-        )
+        note = f"evidence: {joined} of {total} questions have theirs from {self.file}, by place"
+        rest = [f"{self.counts[key]} {what}" for key, what in reasons.items() if self.counts[key]]
+        return "; ".join([note, *rest])
 
 
 def _same_turns(case: EvalCase, origin: EvalCase) -> bool:

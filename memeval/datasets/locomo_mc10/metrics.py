@@ -64,7 +64,7 @@ def position_bias(pairs: Sequence[tuple[int, int]]) -> float | None:
     in [0, 1]; None without a reply.
 
     Half the sum over positions of |share chosen - share right|. 0: each position is chosen as often
-    as it is right, which also holds where all is right. Always choosing one position gives about
+    as it is right, which also holds if all is right. Always choosing one position gives about
     0.9 among ten. Chance alone makes it about 1.7 / sqrt(n) for n guesses among ten.
     """
     if not pairs:

@@ -11,19 +11,11 @@ from typing import Literal
 from memeval.config.paths import data_dir
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings
-from memeval.datasets.demo.info import DEMO
-from memeval.datasets.io.fields import Fields, kind_of, parse_json
-from memeval.datasets.locate import (
-    check_pin,
-    digest_of,
-    locate,
-    read_file,
-)
-from memeval.datasets.locomo.info import LOCOMO
+from memeval.datasets.io.fields import Fields, read_records
+from memeval.datasets.locate import PinnedFile, digest_of, locate, read_file, read_pinned
 from memeval.datasets.locomo.names import category_names
 from memeval.datasets.locomo.schema import read_case
-from memeval.datasets.locomo_mc10.info import LOCOMO_MC10
-from memeval.errors import UserError
+from memeval.datasets.registry import dataset_info
 from memeval.records import EvalCase
 
 
@@ -55,11 +47,9 @@ class OriginalFile(Dataset):
     settings_type = LocomoMc10Settings
     settings: LocomoMc10Settings
 
-    def __init__(
-        self, path: Path, info: DatasetInfo = LOCOMO_MC10, settings: DatasetSettings | None = None
-    ) -> None:
-        super().__init__(path, info, settings)
-        self._source_info = LOCOMO if info.name == LOCOMO_MC10.name else DEMO
+    @property
+    def _source_info(self) -> DatasetInfo:
+        return dataset_info("locomo" if self.info.name == "locomo_mc10" else "demo")
 
     @property
     def _original_path(self) -> Path:
@@ -73,46 +63,30 @@ class OriginalFile(Dataset):
         return beside if beside.is_file() else locate(self._source_info, data_dir())
 
     @cached_property
-    def _original(self) -> tuple[str, bool, bytes]:
-        """Digest of LoCoMo's file, whether it is the registered one, and its content.
-
-        Raises `UserError` if none may be used.
-        """
-        content = read_file(self._source_info, self._original_path)
-        digest = digest_of(content)
-        pinned = check_pin(
-            self._source_info,
-            self._original_path,
-            digest,
-            allow_unpinned=self.settings.allow_unpinned,
+    def _original(self) -> PinnedFile:
+        """LoCoMo's file. Raises `UserError` if it may not be used."""
+        return read_pinned(
+            self._source_info, self._original_path, allow_unpinned=self.settings.allow_unpinned
         )
-        return digest, pinned, content
 
     @cached_property
-    def _joinable(self) -> tuple[str, bool, bytes] | None:
-        """LoCoMo's file, where it is there and the registered one."""
+    def _joinable(self) -> PinnedFile | None:
+        """LoCoMo's file, if it is there and the registered one."""
         if not self._original_path.is_file():
             return None
 
         content = read_file(self._source_info, self._original_path)
         digest = digest_of(content)
-        return (digest, True, content) if self._source_info.sha256 in (None, digest) else None
+        if self._source_info.sha256 not in (None, digest):
+            return None
+
+        return PinnedFile(content=content, sha256=digest, pinned=True)
 
     @cached_property
     def _samples(self) -> list[Fields]:
         original = self._original if self.settings.derive else self._joinable
-        assert original is not None  # asked for only where there is one
-        samples = parse_json(original[2], self._original_path)
-        if not isinstance(samples, list) or not samples:
-            raise UserError(
-                f"{self._original_path} holds {kind_of(samples) if samples else 'nothing'}, not a "
-                "list of conversations."
-            )
-
-        return [
-            Fields.of(self._original_path, f"record {index}", sample)
-            for index, sample in enumerate(samples)
-        ]
+        assert original is not None  # asked for only if there is one
+        return read_records(original.content, self._original_path, "conversation")
 
     @cached_property
     def _conversations(self) -> Mapping[str, EvalCase]:

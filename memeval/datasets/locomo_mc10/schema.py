@@ -5,19 +5,15 @@ The lines of one conversation become one case.
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
-from pathlib import Path
-from typing import Any
 
-from memeval.datasets.io.fields import REPLACE, SHOWN, Fields, quoted
+from memeval.datasets.io.fields import SHOWN, Fields, quoted
 from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_NAMES
-from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase, EvalQuestion, Session, Turn
 from memeval.text.shown import one_line
 
@@ -50,40 +46,6 @@ class Row:
     conversation: str
     index: int
     """Place of the question in LoCoMo's own list of the conversation."""
-
-
-def read_lines(path: Path) -> Iterator[Fields]:
-    """The objects of a file of JSON lines, blank lines left out, one in memory at a time.
-
-    Raises `UserError` naming line and column.
-    """
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if line.strip():
-                yield Fields.of(path, f"line {number}", _object(path, number, line))
-
-
-def _object(path: Path, number: int, line: bytes) -> Any:
-    try:
-        return json.loads(line.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}: line {number} is not UTF-8 text: its byte {error.start} can't be decoded.",
-            REPLACE,
-        ) from error
-    except json.JSONDecodeError as error:
-        end = (
-            " (is the file cut off there?)"
-            if error.pos >= len(error.doc.rstrip()) or not line.endswith(b"\n")
-            else ""
-        )
-        raise UserError(
-            f"{path}: line {number} is not JSON: {error.msg} at column {error.colno}{end}.", REPLACE
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(
-            f"{path}: line {number} is not JSON that can be read: {error}.", REPLACE
-        ) from error
 
 
 def read_cases(objects: Iterable[Fields]) -> Iterator[EvalCase]:
@@ -152,11 +114,8 @@ def _case(first: Row, others: Iterable[Row]) -> EvalCase:
 
 
 def _sessions(row: Fields) -> Iterator[Session]:
-    ids, dates, talks = (
-        row.texts("haystack_session_ids"),
-        row.texts("haystack_session_datetimes"),
-        row.items("haystack_sessions"),
-    )
+    ids, dates = row.texts("haystack_session_ids"), row.texts("haystack_session_datetimes")
+    talks = row.items("haystack_sessions")
     if not ids:
         raise row.wrong("haystack_session_ids", "is empty")
 
@@ -177,23 +136,22 @@ def _sessions(row: Fields) -> Iterator[Session]:
             raise row.wrong("haystack_sessions", f"holds no list of turns for session_{number}")
 
         time = _time(row, date)
-        said = (
-            Fields.of(row.path, f"{place}[{position}]", turn) for position, turn in enumerate(turns)
-        )
+        said = []
+        for position, turn in enumerate(turns):
+            fields = Fields.of(row.path, f"{place}[{position}]", turn)
+            # LoCoMo's own ids, so that its evidence can be joined.
+            said.append(_turn(fields, f"D{number}:{position + 1}", time))
+
         yield Session(
             session_id=f"s{number}",
             started_at=time,
-            turns=tuple(
-                # LoCoMo's own ids, so that its evidence can be joined.
-                _turn(turn, f"D{number}:{place}", time)
-                for place, turn in enumerate(said, start=1)
-            ),
+            turns=tuple(said),
             summary=summary.strip(),
         )
 
 
 def _summaries(row: Fields, count: int) -> list[str]:
-    """The summary of each session; empty ones where the file does not have one for each."""
+    """The summary of each session; empty ones if the file does not have one for each."""
     summaries = row.values.get(SUMMARIES)
     # Most runs need none: another number of them is no reason to refuse the file.
     if not isinstance(summaries, list) or len(summaries) != count:
@@ -225,37 +183,28 @@ def _time(row: Fields, date: str) -> datetime:
 
 def _turn(turn: Fields, turn_id: str, time: datetime) -> Turn:
     """`[CAROLINE]: Hi!` is said by Caroline; without such a name, the speaker is the role."""
-    role, content = turn.text("role"), turn.text("content")
-    if role not in ROLES:
-        raise turn.wrong("role", f"is {quoted(role)}, not one of {list(ROLES)}")
+    speaker, text = turn.one_of("role", ROLES), turn.text("content")
+    match = _SPEAKER.match(text)
+    if match:
+        speaker, text = match[1].title(), text[match.end() :]
 
-    match = _SPEAKER.match(content)
-    return (
-        Turn(turn_id=turn_id, speaker=match[1].title(), text=content[match.end() :], time=time)
-        if match
-        else Turn(turn_id=turn_id, speaker=role, text=content, time=time)
-    )
+    return Turn(turn_id=turn_id, speaker=speaker, text=text, time=time)
 
 
 def _question(row: Row) -> EvalQuestion:
     fields = row.fields
-    kind, choices, right = (
-        fields.text("question_type"),
-        fields.texts("choices"),
-        fields.integer("correct_choice_index"),
-    )
+    category = TYPES[fields.one_of("question_type", TYPES)]
+    choices = fields.texts("choices")
+    right = fields.integer("correct_choice_index")
     answer = fields.answer("answer")
-    if kind not in TYPES:
-        raise fields.wrong("question_type", f"is {quoted(kind)}, not one of {list(TYPES)}")
     if not 2 <= len(choices) <= MOST_CHOICES:
         raise fields.wrong("choices", f"has {len(choices)} entries, not 2 to {MOST_CHOICES}")
     if not all(choice.strip() for choice in choices):
         raise fields.wrong("choices", "holds an empty one")
 
-    for name, stated, counted in (
-        ("num_choices", fields.integer("num_choices"), len(choices)),
-        ("num_sessions", fields.integer("num_sessions"), len(fields.items("haystack_session_ids"))),
-    ):
+    sessions = fields.items("haystack_session_ids")
+    for name, counted in (("num_choices", len(choices)), ("num_sessions", len(sessions))):
+        stated = fields.integer(name)
         if stated != counted:
             raise fields.wrong(name, f"is {stated}, but there are {counted}")
 
@@ -271,11 +220,11 @@ def _question(row: Row) -> EvalQuestion:
             f"{quoted(choices[right])}",
         )
 
-    answerable = TYPES[kind] != ADVERSARIAL
+    answerable = category != ADVERSARIAL
     return EvalQuestion(
         question_id=row.question_id,
         text=fields.text("question"),
-        category=TYPES[kind],
+        category=category,
         gold=(answer,) if answerable else (),
         choices=tuple(choices),
         right_choices=(right,),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,10 +16,9 @@ from memeval.datasets.contract import (
     DatasetSettings,
     LoadedDataset,
 )
-from memeval.datasets.fetch import file_digest
-from memeval.datasets.io.fields import Fields, quoted
+from memeval.datasets.io.fields import Fields
 from memeval.datasets.io.json_stream import stream_list
-from memeval.datasets.locate import check_pin, excerpt_notes, missing
+from memeval.datasets.locate import check_pin, digest_file, excerpt_notes
 from memeval.datasets.longmemeval.metrics import (
     PREFIX,
     official_means,
@@ -55,7 +53,6 @@ class LongMemEval(Dataset):
         self, path: Path, info: DatasetInfo, settings: DatasetSettings | None = None
     ) -> None:
         super().__init__(path, info, settings)
-        self._odd: Counter[str] = Counter()
         # A round ends with the assistant's reply.
         if self.settings.roles == "user":
             self.granularities = tuple(name for name in GRANULARITIES if name != "round")
@@ -84,32 +81,17 @@ class LongMemEval(Dataset):
 
     @cached_property
     def _digest(self) -> str:
-        """The file's sha256, read in blocks."""
-        try:
-            return file_digest(self.path)
-        except FileNotFoundError:
-            raise missing(self.info, self.path) from None
-        except OSError as error:
-            raise UserError(
-                f"data set '{self.info.name}': {self.path} can't be read: {error.strerror}."
-            ) from error
+        return digest_file(self.info, self.path)
 
     def read(self) -> Iterator[EvalCase]:
-        self._odd = Counter()
+        self.odd.clear()
         seen: set[str] = set()
         # One item at a time: M is about ten times the 277 MB of S.
         for index, value in enumerate(stream_list(self.path)):
-            item = read_item(
-                Fields.of(self.path, f"record {index}", value), index, self.settings.roles
-            )
+            fields = Fields.of(self.path, f"record {index}", value)
+            item = read_item(fields, index, self.settings.roles)
             (question,) = item.case.questions
-            if question.question_id in seen:
-                raise UserError(
-                    f"{self.path}: record {index}: question_id {quoted(question.question_id)} "
-                    "occurs twice; it must be unique."
-                )
-
-            seen.add(question.question_id)
+            fields.check_new("question_id", question.question_id, seen)
             self._count(item, question)
             yield item.case
 
@@ -117,7 +99,7 @@ class LongMemEval(Dataset):
             raise UserError(f"{self.path} holds no question.")
 
     def _count(self, item: Item, question: EvalQuestion) -> None:
-        self._odd.update(
+        self.odd.update(
             questions=1,
             without=int(not question.evidence),
             early=int(item.asked_early),
@@ -125,9 +107,9 @@ class LongMemEval(Dataset):
             silent=item.silent_sessions,
         )
 
-    def notes(self) -> tuple[str, ...]:
-        odd, total = self._odd, self._odd["questions"]
-        lines = {
+    def odd_notes(self) -> Mapping[str, str]:
+        odd, total = self.odd, self.odd["questions"]
+        return {
             "without": (
                 f"evidence: {odd['without']} of {total} questions flag no turn that is "
                 "remembered, and enter no retrieval metric"
@@ -144,7 +126,6 @@ class LongMemEval(Dataset):
                 f"sessions: {odd['silent']} hold no turn of dataset.roles={self.settings.roles}"
             ),
         }
-        return tuple(line for name, line in lines.items() if odd[name])
 
     def ranking_metrics(
         self,
@@ -152,7 +133,7 @@ class LongMemEval(Dataset):
         ranking: Sequence[Sequence[str]],
         session_of: Mapping[str, str],
     ) -> Mapping[str, float | None]:
-        """The official retrieval metrics of a question that they count; they are only defined where
+        """The official retrieval metrics of a question that they count; they are only defined if
         nothing but user turns is indexed.
         """
         # As in the official code, which leaves out questions without an answer, and those whose
@@ -167,12 +148,10 @@ class LongMemEval(Dataset):
         return ("abstention_accuracy", "knowledge_update_accuracy", PREFIX)
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
+        abstained = [record for record in records if not record.answerable]
+        updated = [record for record in records if record.category == "knowledge-update"]
         return {
-            "abstention_accuracy": share_right(
-                record for record in records if not record.answerable
-            ),
-            "knowledge_update_accuracy": share_right(
-                record for record in records if record.category == "knowledge-update"
-            ),
+            "abstention_accuracy": share_right(abstained),
+            "knowledge_update_accuracy": share_right(updated),
             **official_means(records),
         }

@@ -29,7 +29,7 @@ def official_dcg(ranks: Iterable[int]) -> float:
 
 def official_ndcg(ranks: Iterable[int], relevant: int, k: int) -> float:
     """Gain of the relevant documents within k, over that of `relevant` ones at the first ranks; 0.0
-    where nothing is relevant.
+    if nothing is relevant.
     """
     ideal = official_dcg(range(1, min(relevant, k) + 1))
     return official_dcg(rank for rank in ranks if rank <= k) / ideal if ideal else 0.0
@@ -38,7 +38,7 @@ def official_ndcg(ranks: Iterable[int], relevant: int, k: int) -> float:
 def official_metrics(
     ranking: Sequence[Sequence[str]], evidence: Sequence[str], session_of: Mapping[str, str]
 ) -> dict[str, float | None]:
-    """The official metrics of one question, `official/<documents>/<metric>_at_<k>`; none where
+    """The official metrics of one question, `official/<documents>/<metric>_at_<k>`; none if
     chunks are neither turns nor sessions.
 
     `ranking` holds the turn ids of each chunk, best first; `session_of` every turn of the case.
@@ -54,23 +54,17 @@ def official_metrics(
 
     if all(len(turn_ids) == 1 for turn_ids in ranking):
         turns = [turn_ids[0] for turn_ids in ranking]
-        return _documents(
-            name="turn", ranked=turns, relevant=set(evidence), corpus=len(session_of)
-        ) | sessions_of_turns(turns, set(evidence), session_of)
+        relevant = set(evidence)
+        by_turn = _documents(name="turn", ranked=turns, relevant=relevant, corpus=len(session_of))
+        return by_turn | sessions_of_turns(turns, relevant, session_of)
 
     ranked = [session_of[turn_ids[0]] if turn_ids else "" for turn_ids in ranking]
-    if all(
-        sorted(turn_ids) == sorted(sessions.get(session, ()))
-        for turn_ids, session in zip(ranking, ranked, strict=True)
-    ):
-        return _documents(
-            name="session",
-            ranked=ranked,
-            relevant={session_of[turn] for turn in evidence},
-            corpus=len(sessions),
-        )
+    for turn_ids, session in zip(ranking, ranked, strict=True):
+        if sorted(turn_ids) != sorted(sessions.get(session, ())):
+            return {}
 
-    return {}
+    relevant = {session_of[turn] for turn in evidence}
+    return _documents(name="session", ranked=ranked, relevant=relevant, corpus=len(sessions))
 
 
 def _documents(
@@ -116,15 +110,9 @@ def sessions_of_turns(
             continue
 
         sessions = {session_of[ranked[rank - 1]] for rank in ranks if rank <= depth}
-        metrics |= _named(
-            "session",
-            k,
-            (
-                float(bool(sessions)),
-                float(sessions == sought),
-                official_ndcg(ranks, len(relevant), depth),
-            ),
-        )
+        ndcg = official_ndcg(ranks, len(relevant), depth)
+        values = (float(bool(sessions)), float(sessions == sought), ndcg)
+        metrics |= _named("session", k, values)
 
     return metrics
 

@@ -1,22 +1,23 @@
 """LongMemEval's JSON schema: one item of the file becomes one case with one question.
 
-What systems see says nothing about evidence: cases, sessions and turns get ids by position.
+Systems see nothing about evidence: cases, sessions and turns get ids by position.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from memeval.datasets.io.fields import Fields, kind_of, quoted
+from memeval.datasets.io.fields import Fields, kind_of
 from memeval.records import EvalCase, EvalQuestion, Session, Turn
 
 DATE = re.compile(
     r"\s*([0-9]{4})/([0-9]{1,2})/([0-9]{1,2}) \([A-Za-z]{3}\) ([0-9]{1,2}):([0-9]{2})\s*"
 )
+EXAMPLE = "2023/05/30 (Tue) 23:40"
 ABSTENTION = "_abs"
 """In the id of a question that the history does not answer."""
 PREFERENCE = "single-session-preference"
@@ -38,7 +39,7 @@ Roles = Literal["all", "user"]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item of the file as a case, and what was odd about it."""
+    """An item of the file as a case, and its oddities."""
 
     case: EvalCase
     repeats_session: bool
@@ -103,8 +104,12 @@ def parse_date(text: str) -> datetime | None:
     The day of the week is not looked at.
     """
     match = DATE.fullmatch(text)
+    if match is None:
+        return None
+
+    year, month, day, hour, minute = map(int, match.groups())
     try:
-        return datetime(*map(int, match.groups())) if match else None  # type: ignore[arg-type]
+        return datetime(year, month, day, hour, minute)
     except ValueError:
         return None
 
@@ -128,33 +133,20 @@ def _sessions(item: Fields, roles: Roles) -> list[_Dated]:
 
 
 def _dated(item: Fields, number: int, turns: object, date: str, roles: Roles) -> _Dated:
-    started_at = parse_date(date)
-    if started_at is None:
-        raise item.wrong(
-            f"haystack_dates[{number}]",
-            f"is {quoted(date)}, not a date like '2023/05/30 (Tue) 23:40'",
-        )
-
+    name = f"haystack_dates[{number}]"
+    started_at = replace(item, values={name: date}).time(name, parse_date, EXAMPLE)
     if not isinstance(turns, list):
         raise item.wrong(f"haystack_sessions[{number}]", f"is {kind_of(turns)}, not a list")
 
-    read = [
-        (
-            place,
-            Fields.of(item.path, f"{item.record} haystack_sessions[{number}][{place - 1}]", turn),
-        )
-        for place, turn in enumerate(turns, start=1)
-    ]
-    return _Dated(
-        started_at,
-        tuple(
-            # After counting: the official turn ids count all turns, also where only the user's are
-            # indexed.
-            (place, turn)
-            for place, turn in read
-            if roles == "all" or turn.text("role") == roles
-        ),
-    )
+    kept = []
+    # The official turn ids count all turns, also if only the user's are indexed.
+    for place, value in enumerate(turns, start=1):
+        record = f"{item.record} haystack_sessions[{number}][{place - 1}]"
+        turn = Fields.of(item.path, record, value)
+        if roles == "all" or turn.text("role") == roles:
+            kept.append((place, turn))
+
+    return _Dated(started_at, tuple(kept))
 
 
 def _session(number: int, dated: _Dated) -> Session:
@@ -172,12 +164,11 @@ def _session(number: int, dated: _Dated) -> Session:
 
 def _evidence(ordered: Sequence[_Dated]) -> tuple[str, ...]:
     """Ids of the turns that are flagged as holding the answer."""
-    return tuple(
-        f"s{number}:{place}"
-        for number, dated in enumerate(ordered, start=1)
-        for place, turn in dated.turns
-        if _flagged(turn)
-    )
+    flagged = []
+    for number, dated in enumerate(ordered, start=1):
+        flagged += [f"s{number}:{place}" for place, turn in dated.turns if _flagged(turn)]
+
+    return tuple(flagged)
 
 
 def _flagged(turn: Fields) -> bool:
@@ -191,10 +182,7 @@ def _flagged(turn: Fields) -> bool:
 def _question(
     item: Fields, question_id: str, answerable: bool, evidence: tuple[str, ...]
 ) -> EvalQuestion:
-    kind = item.text("question_type")
-    if kind not in ABILITIES:
-        raise item.wrong("question_type", f"is {quoted(kind)}, not one of {', '.join(ABILITIES)}")
-
+    kind = item.one_of("question_type", ABILITIES)
     return EvalQuestion(
         question_id=question_id,
         text=item.text("question"),
@@ -215,11 +203,4 @@ def _asked_at(item: Fields) -> datetime | None:
     if "question_date" in item.values and item.values["question_date"] is None:
         return None
 
-    asked_at = parse_date(item.text("question_date"))
-    if asked_at is None:
-        raise item.wrong(
-            "question_date",
-            f"is {quoted(item.values['question_date'])}, not a date like '2023/05/30 (Tue) 23:40'",
-        )
-
-    return asked_at
+    return item.time("question_date", parse_date, EXAMPLE)

@@ -15,10 +15,8 @@ from typing import IO, ClassVar, Literal
 
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
-from memeval.datasets.fetch import file_digest
 from memeval.datasets.io.parquet import parquet_rows
-from memeval.datasets.io.parts import part_info
-from memeval.datasets.locate import check_pin, missing
+from memeval.datasets.locate import check_pin, digest_file, missing
 from memeval.datasets.memory_agent_bench.metrics import (
     COMPETENCES,
     JUDGED,
@@ -73,7 +71,7 @@ class MemoryAgentBenchSettings(DatasetSettings):
     instruction: bool = at(ANSWER, True)
     """Whether a question says what its task asks for."""
     category_names: Literal["data_sets", "competences"] = at(RUN, "data_sets")
-    """What the columns of the tables are: sub-data sets, or the four splits as AR, TTL, LRU, CR."""
+    """Columns of the tables: sub-data sets, or the four splits as AR, TTL, LRU, CR."""
 
 
 class MemoryAgentBench(Dataset):
@@ -137,20 +135,9 @@ class MemoryAgentBench(Dataset):
 
     def _check_file(self, path: Path) -> tuple[str, bool]:
         """The sha256 of a file, and whether it is the registered one."""
-        try:
-            digest = file_digest(path)
-        except OSError as error:
-            raise UserError(
-                f"data set '{self.info.name}': {path} can't be read: {error.strerror}."
-            ) from error
-
-        registered = next(
-            (part_info(self.info, file) for file in self.info.files if file.name == path.name),
-            self.info,
-        )
-        return digest, check_pin(
-            registered, path, digest, allow_unpinned=self.settings.allow_unpinned
-        )
+        digest = digest_file(self.info, path)
+        part = self.info.part_named(path.name)
+        return digest, check_pin(part, path, digest, allow_unpinned=self.settings.allow_unpinned)
 
     def _left_out(self) -> Iterator[str]:
         """Splits without a file under `split=all`: the run does not cover them."""
@@ -161,7 +148,7 @@ class MemoryAgentBench(Dataset):
                 yield f"split=all: not in the folder, so not asked: {', '.join(absent)}"
 
     def _check_choice(self) -> None:
-        """Raises `UserError` for sub-data sets that the file does not have, and where no questions
+        """Raises `UserError` for sub-data sets that the file does not have, and if no questions
         are left.
         """
         sources, categories = self._outline.sources, self.settings.categories
@@ -181,9 +168,8 @@ class MemoryAgentBench(Dataset):
             if category not in self._outline.of_the_file:
                 raise unknown("value of dataset.categories", str(category), sources)
 
-        if categories is not None and not any(
-            self._chosen(source) and source in categories for source in sources
-        ):
+        chosen_sources = set(filter(self._chosen, sources))
+        if categories is not None and chosen_sources.isdisjoint(categories):
             subset = self.settings.subset
             chosen = f"split={self.settings.split}" if subset is None else f"subset={subset}"
             raise UserError(
@@ -202,13 +188,13 @@ class MemoryAgentBench(Dataset):
         """The set's own judge asks a model for some sub-data sets only."""
         categories = self.settings.categories
         asked = set(self._outline.sources if categories is None else categories)
-        judged = (
+        if judge != "memory_agent_bench":
+            return ()
+
+        return tuple(
             source
             for source in self._outline.sources
-            if metric_of(source) in JUDGED and self._chosen(source)
-        )
-        return tuple(
-            source for source in judged if judge == "memory_agent_bench" and source in asked
+            if metric_of(source) in JUDGED and self._chosen(source) and source in asked
         )
 
     @cached_property
@@ -285,18 +271,21 @@ class MemoryAgentBench(Dataset):
         for record in records:
             by_metric.setdefault(metric_of(str(record.category)), []).append(record)
 
-        values = {
-            metric: _scored(metric, by_metric[metric]) for metric in RULES if metric in by_metric
-        }
+        values: dict[str, float | None] = {}
+        for metric in RULES:
+            if metric in by_metric:
+                values[metric] = _scored(metric, by_metric[metric])
 
-        conflicts = [
-            record for record in records if split_of(str(record.category)) == CONFLICT_RESOLUTION
-        ]
-        if conflicts:
+        by_hops: dict[str, list[Record]] = {}
+        for record in records:
+            if split_of(str(record.category)) == CONFLICT_RESOLUTION:
+                by_hops.setdefault(record.facets.get("hops", ""), []).append(record)
+
+        if by_hops:
+            conflicts = [record for part in by_hops.values() for record in part]
             values["conflict_resolution_accuracy"] = _scored(SUBSTRING, conflicts)
-            for hops in sorted({record.facets.get("hops", "") for record in conflicts} - {""}):
-                part = [record for record in conflicts if record.facets.get("hops") == hops]
-                values[f"conflict_resolution_accuracy_{hops}"] = _scored(SUBSTRING, part)
+            for hops in sorted(by_hops.keys() - {""}):
+                values[f"conflict_resolution_accuracy_{hops}"] = _scored(SUBSTRING, by_hops[hops])
 
         if SUMMARY in by_metric:
             values["summary_score"] = mean(
@@ -308,7 +297,7 @@ class MemoryAgentBench(Dataset):
 
 @dataclass(frozen=True)
 class Outline:
-    """What a first pass over the files finds."""
+    """Findings of a first pass over the files."""
 
     sources: tuple[str, ...]
     """The sub-data sets of the split, in order."""
@@ -319,7 +308,7 @@ class Outline:
 
 
 def _scored(metric: str, records: Sequence[Record]) -> float | None:
-    """Mean of a metric over the answers that there are."""
+    """Mean over existing answers; None without answers."""
     return mean(
         RULES[metric](record.hypothesis, record.gold)
         for record in records

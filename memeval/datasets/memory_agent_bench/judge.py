@@ -19,7 +19,7 @@ PASS_MARK = 0.5
 """Score from which on a summary counts as right."""
 TYPE_FACET = "question_type"
 COUNTS = ("fluent", "conveyed", "points", "supported", "sentences")
-"""What a model counts in a summary, by the names of the form."""
+"""Counts that a model makes in a summary, by the names of the form."""
 
 
 class MemoryAgentBenchJudge(YesNoJudge):
@@ -29,7 +29,7 @@ class MemoryAgentBenchJudge(YesNoJudge):
 
     Substring and exact match are right at 1; of recommendations all wanted titles must be among the
     first five, and recall is the score. Questions about chats are judged by LongMemEval's rules. A
-    summary's score is 0 where it is not fluent, else the F1 of the key points that it conveys and
+    summary's score is 0 if it is not fluent, else the F1 of the key points that it conveys and
     of its sentences that the reference supports; it is right from `PASS_MARK` on. Source: Hu et
     al., 2025.
     """
@@ -110,7 +110,7 @@ def read_counts(
 
 
 def summary_score(fluent: int, conveyed: int, points: int, supported: int, sentences: int) -> float:
-    """F1 of conveyed points (recall) and supported sentences (precision), in [0, 1]; 0.0 where the
+    """F1 of conveyed points (recall) and supported sentences (precision), in [0, 1]; 0.0 if the
     summary is not fluent.
     """
     if not fluent or not conveyed or not supported:

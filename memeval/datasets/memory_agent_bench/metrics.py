@@ -1,5 +1,5 @@
-"""MemoryAgentBench's answer metrics (Hu et al., 2025): which sub-data set has which, and what they
-are.
+"""MemoryAgentBench's answer metrics (Hu et al., 2025): the metrics of each sub-data set, and their
+definitions.
 """
 
 from __future__ import annotations
@@ -63,15 +63,16 @@ SPLIT_OF = {
 
 def metric_of(source: str) -> str | None:
     """The metric of a sub-data set; None for one that the protocol does not have."""
-    return _by_beginning(METRIC_OF, source)
+    return by_beginning(METRIC_OF, source)
 
 
 def split_of(source: str) -> str | None:
     """The split of a sub-data set; None for one that the protocol does not have."""
-    return _by_beginning(SPLIT_OF, source)
+    return by_beginning(SPLIT_OF, source)
 
 
-def _by_beginning(table: Mapping[str, str], source: str) -> str | None:
+def by_beginning(table: Mapping[str, str], source: str) -> str | None:
+    """The value of the first key that the name of a sub-data set begins with."""
     return next((value for start, value in table.items() if source.lower().startswith(start)), None)
 
 
@@ -83,7 +84,7 @@ def normalise(text: str) -> str:
 
 
 def substring_exact_match(prediction: str, golds: Iterable[str]) -> float:
-    """1.0 where a normalised gold occurs in the normalised prediction, else 0.0.
+    """1.0 if a normalised gold occurs in the normalised prediction, else 0.0.
 
     A gold of which nothing is left occurs nowhere.
     """
@@ -93,13 +94,13 @@ def substring_exact_match(prediction: str, golds: Iterable[str]) -> float:
 
 
 def exact_match_parsed(prediction: str, golds: Iterable[str]) -> float:
-    """1.0 where the normalised parsed prediction equals a normalised gold, else 0.0."""
+    """1.0 if the normalised parsed prediction equals a normalised gold, else 0.0."""
     normalised = normalise(parsed(prediction))
     return float(any(gold == normalised for gold in map(normalise, golds)))
 
 
 def parsed(prediction: str) -> str:
-    """What follows the first `Answer:` on its line, else the first line that holds anything.
+    """Text after the first `Answer:` on its line, else the first line that holds anything.
 
     Said twice in a row, `Answer: Answer: 5`, it counts once.
     """

@@ -15,11 +15,13 @@ from urllib.parse import unquote
 
 from memeval.datasets.io.fields import KINDS, Fields, kind_of, parse_json, quoted
 from memeval.datasets.io.json_stream import stream_list
+from memeval.datasets.io.lines import read_lines
 from memeval.datasets.longmemeval.schema import ABSTENTION, PREFERENCE, parse_date
 from memeval.datasets.memory_agent_bench.metrics import (
     CHAT,
     ITEMS,
     SUMMARY,
+    by_beginning,
     metric_of,
     split_of,
 )
@@ -43,7 +45,7 @@ INSTRUCTIONS: Mapping[str, str] = {
     "recsys": "Recommend five titles, best first, a numbered line each.",
     "infbench": "Write the whole summary.",
 }
-"""What the task asks for, by how a sub-data set's name begins; the questions do not say it."""
+"""Instructions of the task, by prefix of a sub-data set's name; the questions do not state them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Row:
     split: str
     metric: str
     ids: tuple[str | None, ...]
-    """Ids of its questions, where it names them."""
+    """Ids of its questions, if it names them."""
     content_sha256: str
     """Of its context and its questions."""
 
@@ -73,22 +75,17 @@ def rows(path: Path) -> Iterator[Row]:
 
 def _values(path: Path) -> Iterator[Any]:
     with path.open("rb") as file:
-        first = next(
-            (start for line in file if (start := line.lstrip(b"\xef\xbb\xbf \t\r\n"))), b""
-        )
+        starts = (line.lstrip(b"\xef\xbb\xbf \t\r\n") for line in file)
+        first = next(filter(None, starts), b"")
 
-    if not first.startswith(b"{"):
+    if first.startswith(b"{"):
+        yield from (fields.values for fields in read_lines(path))
+    else:
         yield from stream_list(path)
-        return
-
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if line.strip():
-                yield parse_json(line, Path(f"{path}, line {number},"))
 
 
 def _row(index: int, row: Fields) -> Row:
-    metadata = Fields.of(row.path, f"{row.record} metadata", row.get("metadata", "an object"))
+    metadata = row.member("metadata", f"{row.record} metadata")
     source = metadata.text("source")
     metric, split = metric_of(source), split_of(source)
     if metric is None or split is None:
@@ -154,54 +151,41 @@ def _questions(
     instruction: bool,
     titles: Mapping[str, str],
 ) -> Iterator[EvalQuestion]:
-    metadata = Fields.of(
-        row.fields.path, f"{row.fields.record} metadata", row.fields.values["metadata"]
-    )
+    metadata = row.fields.member("metadata", f"{row.fields.record} metadata")
     texts = row.fields.texts("questions")
     types, dates, official, points = (
         list(_listed(metadata, name, len(texts)))
         for name in ("question_types", "question_dates", "question_ids", "keypoints")
     )
-    added = next(
-        (
-            words
-            for start, words in INSTRUCTIONS.items()
-            if instruction and row.source.lower().startswith(start)
-        ),
-        "",
-    )
-    groups = {
-        name: match[1].lower()
-        for name, pattern in (("size", SIZE), ("hops", HOPS))
-        if (match := pattern.search(row.source))
-    }
+    added = by_beginning(INSTRUCTIONS, row.source) if instruction else None
+    groups = {"split": row.split}
+    for name, pattern in (("size", SIZE), ("hops", HOPS)):
+        match = pattern.search(row.source)
+        if match:
+            groups[name] = match[1].lower()
+
     for place, text in enumerate(texts):
-        abstains = (
-            row.metric == CHAT and ABSTENTION in f"{official[place] or ''} {row.ids[place] or ''}"
-        )
+        gold = _golds(row, place, titles)
+        if row.metric == SUMMARY and points[place]:
+            gold = (*gold, f"Key points: {points[place]}")
+
+        facets = dict(groups)
+        if types[place]:
+            facets["question_type"] = str(types[place])
+
+        ids = f"{official[place] or ''} {row.ids[place] or ''}"
         # Without evidence: the rows name none, and to look for a fact by its gold would be a
         # guess.
         yield EvalQuestion(
             question_id=question_ids[place],
             text=text,
-            instruction=added,
+            instruction=added or "",
             category=row.source,
-            gold=(
-                *_golds(row, place, titles),
-                *(
-                    (f"Key points: {points[place]}",)
-                    if row.metric == SUMMARY and points[place]
-                    else ()
-                ),
-            ),
+            gold=gold,
             asked_at=_date(metadata, dates[place]),
-            answerable=not abstains,
+            answerable=row.metric != CHAT or ABSTENTION not in ids,
             whole_answer=row.metric in (ITEMS, SUMMARY) or types[place] == PREFERENCE,
-            facets={
-                "split": row.split,
-                **groups,
-                **({"question_type": str(types[place])} if types[place] else {}),
-            },
+            facets=facets,
         )
 
 
@@ -251,7 +235,7 @@ def _title(address: str) -> str:
 
 
 def _listed(metadata: Fields, name: str, count: int) -> Iterator[Any]:
-    """A field of the metadata with an entry for each question; None for each where it is absent,
+    """A field of the metadata with an entry for each question; None for each if it is absent,
     null or empty.
     """
     values = metadata.values.get(name)

@@ -11,7 +11,7 @@ from memeval.llm.tokens import count_tokens
 from memeval.text.words import BY_CHARACTER
 
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*[ \t]+|(?<=[。！？])[”’）」』]*")
-"""Where a sentence ends within a line: behind its last mark and the quotes that close it."""
+"""End of a sentence within a line: after its last mark and the quotes that close it."""
 NUMBERED = re.compile(r"\s*\d+\.\s")
 """The beginning of a line with a serial number, which is one sentence with any marks in it."""
 WORD = re.compile(r"\s*\S+")

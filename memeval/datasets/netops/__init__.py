@@ -1,1 +1,1 @@
-"""What the data sets of network operations share."""
+"""Shared parts of the data sets of network operations."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from memeval.datasets.contract import LoadedDataset
-from memeval.datasets.locate import check_pin, digest_of, read_file
+from memeval.datasets.locate import PinnedFile, read_pinned
 from memeval.datasets.netops.cases import GenericFile, read_generic
 from memeval.datasets.own import OwnFile
 from memeval.records import EvalCase
@@ -16,20 +16,14 @@ class GenericNetOps(OwnFile):
     """Reads a file of cases, each with its chunks and questions."""
 
     def open(self) -> LoadedDataset:
-        pinned = check_pin(
-            self.info,
-            self.path,
-            digest_of(self._bytes),
-            allow_unpinned=self.settings.allow_unpinned,
-        )
         questions = (question for case in self._content.cases for question in case.questions)
         self.check_categories(str(question.category) for question in questions)
 
         return LoadedDataset(
             info=self.info,
             path=self.path,
-            sha256=digest_of(self._bytes),
-            pinned=pinned,
+            sha256=self._file.sha256,
+            pinned=self._file.pinned,
             notes=self._content.notes,
         )
 
@@ -37,9 +31,9 @@ class GenericNetOps(OwnFile):
         return iter(self._content.cases)
 
     @cached_property
-    def _bytes(self) -> bytes:
-        return read_file(self.info, self.path)
+    def _file(self) -> PinnedFile:
+        return read_pinned(self.info, self.path, allow_unpinned=self.settings.allow_unpinned)
 
     @cached_property
     def _content(self) -> GenericFile:
-        return read_generic(self._bytes, self.path)
+        return read_generic(self._file.content, self.path)

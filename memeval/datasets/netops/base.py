@@ -1,5 +1,5 @@
-"""What the data sets of network operations share: abilities as categories, and questions that are
-drafted by template and chosen evenly.
+"""Shared parts of the data sets of network operations: abilities as categories, and questions that
+are drafted by template and chosen evenly.
 """
 
 from __future__ import annotations
@@ -8,11 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from memeval.datasets.contract import Dataset
 from memeval.datasets.netops.chance import draw
 from memeval.records import AnswerKind, CategoryId, EvalQuestion
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 ABILITIES: Mapping[CategoryId, str] = {
     "IE": "information_extraction",
@@ -55,7 +58,7 @@ class Draft:
     """Which template it comes from; a facet of the question."""
     text: str
     gold: tuple[str, ...]
-    """Empty where the right answer is a refusal."""
+    """Empty if the right answer is a refusal."""
     evidence: tuple[str, ...]
     asked_at: datetime
     instruction: str = ""
@@ -70,18 +73,23 @@ def choose(rng: Random, drafts: Iterable[Draft], count: int) -> list[Draft]:
     """
     unique = list({draft.text: draft for draft in drafts}.values())
     by_ability: dict[str, list[Draft]] = {str(ability): [] for ability in ABILITIES}
-    for draft in unique:
-        by_ability.setdefault(draft.ability, []).append(draft)
+    by_ability |= group((draft.ability, draft) for draft in unique)
 
     return _interleaved([_by_turns(rng, drafts) for drafts in by_ability.values()])[:count]
 
 
+def group(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values of each key, in order."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+
+    return groups
+
+
 def _by_turns(rng: Random, drafts: Sequence[Draft]) -> list[Draft]:
     """Drafts of one ability in random order, one of each task in turn."""
-    by_task: dict[str, list[Draft]] = {}
-    for draft in drafts:
-        by_task.setdefault(draft.task, []).append(draft)
-
+    by_task = group((draft.task, draft) for draft in drafts)
     return _interleaved([draw(rng, of_task) for of_task in by_task.values()])
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ from typing import Any
 from memeval.datasets.io.asked import (
     NOBODY,
     Chunk,
+    OrderCheck,
     QuestionReader,
     check_zones,
-    in_utc,
     notes_of,
 )
 from memeval.datasets.io.entries import Entry, Mistakes
@@ -23,7 +22,7 @@ from memeval.datasets.io.fields import REPLACE, parse_json, quoted
 from memeval.datasets.io.lines import first_value, json_lines
 from memeval.datasets.netops.flat import as_cases, as_chunk, is_record
 from memeval.errors import UserError
-from memeval.records import EvalCase, Session, Turn
+from memeval.records import EvalCase, Session
 
 CASE_FIELDS = ("case_id", "chunks", "questions")
 SCHEMA = "docs/datasets/netops.md"
@@ -90,49 +89,43 @@ def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[st
 
 
 def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
-    """A case; None where it has a mistake."""
+    """A case; None if it has a mistake."""
     # A case with a mistake is read to its end, so that all mistakes are listed at once.
     before = len(mistakes.found)
-    entry = Entry.of(place, value, noun="case", known=CASE_FIELDS, mistakes=mistakes)
-    if entry is None:
+    read = Entry.of_case(place, value, known=CASE_FIELDS, mistakes=mistakes)
+    if read is None:
         return None
 
-    case_id = entry.name("case_id", required=True)
-    if case_id is not None:
-        place = f"{place} {quoted(case_id)}"
-        entry = replace(entry, place=place)
-
-    chunks = _chunks(place, entry)
-    asked = entry.items("questions", required=True) or []
-    if entry.values.get("questions") == []:
-        entry.wrong("questions", "is empty")
-
-    reader = QuestionReader(place, case_id or "", chunks, mistakes)
-    questions = [reader.read(number, question) for number, question in enumerate(asked)]
-    check_zones(place, [*(chunk.time for chunk in chunks), *reader.times], mistakes)
+    entry, case_id = read
+    chunks = _chunks(entry)
+    asked = entry.filled("questions")
+    reader = QuestionReader(entry.place, case_id or "", chunks, mistakes)
+    questions = reader.read_all(asked)
+    check_zones(entry.place, [*(chunk.time for chunk in chunks), *reader.times], mistakes)
     if len(mistakes.found) > before:
         return None
 
     return EvalCase(
         case_id=case_id or "",
         sessions=_sessions(chunks),
-        questions=tuple(filter(None, questions)),
+        questions=questions,
     )
 
 
-def _chunks(place: str, case: Entry) -> list[Chunk]:
+def _chunks(case: Entry) -> list[Chunk]:
     """The chunks of a case, in its order. One with a mistake is kept, for its place in the list."""
-    values = case.items("chunks", required=True) or []
-    if case.values.get("chunks") == []:
-        case.wrong("chunks", "is empty")
-
-    chunks = [_chunk(place, number, value, case.mistakes) for number, value in enumerate(values)]
+    place = case.place
+    values = enumerate(case.filled("chunks"))
+    chunks = [_chunk(place, number, value, case.mistakes) for number, value in values]
     names = [chunk.name for chunk in chunks if chunk.name is not None]
     for name, count in Counter(names).items():
         if count > 1:
             case.mistakes.add(place, f"chunk {quoted(name)} occurs {count} times; ids are unique")
 
-    _check_order(place, chunks, case.mistakes)
+    order = OrderCheck(case.mistakes, "an earlier chunk; chunks are in order of time")
+    for number, chunk in enumerate(chunks):
+        order.check(chunk.time, f"{place}, chunk {number}")
+
     _check_sessions(place, chunks, case.mistakes)
     return chunks
 
@@ -165,23 +158,6 @@ def _check_unique(what: str, names: Sequence[str], mistakes: Mistakes) -> None:
             mistakes.add(f"{what} {quoted(name)}", f"there are {count} of this id, which is unique")
 
 
-def _check_order(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> None:
-    """Memory takes chunks in the file's order, which must be that of time."""
-    latest: datetime | None = None
-    for number, chunk in enumerate(chunks):
-        if chunk.time is None:
-            continue
-
-        time = in_utc(chunk.time)
-        if latest is not None and time < latest:
-            mistakes.add(
-                f"{place}, chunk {number}",
-                "field 'time' is before that of an earlier chunk; chunks are in order of time",
-            )
-
-        latest = max(time, latest or time)
-
-
 def _check_sessions(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> None:
     """A session is a run of neighbours."""
     sessions = [chunk.session for chunk in chunks]
@@ -194,10 +170,10 @@ def _check_sessions(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> 
 
 
 def _sessions(chunks: Sequence[Chunk]) -> tuple[Session, ...]:
-    """Neighbours of one session; where no chunk names one, the case is one session."""
+    """Neighbours of one session; if no chunk names one, the case is one session."""
     sessions = []
     for number, (_, members) in enumerate(groupby(chunks, key=_session_of), start=1):
-        turns = tuple(map(_turn, members))
+        turns = tuple(chunk.as_turn() for chunk in members)
         started_at = next((turn.time for turn in turns if turn.time), None)
         sessions.append(Session(session_id=f"s{number}", started_at=started_at, turns=turns))
 
@@ -206,11 +182,6 @@ def _sessions(chunks: Sequence[Chunk]) -> tuple[Session, ...]:
 
 def _session_of(chunk: Chunk) -> str | None:
     return chunk.session
-
-
-def _turn(chunk: Chunk) -> Turn:
-    time = None if chunk.time is None else in_utc(chunk.time)
-    return Turn(turn_id=chunk.turn_id, speaker=chunk.speaker, text=chunk.text, time=time)
 
 
 def _notes(cases: Sequence[EvalCase], mistakes: Mistakes) -> Iterator[str]:

@@ -14,7 +14,7 @@ OWN_FIELDS = ("content", "timestamp", "metadata")
 _IN_MILLISECONDS = 1e11
 """Unix times from here on are in milliseconds: as seconds they would be in the year 5138."""
 _PLACES = ("case_id", "id", "session")
-"""What a record's metadata may say about its place; all else is shown with the content."""
+"""Fields of a record's metadata about its place; all others are shown with the content."""
 
 
 def is_record(value: Any) -> bool:

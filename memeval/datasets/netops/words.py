@@ -7,7 +7,7 @@ from datetime import datetime
 
 WORDS = tuple("no one two three four five six seven eight nine ten eleven twelve".split())
 HIDDEN = frozenset({1, 10})
-"""Numbers whose words are parts of common words ("none", "often"), where a judge that looks for
+"""Numbers whose words are parts of common words ("none", "often"), in which a judge that looks for
 the gold in the answer would find them.
 """
 
@@ -34,7 +34,7 @@ def amount(count: int, noun: str) -> str:
 
 
 def counted(count: int, noun: str) -> tuple[str, ...]:
-    """Golds for a count: the number with and without what is counted; only the first where the
+    """Golds for a count: the number with and without what is counted; only the first if the
     bare word is part of common words.
     """
     phrase = amount(count, noun)

@@ -40,22 +40,14 @@ class OpsEvalSettings(DatasetSettings):
     language: Literal["all", "en", "zh"] = at(RUN, "all")
     topics: tuple[str, ...] | None = at(RUN)
     """Topics that are asked, as the file names them; None asks all."""
-    folds: int = at(PREPARE, 5)
-    """Number of parts into which the items are divided where something is remembered; each is a
+    folds: int = at(PREPARE, 5, least=2)
+    """Number of parts into which the items are divided if something is remembered; each is a
     case.
 
     Under `knowledge` a part is asked with the solutions of the other parts in memory.
     """
     fold_seed: int = at(PREPARE, 0)
     """Decides which items each part has."""
-
-    def __post_init__(self) -> None:
-        DatasetSettings.__post_init__(self)
-        if self.folds < 2:
-            raise UserError(
-                f"dataset.folds must be at least 2, not {self.folds}: under "
-                "dataset.framing=knowledge the solutions of the other parts are remembered"
-            )
 
 
 class OpsEval(Dataset):
@@ -168,7 +160,7 @@ class OpsEval(Dataset):
     def _question(
         self, item: Item, places: Mapping[str, tuple[str, ...]] | None = None
     ) -> EvalQuestion:
-        """`places` are the turns of each solution, where the item's own one is in memory."""
+        """`places` are the turns of each solution, if the item's own one is in memory."""
         topics = [topic for topic in item.topics if topic in (self.settings.topics or ())]
         facets = {"kind": item.kind, "language": item.language}
         if topics:
@@ -192,7 +184,7 @@ class OpsEval(Dataset):
         )
 
     def asks(self, question: EvalQuestion) -> bool:
-        """By category, language and topic; a question has the facet `topic` only where its topic
+        """By category, language and topic; a question has the facet `topic` only if its topic
         was chosen.
         """
         language = self.settings.language in ("all", question.facets["language"])
@@ -247,17 +239,18 @@ class OpsEval(Dataset):
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """`unparsed_rate` is of the choosing replies that there are; the others are means over
-        those that could be read. With `judge=opseval` there are the means of its criteria, too.
+        """`unparsed_rate` is over the existing choosing replies; the others are means over those
+        that could be read. With `judge=opseval` there are the means of its criteria, too.
         """
         replies = [record for record in records if record.choices and record.verdict]
-        # A reply that can't be read is not a wrong choice: it has a rate of its own.
+        # A reply that can't be read is not a wrong choice: its rate is `unparsed_rate`.
         read = [record for record in replies if _label(record) is not Label.UNSCORED]
         several = [record for record in read if record.facets["kind"] == "multiple"]
         graded = [record.verdict for record in records if record.verdict and record.verdict.parts]
-        own = {
-            f"fae_{name}": mean(verdict.parts[name][0] for verdict in graded) for name in CRITERIA
-        }
+        own = {}
+        for name in CRITERIA:
+            own[f"fae_{name}"] = mean(verdict.parts[name][0] for verdict in graded)
+
         return {
             **(own if graded else {}),
             "exact_set_accuracy": mean(_compared(exact_set, record) for record in read),

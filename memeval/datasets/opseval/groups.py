@@ -1,5 +1,5 @@
-"""Items of OpsEval that must not help each other: repeated ones, those that share a solution, and
-twins in English and Chinese.
+"""Groups of OpsEval items that would leak answers to each other: repeated ones, those that share a
+solution, and twins in English and Chinese.
 
 The files name no twins: English rows come first, Chinese ones after them in another order, and not
 every row has a twin. Two items are taken as twins if they have the same right letters and equally
@@ -13,6 +13,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
+from itertools import product
 
 from memeval.datasets.opseval.items import Item
 
@@ -52,10 +53,8 @@ def _repeats(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
     for position, item in enumerate(items):
         for part, text in (("question", item.question), ("solution", item.solution)):
             if text:
-                yield (
-                    first.setdefault((item.domain, part, " ".join(text.lower().split())), position),
-                    position,
-                )
+                key = (item.domain, part, " ".join(text.lower().split()))
+                yield first.setdefault(key, position), position
 
 
 def _twins(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
@@ -63,18 +62,17 @@ def _twins(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
     sides: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for position, item in enumerate(items):
         if item.choices and item.solution:
-            sides[item.domain, item.right, len(item.choices)][item.language == "zh"].append(
-                position
-            )
+            english, chinese = sides[item.domain, item.right, len(item.choices)]
+            side = chinese if item.language == "zh" else english
+            side.append(position)
 
-    words = {
-        position: _words(items[position])
-        for english, chinese in sides.values()
-        for position in (*english, *chinese)
-    }
-    counts = Counter(
-        word for _, chinese in sides.values() for position in chinese for word in words[position]
-    )
+    words: dict[int, frozenset[str]] = {}
+    counts: Counter[str] = Counter()
+    for english, chinese in sides.values():
+        words |= {position: _words(items[position]) for position in (*english, *chinese)}
+        for position in chinese:
+            counts.update(words[position])
+
     weights = {word: math.log(1 + counts.total() / count) for word, count in counts.items()}
     for english, chinese in sides.values():
         if not english or not chinese:
@@ -82,8 +80,7 @@ def _twins(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
 
         near = {
             (here, there): _cosine(words[here], words[there], weights)
-            for here in english
-            for there in chinese
+            for here, there in product(english, chinese)
         }
         for here in english:
             there = _nearest(chinese, [near[here, there] for there in chinese])

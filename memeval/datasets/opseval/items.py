@@ -1,4 +1,4 @@
-"""What a row of OpsEval becomes: an item, and a repair for each thing that was dirty in it."""
+"""An item of OpsEval from its row, with a repair for each thing that was dirty in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPAIRS: Mapping[str, str] = {
     "told": "the question gives the answer away, which is cut off",
     "left_out": "left out: its choices or its gold can't be read",
 }
-"""What each kind of repair is."""
+"""Description of each kind of repair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,13 @@ class Item:
     domain: str
     question: str
     """Without the choices."""
-    choices: tuple[str, ...]
-    right: tuple[int, ...]
-    multi_select: bool
-    """Whether more than one may be chosen: by the row's type, and where the schema has none,
-    always.
+    choices: tuple[str, ...] = ()
+    right: tuple[int, ...] = ()
+    multi_select: bool = False
+    """Whether more than one may be chosen: by the row's type, and always if the schema has no
+    types.
     """
-    gold: tuple[str, ...]
+    gold: tuple[str, ...] = ()
     """The answer in words, or the texts of the right choices."""
     topics: tuple[str, ...] = ()
     solution: str = ""
@@ -48,7 +48,7 @@ class Item:
 
     @property
     def language(self) -> str:
-        """`zh` where Chinese characters are at least 1 % of all letters of question and choices,
+        """`zh` if Chinese characters are at least 1 % of all letters of question and choices,
         else `en`.
         """
         text = " ".join((self.question, *self.choices))
@@ -68,7 +68,7 @@ class Repair:
 
 @dataclass
 class Rows:
-    """What was read so far."""
+    """Content read so far."""
 
     items: list[Item] = field(default_factory=list)
     repairs: list[Repair] = field(default_factory=list)

@@ -16,7 +16,7 @@ NUMBER = re.compile(r"[1-9]")
 TOLD = re.compile(r"\s*(?:答案\s*:|(?<=[。?!])\s*答案是|\n\s*答案是).*", re.DOTALL)
 """The answer that some translated questions end with."""
 MARKED = re.compile(r"\s*[(（]正确答案[)）]")
-"""What marks the right choice in one row."""
+"""The mark of the right choice in one row."""
 _POINT = r"[ \t]*[.:)、．：）]"
 _FRONT = r"[ \t]*[\"“]?[(（]?[ \t]*"
 
@@ -34,7 +34,7 @@ class Lettered:
 
 
 def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
-    """Positions that a gold names among `count` choices, those out of range left out; None where it
+    """Positions that a gold names among `count` choices, those out of range left out; None if it
     has no letters at all.
 
     Letters in either case, divided by commas, blanks or nothing; marks at the ends are dropped. A
@@ -52,12 +52,8 @@ def gold_letters(text: str, count: int) -> tuple[int, ...] | None:
     if len(set(letters)) < len(letters):
         return None
 
-    return (
-        tuple(
-            sorted(ord(letter) - ord("A") for letter in letters if ord(letter) - ord("A") < count)
-        )
-        or None
-    )
+    positions = sorted(ord(letter) - ord("A") for letter in letters)
+    return tuple(position for position in positions if position < count) or None
 
 
 def without_answer(question: str) -> str:
@@ -69,12 +65,12 @@ def without_answer(question: str) -> str:
 
 
 def split_choices(text: str) -> Lettered | None:
-    """Cuts a string into a question and two or more lettered choices; None where there are none.
+    """Cuts a string into a question and two or more lettered choices; None without choices.
 
-    The choices are the longest run `A`, `B`, `C` …, the last one of equal runs. A label is at
-    the start of a line before a point, bracket, colon or comma. Where one is not there, it is taken
-    within a line, else at the start of a line without any mark, else, where the next label follows,
-    from a line with another letter in its place.
+    The choices are the longest run `A`, `B`, `C` …, the last one of equal runs. A label is at the
+    start of a line before a point, bracket, colon or comma. If one is missing, it is taken within a
+    line, else at the start of a line without any mark, else, if the next label follows, from a line
+    with another letter in its place.
     """
     body = text.strip().strip('"“”').strip()
     runs = [list(_run(body, start)) for start in _starts(body)]
@@ -86,15 +82,14 @@ def split_choices(text: str) -> Lettered | None:
     ends = [start for start, _, _ in best[1:]] + [len(body)]
     choices = tuple(body[after:end].strip() for (_, after, _), end in zip(best, ends, strict=True))
     odd = tuple(how for _, _, how in best if how)
-    return (
-        Lettered(question=body[: best[0][0]].strip(), choices=choices, odd=odd)
-        if all(choices)
-        else None
-    )
+    if not all(choices):
+        return None
+
+    return Lettered(question=body[: best[0][0]].strip(), choices=choices, odd=odd)
 
 
 _Mark = tuple[int, int, str]
-"""Where a label starts, where its choice does, and how it is written where that is unusual."""
+"""Start of a label, start of its choice, and the label's spelling if that is unusual."""
 
 
 def _starts(body: str) -> list[_Mark]:
@@ -124,7 +119,7 @@ def _next(body: str, after: int, letter: str) -> _Mark | None:
     if match := re.compile(rf"^[ \t]*{letter}[ \t]+(?=\S)", re.MULTILINE).search(body, after):
         return match.start(), match.end(), f"{letter} without a mark"
 
-    # 23 rows have a label that is misplaced or misspelt, such as `O)` for `C)`: it is read where
+    # 23 rows have a label that is misplaced or misspelt, such as `O)` for `C)`: it is read if
     # the next one follows.
     following = _at_line(chr(ord(letter) + 1)).search(body, after)
     if following and (match := _at_line("[A-Z]").search(body, after, following.start())):

@@ -1,4 +1,4 @@
-"""What memory holds under `framing=knowledge` and `framing=runbook`: solutions, by topic."""
+"""Content of memory under `framing=knowledge` and `framing=runbook`: solutions, by topic."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from memeval.datasets.opseval.items import Item
 from memeval.records import Session, Turn
 
 NAMELESS = "Knowledge"
-"""Who speaks a solution that has no topic."""
+"""Speaker of a solution without a topic."""
 
 MASK = "…"
-"""What replaces the letter of a choice."""
+"""Replacement for the letter of a choice."""
 # 30 of the 1,553 solutions name choices by letter. Only letters beside `option`, `answer` and the
-# like can be told from words: four solutions keep a bare letter.
+# like can be distinguished from words: four solutions keep a bare letter.
 _LIST = r"[A-H](?:(?:\s*[,，、/&]\s*|\s*,?\s+(?:and|or|nor)\s+|\s*[和与及或]\s*)[A-H])*"
 _NAMED = re.compile(
     rf"(\b(?:[Oo]ptions?|[Aa]nswers?|[Cc]hoices?)(?:\s+(?:is|are))?:?\s+[(\"“]?)({_LIST})(?![\w'’-])"
@@ -47,18 +47,14 @@ def parts(
     fold_of = _folds(items, folds, seed)
     for domain in domains:
         for language in ("en", "zh"):
-            positions = [
-                position
+            sharing = [
+                (item, fold_of[position])
                 for position, item in enumerate(items)
                 if (item.domain, item.language) == (domain, language)
             ]
             for fold in range(folds):
-                asked = tuple(
-                    items[position] for position in positions if fold_of[position] == fold
-                )
-                others = tuple(
-                    items[position] for position in positions if own or fold_of[position] != fold
-                )
+                asked = tuple(item for item, own_fold in sharing if own_fold == fold)
+                others = tuple(item for item, own_fold in sharing if own or own_fold != fold)
                 if asked:
                     yield Part(asked=asked, remembered=others)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from memeval.datasets.io.fields import Fields, kind_of, parse_json, quoted
+from memeval.datasets.io.fields import Fields, read_records
 from memeval.datasets.opseval.items import Item, Rows
 from memeval.datasets.opseval.letters import (
     CLEAN_LETTERS,
@@ -17,7 +17,6 @@ from memeval.datasets.opseval.letters import (
     split_choices,
     without_answer,
 )
-from memeval.errors import UserError
 
 FILES: Mapping[str, str] = {
     "wired_network": "Wired Network.json",
@@ -27,53 +26,38 @@ FILES: Mapping[str, str] = {
 }
 """File of each domain, below the folder of its split."""
 STATEMENT = ("正确", "错误")
-"""What a statement without choices is called, A true and B false, as in nearly all other rows with
-two choices.
+"""Choices of a statement without its own, A true and B false, as in nearly all other rows with two
+choices.
 """
 
 
 def read_file_of(domain: str, content: bytes, path: Path, rows: Rows) -> None:
     """Adds the rows of a domain's file.
 
-    Raises `UserError` naming file, record and field where one is not as its schema says.
+    Raises `UserError` naming file, record and field if one is not as its schema says.
     """
-    values = parse_json(content, path)
-    if not isinstance(values, list):
-        raise UserError(f"{path} holds {kind_of(values)}, not a list of questions.")
-    if not values:
-        raise UserError(f"{path} holds no question.")
-
+    records = read_records(content, path, "question")
     seen: set[str] = set()
-    for index, value in enumerate(values):
-        row = Fields.of(path, f"record {index}", value)
+    for row in records:
         row_id = row.answer("id")
-        if row_id in seen:
-            raise row.wrong("id", f"{quoted(row_id)} occurs twice; it must be unique")
-
-        seen.add(row_id)
+        row.check_new("id", row_id, seen)
         item = _READERS[domain](row, row_id, rows)
         if item:
             rows.items.append(item)
 
-    rows.counts[domain] = len(values)
+    rows.counts[domain] = len(records)
 
 
 def _wired(row: Fields, row_id: str, rows: Rows) -> Item | None:
-    """Choices in a list, `type` 1 where several are right, topics, a solution."""
-    topics, solution = (
-        tuple(topic.strip() for topic in row.texts("topic")),
-        row.text("solution").strip(),
-    )
+    """Choices in a list, `type` 1 if several are right, topics, a solution."""
     item = Item(
         row_id=row_id,
         domain="wired_network",
         question=row.text("question"),
         choices=_choices(row),
-        right=(),
         multi_select=_several(row, "type"),
-        gold=(),
-        topics=topics,
-        solution=solution,
+        topics=tuple(topic.strip() for topic in row.texts("topic")),
+        solution=row.text("solution").strip(),
     )
     if not item.choices:
         rows.repair(row_id, "left_out", "there are no choices")
@@ -83,27 +67,20 @@ def _wired(row: Fields, row_id: str, rows: Rows) -> Item | None:
 
 
 def _5g(row: Fields, row_id: str, rows: Rows) -> Item | None:
-    """Choices in a list and again below the question, `qtype` 1 where several are right."""
+    """Choices in a list and again below the question, `qtype` 1 if several are right."""
     choices, several = _choices(row), _several(row, "qtype")
     if not choices:
         rows.repair(row_id, "statement", f"no choices: given A {STATEMENT[0]} and B {STATEMENT[1]}")
 
-    question, shown = _without_choices(row.text("question"), choices), choices or STATEMENT
-    return _choosing(
-        row,
-        rows,
-        Item(
-            row_id=row_id,
-            domain="5g_communication",
-            question=question,
-            choices=shown,
-            right=(),
-            multi_select=several,
-            gold=(),
-            topics=(),
-            solution=row.text("solution").strip(),
-        ),
+    item = Item(
+        row_id=row_id,
+        domain="5g_communication",
+        question=_without_choices(row.text("question"), choices),
+        choices=choices or STATEMENT,
+        multi_select=several,
+        solution=row.text("solution").strip(),
     )
+    return _choosing(row, rows, item)
 
 
 def _oracle(row: Fields, row_id: str, rows: Rows) -> Item | None:
@@ -112,7 +89,7 @@ def _oracle(row: Fields, row_id: str, rows: Rows) -> Item | None:
 
 
 def _log(row: Fields, row_id: str, rows: Rows) -> Item | None:
-    """Choices inside the question's text where there are some and the answer is letters; else an
+    """Choices inside the question's text if there are some and the answer is letters; else an
     answer in words.
     """
     lettered = split_choices(row.text("question"))
@@ -120,14 +97,11 @@ def _log(row: Fields, row_id: str, rows: Rows) -> Item | None:
     if lettered and gold_letters(row.answer("answer"), len(lettered.choices)):
         return _inside(row=row, row_id=row_id, rows=rows, domain="log_analysis")
 
-    question = _told(row.text("question"), row_id, rows)
+    question = _without_given_answer(row.text("question"), row_id, rows)
     return Item(
         row_id=row_id,
         domain="log_analysis",
         question=question,
-        choices=(),
-        right=(),
-        multi_select=False,
         gold=(row.answer("answer").strip(),),
     )
 
@@ -154,22 +128,16 @@ def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
         rows.repair(row_id, "labels", f"labels of choices: {', '.join(lettered.odd)}")
 
     solution = row.text("solution").strip() if "solution" in row.values else ""
-    return _choosing(
-        row,
-        rows,
-        Item(
-            row_id=row_id,
-            domain=domain,
-            question=lettered.question,
-            choices=lettered.choices,
-            right=(),
-            # Never from the gold: it would say how many choices are right.
-            multi_select=True,
-            gold=(),
-            topics=(),
-            solution=solution,
-        ),
+    item = Item(
+        row_id=row_id,
+        domain=domain,
+        question=lettered.question,
+        choices=lettered.choices,
+        # Never from the gold: it would say how many choices are right.
+        multi_select=True,
+        solution=solution,
     )
+    return _choosing(row, rows, item)
 
 
 def _choosing(row: Fields, rows: Rows, item: Item) -> Item | None:
@@ -186,7 +154,7 @@ def _choosing(row: Fields, rows: Rows, item: Item) -> Item | None:
     gold = tuple(shown[place] for place in right)
     return replace(
         item,
-        question=_told(item.question, item.row_id, rows),
+        question=_without_given_answer(item.question, item.row_id, rows),
         choices=shown,
         right=right,
         gold=gold,
@@ -197,31 +165,26 @@ def _gold(row: Fields, row_id: str, rows: Rows, count: int) -> tuple[int, ...] |
     written = row.answer("answer")
     right = gold_letters(written, count)
     if right is None:
-        rows.repair(
-            row_id, "left_out", f"the answer '{written.strip()}' is not one of the {count} choices"
-        )
+        what = f"the answer '{written.strip()}' is not one of the {count} choices"
+        rows.repair(row_id, "left_out", what)
         return None
 
-    read, named = (
-        ", ".join(chr(ord("A") + place) for place in right),
-        gold_letters(written, 26) or right,
-    )
+    read = ", ".join(chr(ord("A") + place) for place in right)
+    named = gold_letters(written, 26) or right
     if len(named) > len(right):
-        rows.repair(
-            row_id, "range", f"the answer '{written.strip()}' of {count} choices read as {read}"
-        )
+        what = f"the answer '{written.strip()}' of {count} choices read as {read}"
+        rows.repair(row_id, "range", what)
     elif not CLEAN_LETTERS.fullmatch(written):
         rows.repair(row_id, "gold", f"the answer {written!r} read as {read}")
 
     return right
 
 
-def _told(question: str, row_id: str, rows: Rows) -> str:
+def _without_given_answer(question: str, row_id: str, rows: Rows) -> str:
     kept = without_answer(question).strip()
     if kept != question.strip() and kept:
-        rows.repair(
-            row_id, "told", f"cut off: {' '.join(question.strip()[len(kept) :].split())[:60]}"
-        )
+        cut = " ".join(question.strip()[len(kept) :].split())
+        rows.repair(row_id, "told", f"cut off: {cut[:60]}")
         return kept
 
     return question.strip()

@@ -7,15 +7,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import ClassVar, Literal
 
 from memeval.config.schema import ANSWER, PREPARE, at
-from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
+from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import quoted
 from memeval.datasets.io.folder import FolderContent, read_folder
 from memeval.datasets.locomo_mc10.metrics import POSITION_MEASURES, position_measures
-from memeval.datasets.personamem.info import PERSONAMEM, QUESTIONS, files_of
 from memeval.datasets.personamem.metrics import official_accuracy
 from memeval.datasets.personamem.schema import (
     Message,
@@ -26,6 +24,9 @@ from memeval.datasets.personamem.schema import (
 )
 from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
+
+QUESTIONS: Mapping[str, int] = {"32k": 589, "128k": 2_727, "1m": 2_674}
+"""Questions of each size of the published files."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,6 @@ class PersonaMem(Dataset):
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.CHOICES,)
     settings: PersonaMemSettings
 
-    def __init__(
-        self, path: Path, info: DatasetInfo = PERSONAMEM, settings: DatasetSettings | None = None
-    ) -> None:
-        super().__init__(path, info, settings)
-        self._beyond = self._repeating = self._questions = 0
-
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
         # The file says which there are: versions of it name the types differently.
@@ -65,7 +60,7 @@ class PersonaMem(Dataset):
         return {"topic": "Topic"}
 
     def expected_counts(self) -> Mapping[str, int]:
-        if self.info.name != PERSONAMEM.name:
+        if self.info.name != "personamem":
             return self.info.counts
 
         return {"questions": QUESTIONS[self.settings.size]}
@@ -79,26 +74,29 @@ class PersonaMem(Dataset):
     @cached_property
     def _content(self) -> FolderContent:
         return read_folder(
-            self.info,
-            self.path,
-            files_of(self.settings.size),
-            allow_unpinned=self.settings.allow_unpinned,
+            self.info, self.path, self._names, allow_unpinned=self.settings.allow_unpinned
         )
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        """The files of questions and of contexts, below the data set's folder."""
+        size = "1M" if self.settings.size == "1m" else self.settings.size
+        return f"questions_{size}.csv", f"shared_contexts_{size}.jsonl"
 
     @cached_property
     def _rows(self) -> Sequence[Row]:
-        name, _ = files_of(self.settings.size)
+        name, _ = self._names
         return read_rows(
             self._content.files[name], self.path / name, instruction=self.settings.instruction
         )
 
     @cached_property
     def _contexts(self) -> Mapping[str, tuple[Message, ...]]:
-        _, name = files_of(self.settings.size)
+        _, name = self._names
         return read_contexts(self._content.files[name], self.path / name)
 
     def read(self) -> Iterator[EvalCase]:
-        self._beyond = self._repeating = self._questions = 0
+        self.odd.clear()
         # By place as well: each place remembers another part of the conversation, as in the
         # official protocol.
         asked: dict[tuple[str, int], list[Row]] = {}
@@ -108,12 +106,15 @@ class PersonaMem(Dataset):
 
         for number, ((context_id, end), rows) in enumerate(asked.items(), start=1):
             messages = self._contexts[context_id]
-            self._questions += len(rows)
-            # A slice that ends too late is the whole conversation, as it is officially.
-            self._beyond += len(rows) * (end > len(messages))
-            self._repeating += sum(
-                len(set(row.question.choices)) < len(row.question.choices) for row in rows
-            )
+            for row in rows:
+                choices = row.question.choices
+                # A slice that ends too late is the whole conversation, as it is officially.
+                self.odd.update(
+                    questions=1,
+                    beyond=int(end > len(messages)),
+                    repeating=int(len(set(choices)) < len(choices)),
+                )
+
             yield EvalCase(
                 case_id=f"c{number}",
                 sessions=read_sessions(messages[:end], persona=self.settings.persona),
@@ -124,25 +125,23 @@ class PersonaMem(Dataset):
     def _check_context(self, row: Row) -> None:
         """Raises `UserError` for a question about a conversation that is not in the other file."""
         if row.context_id not in self._contexts:
-            _, name = files_of(self.settings.size)
+            _, name = self._names
             raise row.fields.wrong(
                 "shared_context_id", f"is {quoted(row.context_id)}, which {name} does not have"
             )
 
-    def notes(self) -> tuple[str, ...]:
-        lines = []
-        if self._beyond:
-            lines.append(
-                f"context: {self._beyond} of {self._questions} questions are asked beyond the end "
-                "of their conversation; all of it is remembered"
-            )
-        if self._repeating:
-            lines.append(
-                f"choices: {self._repeating} of {self._questions} questions list a choice twice; "
-                "where it is right, it is right at both places"
-            )
-
-        return tuple(lines)
+    def odd_notes(self) -> Mapping[str, str]:
+        odd, total = self.odd, self.odd["questions"]
+        return {
+            "beyond": (
+                f"context: {odd['beyond']} of {total} questions are asked beyond the end of their "
+                "conversation; all of it is remembered"
+            ),
+            "repeating": (
+                f"choices: {odd['repeating']} of {total} questions list a choice twice; where it "
+                "is right, it is right at both places"
+            ),
+        }
 
     @property
     def measure_names(self) -> Collection[str]:

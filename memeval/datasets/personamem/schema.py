@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memeval.datasets.io.fields import Fields, parse_json, quoted
+from memeval.datasets.io.fields import Fields, quoted
+from memeval.datasets.io.lines import parse_lines
 from memeval.datasets.io.tables import read_table
 from memeval.errors import UserError
 from memeval.records import ChoiceLabels, EvalQuestion, Session, Turn
@@ -41,7 +42,7 @@ _INDEX = re.compile(r"\s*([0-9]{1,12})\s*")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One question and where in its conversation it is asked."""
+    """One question and its position in the conversation."""
 
     fields: Fields
     question: EvalQuestion
@@ -64,11 +65,7 @@ def read_rows(content: bytes, path: Path, *, instruction: bool) -> list[Row]:
 
     seen: set[str] = set()
     for row in rows:
-        question_id = row.question.question_id
-        if question_id in seen:
-            raise row.fields.wrong("question_id", f"{quoted(question_id)} occurs twice")
-
-        seen.add(question_id)
+        row.fields.check_new("question_id", row.question.question_id, seen)
 
     return rows
 
@@ -161,26 +158,20 @@ def read_contexts(content: bytes, path: Path) -> Mapping[str, tuple[Message, ...
     Raises `UserError` naming the line and the message that is not as it should be.
     """
     contexts: dict[str, tuple[Message, ...]] = {}
-    # A line ends only at \n: splitlines would cut a text at U+2028, which JSON may hold.
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        if not line.strip():
-            continue
-
-        value = parse_json(line, Path(f"{path}, line {number},"))
-        fields = Fields.of(path, f"line {number}", value)
+    for fields in parse_lines(content.split(b"\n"), path):
         if len(fields.values) != 1:
             raise UserError(
-                f"{path}: line {number} holds {len(fields.values)} conversations, not one by its "
+                f"{path}: {fields.record} holds {len(fields.values)} conversations, not one by its "
                 "id."
             )
 
         (context_id,) = fields.values
         if context_id in contexts:
             raise UserError(
-                f"{path}: line {number}: conversation {quoted(context_id)} occurs twice."
+                f"{path}: {fields.record}: conversation {quoted(context_id)} occurs twice."
             )
 
-        messages = fields.objects(context_id, f"line {number}[{{}}]")
+        messages = fields.objects(context_id, f"{fields.record}[{{}}]")
         contexts[context_id] = tuple(map(_message, messages))
 
     if not contexts:
@@ -190,11 +181,7 @@ def read_contexts(content: bytes, path: Path) -> Mapping[str, tuple[Message, ...
 
 
 def _message(fields: Fields) -> Message:
-    role = fields.text("role")
-    if role not in ROLES:
-        raise fields.wrong("role", f"is {quoted(role)}, not one of {', '.join(ROLES)}")
-
-    return Message(role, fields.text("content"))
+    return Message(fields.one_of("role", ROLES), fields.text("content"))
 
 
 def read_sessions(messages: Sequence[Message], *, persona: bool) -> tuple[Session, ...]:

@@ -7,15 +7,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from memeval.config.schema import PREPARE, at
-from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, LoadedDataset
+from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import digest_of, read_file
 from memeval.datasets.synthetic.case import Size, make_case
 from memeval.datasets.synthetic.file import read_cases, write_cases
-from memeval.datasets.synthetic.info import SYNTHETIC
 from memeval.errors import UserError
 from memeval.records import AnswerKind, CategoryId, EvalCase
 
@@ -24,22 +22,20 @@ GENERATOR = 1
 of draws.
 """
 
-FEWEST_TOKENS, MOST_TOKENS, MOST_QUESTIONS, MOST_DISTRACTORS = 10, 10_000_000, 200, 0.5
-
 
 @dataclass(frozen=True)
 class SyntheticSettings(DatasetSettings):
-    """What is generated."""
+    """Settings of the generator."""
 
-    tokens: int = at(PREPARE, 20_000)
+    tokens: int = at(PREPARE, 20_000, least=10, most=10_000_000)
     """Size of each haystack, 10 to 10 million, by the offline count of `speaker: text` over its
     turns.
     """
-    n_cases: int = at(PREPARE, 4)
-    questions_per_case: int = at(PREPARE, 30)
+    n_cases: int = at(PREPARE, 4, least=1)
+    questions_per_case: int = at(PREPARE, 30, least=1, most=200)
     """At most, 1 to 200: a haystack too small for all of the facts has fewer."""
-    turns_per_session: int = at(PREPARE, 20)
-    distractors: float = at(PREPARE, 0.1)
+    turns_per_session: int = at(PREPARE, 20, least=1)
+    distractors: float = at(PREPARE, 0.1, least=0, most=0.5)
     """Share of the chat's turns that say something like a planted fact about other people, or name
     what is asked about; 0 to 0.5.
     """
@@ -47,13 +43,6 @@ class SyntheticSettings(DatasetSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _within(name="tokens", value=self.tokens, least=FEWEST_TOKENS, most=MOST_TOKENS)
-        _within("n_cases", self.n_cases, 1)
-        _within(
-            name="questions_per_case", value=self.questions_per_case, least=1, most=MOST_QUESTIONS
-        )
-        _within("turns_per_session", self.turns_per_session, 1)
-        _within(name="distractors", value=self.distractors, least=0, most=MOST_DISTRACTORS)
         changed = [name for name, value in self.generating.items() if value != DEFAULTS[name]]
         if self.path and changed:
             raise UserError(
@@ -88,12 +77,6 @@ class Synthetic(Dataset):
     """Golds are exact, and half of them are dates and figures, for which a judge by shared words
     would be too lenient.
     """
-
-    def __init__(
-        self, path: Path, info: DatasetInfo = SYNTHETIC, settings: DatasetSettings | None = None
-    ) -> None:
-        super().__init__(path, info, settings)
-        self._small: dict[str, str] = {}
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
@@ -140,7 +123,7 @@ class Synthetic(Dataset):
         for number in range(1, chosen.n_cases + 1):
             case = make_case(number, chosen.seed, size)
             if len(case.questions) < chosen.questions_per_case:
-                self._small[case.case_id] = f"{len(case.questions)} of {chosen.questions_per_case}"
+                self.odd[case.case_id] = len(case.questions)
 
             yield case
 
@@ -155,14 +138,10 @@ class Synthetic(Dataset):
         return write_cases(self.cases(), file)
 
     def notes(self) -> tuple[str, ...]:
-        if not self._small:
+        if not self.odd:
             return ()
 
-        listed = ", ".join(f"{case_id} {count}" for case_id, count in list(self._small.items())[:5])
-        return (f"haystacks too small for all of their questions: {len(self._small)} ({listed})",)
-
-
-def _within(name: str, value: float, least: float, most: float | None = None) -> None:
-    if value < least or (most is not None and value > most):
-        bounds = f"at least {least:,}" if most is None else f"from {least:,} to {most:,}"
-        raise UserError(f"dataset.{name} must be {bounds}, not {value:,}")
+        wanted = self.settings.questions_per_case
+        counts = [f"{case_id} {count} of {wanted}" for case_id, count in self.odd.items()]
+        listed = ", ".join(counts[:5])
+        return (f"haystacks too small for all of their questions: {len(counts)} ({listed})",)

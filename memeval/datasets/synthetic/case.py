@@ -1,5 +1,5 @@
-"""Builds one synthetic case: plants its facts at the depths where they are due, fills the rest with
-talk, and computes the golds.
+"""Builds one synthetic case: plants its facts at their depths, fills the rest with talk, and
+computes the golds.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from random import Random
 
-from memeval.datasets.synthetic import words
 from memeval.datasets.synthetic.plan import Planner
 from memeval.datasets.synthetic.plant import ABS, Plant, Statement
 from memeval.datasets.synthetic.talk import Talk
+from memeval.datasets.synthetic.words import WORDS
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time
 
@@ -40,7 +40,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a case is, and what is in it."""
+    """Size of a case, and its content."""
 
     tokens: int
     """Of all turns as they are ingested, `speaker: text`, by the offline count."""
@@ -52,7 +52,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Where and when a statement was made."""
+    """Turn, time and position of a statement."""
 
     turn_id: str
     time: datetime
@@ -66,11 +66,11 @@ def make_case(number: int, seed: int, size: Size) -> EvalCase:
     The same arguments give the same case in any process.
     """
     case_id, rng = f"synthetic-{number}", Random(f"{seed}/{number}")
-    speakers = (rng.choice(words.SPEAKERS[::2]), rng.choice(words.SPEAKERS[1::2]))
+    speakers = (rng.choice(WORDS.speakers[::2]), rng.choice(WORDS.speakers[1::2]))
     planner = Planner(
         rng=rng,
         speakers=speakers,
-        people=tuple(rng.sample(words.PEOPLE, ACQUAINTANCES)),
+        people=tuple(rng.sample(WORDS.people, ACQUAINTANCES)),
         number=number,
     )
     plants = planner.plants(
@@ -78,11 +78,11 @@ def make_case(number: int, seed: int, size: Size) -> EvalCase:
     )
     talk = Talk(rng, planner.people, planner.taken, planner.values, size.distractors)
     haystack = Haystack(rng=rng, speakers=speakers, size=size, talk=talk)
-    said = haystack.build(
-        (statement, (index, nth))
-        for index, plant in enumerate(plants)
-        for nth, statement in enumerate(plant.statements)
-    )
+    due = []
+    for index, plant in enumerate(plants):
+        due += [(statement, (index, nth)) for nth, statement in enumerate(plant.statements)]
+
+    said = haystack.build(due)
 
     questions = []
     for index, plant in enumerate(plants):
@@ -120,36 +120,29 @@ class Haystack:
     _said: dict[Place, Said] = field(default_factory=dict)
 
     def build(self, due: Iterable[tuple[Statement, Place]]) -> Mapping[Place, Said]:
-        """Fills the sessions, and returns where each statement is.
+        """Fills the sessions, and returns the place of each statement.
 
-        A statement is made at its depth, or sooner where what is left to say would not fit
+        A statement is made at its depth, or sooner if the remaining statements would not fit
         otherwise; the talk is cut to the size.
         """
         # Descending, because the next statement is popped from the end.
         self._waiting = sorted(due, key=lambda item: (item[0].depth, item[1]), reverse=True)
-        self._owed = sum(
-            tokens_of_statement(self.speakers, statement) for statement, _ in self._waiting
-        )
+        for statement, _ in self._waiting:
+            self._owed += tokens_of_statement(self.speakers, statement)
+
         speaker, clock = 0, self._clock()
         while self._unfinished:
             started_at, turns = next(clock), list[Turn]()
             while self._unfinished and len(turns) < self.size.turns_per_session:
                 turn_id = f"D{len(self.sessions) + 1}:{len(turns) + 1}"
                 speaker, text = self._next(speaker, turn_id, started_at)
-                turns.append(
-                    Turn(
-                        turn_id=turn_id, speaker=self.speakers[speaker], text=text, time=started_at
-                    )
-                )
+                name = self.speakers[speaker]
+                turns.append(Turn(turn_id=turn_id, speaker=name, text=text, time=started_at))
                 speaker = 1 - speaker
 
-            self.sessions.append(
-                Session(
-                    session_id=f"s{len(self.sessions) + 1}",
-                    started_at=started_at,
-                    turns=tuple(turns),
-                )
-            )
+            session_id = f"s{len(self.sessions) + 1}"
+            session = Session(session_id=session_id, started_at=started_at, turns=tuple(turns))
+            self.sessions.append(session)
 
         return self._said
 
@@ -159,17 +152,14 @@ class Haystack:
         return bool(self._waiting) or self.size.tokens - self.position >= SHORTEST
 
     def _next(self, speaker: int, turn_id: str, time: datetime) -> tuple[int, str]:
-        """Who says what next: the statement that is due, else talk."""
+        """Speaker and text of the next sentence: the statement that is due, else talk."""
         due = bool(self._waiting) and self._waiting[-1][0].depth * self.size.tokens <= self.position
         text = "" if due else self.talk.turn()
         cost, room = OVERHEAD + count_tokens(text), self.size.tokens - self.position - self._owed
         if due or (self._waiting and cost > room):
             statement, place = self._waiting.pop()
-            speaker, text, cost = (
-                statement.speaker,
-                statement.text,
-                tokens_of_statement(self.speakers, statement),
-            )
+            speaker, text = statement.speaker, statement.text
+            cost = tokens_of_statement(self.speakers, statement)
             self._owed -= cost
             self._said[place] = Said(turn_id=turn_id, time=time, position=self.position)
         elif cost > room:
@@ -191,8 +181,8 @@ class Haystack:
 def complete_question(
     plant: Plant, said: Sequence[Said], question_id: str, total: int
 ) -> EvalQuestion:
-    """The question of a plant, once it is known where and when its statements were made; `total`
-    are the haystack's tokens.
+    """The question of a plant, once the places and times of its statements are known; `total` is
+    the number of the haystack's tokens.
     """
     text, gold, evidence = plant.question, plant.gold, plant.evidence
     days = [

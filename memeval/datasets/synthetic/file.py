@@ -7,19 +7,17 @@ ignore: they see the category ids of `LOCOMO_IDS` and the first of the golds.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import IO, Any
 
-from memeval.datasets.io.fields import SHOWN, Fields, kind_of, parse_json, quoted
+from memeval.datasets.io.fields import SHOWN, Fields, read_records
 from memeval.datasets.locomo.names import ADVERSARIAL
 from memeval.datasets.locomo.schema import read_case
 from memeval.datasets.synthetic.case import bucket
 from memeval.datasets.synthetic.plant import ABILITIES, ABS, CR, IE, KU, MR, TR
-from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, EvalQuestion, Session, Turn, format_time
 from memeval.text.shown import one_line
@@ -82,25 +80,12 @@ def _qa(question: EvalQuestion) -> dict[str, Any]:
 def read_cases(content: bytes, path: Path) -> Iterator[EvalCase]:
     """The cases of such a file.
 
-    Raises `UserError` naming file, record and field where one does not parse.
+    Raises `UserError` naming file, record and field if one does not parse.
     """
-    samples = parse_json(content, path)
-    if not isinstance(samples, list):
-        raise UserError(f"{path} holds {kind_of(samples)}, not a list of conversations.")
-    if not samples:
-        raise UserError(f"{path} holds no conversation.")
-
-    known: Counter[str] = Counter()
-    for index, values in enumerate(samples):
-        fields = Fields.of(path, f"record {index}", values)
+    seen: set[str] = set()
+    for fields in read_records(content, path, "conversation"):
         case = _read_case(fields)
-        known[case.case_id] += 1
-        if known[case.case_id] > 1:
-            raise UserError(
-                f"{path}: record {index}: field 'sample_id' is {quoted(case.case_id)}, as an "
-                "earlier record's; it must be unique."
-            )
-
+        fields.check_new("sample_id", case.case_id, seen)
         yield case
 
 
@@ -108,7 +93,7 @@ def _read_case(fields: Fields) -> EvalCase:
     case = read_case(fields, captions=True)
     for earlier, later in pairwise(case.sessions):
         if earlier.started_at and later.started_at and later.started_at < earlier.started_at:
-            talk = Fields.of(fields.path, case.case_id, fields.get("conversation", "an object"))
+            talk = fields.member("conversation", case.case_id)
             raise talk.wrong(
                 f"session_{later.session_id[1:]}_date_time", "lies before the session ahead of it"
             )
@@ -129,25 +114,17 @@ def _read_case(fields: Fields) -> EvalCase:
 def _question(
     qa: Fields, question: EvalQuestion, starts: Mapping[str, int], total: int
 ) -> EvalQuestion:
-    ability = qa.text("ability")
-    if ability not in ABILITIES:
-        raise qa.wrong("ability", f"is {quoted(ability)}, not one of {list(ABILITIES)}")
-
+    ability = qa.one_of("ability", ABILITIES)
     if LOCOMO_IDS[ability] != question.category:
         raise qa.wrong(
             "category",
-            f"is {question.category}, and {LOCOMO_IDS[ability]} is what goes with the ability "
-            f"{ability}",
+            f"is {question.category}, but ability {ability} has category {LOCOMO_IDS[ability]}",
         )
 
     cited = qa.texts("evidence")
     if cited != list(question.evidence) or bool(cited) != question.answerable:
-        raise qa.wrong(
-            "evidence",
-            f"holds {one_line(cited, SHOWN)}, which are not the ids of turns"
-            if cited
-            else "is empty",
-        )
+        what = f"holds {one_line(cited, SHOWN)}, which are not the ids of turns"
+        raise qa.wrong("evidence", what if cited else "is empty")
 
     gold = tuple(qa.texts("answers"))
     if bool(gold) != question.answerable or gold[:1] != question.gold:

@@ -1,42 +1,50 @@
-"""What plants are made of: people, attributes and values, each used once."""
+"""Material of plants: people, attributes and values, each used once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from memeval.datasets.synthetic import words
-from memeval.datasets.synthetic.plant import (
-    Key,
-    Statement,
+from memeval.datasets.synthetic.plant import Key, Possession, Statement
+from memeval.datasets.synthetic.words import (
+    AGO,
+    ATTRIBUTES,
+    EVENTS,
+    PLAIN,
+    add_opening,
+    draw_value,
 )
-from memeval.datasets.synthetic.sentences import add_opening, copula, draw_value
 
 
 @dataclass(kw_only=True)
 class Material:
-    """What plants are made of: people, attributes and values, each used once."""
+    """Material of plants: people, attributes and values, each used once."""
 
     rng: Random
     speakers: tuple[str, str]
     people: tuple[str, ...]
     taken: set[Key] = field(default_factory=set)
-    """What only plants may say."""
+    """Keys of facts that only plants may state."""
     values: set[str] = field(default_factory=set)
     """Values that no other fact may take."""
 
-    def attribute(self, owners: Sequence[str]) -> tuple[str, str, str]:
-        """Whose attribute, which, and its kind; taken from now on."""
+    @property
+    def everybody(self) -> tuple[str, ...]:
+        return (*self.people, *self.speakers)
+
+    def possession(self, owners: Sequence[str]) -> Possession:
+        """A possession of one of the owners; taken from now on."""
         while True:
-            owner, (attribute, kind) = self.rng.choice(owners), self.rng.choice(words.ATTRIBUTES)
-            if self.take(("has", owner, attribute)):
-                return owner, attribute, kind
+            owner = self.rng.choice(owners)
+            possession = Possession(owner, *self.rng.choice(ATTRIBUTES))
+            if self.take(possession.key):
+                return possession
 
     def subject(self, verb: str, things: Sequence[str]) -> tuple[str, str]:
-        """Who does it, and to what; taken from now on."""
+        """Person and object of an event; taken from now on."""
         while True:
-            who, what = self.rng.choice((*self.people, *self.speakers)), self.rng.choice(things)
+            who, what = self.rng.choice(self.everybody), self.rng.choice(things)
             if self.take((verb, who, what)):
                 return who, what
 
@@ -44,40 +52,30 @@ class Material:
         """A thing that happened: the turn that says so, the question when it happened, and who did
         what.
         """
-        events = {deed: verb for verb, deed in words.EVENTS}
-        who, what = self.subject("did", tuple(events))
-        days, ago = self.rng.choice(words.AGO)
+        verbs = {deed: verb for verb, deed in EVENTS}
+        who, what = self.subject("did", tuple(verbs))
+        days, ago = self.rng.choice(AGO)
         speaker = self.speaker_of(who)
-        verb = f"{events[what]} {what.split(' ', 1)[1]}"
-        return (
-            Statement(
-                depth=depth,
-                speaker=speaker,
-                text=f"{self.me(who, speaker)} {what} {ago}.",
-                days_ago=days,
-            ),
-            f"When did {who} {verb}?",
-            (who, f"{who} {what}"),
-        )
+        text = f"{self.me(who, speaker)} {what} {ago}."
+        statement = Statement(depth=depth, speaker=speaker, text=text, days_ago=days)
+        verb = f"{verbs[what]} {what.split(' ', 1)[1]}"
+        return statement, f"When did {who} {verb}?", (who, f"{who} {what}")
 
-    def tell_attribute(
-        self,
-        depth: float,
-        owner: str,
-        attribute: str,
-        kind: str,
-        value: str,
-        *,
-        speaker: int | None = None,
+    def tell(
+        self, depth: float, possession: Possession, value: str, *, speaker: int | None = None
     ) -> Statement:
-        """The turn that states an attribute."""
-        speaker = self.speaker_of(owner) if speaker is None else speaker
-        return Statement(
-            depth=depth,
-            speaker=speaker,
-            text=add_opening(
-                self.rng, f"{self.whose(owner, speaker)} {attribute} {copula(kind)} {value}."
-            ),
+        """The turn that states what a person has."""
+        speaker = self.speaker_of(possession.owner) if speaker is None else speaker
+        text = possession.fill(PLAIN, self.whose(possession.owner, speaker), value)
+        return Statement(depth=depth, speaker=speaker, text=add_opening(self.rng, text))
+
+    def tell_each(
+        self, depth: float, speaker: int, sentences: Sequence[str]
+    ) -> tuple[Statement, ...]:
+        """A turn for each sentence, the last one at a depth."""
+        return tuple(
+            Statement(depth=when, speaker=speaker, text=text)
+            for when, text in zip(self.depths(depth, len(sentences)), sentences, strict=True)
         )
 
     def take(self, key: Key) -> bool:
@@ -97,10 +95,11 @@ class Material:
 
     def depths(self, last: float, count: int) -> list[float]:
         """Positions of `count` statements, ascending, the last one at `last`."""
-        return [*sorted(self.rng.random() * last for _ in range(count - 1)), last]
+        earlier: Iterable[float] = (self.rng.random() * last for _ in range(count - 1))
+        return [*sorted(earlier), last]
 
     def speaker_of(self, who: str) -> int:
-        """Who speaks about a person: the speakers speak about themselves."""
+        """Speaker about a person: the speakers speak about themselves."""
         return self.speakers.index(who) if who in self.speakers else self.rng.randrange(2)
 
     def whose(self, owner: str, speaker: int) -> str:

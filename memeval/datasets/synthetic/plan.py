@@ -1,13 +1,12 @@
-"""What is planted into a synthetic haystack: facts, updates, contradictions, and the questions
-whose golds they decide.
+"""Plants of a synthetic haystack: facts, updates, contradictions, and the questions whose golds
+they decide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from memeval.datasets.synthetic import words
 from memeval.datasets.synthetic.material import Material
 from memeval.datasets.synthetic.plant import (
     ABS,
@@ -18,9 +17,19 @@ from memeval.datasets.synthetic.plant import (
     MR,
     TR,
     Plant,
+    Possession,
     Statement,
 )
-from memeval.datasets.synthetic.sentences import copula, question_about
+from memeval.datasets.synthetic.words import (
+    ATTRIBUTES,
+    CORRECTED,
+    COUNTED,
+    HEARD,
+    NEWS,
+    PLACE,
+    SURE,
+    WORDS,
+)
 
 
 @dataclass(kw_only=True)
@@ -76,184 +85,146 @@ class Planner(Material):
     def plain_fact(self, depth: float) -> Plant:
         """The shortest fact, at most 10 tokens with its speaker: something that the speaker has."""
         speaker = self.rng.randrange(2)
-        owner, (attribute, kind) = (
-            self.speakers[speaker],
-            self.rng.choice([pair for pair in words.ATTRIBUTES if pair[1] != words.PLACE]),
-        )
-        self.taken.add(("has", owner, attribute))
-        value = self.value(kind)
-        statement = Statement(depth=depth, speaker=speaker, text=f"My {attribute} is {value}.")
-        return Plant(
-            ability=IE,
-            question=question_about(owner, attribute, kind),
-            gold=(value,),
-            statements=(statement,),
-            evidence=(0,),
-        )
+        attributes = [pair for pair in ATTRIBUTES if pair[1] != PLACE]
+        possession = Possession(self.speakers[speaker], *self.rng.choice(attributes))
+        self.taken.add(possession.key)
+        value = self.value(possession.kind)
+        text = f"My {possession.attribute} is {value}."
+        statement = Statement(depth=depth, speaker=speaker, text=text)
+        return _plant(IE, possession.question, (value,), [statement])
 
     def fact(self, depth: float) -> Plant:
-        owner, attribute, kind = self.attribute((*self.people, *self.speakers))
-        value = self.value(kind)
-        return Plant(
-            ability=IE,
-            question=question_about(owner, attribute, kind),
-            gold=(value,),
-            statements=(self.tell_attribute(depth, owner, attribute, kind, value),),
-            evidence=(0,),
-        )
+        possession = self.possession(self.everybody)
+        value = self.value(possession.kind)
+        statement = self.tell(depth, possession, value)
+        return _plant(IE, possession.question, (value,), [statement])
 
     def update(self, depth: float) -> Plant:
         """One value, then one or two later ones: the newest counts."""
-        owner, attribute, kind = self.attribute((*self.people, *self.speakers))
-        values = [self.value(kind) for _ in range(self.rng.choice((2, 2, 3)))]
-        speaker = self.speaker_of(owner)
+        possession = self.possession(self.everybody)
+        values = [self.value(possession.kind) for _ in range(self.rng.choice((2, 2, 3)))]
+        speaker = self.speaker_of(possession.owner)
+        whose = self.whose(possession.owner, speaker)
+
         first, *later = self.depths(depth, len(values))
-        statements = [
-            self.tell_attribute(first, owner, attribute, kind, values[0], speaker=speaker)
-        ]
+        statements = [self.tell(first, possession, values[0], speaker=speaker)]
         for when, value in zip(later, values[1:], strict=True):
-            news = words.NEWS.format(self.whose(owner, speaker), attribute, copula(kind), value)
+            news = possession.fill(NEWS, whose, value)
             statements.append(Statement(depth=when, speaker=speaker, text=news))
 
-        question = question_about(owner, attribute, kind).replace("?", " now?")
-        return Plant(
-            ability=KU,
-            question=question,
-            gold=(values[-1],),
-            statements=tuple(statements),
-            evidence=(len(values) - 1,),
-        )
+        question = possession.question.replace("?", " now?")
+        return _plant(KU, question, (values[-1],), statements, only_last=True)
 
     def contradiction(self, depth: float) -> Plant:
         """The speakers disagree about somebody; the question says whose word counts."""
-        owner, attribute, kind = self.attribute(self.people)
-        values, source = (self.value(kind), self.value(kind)), self.rng.randrange(2)
+        possession = self.possession(self.people)
+        right, wrong = self.value(possession.kind), self.value(possession.kind)
+        source = self.rng.randrange(2)
         early, late = self.depths(depth, 2)
-        subject = (f"{owner}'s", attribute, copula(kind))
+        whose = f"{possession.owner}'s"
+        heard, sure = possession.fill(HEARD, whose, wrong), possession.fill(SURE, whose, right)
+
         statements = (
-            Statement(
-                depth=early, speaker=1 - source, text=words.HEARD.format(*subject, values[1])
-            ),
-            Statement(depth=late, speaker=source, text=words.SURE.format(*subject, values[0])),
+            Statement(depth=early, speaker=1 - source, text=heard),
+            Statement(depth=late, speaker=source, text=sure),
         )
-        question = question_about(owner, attribute, kind)
-        return Plant(
-            ability=CR,
-            question=f"According to {self.speakers[source]}, {question[0].lower()}{question[1:]}",
-            gold=values[:1],
-            statements=statements,
-            evidence=(1,),
-        )
+        plain = possession.question
+        question = f"According to {self.speakers[source]}, {plain[0].lower()}{plain[1:]}"
+        return _plant(CR, question, (right,), statements, only_last=True)
 
     def correction(self, depth: float) -> Plant:
         """A speaker takes back what was said; the question says that the correction counts."""
-        owner, attribute, kind = self.attribute(self.people)
-        wrong, right, speaker = self.value(kind), self.value(kind), self.rng.randrange(2)
+        possession = self.possession(self.people)
+        wrong, right = self.value(possession.kind), self.value(possession.kind)
+        speaker = self.rng.randrange(2)
         early, late = self.depths(depth, 2)
+        corrected = possession.fill(CORRECTED, f"{possession.owner}'s", right)
+
         statements = (
-            self.tell_attribute(early, owner, attribute, kind, wrong, speaker=speaker),
-            Statement(
-                depth=late,
-                speaker=speaker,
-                text=words.CORRECTED.format(f"{owner}'s", attribute, copula(kind), right),
-            ),
+            self.tell(early, possession, wrong, speaker=speaker),
+            Statement(depth=late, speaker=speaker, text=corrected),
         )
-        return Plant(
-            ability=CR,
-            question=f"{question_about(owner, attribute, kind)} The last correction counts.",
-            gold=(right,),
-            statements=statements,
-            evidence=(1,),
-        )
+        question = f"{possession.question} The last correction counts."
+        return _plant(CR, question, (right,), statements, only_last=True)
 
     def counting(self, depth: float) -> Plant:
-        who, what = self.subject("collects", words.COLLECTIONS)
-        pieces = self.rng.sample(words.PIECES, self.rng.randint(2, 4))
+        who, what = self.subject("collects", WORDS.collections)
+        pieces = self.rng.sample(WORDS.pieces, self.rng.randint(2, 4))
         speaker = self.speaker_of(who)
+        buyer = self.me(who, speaker)
         sentences = [
-            f"{self.me(who, speaker)} bought a {piece} piece for the {what} collection."
-            for piece in pieces
+            f"{buyer} bought a {piece} piece for the {what} collection." for piece in pieces
         ]
-        statements = tuple(
-            Statement(depth=when, speaker=speaker, text=text)
-            for when, text in zip(self.depths(depth, len(sentences)), sentences, strict=True)
-        )
-        gold = (str(len(sentences)), words.COUNTED[len(sentences)])
-        return Plant(
-            ability=MR,
-            question=f"How many pieces has {who} bought for the {what} collection?",
-            gold=gold,
-            statements=statements,
-            evidence=tuple(range(len(sentences))),
-        )
+        statements = self.tell_each(depth, speaker, sentences)
+
+        question = f"How many pieces has {who} bought for the {what} collection?"
+        return _plant(MR, question, (str(len(pieces)), COUNTED[len(pieces)]), statements)
 
     def summing(self, depth: float) -> Plant:
-        who, what = self.subject("spends", words.PROJECTS)
+        who, what = self.subject("spends", WORDS.projects)
         sums = [self.rng.randint(11, 95) for _ in range(self.rng.randint(2, 3))]
         speaker = self.speaker_of(who)
-        sentences = [
-            f"{self.me(who, speaker)} spent {amount} crowns on the {what}." for amount in sums
-        ]
-        statements = tuple(
-            Statement(depth=when, speaker=speaker, text=text)
-            for when, text in zip(self.depths(depth, len(sentences)), sentences, strict=True)
-        )
-        gold = (str(sum(sums)), f"{sum(sums)} crowns")
-        return Plant(
-            ability=MR,
-            question=f"How many crowns has {who} spent on the {what} in all?",
-            gold=gold,
-            statements=statements,
-            evidence=tuple(range(len(sentences))),
-        )
+        spender = self.me(who, speaker)
+        sentences = [f"{spender} spent {amount} crowns on the {what}." for amount in sums]
+        statements = self.tell_each(depth, speaker, sentences)
+
+        question = f"How many crowns has {who} spent on the {what} in all?"
+        return _plant(MR, question, (str(sum(sums)), f"{sum(sums)} crowns"), statements)
 
     def comparison(self, depth: float) -> Plant:
-        what = self.rng.choice(words.RACES)
-        runners = [self.subject("runs", (what,))[0] for _ in range(2)]
+        race = self.rng.choice(WORDS.races)
+        runners = [self.subject("runs", (race,))[0] for _ in range(2)]
         miles = self.rng.sample(range(3, 30), 2)
         speakers = [self.speaker_of(runner) for runner in runners]
-        sentences = [
-            f"{self.me(w, s)} ran {m} miles at the {what}."
-            for w, s, m in zip(runners, speakers, miles, strict=True)
-        ]
-        statements = tuple(
-            Statement(*parts)
-            for parts in zip(self.depths(depth, 2), speakers, sentences, strict=True)
-        )
-        gold = (runners[miles.index(max(miles))],)
-        return Plant(
-            ability=MR,
-            question=f"Who ran more miles at the {what}, {runners[0]} or {runners[1]}?",
-            gold=gold,
-            statements=statements,
-            evidence=(0, 1),
-        )
+        statements = []
+        for number, when in enumerate(self.depths(depth, 2)):
+            runner = self.me(runners[number], speakers[number])
+            text = f"{runner} ran {miles[number]} miles at the {race}."
+            statements.append(Statement(depth=when, speaker=speakers[number], text=text))
+
+        question = f"Who ran more miles at the {race}, {runners[0]} or {runners[1]}?"
+        return _plant(MR, question, (runners[miles.index(max(miles))],), statements)
 
     def date(self, depth: float) -> Plant:
         statement, question, _ = self.event(depth)
-        return Plant(ability=TR, question=question, gold=(), statements=(statement,), evidence=(0,))
+        return _plant(TR, question, (), [statement])
 
     def order(self, depth: float) -> Plant:
         """Which of two things came first, by the days on which they happened."""
-        (early, _, first), (late, question, second) = (
-            self.event(when) for when in self.depths(depth, 2)
-        )
+        sooner, later = self.depths(depth, 2)
+        early, _, first = self.event(sooner)
+        late, question, second = self.event(later)
         choice = f"Which happened first: {first[1]} or {second[1]}?"
-        return Plant(
-            ability=TR,
-            question=choice,
-            gold=(),
-            statements=(early, late),
-            evidence=(0, 1),
-            rivals=(first, second),
-            else_asked=question,
-        )
+        plant = _plant(TR, choice, (), (early, late))
+        return replace(plant, rivals=(first, second), else_asked=question)
 
     def unanswerable(self, depth: float) -> Plant:
         """Something about a person that nobody says, though the same is said about others."""
-        return Plant(ABS, question_about(*self.attribute(self.people)))
+        return Plant(ABS, self.possession(self.people).question)
 
     def undated(self, depth: float) -> Plant:
         # The event's statement is dropped: nobody says when it happened.
         _, question, _ = self.event(depth)
         return Plant(ABS, question)
+
+
+def _plant(
+    ability: str,
+    question: str,
+    gold: tuple[str, ...],
+    statements: Sequence[Statement],
+    *,
+    only_last: bool = False,
+) -> Plant:
+    """A plant whose evidence is all of its statements, or only the last."""
+    evidence = tuple(range(len(statements)))
+    if only_last:
+        evidence = evidence[-1:]
+
+    return Plant(
+        ability=ability,
+        question=question,
+        gold=gold,
+        statements=tuple(statements),
+        evidence=evidence,
+    )

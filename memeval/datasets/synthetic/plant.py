@@ -4,12 +4,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memeval.datasets.synthetic.words import PERSON, PLACE
+
 IE, MR, TR, KU, CR, ABS = ABILITIES = ("IE", "MR", "TR", "KU", "CR", "ABS")
 
 ANSWERED = ABILITIES[:5]
 
 Key = tuple[str, str, str]
-"""What a fact is about: its kind, the person, and what about that person."""
+"""Subject of a fact: its kind, the person, and the attribute or event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Possession:
+    """Something that a person has."""
+
+    owner: str
+    attribute: str
+    kind: str
+    """Of its value."""
+
+    @property
+    def key(self) -> Key:
+        return ("has", self.owner, self.attribute)
+
+    @property
+    def question(self) -> str:
+        asking = {PERSON: "Who", PLACE: "Where"}.get(self.kind, "What")
+        return f"{asking} is {self.owner}'s {self.attribute}?"
+
+    def fill(self, form: str, whose: str, value: str) -> str:
+        """A sentence of a form with blanks for whose, which, the verb and the value."""
+        return form.format(whose, self.attribute, "is in" if self.kind == PLACE else "is", value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +42,7 @@ class Statement:
     """One turn that states something."""
 
     depth: float
-    """Where in the haystack it is due, as a share of the tokens, in [0, 1)."""
+    """Depth in the haystack, as a share of the tokens, in [0, 1)."""
     speaker: int
     """0 or 1."""
     text: str
@@ -32,11 +57,11 @@ class Plant:
     ability: str
     question: str
     gold: tuple[str, ...] = ()
-    """Empty for a refusal, and where dates decide."""
+    """Empty for a refusal, and if dates decide."""
     statements: tuple[Statement, ...] = ()
     evidence: tuple[int, ...] = ()
     """Which statements hold the answer."""
     rivals: tuple[tuple[str, ...], ...] = ()
     """The golds of both possible answers to the question which of two things happened first."""
     else_asked: str = ""
-    """The question that is asked instead where both happened on one day: when the last one did."""
+    """The question that is asked instead if both happened on one day: when the last one did."""

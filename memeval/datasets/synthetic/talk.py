@@ -1,19 +1,27 @@
-"""The talk around the planted facts: chat, and what the speakers say about other people."""
+"""The talk around the planted facts: chat, and remarks of the speakers about other people."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 
-from memeval.datasets.synthetic import words
-from memeval.datasets.synthetic.plant import Key
-from memeval.datasets.synthetic.sentences import add_opening, copula, draw_value
+from memeval.datasets.synthetic.plant import Key, Possession
+from memeval.datasets.synthetic.words import (
+    AGO,
+    ATTRIBUTES,
+    EVENTS,
+    FORMS,
+    PLAIN,
+    WORDS,
+    add_opening,
+    draw_value,
+)
 
-Part = str | tuple[str, ...]
+Part = str | Sequence[str]
 """Fixed text, or the values of which one is picked."""
 
-PLAIN = 0.6
+PLAIN_SHARE = 0.6
 """Share of the attributes of others that are phrased like facts; the rest are phrased like updates
 and disputed facts.
 """
@@ -37,26 +45,12 @@ class Talk:
         `distractors` is the share of turns that say something like a planted fact about other
         people, or name what is asked about.
         """
-        self._rng, self._people, self._taken, self._values, self._share = (
-            rng,
-            people,
-            taken,
-            values,
-            distractors,
-        )
-        slots = {
-            "name": people,
-            "food": words.FOODS,
-            "spot": words.SPOTS,
-            "hobby": words.HOBBIES,
-            "mood": words.MOODS,
-            "sky": words.SKIES,
-            "time": words.TIMES,
-            "object": words.OBJECTS,
-            "attribute": tuple(attribute for attribute, _ in words.ATTRIBUTES),
-        }
-        self._chat = [parts(template, slots) for template in words.TALK]
-        self._mentions = [parts(template, slots) for template in words.MENTIONS]
+        self._rng, self._people, self._share = rng, people, distractors
+        self._taken, self._values = taken, values
+        attributes = [attribute for attribute, _ in ATTRIBUTES]
+        slots = {"name": people, "attribute": attributes, **WORDS.slots}
+        self._chat = [parts(template, slots) for template in WORDS.talk]
+        self._mentions = [parts(template, slots) for template in WORDS.mentions]
         self._others: tuple[Callable[[], str], ...] = (
             self._attribute,
             self._attribute,
@@ -67,7 +61,7 @@ class Talk:
         )
 
     def turn(self) -> str:
-        """What a turn says: one to three sentences."""
+        """Text of a turn: one to three sentences."""
         random = self._rng.random
         said = [self._fill(self._chat) for _ in range(1 + int(random() * 3))]
         if random() < self._share:
@@ -89,38 +83,36 @@ class Talk:
     def _attribute(self) -> str:
         """Something about a person that is not asked."""
         while True:
-            owner, (attribute, kind) = (
-                self._rng.choice(self._people),
-                self._rng.choice(words.ATTRIBUTES),
-            )
-            if ("has", owner, attribute) not in self._taken:
+            owner = self._rng.choice(self._people)
+            possession = Possession(owner, *self._rng.choice(ATTRIBUTES))
+            if possession.key not in self._taken:
                 break
 
-        while (value := draw_value(self._rng, kind)) in self._values:
+        while (value := draw_value(self._rng, possession.kind)) in self._values:
             pass
 
-        if self._rng.random() < PLAIN:
-            return add_opening(self._rng, f"{owner}'s {attribute} {copula(kind)} {value}.")
+        if self._rng.random() < PLAIN_SHARE:
+            return add_opening(self._rng, possession.fill(PLAIN, f"{owner}'s", value))
 
-        return self._rng.choice(words.FORMS).format(f"{owner}'s", attribute, copula(kind), value)
+        return possession.fill(self._rng.choice(FORMS), f"{owner}'s", value)
 
     def _event(self) -> str:
-        who, what = self._free("did", [told for _, told in words.EVENTS])
-        return f"{who} {what} {self._rng.choice(words.AGO)[1]}."
+        who, what = self._free("did", [deed for _, deed in EVENTS])
+        return f"{who} {what} {self._rng.choice(AGO)[1]}."
 
     def _deed(self) -> str:
         """A piece bought, crowns spent or miles run by somebody whom no such question is about."""
         rng = self._rng
         kind = rng.randrange(3)
         if kind == 0:
-            who, what = self._free("collects", words.COLLECTIONS)
-            return f"{who} bought a {rng.choice(words.PIECES)} piece for the {what} collection."
+            who, what = self._free("collects", WORDS.collections)
+            return f"{who} bought a {rng.choice(WORDS.pieces)} piece for the {what} collection."
 
         if kind == 1:
-            who, what = self._free("spends", words.PROJECTS)
+            who, what = self._free("spends", WORDS.projects)
             return f"{who} spent {rng.randint(11, 95)} crowns on the {what}."
 
-        who, what = self._free("runs", words.RACES)
+        who, what = self._free("runs", WORDS.races)
         return f"{who} ran {rng.randint(3, 29)} miles at the {what}."
 
     def _free(self, verb: str, things: Sequence[str]) -> tuple[str, str]:
@@ -130,7 +122,7 @@ class Talk:
                 return who, what
 
 
-def parts(template: str, slots: dict[str, tuple[str, ...]]) -> tuple[Part, ...]:
+def parts(template: str, slots: Mapping[str, Sequence[str]]) -> tuple[Part, ...]:
     """A template as its fixed and its picked parts: joining them is several times quicker than
     formatting.
     """

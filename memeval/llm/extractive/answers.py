@@ -23,7 +23,7 @@ from memeval.llm.extractive.words import NUMBERS, stem
 
 # The official scorer of LoCoMo looks for these words in answers to category 5.
 NO_ANSWER = "No information available"
-"""What the reader says where the context holds no answer."""
+"""The reader's answer if the context holds no answer."""
 
 DEPTH = 6
 """Sentences whose spans are weighed."""
@@ -36,12 +36,12 @@ tenfold of turns, as chance overlap does.
 
 UNNAMED = 0.1
 STRANGER = 0.25
-"""Added to that share where the question names nobody who speaks: the second one where the context
-never mentions whom it names.
+"""Added to that share if the question names nobody who speaks: the second value if the context
+never mentions the people it names.
 """
 
 SWAPPED = 0.2
-"""Where the turns of others hold more of the question, by more than this share, than those of the
+"""If the turns of others hold more of the question, by more than this share, than those of the
 people that it names, it asks about the wrong person.
 """
 
@@ -71,7 +71,7 @@ class Reading:
 
     answer: str
     support: Sentence | None = None
-    """None where the reader abstains."""
+    """None if the reader abstains."""
 
 
 def read(text: str, context: tuple[str, ...], asked_at: datetime | None = None) -> Reading:
@@ -158,8 +158,8 @@ def _yes_no(question: Question, context: Index, ranking: Ranking) -> Reading:
 
 
 def _either(question: Question, context: Index, ranking: Ranking) -> Reading:
-    """The option that came first or last where that is asked, else the one that the context speaks
-    of more.
+    """The option that came first or last if that is asked, else the one that the context mentions
+    more.
     """
     best = context.sentences[ranking.best[0]]
     days = [event_day(option, context) for option in question.options]
@@ -204,7 +204,7 @@ def _quantity(
 
 
 def _tally(context: Index, ranking: Ranking) -> Reading:
-    """How many turns mention it: a lower bound where nobody said a number."""
+    """How many turns mention it: a lower bound if nobody said a number."""
     near = [
         number
         for number, score in zip(ranking.best, ranking.scores, strict=True)

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 
 from memeval.llm.extractive.dates import moments
 from memeval.llm.extractive.sentences import Sentence, read_chunk
@@ -16,55 +18,9 @@ from memeval.llm.memory_prompts import ExtractPrompt
 LEAST_TERMS = 2
 """Least content words of a sentence that is worth keeping."""
 
-_KIN = (
-    "wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|mom|mum|mother|dad|father|parents|son|"
-    "daughter|kids?|children|brother|sister|"
-    "cousin|aunt|uncle|niece|nephew|grand\\w+|friends?|neighbou?r|colleague|boss|teammates?"
-)
-_RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern))
-    for kind, pattern in (
-        (
-            "reminder",
-            r"\b(?:don't forget|remember to|remind\w*|make sure|keep in mind|appointment|"
-            r"deadline|due (?:on|by))\b",
-        ),
-        (
-            "decision",
-            r"\b(?:decid\w+|decision|chose|chosen|opted|settled on|went with|going with|made up "
-            r"(?:my|our) mind|agreed to|quit)\b",
-        ),
-        (
-            "todo",
-            r"\b(?:need to|have to|has to|must|gotta|going to|gonna|i'll|we'll|i will|we will|"
-            r"plan(?:s|ned|ning)? (?:to|on)|want to|"
-            r"hop(?:e|ing) to|thinking (?:of|about)|looking forward)\b",
-        ),
-        (
-            "insight",
-            r"\b(?:reali[sz]\w+|learn(?:ed|t)|taught me|made me|makes me|i (?:think|believe|feel|"
-            r"felt)|inspir\w+|means? a lot)\b",
-        ),
-        (
-            "relationship",
-            rf"\b(?:my|our|his|her) (?:\w+ )?(?:{_KIN})\b|\b(?:married|engaged|dating|divorced|"
-            r"grew up together)\b",
-        ),
-        (
-            "person_attribute",
-            r"\b(?:i'm|i am|i've been|i've got|i have|i love|i like|i enjoy|i prefer|i hate|i "
-            r"live|i work|i play|i usually|i always|"
-            r"favou?rite|my (?:job|hobby|name|passion|dream|goal|home|pets?|dog|cat))\b",
-        ),
-        (
-            "event",
-            r"\b(?:\w{2,}ed|went|bought|got|made|took|saw|met|had|gave|found|began|came|wrote|"
-            r"ran|won|lost|left|ate|spoke|broke|drove|"
-            r"rode|grew|drew|flew|sang|swam|built|spent|sent|sold|fell|heard|led|caught|did|was|"
-            r"were)\b",
-        ),
-    )
-)
+_TYPES = tomllib.loads(Path(__file__).with_name("artifacts.toml").read_text(encoding="utf-8"))
+_RULES = {kind: re.compile(rf"\b(?:{'|'.join(words)})\b") for kind, words in _TYPES.items()}
+"""The words that show each type, in the order in which types are tried."""
 _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 
 
@@ -109,7 +65,7 @@ def kind_of(sentence: Sentence) -> str:
         return "key_fact"
 
     lowered = sentence.text.lower().replace("’", "'")
-    for kind, pattern in _RULES:
+    for kind, pattern in _RULES.items():
         if pattern.search(lowered):
             return kind
 

@@ -1,4 +1,4 @@
-"""What the sentences of a context say about each choice, in words and in dates."""
+"""Evidence for each choice in the sentences of a context, by words and by dates."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _words(context: Index, place: int) -> frozenset[str]:
 def _said_by(question: Question, context: Index) -> frozenset[str]:
     """The stems that the people say whom the question names.
 
-    Nothing where it names nobody who speaks.
+    Empty if it names nobody who speaks.
     """
     places = [
         place
@@ -152,7 +152,7 @@ def _date(
 ) -> list[float]:
     """How near each choice's date comes to the dates of the sentences found.
 
-    Zeros where no time is asked for and few choices have one.
+    Zeros if no time is asked for and few choices have one.
     """
     written = [_spell(choice) for choice in choices]
     if question.kind is not Kind.WHEN and 2 * sum(map(bool, written)) < len(choices):
@@ -200,7 +200,7 @@ def _spell(choice: str) -> str:
 
 
 def _nearness(choice: str, date: str) -> float:
-    """1 for the same date in the same words, in (0, 1) the nearer the days are, less where one is a
+    """1 for the same date in the same words, in (0, 1) the nearer the days are, less if one is a
     year or a month and the other a day.
     """
     if choice.casefold() == date.casefold():

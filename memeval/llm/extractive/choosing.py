@@ -1,10 +1,11 @@
-"""Chooses among given answers: each is scored by how much of it the context holds, and where.
+"""Chooses among given answers: each is scored by how much of it the context holds, and at which
+position.
 
 English is scored by the reader's own means (see `evidence_for`), and text without spaces between
 its words, such as Chinese, by pairs of characters (see `grams`). Without a context that bears on
-the question, a choice which says that there is no answer is taken, else the one that shares most
-with the question. Equal scores are ordered by a hash of the choice's text: no position is
-preferred, and the order of the choices does not matter.
+the question, a choice which says "no answer" is taken, else the one that shares most with the
+question. Equal scores are ordered by a hash of the choice's text: no position is preferred, and the
+order of the choices does not matter.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from memeval.llm.extractive.grams import gram_scores, has_unspaced
 from memeval.llm.extractive.words import STOP_WORDS, TOKEN, stem
 
 MARGIN = 0.8
-"""Where several may be chosen, those that score at least this share of the best are."""
+"""Share of the best score that a choice needs if several may be chosen."""
 
 _NO_ANSWER = re.compile(
     r"(?i)\W*(?:(?:it|this|the question) )?(?:is )?(?:not answerable|unanswerable|not mentioned|"
     r"not stated|no information|"
     r"not enough information|can(?:not|'t) be (?:answered|determined))\b"
 )
-"""Choices that say that there is no answer."""
+"""Choices that say that the question has no answer."""
 
 
 def choose(prompt: ChoosePrompt) -> str:
     """The label of the best choice.
 
-    Where several may be chosen, the labels of all that come near it, ascending, joined by commas.
+    If several may be chosen, the labels of all that come near it, ascending, joined by commas.
     """
     scores = scored(prompt.question, prompt.choices, prompt.context, prompt.asked_at)
     order = sorted(

@@ -1,7 +1,7 @@
 """When-expressions of a sentence, resolved against the date on which it was said.
 
-A day is written `7 May 2023`, a month `June 2023`, a year `2022`; what names no single day stays
-relative to one: `The week before 9 June 2023`.
+A day is written `7 May 2023`, a month `June 2023`, a year `2022`; expressions that name no single
+day stay relative to one: `The week before 9 June 2023`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Moment:
     text: str
     """As answered."""
     start: int
-    """Where the expression starts in its sentence."""
+    """Start of the expression in its sentence."""
     end: int
     ahead: bool = False
-    """True where it lies after the day of speaking."""
+    """True if it lies after the day of speaking."""
 
 
 def day_text(day: date) -> str:

@@ -1,5 +1,5 @@
-"""Sentences that can stand alone, each with its date and its speaker: what the offline model's
-summaries and forms are made of.
+"""Sentences that can stand alone, each with its date and its speaker: the material of the offline
+model's summaries and forms.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Entry:
     """One sentence of a chunk, as it was written."""
 
     stamp: str
-    """The date as its chunk shows it, brackets left out; empty where there is none."""
+    """The date as its chunk shows it, brackets left out; empty without one."""
     speaker: str
-    """Empty where the line names none."""
+    """Empty if the line names none."""
     text: str
     terms: frozenset[str]
     """Its stems, those of stop words left out."""
@@ -32,7 +32,7 @@ class Entry:
 
     @property
     def line(self) -> str:
-        """The sentence as a chunk of its own."""
+        """The sentence as a separate chunk."""
         said = f"{self.speaker}: {self.text}" if self.speaker else self.text
         return f"[{self.stamp}] {said}" if self.stamp else said
 

@@ -30,7 +30,7 @@ _BEFORE = re.compile(r"^(?:The )?(\w+?)(?: (week|weekend)s?)? (before|after|of) 
 def elapsed(question: str, asked_at: datetime | None, context: Index) -> str | None:
     """The time between the two events of a lower-cased question, or since its one event.
 
-    None where it asks for neither.
+    None if it asks for neither.
     """
     if match := _SINCE.search(question):
         first, second = event_day(match["event"], context), asked_at.date() if asked_at else None

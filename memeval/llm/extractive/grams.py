@@ -28,7 +28,7 @@ def has_unspaced(text: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def grams(text: str) -> frozenset[str]:
-    """Pairs of neighbouring characters of each run of Chinese, the character itself where it is the
+    """Pairs of neighbouring characters of each run of Chinese, the character itself if it is the
     only one, and lower-cased words in Latin script.
     """
     parts: set[str] = set()

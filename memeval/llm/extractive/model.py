@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from memeval.errors import ModelError
@@ -11,16 +12,20 @@ from memeval.llm.contract import (
     AnswerPrompt,
     ChoosePrompt,
     Completion,
-    LanguageModel,
+    DraftPrompt,
     Prompt,
+    SessionPrompt,
+    ToolPrompt,
     asked_line,
     fill,
 )
 from memeval.llm.extractive.answers import Reading, read
 from memeval.llm.extractive.artifacts import extract
 from memeval.llm.extractive.choosing import choose
+from memeval.llm.extractive.drafting import propose
 from memeval.llm.extractive.notes import bears_on, take_notes
 from memeval.llm.extractive.summaries import summarise
+from memeval.llm.extractive.tools import DONE, next_calls
 from memeval.llm.extractive.working_memory import fill_form
 from memeval.llm.memory_prompts import (
     ExtractPrompt,
@@ -29,17 +34,19 @@ from memeval.llm.memory_prompts import (
     SummarisePrompt,
     WorkingMemoryPrompt,
 )
+from memeval.llm.model import LanguageModel
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage, format_time, labelled
 
 _OF_SYSTEMS: dict[type[Prompt], Callable[[Any], str]] = {
+    DraftPrompt: propose,
     ExtractPrompt: extract,
     NotesPrompt: take_notes,
     RelevancePrompt: bears_on,
     SummarisePrompt: summarise,
     WorkingMemoryPrompt: fill_form,
 }
-"""What replies to the prompts that systems have of their own."""
+"""Functions that reply to the prompts of systems, and of `data draft`."""
 
 
 class ExtractiveModel(LanguageModel):
@@ -56,6 +63,23 @@ class ExtractiveModel(LanguageModel):
 
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
         start = time.perf_counter()
+        if isinstance(prompt, ToolPrompt):
+            calls = next_calls(prompt)
+            asked = prompt.asked
+            if isinstance(asked, SessionPrompt):
+                text = "" if calls else DONE
+                shown = sum(map(count_tokens, (asked.system_text, *asked.context)))
+            elif calls:
+                text, shown = "", _prompt_tokens(replace(asked, context=prompt.seen))
+            else:
+                answered = replace(asked, context=prompt.seen)
+                return await self.complete(answered, role=role, seed=seed)
+
+            made = [f"{call.name} {call.arguments}" for call in calls]
+            usage = self._usage(role, shown, "\n".join([*made, text]).strip())
+            latency = time.perf_counter() - start
+            return Completion(text, usage, latency_s=latency, tool_calls=calls)
+
         if isinstance(prompt, AnswerPrompt):
             text, prompt_tokens = (
                 _reply(read(prompt.question, prompt.context, prompt.asked_at), prompt.style),
@@ -77,15 +101,18 @@ class ExtractiveModel(LanguageModel):
                 "it only answers and chooses from a context; llm=openai can"
             )
 
-        usage = Usage(
+        usage = self._usage(role, prompt_tokens, text)
+        return Completion(text, usage, latency_s=time.perf_counter() - start)
+
+    def _usage(self, role: Role, prompt_tokens: int, reply: str) -> Usage:
+        return Usage(
             role=role,
             model=self.name,
             provider="offline",
             prompt_tokens=prompt_tokens,
-            completion_tokens=count_tokens(text),
+            completion_tokens=count_tokens(reply),
             estimated=True,
         )
-        return Completion(text, usage, latency_s=time.perf_counter() - start)
 
 
 def _reply(reading: Reading, style: str) -> str:

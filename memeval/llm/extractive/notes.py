@@ -13,18 +13,12 @@ SHARE = 3
 def take_notes(prompt: NotesPrompt) -> str:
     """The sentences that together say the most of what was said, as in a summary of it."""
     return summarise(
-        SummarisePrompt(
-            previous="",
-            chunks=prompt.said,
-            budget_tokens=prompt.budget_tokens,
-            system_text="",
-            user_template="",
-        )
+        SummarisePrompt(previous="", chunks=prompt.said, budget_tokens=prompt.budget_tokens)
     )
 
 
 def bears_on(prompt: RelevancePrompt) -> str:
-    """`yes` where one sentence of the text holds a third of the question's content words."""
+    """`yes` if one sentence of the text holds a third of the question's content words."""
     asked = frozenset().union(*(entry.terms for entry in entries([prompt.question])))
     shared = [len(entry.terms & asked) for entry in entries([prompt.text])]
     most = max(shared, default=0)

@@ -50,7 +50,7 @@ def duration(sentence: str, question: str) -> str | None:
 
 
 def count(sentence: str, question: str) -> str | None:
-    """The first number of a sentence, with its unit where the lower-cased question asks for days,
+    """The first number of a sentence, with its unit if the lower-cased question asks for days,
     weeks, months or years.
     """
     if asks_length(question):

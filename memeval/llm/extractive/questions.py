@@ -1,4 +1,4 @@
-"""What a question asks for: its kind, its search terms, and the people it names."""
+"""Analysis of a question: its kind, its search terms, and the people it names."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class Question:
     and places.
     """
     likely: bool = False
-    """True where it asks for a guess (`would`, `might`, `likely`)."""
+    """Whether it asks for a guess (`would`, `might`, `likely`)."""
     options: tuple[str, ...] = ()
     """The two sides of an either-or question."""
     verb: str = ""
-    """Stem of the word after the auxiliary and a name: `join` of `What did Tim join?`; empty where
+    """Stem of the word after the auxiliary and a name: `join` of `What did Tim join?`; empty if
     that pattern is missing.
     """
     pictured: bool = False
-    """True where it asks for something shared or shown."""
+    """Whether it asks for something shared or shown."""
     plural: bool = False
-    """True where more than one item is asked for."""
+    """Whether more than one item is asked for."""
     dates: tuple[str, ...] = ()
     """Days, months and years that it names, as `dates` writes them; their words are not among its
     terms.

@@ -37,7 +37,7 @@ EVIDENCE = (
     "preceding",
     "following",
 )
-"""What speaks for a sentence: the share of the question's idf weight that it, its turn, the turn
+"""Evidence for a sentence: the share of the question's idf weight that it, its turn, the turn
 before and the turn after hold, its pairs of the question's stems, whether a named person says it,
 whether it is a question itself, how near its date is to one that the question names, and the weight
 of the sentences right before and after it in its turn.
@@ -69,7 +69,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What the ranking found for one question."""
+    """The sentences found for one question."""
 
     best: tuple[int, ...]
     """Numbers of the best sentences, best first; sentences that share nothing with the question are
@@ -81,7 +81,7 @@ class Ranking:
     coverage: float
     """Largest share of the question's stems that one turn holds, in [0, 1]."""
     coverage_named: float
-    """The same among the turns of the people that the question names; equal to `coverage` where it
+    """The same among the turns of the people that the question names; equal to `coverage` if it
     names nobody who speaks.
     """
     weights: Mapping[str, float]
@@ -214,8 +214,8 @@ def _nearness(text: str, said: date) -> float:
 
 
 def _weights(question: Question, context: Index, named: Iterable[str]) -> dict[str, float]:
-    """The idf of the question's stems, the names of people who speak left out: who speaks is
-    weighed by itself.
+    """The idf of the question's stems; the names of speakers are left out, as they are weighed
+    separately.
     """
     left_out = {stem(name) for name in named}
     return {term: context.idf(term) for term in question.terms if term not in left_out}

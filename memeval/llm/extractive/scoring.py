@@ -4,8 +4,10 @@ features.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +16,6 @@ from memeval.llm.extractive.questions import Kind, Question
 from memeval.llm.extractive.ranking import EVIDENCE, Index, Ranking
 from memeval.llm.extractive.sentences import Sentence
 from memeval.llm.extractive.spans import STATIC, Spans, spans
-from memeval.llm.extractive.weights import WEIGHTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,7 +62,7 @@ BY_KIND: dict[Kind, tuple[str, ...]] = {
     Kind.LIST: ("log_length", "comma", "and", "after_preposition", "capital"),
     Kind.WHAT: ("log_length", "after_determiner", "capital", "quoted"),
 }
-"""Static features that get a weight of their own where the question is of the kind."""
+"""Static features with a weight of their own for a kind of question."""
 
 NAMES = (
     STATIC
@@ -116,7 +117,9 @@ def scores(found: Candidates) -> Vector:
     return result
 
 
-_VECTOR = np.array([WEIGHTS.get(name, 0.0) for name in NAMES])
+_WEIGHTS = tomllib.loads(Path(__file__).with_name("scoring.toml").read_text(encoding="utf-8"))
+"""By the name of the feature; one that is not named weighs nothing."""
+_VECTOR = np.array([_WEIGHTS.get(name, 0.0) for name in NAMES])
 _STATIC_COLUMN = {name: column for column, name in enumerate(STATIC)}
 
 

@@ -35,12 +35,12 @@ class Sentence:
 
     text: str
     speaker: str
-    """Lower-cased; empty where the line names none."""
+    """Lower-cased; empty if the line names none."""
     time: datetime | None
     line: int
     """Number of its line within the chunk: sentences of one line are one turn."""
     spans: tuple[tuple[int, int], ...]
-    """Where each token starts and ends in `text`."""
+    """Start and end of each token in `text`."""
     words: tuple[str, ...]
     """The tokens, lower-cased."""
     stems: tuple[str, ...]
@@ -139,7 +139,7 @@ def _sentence(
 
 @lru_cache(maxsize=1 << 12)
 def parse_stamp(text: str) -> datetime | None:
-    """The time that a chunk's bracket holds, None where it holds something else."""
+    """The time that a chunk's bracket holds, None if it holds something else."""
     if len(text) > _LONGEST_STAMP:
         return None
 

@@ -184,7 +184,7 @@ def _row(sentence: Sentence, kinds: list[str], start: int, end: int) -> list[flo
 
 
 def _capital(sentence: Sentence, start: int, end: int) -> bool:
-    """True where a word other than the sentence's first starts with a capital letter."""
+    """True if a word other than the sentence's first starts with a capital letter."""
     return any(
         sentence.text[sentence.spans[token][0]].isupper() for token in range(max(1, start), end + 1)
     )
@@ -201,5 +201,5 @@ def _find_quotes(sentence: Sentence, start: int, end: int) -> bool:
 
 
 def _leads(sentence: Sentence, start: int, leaders: frozenset[str]) -> bool:
-    """True where the candidate starts with one of `leaders`, or right after one."""
+    """True if the candidate starts with one of `leaders`, or right after one."""
     return sentence.words[start] in leaders or (start > 0 and sentence.words[start - 1] in leaders)

@@ -20,7 +20,7 @@ ASKED = 0.3
 OVERHEAD = 6
 """Tokens added to each sentence's length, so that very short ones don't win by being short."""
 STAMP_TOKENS = 10
-"""What a date costs, roughly."""
+"""Tokens of a date, roughly."""
 
 _EMPTY = frozenset(map(stem, EVALUATIVE | VAGUE))
 
@@ -31,7 +31,7 @@ def summarise(prompt: SummarisePrompt) -> str:
     Sentences of the earlier summary and of the chunks compete on equal terms. The next sentence is
     the one with the largest gain / (tokens + 6), gain = sum of the weights of the stems that no
     chosen sentence holds / sqrt(1 + sentences chosen of its date); a stem's weight is 1 +
-    ln(sentences that hold it) + 2 where it is a name or a number, and 0 where it only judges. So
+    ln(sentences that hold it) + 2 if it is a name or a number, and 0 if it only judges. So
     every date keeps some sentences, and a fact that is repeated is kept once.
     """
     found = list(dict.fromkeys([*entries([prompt.previous]), *entries(prompt.chunks)]))

@@ -55,7 +55,7 @@ _KINDS: Mapping[str, str] = {
         birthday anniversary wedding married deadline date born years
     """,
 }
-"""What speaks for a field, by the words of its name."""
+"""Words that speak for a field, by the words of its name."""
 
 _CUES = {
     word: frozenset(cues.split())

@@ -1,9 +1,8 @@
-"""What an endpoint's reply holds, checked where it enters: pure functions from JSON to sound
-values.
+"""Content of an endpoint's reply, validated on entry: pure functions from JSON to sound values.
 
-A reply that does not hold what was asked for raises `UnsoundReplyError`; it may be asked for again.
-Anything odd beside the text (a usage that is not a count, thinking, control characters) is repaired
-by a fixed rule, and named in `notes`.
+A reply without the requested content raises `UnsoundReplyError`; it may be requested again.
+Anything odd besides the text (a usage that is not a count, thinking, control characters) is
+repaired by a fixed rule, and named in `notes`.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from memeval.llm.reply.chat import ChatReply, finish_reason, read_chat, usage_of
 from memeval.llm.reply.ranking import RankingReply, read_ranking
 from memeval.llm.reply.stored import stored_chat, stored_ranking
 from memeval.llm.reply.text import without_controls, without_thinking
+from memeval.llm.reply.tool_calls import read_tool_calls, stored_tool_calls
 from memeval.llm.reply.vectors import VectorsReply, read_vectors, sound_vector
 
 __all__ = [
@@ -41,10 +41,12 @@ __all__ = [
     "parse",
     "read_chat",
     "read_ranking",
+    "read_tool_calls",
     "read_vectors",
     "sound_vector",
     "stored_chat",
     "stored_ranking",
+    "stored_tool_calls",
     "usage_of",
     "without_controls",
     "without_thinking",

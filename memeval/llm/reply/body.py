@@ -1,4 +1,4 @@
-"""The body of a reply: its JSON, and what chats, embeddings and rankings share."""
+"""The body of a reply: its JSON, and the members shared by chats, embeddings and rankings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTES = {
     CHARACTERS: "control characters and broken characters were removed from replies",
     PARTS: "parts of a reply that are not text were left out",
 }
-"""What the report says of each repair."""
+"""The report's sentence about each repair."""
 
 
 class UnsoundReplyError(ModelError):
@@ -102,7 +102,7 @@ def seconds_of(value: object) -> float | None:
 
 
 def in_order(rows: object, count: int, what: str, of_what: str) -> list[Mapping[str, Any]]:
-    """Rows by their `index`, each index from 0 on once; as they came where none has one."""
+    """Rows by their `index`, each index from 0 on once; in the given order if none has one."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UnsoundReplyError(f"the reply has no list of {what}s")
     if len(rows) != count:

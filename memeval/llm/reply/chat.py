@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memeval.errors import ModelError
+from memeval.llm.contract import ToolCall
 from memeval.llm.reply.body import (
     CHARACTERS,
     ODD_USAGE,
@@ -18,6 +19,7 @@ from memeval.llm.reply.body import (
     count_of,
 )
 from memeval.llm.reply.text import without_controls, without_thinking
+from memeval.llm.reply.tool_calls import read_tool_calls
 from memeval.llm.tokens import count_tokens
 from memeval.text.shown import one_line
 
@@ -27,21 +29,25 @@ class ChatReply:
     """The sound part of a chat completion."""
 
     text: str
-    """Never empty; without thinking and control characters."""
+    """Without thinking and control characters. Empty only if tools were offered."""
     raw: str | None
-    """The whole reply where it holds thinking beside the text."""
+    """The whole reply if it holds thinking besides the text."""
     finish_reason: str | None
     usage: Mapping[str, Any]
     """`prompt_tokens`, `completion_tokens`, `cached_tokens`, `estimated`."""
     notes: tuple[str, ...] = ()
     """Keys of `NOTES`."""
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
-def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> ChatReply:
-    """The reply to the messages `asked`.
+def read_chat(
+    reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]], *, tools: bool = False
+) -> ChatReply:
+    """The reply to the messages `asked`; `tools` says whether the model was offered some.
 
-    Raises `UnsoundReplyError` where there is no text and no reason for it, `CutReplyError` where
-    the limit of tokens left none, and `FilteredReplyError` where a filter did.
+    Raises `UnsoundReplyError` if there is no text and no reason for it, `CutReplyError` if the
+    limit of tokens cut it all, and `FilteredReplyError` if a filter did. With `tools`, a reply may
+    be without text: it calls tools, or is empty, which its reader counts.
     """
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
@@ -62,11 +68,14 @@ def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> C
             f"the reply ended with an error{_error_within(choice) or _error_within(reply)}"
         )
 
-    if not text:
+    calls = read_tool_calls(message) if tools else ()
+    ends_normally = finish not in ("length", "content_filter")
+    if not text and not calls and not (tools and ends_normally):
         raise _empty(finish, thought, choice, message)
 
     # The whole reply is what is billed, with its thinking.
-    usage, usage_notes = usage_of(reply.get("usage"), asked, whole)
+    sent = "\n".join([whole, *(f"{call.name} {call.arguments}" for call in calls)])
+    usage, usage_notes = usage_of(reply.get("usage"), asked, sent)
     odd = {THINKING: thought, CHARACTERS: odd_characters}
     notes = (*part_notes, *(name for name, is_so in odd.items() if is_so), *usage_notes)
 
@@ -76,6 +85,7 @@ def read_chat(reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> C
         finish_reason=finish,
         usage=usage,
         notes=notes,
+        tool_calls=calls,
     )
 
 
@@ -100,7 +110,7 @@ def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
 
 
 def _text_of(part: object) -> str | None:
-    """The text of one part of a content; None where it holds none, thinking among them."""
+    """The text of one part of a content; None for a part without text, such as thinking."""
     if isinstance(part, str):
         return part
 
@@ -142,7 +152,7 @@ def _empty(
 
 
 def _error_within(reply: Mapping[str, Any]) -> str:
-    """What a gateway says of an error that it sent under status 200."""
+    """The message of an error that a gateway sent under status 200."""
     error = reply.get("error")
     said = error.get("message") if isinstance(error, dict) else error
     return f": {one_line(said)}" if isinstance(said, str) and said.strip() else ""
@@ -168,9 +178,9 @@ _NORMAL = {word: name for name, words in _FINISHES.items() for word in words.spl
 
 
 def finish_reason(value: object) -> str | None:
-    """Why a model stopped, in OpenAI's words where another provider's mean the same.
+    """Why a model stopped, in OpenAI's words if another provider's mean the same.
 
-    None for what is not text.
+    None for a value that is not a string.
     """
     if not isinstance(value, str) or not value.strip():
         return None
@@ -184,7 +194,7 @@ def usage_of(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Tokens as the endpoint reports them.
 
-    What it does not say, or says in a way that is not a count, is counted here.
+    Tokens that it does not report, or not as a count, are counted here.
     """
     reported = value if isinstance(value, dict) else {}
     prompt, completion = (

@@ -22,7 +22,7 @@ class RankingReply:
 def read_ranking(reply: Mapping[str, Any], documents: int) -> RankingReply:
     """The score of each document, in the order sent.
 
-    Raises `UnsoundReplyError` where any has none.
+    Raises `UnsoundReplyError` if a document has no score.
     """
     rows = in_order(reply.get("results"), documents, "score", "document")
     if any("index" not in row for row in rows):

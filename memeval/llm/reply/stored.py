@@ -8,6 +8,7 @@ from typing import Any
 from memeval.llm.reply.body import CHARACTERS, NOTES, THINKING, count_of, seconds_of
 from memeval.llm.reply.ranking import is_score
 from memeval.llm.reply.text import without_controls, without_thinking
+from memeval.llm.reply.tool_calls import stored_tool_calls
 
 
 def stored_chat(value: bytes) -> dict[str, Any] | None:
@@ -16,7 +17,14 @@ def stored_chat(value: bytes) -> dict[str, Any] | None:
     None for one that is damaged, was edited, or holds what no reply may: it is asked again.
     """
     entry = _parse_entry(value)
-    if entry is None or not isinstance(entry.get("text"), str) or not entry["text"].strip():
+    if entry is None or not isinstance(entry.get("text"), str):
+        return None
+
+    # Only a reply to a request with tools has the member, and may be without text.
+    has_tools = "tool_calls" in entry
+    if has_tools and stored_tool_calls(entry["tool_calls"]) is None:
+        return None
+    if not has_tools and not entry["text"].strip():
         return None
 
     raw, finish, notes = entry.get("raw"), entry.get("finish_reason"), entry.get("notes", [])
@@ -31,7 +39,7 @@ def stored_chat(value: bytes) -> dict[str, Any] | None:
     # An earlier release kept replies as they came.
     clean, odd_characters = without_controls(entry["text"])
     text, thought = without_thinking(clean)
-    if not text:
+    if not text and not has_tools:
         return None
 
     odd = {THINKING: thought, CHARACTERS: odd_characters}

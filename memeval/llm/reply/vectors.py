@@ -30,12 +30,12 @@ class VectorsReply:
     vectors: Matrix
     """A row of length 1 for each text, in the order sent."""
     tokens: int | None
-    """None where the endpoint did not say."""
+    """None if the endpoint did not say."""
     notes: tuple[str, ...] = ()
 
 
 def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> VectorsReply:
-    """The vectors of `count` texts, of `width` numbers where the model's width is known.
+    """The vectors of `count` texts, of `width` numbers if the model's width is known.
 
     Raises `UnsoundReplyError`.
     """
@@ -95,7 +95,7 @@ def _decode(text: str) -> NDArray[np.float32]:
 
 def sound_vector(packed: bytes, width: int | None) -> bool:
     """Whether a stored vector is one that was stored: whole, finite, of length 1, of the model's
-    width where it is known.
+    width if it is known.
     """
     import numpy as np
 

@@ -12,7 +12,13 @@ from typing import Any, TypeVar
 
 from memeval.errors import MemevalError, SystemFaultError
 from memeval.llm.metering import current_ledger
-from memeval.pipeline.isolate.locations import Frames, fault, frames_of_error, locate
+from memeval.pipeline.isolate.locations import (
+    Frames,
+    fault,
+    frames_of_error,
+    locate,
+    locate_method,
+)
 from memeval.text.shown import one_line
 
 T = TypeVar("T")
@@ -20,6 +26,8 @@ AGAIN_S = 0.5
 """Seconds between two interruptions of a call that blocks the event loop past its time limit: it
 may swallow one.
 """
+TOOL = "tool "
+"""Prefix of a tool's name in a message, in place of a method's name."""
 
 
 @dataclass
@@ -32,6 +40,13 @@ class Call:
     method: str
     timeout_s: float | None = None
     since: float = field(default_factory=time.monotonic)
+    is_stopped: bool = False
+    """Whether it is to make no further step: it was given up, or the run is being stopped."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether it leaves the memory as it is."""
+        return self.method == "answer" or self.method.startswith(TOOL)
 
     def describe(self) -> str:
         """The call as a message names it."""
@@ -42,8 +57,13 @@ class Call:
         return f"case {one_line(self.case_id, 60)}: {name}.{self.method}"
 
     def fault(self, error: BaseException) -> MemevalError:
-        """What the method raised, as an error that may pass through an event loop."""
+        """The method's error, as one that may pass through an event loop."""
         return fault(error, self.owner, self.method)
+
+    def misuse(self, what: str) -> SystemFaultError:
+        """The error of a method that did something odd, without raising anything."""
+        method = "tools" if self.method.startswith(TOOL) else self.method
+        return SystemFaultError(f"{locate_method(self.owner, method)}: it {what}")
 
     def overdue(self, frames: Frames) -> SystemFaultError:
         """The error of a call that took longer than its time limit."""
@@ -72,44 +92,35 @@ class Steps:
     """
 
     def __init__(self, inner: Awaitable[Any], call: Call | None = None) -> None:
-        """`call` has the time limit; without it there is none."""
+        """`call` has the time limit; without it there is no limit."""
         # Only a coroutine can be driven step by step: a future does its work elsewhere.
         self._inner = inner if isinstance(inner, Coroutine) else _wait_for(inner)
         self._call = call
 
     def __await__(self) -> Generator[Any, Any, Any]:
         inner, own = self._inner, current_ledger().own
-        step: Callable[[], Any] = lambda: inner.send(None)  # noqa: E731 - the first of several
+        step: Callable[[Any], Any] = inner.send
+        given: Any = None
         while True:
             try:
                 with _time_limit(self._call), own.running():
-                    awaited = step()
+                    awaited = step(given)
             except StopIteration as end:
                 return end.value
 
             # A bare `yield` only lets others run: nothing is waited for.
             left = None if awaited is None else own.leave()
             try:
-                sent = yield awaited
+                step, given = inner.send, (yield awaited)
             except BaseException as error:  # noqa: BLE001
                 # Thrown on into the coroutine, as `await` does.
-                step = _thrower(inner, error)
-            else:
-                step = _sender(inner, sent)
+                step, given = inner.throw, error
             finally:
                 own.come_back(left)
 
 
 async def _wait_for(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
-
-
-def _thrower(inner: Coroutine[Any, Any, Any], error: BaseException) -> Callable[[], Any]:
-    return lambda: inner.throw(error)
-
-
-def _sender(inner: Coroutine[Any, Any, Any], value: Any) -> Callable[[], Any]:
-    return lambda: inner.send(value)
 
 
 class _Overdue(BaseException):

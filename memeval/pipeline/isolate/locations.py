@@ -1,4 +1,4 @@
-"""Names the source location in a user's own code where something went wrong, on one line."""
+"""Names the source location in a user's own code at which something went wrong, on one line."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from memeval.text.shown import one_line
 
 _OWN = str(Path(__file__).resolve().parents[2])
 """Our own package, whose frames are named only if there are no others."""
-MESSAGE_LENGTH = 400
 
 Frames = list[tuple[str, int]]
 """File and line of each call on a stack, from the outermost to the innermost."""
 
 
 def fault(error: BaseException, owner: Any, method: str) -> MemevalError:
-    """What a method of a system, or of its class, raised: one line with its source location.
+    """Error of a method of a system, or of its class, on one line with its source location.
 
-    An error that was raised on purpose says enough by itself.
+    An error that was raised on purpose needs no location.
     """
     if isinstance(error, MemevalError):
         return error
 
-    name, message = type(error).__name__, _message_of(error)
-    described = f"{name}: {message}" if message else name
-
     frames = frames_of_error(error)
     # A call with wrong arguments fails in our frame: no line of the user's code was reached.
-    if all(_is_ours(file) for file, _ in frames):
-        return SystemFaultError(f"{locate_method(owner, method)}: {described}")
+    is_theirs = not all(_is_ours(file) for file, _ in frames)
+    location = locate(frames, owner, method) if is_theirs else locate_method(owner, method)
 
-    return SystemFaultError(f"{locate(frames, owner, method)}: {described}")
+    name, message = type(error).__name__, show(error, "(its message can't be shown)")
+    described = f"{name}: {message}" if message else name
+    raised = SystemFaultError(f"{location}: {described}")
+    # Set here, as an error of a thread is raised again without it.
+    raised.__cause__ = error
+    return raised
 
 
 def frames_of_error(error: BaseException) -> Frames:
@@ -46,8 +47,8 @@ def frames_of_error(error: BaseException) -> Frames:
 
 def frames_of_thread(frame: FrameType | None) -> Frames:
     """The calls of a running thread, given its innermost frame."""
-    steps = [(step.f_code.co_filename, line) for step, line in traceback.walk_stack(frame)]
-    return steps[::-1]
+    steps = traceback.walk_stack(frame)
+    return [(step.f_code.co_filename, line) for step, line in steps][::-1]
 
 
 def frames_of_coroutine(running: Any) -> Frames:
@@ -77,7 +78,7 @@ def locate(frames: Frames, owner: Any, method: str) -> str:
 
 
 def locate_method(owner: Any, method: str) -> str:
-    """Where a method begins; only its class's file if that is not known."""
+    """Source location of a method; only its class's file if the line is not known."""
     # Unwrapped: the location of a decorator is not that of the method.
     code = getattr(inspect.unwrap(getattr(owner, method, None) or (lambda: None)), "__code__", None)
     if code is None:
@@ -86,8 +87,16 @@ def locate_method(owner: Any, method: str) -> str:
     return f"{Path(code.co_filename).name}:{code.co_firstlineno} in {method}"
 
 
+def show(value: object, instead: str, limit: int = 400) -> str:
+    """A user's own object as a message quotes it: it may fail even to say what it is."""
+    try:
+        return one_line(value, limit)
+    except Exception:  # noqa: BLE001
+        return instead
+
+
 def _source_of(owner: Any) -> str:
-    """The file of a class, or of the class of an object; empty if it has none."""
+    """The file of a class, or of the class of an object; empty if unknown."""
     described = owner if isinstance(owner, type) else type(owner)
     try:
         return inspect.getsourcefile(described) or ""
@@ -98,10 +107,3 @@ def _source_of(owner: Any) -> str:
 def _is_ours(file: str) -> bool:
     # `<string>`, `<frozen …>`: code without a file, which nobody could open.
     return file.startswith((_OWN, "<"))
-
-
-def _message_of(error: BaseException) -> str:
-    try:
-        return one_line(error, MESSAGE_LENGTH)
-    except Exception:  # noqa: BLE001 - an exception of a user's own may fail even to say what it is
-        return "(its message can't be shown)"

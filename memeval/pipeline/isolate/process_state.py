@@ -1,4 +1,4 @@
-"""What belongs to the process and not to a system: noted and put back if a call changes it."""
+"""Process state that belongs to no system: noted, and put back if a call changes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _OURS = (b"MEMEVAL_", b"MLFLOW_")
-"""Variables that say where results lie; others may be a library's, and stay as it sets them."""
+"""Prefixes of variables that say where results lie; other variables stay as libraries set them."""
 
 
 def _folder() -> str:
@@ -24,8 +24,7 @@ def _folder() -> str:
 
 
 def _variables() -> dict[bytes, bytes]:
-    # As bytes: this runs several times per question, and decoding each name costs more than all
-    # the rest.
+    # As bytes: decoding each name would cost more than all the rest.
     return {name: os.environb[name] for name in os.environb if name.startswith(_OURS)}
 
 
@@ -37,58 +36,55 @@ def _set_variables(variables: dict[bytes, bytes]) -> None:
     os.environb.update(variables)
 
 
-def _handlers() -> list[Any]:
-    return [signal.getsignal(number) for number in _SIGNALS]
-
-
 def _set_handlers(handlers: list[Any]) -> None:
     for number, handler in zip(_SIGNALS, handlers, strict=True):
         signal.signal(number, handler)
-
-
-def _streams() -> tuple[Any, ...]:
-    return sys.stdout, sys.stderr, sys.excepthook, threading.excepthook
 
 
 def _set_streams(streams: tuple[Any, ...]) -> None:
     sys.stdout, sys.stderr, sys.excepthook, threading.excepthook = streams
 
 
-_PARTS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
-    "the working directory": (_folder, os.chdir),
-    "memeval's environment variables": (_variables, _set_variables),
-    "the recursion limit": (sys.getrecursionlimit, sys.setrecursionlimit),
+_PARTS: tuple[tuple[str, Callable[[], Any], Callable[[Any], object]], ...] = (
+    ("the working directory", _folder, os.chdir),
+    ("memeval's environment variables", _variables, _set_variables),
+    ("the recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
     # It decides how text files are read and numbers are written.
-    "the locale": (
+    (
+        "the locale",
         lambda: locale.setlocale(locale.LC_ALL),
         lambda name: locale.setlocale(locale.LC_ALL, name),
     ),
-    "signal handlers": (_handlers, _set_handlers),
-    "standard streams or hooks": (_streams, _set_streams),
-}
-"""What reads each part, and what sets it."""
+    ("signal handlers", lambda: [signal.getsignal(number) for number in _SIGNALS], _set_handlers),
+    (
+        "standard streams or hooks",
+        lambda: (sys.stdout, sys.stderr, sys.excepthook, threading.excepthook),
+        _set_streams,
+    ),
+)
+"""The name of each part, the function that reads it, and the one that restores it."""
 
 
 class ProcessState:
-    """The process as it was before any system was built, and what systems changed in it."""
+    """The process as it was before any system was built, and the changes that systems made."""
 
     def __init__(self) -> None:
-        self._before = {name: read() for name, (read, _) in _PARTS.items()}
+        self._before = [read() for _, read, _ in _PARTS]
         self._changed: set[str] = set()
 
     def restore(self) -> None:
         """Notes and puts back what differs, as far as that is possible."""
-        for name, (read, put_back) in _PARTS.items():
-            if read() == self._before[name]:
+        for (name, read, put_back), before in zip(_PARTS, self._before, strict=True):
+            if read() == before:
                 continue
 
             self._changed.add(name)
             # A folder may be gone; handlers can be set on the main thread alone.
             with suppress(OSError, ValueError, TypeError):
-                put_back(self._before[name])
+                put_back(before)
 
     def notes(self) -> list[str]:
-        """What a reader must know of it."""
+        """Notes on changes of the process for the reader."""
         if not self._changed:
             return []
 

@@ -1,23 +1,25 @@
-"""What a system's `answer` returned, checked and brought to plain types at the one place where it
-enters.
+"""Checks the value that a system's `answer` returned and converts it to plain types, at the one
+place where it enters.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import operator
-from collections.abc import Iterable, Mapping, Sequence, Set
-from datetime import date, datetime, time, timedelta
+import sys
+from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import date, datetime, time
 from enum import Enum
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from memeval.pipeline.isolate.locations import show
 from memeval.records import Answer, Retrieved
 from memeval.text.shown import one_line
 
+T = TypeVar("T")
 LONGEST_TEXT = 1_000_000
 """Characters of an answer or a raw reply; a longer one is refused, since it would burden every
 report.
@@ -31,36 +33,24 @@ MOST_ITEMS = 2_000
 
 
 class NotAnAnswerError(TypeError):
-    """What `answer` returned is not what the contract says."""
+    """The value returned by `answer` breaks the contract."""
 
 
 def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
     """The answer in plain types.
 
-    `turns` holds the case's turn ids. Raises `NotAnAnswerError` that names the part and what it
-    holds.
+    `turns` holds the case's turn ids. Raises `NotAnAnswerError` that names the part and its value.
     """
     if not isinstance(value, Answer):
         raise NotAnAnswerError(f"answer() must return an Answer, but returned {_kind(value)}")
 
-    # The order of these checks decides which of several faults the user sees.
-    text = _text(value.text, "text")
-    retrieved = ranking = raw = context_tokens = None
-    if value.retrieved is not None:
-        retrieved = tuple(_chunks(value.retrieved, turns))
-    if value.ranking is not None:
-        ranking = _ranking(value.ranking, turns)
-    if value.raw is not None:
-        raw = _text(value.raw, "raw")
-    if value.context_tokens is not None:
-        context_tokens = _count(value.context_tokens, "context_tokens")
-
+    # The order decides which of several faults the user sees.
     return Answer(
-        text=text,
-        retrieved=retrieved,
-        ranking=ranking,
-        raw=raw,
-        context_tokens=context_tokens,
+        text=_text(value.text, "Answer.text"),
+        retrieved=_unless_none(value.retrieved, lambda chunks: _chunks(chunks, turns)),
+        ranking=_unless_none(value.ranking, lambda ranking: _ranking(ranking, turns)),
+        raw=_unless_none(value.raw, lambda raw: _text(raw, "Answer.raw")),
+        context_tokens=_unless_none(value.context_tokens, _count),
         notes=plain_notes(value.notes),
     )
 
@@ -77,14 +67,14 @@ def plain_text(text: str) -> str:
 def plain_notes(notes: Any) -> dict[str, Any]:
     """Notes as JSON holds them.
 
-    What JSON has no form for is shown as text, and what is too long is cut and says so.
+    Values without a JSON form are shown as text; values that are too long are cut and say so.
     """
     if notes is None:
         return {}
     if not isinstance(notes, Mapping):
-        raise NotAnAnswerError(f"Answer.notes must be a mapping, but is {_kind(notes)}")
+        raise _refusal("Answer.notes", "a mapping", notes)
 
-    plain = _plain(notes, 0, ())
+    plain = _plain(notes)
     size = len(json.dumps(plain, ensure_ascii=False))
     if size <= LONGEST_NOTES:
         return dict(plain)
@@ -95,50 +85,50 @@ def plain_notes(notes: Any) -> dict[str, Any]:
     return {**cut, "notes": f"cut: they took {size:,} characters"}
 
 
+def _unless_none(value: Any, check: Callable[[Any], T]) -> T | None:
+    return None if value is None else check(value)
+
+
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise NotAnAnswerError(f"Answer.{name} must be a string, but is {_kind(value)}")
-
+        raise _refusal(name, "a string", value)
     if len(value) > LONGEST_TEXT:
         raise NotAnAnswerError(
-            f"Answer.{name} has {len(value):,} characters, and may have {LONGEST_TEXT:,}"
+            f"{name} has {len(value):,} characters, and may have {LONGEST_TEXT:,}"
         )
 
     return plain_text(value)
 
 
-def _count(value: Any, name: str) -> int:
-    try:
-        count = operator.index(value)
-    except TypeError:
-        count = (
-            int(value)
-            if isinstance(value, float | np.floating) and float(value).is_integer()
-            else -1
-        )
+def _count(value: Any) -> int:
+    is_whole = hasattr(value, "__index__") and not isinstance(value, bool | np.bool_)
+    if isinstance(value, float | np.floating):
+        is_whole = float(value).is_integer()
 
     # Beyond 2**53 a float, which readers of JSON use, no longer tells neighbours apart.
-    if isinstance(value, bool | np.bool_) or not 0 <= count < 2**53:
+    if not is_whole or not 0 <= int(value) < 2**53:
+        raise _refusal("Answer.context_tokens", "a whole number from 0 on", value)
+
+    return int(value)
+
+
+def _chunks(chunks: Any, turns: Mapping[str, Any]) -> tuple[Retrieved, ...]:
+    return tuple(_chunk(chunk, turns) for chunk in _members(chunks, "Answer.retrieved"))
+
+
+def _chunk(chunk: Any, turns: Mapping[str, Any]) -> Retrieved:
+    if not isinstance(chunk, Retrieved):
         raise NotAnAnswerError(
-            f"Answer.{name} must be a whole number from 0 on, but is {_kind(value)}"
+            f"Answer.retrieved must hold Retrieved chunks, but holds {_kind(chunk)}"
         )
 
-    return count
+    text = _text(chunk.text, "Answer.retrieved.text")
+    turn_ids = _turns(chunk.turn_ids, "Answer.retrieved.turn_ids", turns)
+    score = _unless_none(chunk.score, _score)
+    if chunk.time is not None and not isinstance(chunk.time, datetime):
+        raise _refusal("Retrieved.time", "a datetime", chunk.time)
 
-
-def _chunks(chunks: Any, turns: Mapping[str, Any]) -> Iterable[Retrieved]:
-    for chunk in _members(chunks, "retrieved"):
-        if not isinstance(chunk, Retrieved):
-            raise NotAnAnswerError(
-                f"Answer.retrieved must hold Retrieved chunks, but holds {_kind(chunk)}"
-            )
-
-        yield Retrieved(
-            _text(chunk.text, "retrieved.text"),
-            _turns(chunk.turn_ids, "retrieved.turn_ids", turns),
-            _score(chunk.score),
-            time=_time(chunk.time),
-        )
+    return Retrieved(text, turn_ids, score, time=chunk.time)
 
 
 def _ranking(ranking: Any, turns: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
@@ -148,136 +138,96 @@ def _ranking(ranking: Any, turns: Mapping[str, Any]) -> tuple[tuple[str, ...], .
         if kinds <= {str} and turns.keys() >= set(chain.from_iterable(ranking)):
             return ranking
 
-    return tuple(_turns(chunk, "ranking", turns) for chunk in _members(ranking, "ranking"))
+    name = "Answer.ranking"
+    return tuple(_turns(chunk, name, turns) for chunk in _members(ranking, name))
 
 
 def _turns(ids: Any, name: str, turns: Mapping[str, Any]) -> tuple[str, ...]:
-    if type(ids) is tuple and all(type(turn) is str and turn in turns for turn in ids):
-        return ids
-
-    checked = []
-    for turn in _members(ids, name):
+    members = _members(ids, name)
+    for turn in members:
         if not isinstance(turn, str):
             raise NotAnAnswerError(
-                f"Answer.{name} must hold turn ids, which are strings, but holds {_kind(turn)}"
+                f"{name} must hold turn ids, which are strings, but holds {_kind(turn)}"
             )
-
         if turn not in turns:
             raise NotAnAnswerError(
-                f"Answer.{name} names '{one_line(turn, 80)}', which is not a turn of this case"
+                f"{name} names '{one_line(turn, 80)}', which is not a turn of this case"
             )
 
-        checked.append(str(turn))
-
-    return tuple(checked)
+    return tuple(map(str, members))
 
 
-def _score(value: Any) -> float | None:
-    if value is None:
-        return None
+def _score(value: Any) -> float:
+    number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise _refusal("Retrieved.score", "a number", value)
 
-    if isinstance(value, bool | np.bool_) or not isinstance(
-        value, int | float | np.integer | np.floating
-    ):
-        raise NotAnAnswerError(f"Retrieved.score must be a number, but is {_kind(value)}")
+    # Not `isfinite`, which fails for an int beyond this.
+    if not abs(number) <= sys.float_info.max:
+        raise _refusal("Retrieved.score", "a finite number", value)
 
-    try:
-        score = float(value)
-    except OverflowError:
-        score = math.inf
-
-    if not math.isfinite(score):
-        raise NotAnAnswerError(f"Retrieved.score must be a finite number, but is {score}")
-
-    return score
+    return float(number)
 
 
-def _time(value: Any) -> datetime | None:
-    if value is None or isinstance(value, datetime):
+def _members(value: Any, name: str) -> Sequence[Any]:
+    if isinstance(value, tuple):
         return value
-
-    raise NotAnAnswerError(f"Retrieved.time must be a datetime, but is {_kind(value)}")
-
-
-def _members(value: Any, name: str) -> list[Any]:
     if isinstance(value, np.ndarray):
-        return list(value.tolist()) if value.ndim else [value.item()]
+        return list(np.atleast_1d(value).tolist())
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
-        raise NotAnAnswerError(f"Answer.{name} must be a list or a tuple, but is {_kind(value)}")
+        raise _refusal(name, "a list or a tuple", value)
 
     return list(value)
 
 
-# One line per type.
-def _plain(value: Any, depth: int, above: tuple[int, ...]) -> Any:  # noqa: PLR0911
-    simple, is_simple = _simple(value)
-    if is_simple:
-        return simple
+def _plain(value: Any, above: tuple[int, ...] = ()) -> Any:  # noqa: PLR0911 - one per type
+    """A value as JSON holds it; `above` are the ids of what it is within."""
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, np.generic | np.ndarray) and value.size < MOST_ITEMS:
+        value = value.tolist()
+
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return plain_text(value[: LONGEST_NOTES + 1])
+    if isinstance(value, int) and abs(value) < 2**63:
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, date | time):
+        return value.isoformat()
     if id(value) in above:
         return "(itself)"
-    if depth >= DEEPEST:
-        return _show(value)
 
     within = (*above, id(value))
-    if isinstance(value, np.ndarray):
-        return (
-            _plain(value.tolist(), depth, within)
-            if value.size <= MOST_ITEMS
-            else f"an array of shape {value.shape}"
-        )
-
-    if isinstance(value, Mapping):
+    if len(above) < DEEPEST and isinstance(value, Mapping):
         pairs = list(value.items())[:MOST_ITEMS]
-        return {
-            one_line(_show(name), 200): _plain(entry, depth + 1, within) for name, entry in pairs
-        }
+        return {_show(name): _plain(entry, within) for name, entry in pairs}
 
-    if isinstance(value, Set):
-        members = [_plain(entry, depth + 1, within) for entry in list(value)[:MOST_ITEMS]]
+    if len(above) < DEEPEST and isinstance(value, list | tuple | Set):
+        members = [_plain(entry, within) for entry in list(value)[:MOST_ITEMS]]
         # Sets of strings have another order in each process, and rows are compared byte by byte.
-        return sorted(members, key=repr)
-
-    if isinstance(value, list | tuple):
-        return [_plain(entry, depth + 1, within) for entry in value[:MOST_ITEMS]]
+        return sorted(members, key=repr) if isinstance(value, Set) else members
 
     return _show(value)
 
 
-def _simple(value: Any) -> tuple[Any, bool]:  # noqa: PLR0911 - one line per type
-    """A value without members as JSON holds it, and whether it is one."""
-    if isinstance(value, Enum):
-        value = value.value
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool):
-        return value, True
-    if isinstance(value, str):
-        return plain_text(value[: LONGEST_NOTES + 1]), True
-    if isinstance(value, int):
-        return (int(value) if abs(value) < 2**63 else "a huge number"), True
-    if isinstance(value, float):
-        return (float(value) if math.isfinite(value) else str(float(value))), True
-    if isinstance(value, datetime | date | time):
-        return value.isoformat(), True
-    if isinstance(value, timedelta):
-        return str(value), True
-
-    return None, False
-
-
 def _show(value: Any) -> str:
-    try:
-        return one_line(value, 200)
-    except Exception:  # noqa: BLE001
-        # An object of the user's own may fail to say what it is.
-        return f"an object of {type(value).__name__}"
+    return show(value, f"an object of {type(value).__name__}", 200)
+
+
+def _refusal(name: str, expected: str, value: Any) -> NotAnAnswerError:
+    return NotAnAnswerError(f"{name} must be {expected}, but is {_kind(value)}")
 
 
 def _kind(value: Any) -> str:
-    """A value as a message names it: its type, and what it holds where that is short."""
+    """A value as a message names it: its type, and its content if that is short."""
     if value is None:
         return "None"
 
     name = type(value).__name__
-    simple, is_simple = _simple(value)
-    return f"{name} {one_line(repr(simple), 60)}" if is_simple else f"{name}"
+    if isinstance(value, str | int | float | np.generic):
+        return f"{name} {one_line(repr(_plain(value)), 60)}"
+
+    return name

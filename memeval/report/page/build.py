@@ -8,12 +8,12 @@ from memeval.metrics.accuracy import corrected
 from memeval.metrics.metric import PAGE, TILE
 from memeval.metrics.registry import metrics_at
 from memeval.report.categories import columns_of, rows_of, titles_of
+from memeval.report.compared import ComparisonData
 from memeval.report.differences import differing, labels, shown
 from memeval.report.flags import flags
 from memeval.report.page.data import (
     CategoryData,
     CellData,
-    ComparisonData,
     ConversationData,
     Figure,
     PageData,
@@ -90,7 +90,7 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             columns=_figures(summary, PAGE),
             tiles=_figures(summary, TILE),
             flags=tuple(flags(summary)),
-            notes=tuple(map(redacted, summary.notes)),
+            notes=tuple(redacted(str(note)) for note in summary.notes),
             statuses=summary.statuses,
             scored=sum(row.scored for row in headline),
             asked=sum(row.asked for row in headline),
@@ -133,7 +133,7 @@ def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:
 
 
 def conversation_data(runs: Sequence[PageRun], baseline: int) -> tuple[ConversationData, ...]:
-    """What each run got right of each conversation; none where there are too many to draw."""
+    """Each run's right answers per conversation; none if there are too many to draw."""
     cases: dict[str, dict[str, Record]] = {}
     for run in runs:
         for name, records in run.records.items():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memeval.report.page.data import ComparisonData, ConversationData
+from memeval.report.compared import ComparisonData
+from memeval.report.page.data import ConversationData
 from memeval.report.plots.differences import DifferenceRow, forest_panel
 from memeval.report.plots.model import Panel
 
@@ -38,7 +39,7 @@ def shade(value: float | None, largest: float) -> str:
 
 
 def largest_difference(conversations: Sequence[ConversationData]) -> float:
-    """The largest difference in any conversation: what the shades are relative to."""
+    """The largest difference in any conversation: the shades are relative to it."""
     return max(
         (
             abs(difference)

@@ -1,4 +1,4 @@
-"""What the page shows, as frozen records: the template and the script see nothing else."""
+"""Content of the page, as frozen records: the template and the script see nothing else."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memeval.report.compared import ComparisonData
 from memeval.report.plots.model import Panel
 
 
 @dataclass(frozen=True)
 class Share:
-    """A share in [0, 1] with its 95 % interval; None where it was not measured."""
+    """A share in [0, 1] with its 95 % interval; None if it was not measured."""
 
     value: float | None
     low: float | None = None
@@ -37,7 +38,7 @@ class CellData:
 
     key: str
     label: str
-    """The settings in which it differs from the others; its short name where it is alone."""
+    """The settings in which it differs from the others; its short name if it is alone."""
     name: str
     command: str
     judge: str
@@ -62,7 +63,7 @@ class CellData:
     found_nothing: bool = False
     """Whether no question got anything from the memory."""
     corrected: str = ""
-    """Corrected for the judge's error, in per cent; empty where no labels were given."""
+    """Corrected for the judge's error, in per cent; empty if no labels were given."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class CategoryData:
 
 @dataclass(frozen=True)
 class ConversationData:
-    """One conversation: what a cell got right of it, and how it differs from the baseline there."""
+    """One conversation: a cell's share of right answers, and its difference from the baseline."""
 
     name: str
     n: int
@@ -87,67 +88,6 @@ class ConversationData:
     accuracies: tuple[float | None, ...]
     differences: tuple[float | None, ...]
     """Over the questions that both cells scored; None for the baseline itself."""
-
-
-@dataclass(frozen=True)
-class CategoryDelta:
-    """A difference within one category: described, not tested."""
-
-    name: str
-    delta: float
-    low: float | None
-    high: float | None
-    n: int
-
-
-@dataclass(frozen=True)
-class DifferenceData:
-    """How one cell differs from the baseline."""
-
-    cell: str
-    """Key of its run."""
-    label: str
-    delta: float
-    low: float | None
-    high: float | None
-    p: float | None
-    adjusted_p: float | None
-    mde: float | None
-    """Smallest difference that this data shows in four cases of five."""
-    n: int | None
-    """Questions that both scored."""
-    is_shown: bool
-    """Whether the data tell the two apart."""
-    sentence: str
-    categories: tuple[CategoryDelta, ...] = ()
-    same_prompts: bool = False
-    """Whether both sent the same prompts, so that there is nothing to compare."""
-
-
-@dataclass(frozen=True)
-class ComparisonData:
-    """What a comparison found between the cells."""
-
-    metric: str
-    unit: str
-    scale: float
-    """What values are multiplied by where they are shown."""
-    sentences: tuple[str, ...]
-    """What the page says first."""
-    baseline: str | None
-    """Key of its run; None where all pairs are compared."""
-    differences: tuple[DifferenceData, ...]
-    letters: Mapping[str, str]
-    """By key: cells that share a letter can't be told apart."""
-    remarks: tuple[str, ...]
-    """What a reader must know of the comparison: another judge, questions of one cell only."""
-    adjusted_how: str = "for all rows together"
-    """How p is adjusted."""
-
-    @property
-    def categories(self) -> list[str]:
-        """Names of the categories in which there is a difference, in their order."""
-        return list(dict.fromkeys(row.name for pair in self.differences for row in pair.categories))
 
 
 @dataclass(frozen=True)
@@ -163,7 +103,7 @@ class QuestionData:
     """The questions, as the script reads them."""
 
     index: Mapping[str, Any]
-    """What lists and filters need."""
+    """Fields that lists and filters need."""
     blocks: tuple[str, ...]
     """The rest, compressed: a block holds the questions of one or more conversations."""
 

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from memeval.results import Record, RetrievedChunk, RunSummary, Texts, texts_file
+from memeval.results import RetrievedChunk, Texts
 from memeval.results.texts import Joined
 
 _DEEPEST = 8
 """Levels of joined texts within joined texts."""
-
-
-class RunTexts:
-    """The texts that the answers of one run refer to.
-
-    They are beside the run folders, and may be missing on another machine.
-    """
-
-    def __init__(self, folder: Path, summary: RunSummary) -> None:
-        answers = folder.resolve().parents[1] / "answers"
-        self._by_seed = {
-            repeat["seed"]: Texts(texts_file(answers / f"{repeat['answer']}.jsonl"))
-            for repeat in summary.identity.get("keys", ())
-        }
-
-    def of(self, record: Record) -> Texts | None:
-        """The texts that a record refers to."""
-        return self._by_seed.get(record.seed)
 
 
 class TextPool:
@@ -45,7 +26,7 @@ class TextPool:
         self._chunk_at: dict[tuple[str | None, tuple[str, ...]], int] = {}
 
     def put(self, texts: Texts | None, ref: str | None, depth: int = 0) -> int | None:
-        """Position of a text; None where it is missing or damaged."""
+        """Position of a text; None if it is missing or damaged."""
         if texts is None or ref is None or depth > _DEEPEST:
             return None
         if ref in self._text_at:

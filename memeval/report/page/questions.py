@@ -14,7 +14,7 @@ from memeval.report.page.data import QuestionData
 from memeval.report.page.pool import TextPool
 from memeval.report.page.runs import PageRun, questions_of
 from memeval.results import Record, Texts, as_json
-from memeval.results.fields import as_plain
+from memeval.results.steps import AgentStep
 from memeval.text.redaction import redacted, redacted_in
 
 RIGHT, WRONG, ABSTAINED, UNSCORED, FAILED, MIXED, NOT_ASKED = "rwaufm-"
@@ -186,7 +186,10 @@ def _block(
         for run in runs:
             records = run.records.get(name, ())
             answers.append(
-                [_answer(record, run.texts.of(record), pool, with_texts) for record in records]
+                [
+                    _answer(record, run.source.texts_of(record), pool, with_texts)
+                    for record in records
+                ]
             )
 
         details[name] = {**_question(questions[name]), "answers": answers}
@@ -195,10 +198,12 @@ def _block(
 
 
 def _question(record: Record) -> dict[str, Any]:
-    """What there is to know of a question beside the index."""
+    """Details of a question besides the index."""
     detail: dict[str, Any] = {"evidence": list(record.evidence), "answerable": record.answerable}
     if record.asked_at is not None:
         detail["asked"] = format_time(record.asked_at)
+    if record.timeline:
+        detail["timeline"] = [[event.kind, event.text] for event in record.timeline]
     if record.facets:
         detail["facets"] = dict(record.facets)
     if record.choices:
@@ -213,7 +218,7 @@ def _question(record: Record) -> dict[str, Any]:
 def _answer(
     record: Record, texts: Texts | None, pool: TextPool, with_texts: bool
 ) -> dict[str, Any]:
-    """One answer with its verdict, and what it took."""
+    """One answer with its verdict, and its cost."""
     texts = texts if with_texts else None
     answer: dict[str, Any] = {
         "end": end_of(record),
@@ -222,7 +227,7 @@ def _answer(
         "cost": _round(total_cost_usd(record.usage, billed=False)),
         "sent": _sum([usage.prompt_tokens for usage in record.usage]),
         "received": _sum([usage.completion_tokens for usage in record.usage]),
-        "times": {name: _round(value) for name, value in as_plain(record.times).items()},
+        "times": {name: _round(value) for name, value in record.times.numbers().items()},
     }
     if record.status is not Status.OK:
         answer["status"] = record.status.value
@@ -232,6 +237,8 @@ def _answer(
         answer["votes"] = [vote.value for vote in record.verdict.votes]
     if record.error is not None:
         answer["error"] = redacted(record.error)
+    if any(event.done for event in record.timeline):
+        answer["done"] = [event.done for event in record.timeline]
     if record.notes:
         answer["notes"] = redacted_in(dict(record.notes))
     if record.raw is not None:
@@ -243,6 +250,8 @@ def _answer(
         answer["scores"] = [_round(chunk.score) for chunk in record.retrieved]
     if record.context is not None:
         answer["context"] = pool.put(texts, record.context)
+    if record.steps:
+        answer["steps"] = [_step(step, texts, pool) for step in record.steps]
     if record.prompt:
         answer["prompt"] = [
             [message.role, pool.put(texts, message.text)] for message in record.prompt
@@ -251,8 +260,24 @@ def _answer(
     return answer
 
 
+def _step(step: AgentStep, texts: Texts | None, pool: TextPool) -> dict[str, Any]:
+    """A reply of the model, and for each call its tool, arguments, result, turns and fault."""
+    said = None if step.text is None else pool.put(texts, step.text)
+    calls = [
+        [
+            call.name,
+            pool.put(texts, call.arguments),
+            pool.put(texts, call.result),
+            list(call.turn_ids or ()),
+            call.fault,
+        ]
+        for call in step.calls
+    ]
+    return {"text": said, "calls": calls, "faults": list(step.faults)}
+
+
 def _round(value: float | None) -> float | None:
-    """Four significant digits: what the page shows."""
+    """Four significant digits, as the page shows them."""
     return None if value is None else float(f"{value:.4g}")
 
 

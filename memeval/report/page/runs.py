@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from memeval.report.page.pool import RunTexts
 from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
 from memeval.results.calibration import read_shown_summary
+from memeval.results.run import Run
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,13 @@ class PageRun:
     summary: RunSummary
     records: dict[str, list[Record]]
     """By question, in the order of the data set: one record per repeat."""
-    texts: RunTexts
+    source: Run
 
     @classmethod
     def read(cls, folder: Path) -> PageRun:
         """Reads a run folder; one without records has no questions.
 
-        Raises `OSError` where it can't be read, `ValueError` where it is damaged.
+        Raises `OSError` if it can't be read, `ValueError` if it is damaged.
         """
         summary = read_shown_summary(folder)
         records: dict[str, list[Record]] = {}
@@ -34,7 +34,7 @@ class PageRun:
             for record in read_records(path):
                 records.setdefault(record.question_id, []).append(record)
 
-        return cls(summary=summary, records=records, texts=RunTexts(folder, summary))
+        return cls(summary=summary, records=records, source=Run(folder, summary))
 
     def score(self, question_id: str) -> float | None:
         """Mean score of a question over the repeats that could be scored."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 from memeval.metrics.formats import (
     NONE,
     count,
+    figure,
     interval,
     percent,
+    probability,
 )
 from memeval.process.collector import rare_collections
 from memeval.records import Status
+from memeval.report.compared import ComparisonData
 from memeval.report.page.build import page_data
 from memeval.report.page.charts import forest, largest_difference, shade
-from memeval.report.page.compared import comparison_data
-from memeval.report.page.data import CellData, ComparisonData, PageData
+from memeval.report.page.data import CellData, PageData
 from memeval.report.page.runs import PageRun
 from memeval.results import write_atomically
 from memeval.text.shown import printable
@@ -34,38 +36,23 @@ PAGE_FILE = "report.html"
 FILES = Path(__file__).parent / "files"
 FORMS = 6
 """Forms of a line in the style sheet."""
-SCRIPTS = ("text", "store", "filters", "list", "question", "start")
+SCRIPTS = ("text", "store", "filters", "list", "question", "sorting", "start")
 """The parts of the script, in the order in which they are put together."""
 
 
 def write_page(
     folders: Sequence[Path], target: Path, comparison: ComparisonData | None = None
 ) -> None:
-    """Writes the page of one run folder, or of several beside each other, to `target`.
+    """Writes the page of one run folder, or of several beside each other, to `target`, with what a
+    comparison found between them.
 
-    Raises `OSError` where a file can't be read or written, `ValueError` where a run is damaged.
+    Raises `OSError` if a file can't be read or written, `ValueError` if a run is damaged.
     """
     with rare_collections():
         runs = [PageRun.read(folder) for folder in folders]
         html = render(page_data(runs, comparison))
 
     write_atomically(target, html)
-
-
-def write_comparison_page(
-    folders: Sequence[Path],
-    target: Path,
-    comparison: Mapping[str, Any],
-    lead: Sequence[str],
-    sentences: Sequence[str],
-) -> None:
-    """Writes the page of several run folders with what a comparison found between them.
-
-    `comparison` is its JSON (`Comparison.to_json()`), `lead` is what the page says first, and
-    `sentences` says each of its differences.
-    Raises `OSError` where a file can't be read or written, `ValueError` where a run is damaged.
-    """
-    write_page(folders, target, comparison_data(comparison, lead, sentences))
 
 
 def render(data: PageData) -> str:
@@ -93,8 +80,8 @@ def render(data: PageData) -> str:
         unscored=[cell for cell in data.cells if cell.scored < cell.asked or not _all_ok(cell)],
         notes=notes(data),
         index=as_data(index),
-        style=_raw(style),
-        script=_raw(script),
+        style=raw(style),
+        script=raw(script),
         policy=policy(style, script),
     )
 
@@ -120,11 +107,11 @@ def as_data(value: Any) -> str:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
 
-    return _raw(text)
+    return raw(text)
 
 
 def policy(style: str, script: str) -> str:
-    """What a browser may do with the page: run this script and this style, and fetch nothing."""
+    """Content security policy of the page: run this script and this style, and fetch nothing."""
     return (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -136,7 +123,7 @@ def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
-def _raw(text: str) -> str:
+def raw(text: str) -> str:
     """Our own text, which the template must not escape."""
     from markupsafe import Markup
 
@@ -144,9 +131,9 @@ def _raw(text: str) -> str:
 
 
 @cache
-def load_template() -> Template:
-    """The page's template, compiled once in a process."""
-    return _environment().get_template("page.html.j2")
+def load_template(name: str = "page.html.j2") -> Template:
+    """A page's template, compiled once in a process."""
+    return _environment().get_template(name)
 
 
 def _environment() -> Environment:
@@ -169,9 +156,8 @@ def _environment() -> Environment:
     environment.filters |= {
         "percent": percent,
         "count": count,
-        "points": points,
-        "difference": difference,
-        "p": p_value,
+        "figure": figure,
+        "p": probability,
         "pairwise": pairwise,
     }
     environment.globals |= {"interval": interval, "shade": shade, "NONE": NONE, "form_of": form_of}
@@ -181,35 +167,3 @@ def _environment() -> Environment:
 def form_of(line: int) -> int:
     """The form of a line in the style sheet, each with dashes of its own."""
     return line % FORMS + 1
-
-
-def points(value: float | None) -> str:
-    """A difference of shares in points, with its sign: `+4.1`, `−0.6`."""
-    return difference(value, 100.0, signed=True)
-
-
-def difference(value: float | None, scale: float, *, signed: bool = False) -> str:
-    """A difference where it is shown: points with one decimal, others with three digits."""
-    if value is None:
-        return NONE
-
-    shown = abs(scale * value)
-    text = f"{shown:.1f}" if scale == 100 else f"{shown:,.3g}"
-    # What is shown as 0 has no sign: `−0.0` would say more than there is.
-    if not text.strip("0.,"):
-        return text
-    if value < 0:
-        return f"−{text}"
-
-    return f"+{text}" if signed else text
-
-
-def p_value(value: float | None) -> str:
-    """A p-value: three digits, never 0."""
-    if value is None:
-        return NONE
-
-    if value < 0.001:
-        return "< .001"
-
-    return f"{value:.3f}".lstrip("0") if value < 1 else "1"

@@ -31,6 +31,7 @@ TOKENS = "dataset.tokens"
 WORDS = {
     TOKENS: "haystack, tokens",
     "top_k": "top_k, chunks that the reader is shown",
+    "context_tokens": "context_tokens, tokens that the reader is shown at most",
     "compression_turn": "compression_turn, the turn after which the memory is compressed",
 }
 MOST_CURVES = 6
@@ -104,7 +105,7 @@ def by_line(cells: Sequence[RunSummary], setting: str) -> Lines:
         without_number.append(replace(cell, params=params))
 
     lines: dict[str, list[RunSummary]] = {}
-    for name, cell in zip(labels(without_number), cells, strict=True):
+    for name, cell in zip(labels(without_number, apart=False), cells, strict=True):
         # If nothing else differs, a label is a run's own name, which holds the number.
         key = name if differing(without_number) else system_of(cell)
         lines.setdefault(key, []).append(cell)

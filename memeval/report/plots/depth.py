@@ -26,7 +26,7 @@ from memeval.report.plots.model import (
 from memeval.results import RunSummary
 
 DEPTH = "depth"
-"""The facet that groups questions by where their evidence is."""
+"""The facet that groups questions by the position of their evidence."""
 PANELS_A_ROW = 3
 MOST_PANELS = 12
 
@@ -89,7 +89,7 @@ def across(line: Sequence[RunSummary], sizes: Sequence[int]) -> list[tuple[str, 
 def map_panel(
     columns: Sequence[tuple[str, RunSummary | None]], depths: Sequence[str], title: str = ""
 ) -> Panel:
-    """Depths downwards, cells to the right, each with its figure; what was not asked is a dash."""
+    """Depths downwards, cells to the right, each with its figure; a dash if nothing was asked."""
     cells = []
     for x, (_, run) in enumerate(columns):
         accuracies = accuracy_by_depth(run)
@@ -114,7 +114,7 @@ def accuracy_by_depth(cell: RunSummary | None) -> Mapping[str, float | None]:
 
 
 def start(depth: str) -> tuple[float, str]:
-    """Where a bucket begins: 20 for `20-40%`. What is not a bucket comes last."""
+    """Start of a bucket: 20 for `20-40%`. A value that is not a bucket comes last."""
     number = depth.partition("-")[0].rstrip("%")
     is_number = number.replace(".", "", 1).isdigit()
 

@@ -5,10 +5,9 @@ Form and fill say what a mark means, never only its colour.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from memeval.report.plots.draw import draw
 from memeval.report.plots.model import (
@@ -56,16 +55,6 @@ class DrawnDifferences:
     rows: tuple[DifferenceRow, ...]
     title: str
     unit: str
-
-    def to_json(self) -> dict[str, Any]:
-        """As another process can be asked to draw them."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, members: Mapping[str, Any]) -> DrawnDifferences:
-        """Reads what `to_json` made."""
-        rows = [DifferenceRow(**{**row, "cases": tuple(row["cases"])}) for row in members["rows"]]
-        return cls(rows=tuple(rows), title=members["title"], unit=members["unit"])
 
 
 def write_difference_plots(

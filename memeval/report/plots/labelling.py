@@ -29,13 +29,11 @@ def name_points(
     axes: Axes,
     points: Sequence[tuple[float, float, str]],
     spans: Sequence[tuple[float, float]],
-    first: int | None = None,
 ) -> None:
     """Writes each point's name next to it, clear of points, intervals and other names.
 
-    `points` are x, y and name, `spans` the ends of their intervals on the y axis. The `first` is
-    placed first, in bold. A thin line leads to a name that is not next to its point. A name for
-    which there is no room is left out.
+    `points` are x, y and name, `spans` the ends of their intervals on the y axis. A thin line
+    leads to a name that is not next to its point. A name for which there is no room is left out.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -48,9 +46,8 @@ def name_points(
     for (x, y, _), span in zip(points, spans, strict=True):
         occupied += point_boxes(axes, x, y, span, pixels)
 
-    # The own run is named first: what comes later may find no room.
-    for index in sorted(range(len(points)), key=lambda index: index != first):
-        label = add_label(axes, *points[index], bold=index == first)
+    for point in points:
+        label = add_label(axes, *point)
         box = place_label(axes, label, occupied, pixels)
         if box:
             occupied.append(box)
@@ -73,8 +70,8 @@ def point_boxes(
     ]
 
 
-def add_label(axes: Axes, x: float, y: float, name: str, bold: bool) -> Annotation:
-    """Writes a name on its point, from where it is moved."""
+def add_label(axes: Axes, x: float, y: float, name: str) -> Annotation:
+    """Writes a name on its point; it is moved away later."""
     from matplotlib.patheffects import withStroke
 
     return axes.annotate(
@@ -84,7 +81,6 @@ def add_label(axes: Axes, x: float, y: float, name: str, bold: bool) -> Annotati
         textcoords="offset points",
         fontsize=8,
         color="#333333",
-        fontweight="bold" if bold else "normal",
         va="center",
         zorder=4,
         path_effects=[withStroke(linewidth=3, foreground="white")],
@@ -96,7 +92,7 @@ def place_label(
 ) -> Box | None:
     """Moves a name to the nearest free place, and returns the box that it occupies.
 
-    None where there is no free place.
+    None if there is no free place.
     """
     frame, extent = axes.get_window_extent(), label.get_window_extent()
     width, height = extent.width / pixels, extent.height / pixels

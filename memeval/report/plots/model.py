@@ -1,4 +1,4 @@
-"""What a plot shows: marks with their intervals, axes and words, in the units of what was measured.
+"""Content of a plot: marks with their intervals, axes and words, in the units of the measurements.
 
 Files are drawn from it by matplotlib, and the page draws it as SVG. On both a value is at the same
 percentage of the width or height.
@@ -111,7 +111,7 @@ class Axis:
     """Per cent that are left free at either end."""
 
     def at(self, value: float) -> float:
-        """Where a value is. On a logarithmic axis 0 is at its beginning."""
+        """Position of a value. On a logarithmic axis, 0 is at the beginning."""
         low, high, here = self.low, self.high, value
         if self.is_logarithmic:
             here = max(here, low)
@@ -122,7 +122,7 @@ class Axis:
         return round(self.edge + (100 - 2 * self.edge) * share, 2)
 
     def round_values(self, about: int = 6) -> list[float]:
-        """Round values to mark, about so many."""
+        """Round values to mark, about `about` of them."""
         if self.is_logarithmic:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             powers = [10.0**power for power in range(first, last + 1)]
@@ -142,7 +142,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes and what is between them."""
+    """One pair of axes and the marks between them."""
 
     across: Axis
     up: Axis
@@ -153,7 +153,7 @@ class Panel:
     steps: Sequence[tuple[float, float]] = ()
     """The frontier."""
     area: str = ""
-    """What the frontier is worth, in words."""
+    """Value of the frontier, in words."""
     bars: Sequence[Bar] = ()
     cells: Sequence[Cell] = ()
     words: Sequence[Words] = ()
@@ -163,8 +163,6 @@ class Panel:
     """Words to the right of the rows."""
     has_names: bool = False
     """Whether marks have their names beside them in files."""
-    own: int | None = None
-    """The mark whose name comes first, in bold."""
 
     @property
     def all_marks(self) -> list[Mark]:

@@ -4,7 +4,7 @@ frontier of the cells that no other one beats.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +14,9 @@ from memeval.metrics.registry import metrics_at
 from memeval.report.differences import labels, system_of
 from memeval.report.plots.draw import draw
 from memeval.report.plots.model import (
-    GREY,
-    ORANGE,
     Axis,
     Look,
+    Mark,
     Panel,
     Plot,
     Tick,
@@ -27,11 +26,9 @@ from memeval.report.plots.model import (
     name_datasets,
     wrap_title,
 )
-from memeval.results import RUN_FILE, RunSummary
+from memeval.results import RunSummary
 from memeval.statistics.frontier import Point, frontier_area, pareto_frontier
 
-OTHER, OWN = Look(GREY, "o"), Look(ORANGE, "D")
-"""In the plot of one run: other runs, and the run itself."""
 LEGEND = 1.5
 """Inches of a legend beside the plot."""
 LOG_FROM = 20.0
@@ -39,28 +36,8 @@ LOG_FROM = 20.0
 
 
 def prices() -> dict[str, Metric]:
-    """What an accuracy can be plotted against: `context`, `cost` and `latency`."""
+    """Metrics that an accuracy can be plotted against: `context`, `cost` and `latency`."""
     return {next(iter(metric.aliases)): metric for metric in metrics_at(PRICE)}
-
-
-def tokens_plot(summary: RunSummary, others: Sequence[RunSummary], path: Path) -> Path:
-    """Accuracy against tokens of context: this run among the others of its protocol."""
-    cells = [*others, summary]
-    names = labels(cells, limit=3) if others else ["this run"]
-    panel = price_panel(cells, names, [*[OTHER] * len(others), OWN], prices()["context"])
-    among = ""
-    if others:
-        plural = "" if len(others) == 1 else "s"
-        among = f"(diamond) among {len(others)} other run{plural} of its protocol "
-
-    plot = Plot(
-        title=wrap_title(f"{summary.name} {among}on {summary.dataset}", width=76),
-        # The frontier is that of a sweep, whose cells were chosen together.
-        panels=[[replace(panel, steps=(), own=len(others))]],
-        width=6.4,
-        height=4.2,
-    )
-    return draw(plot, path)
 
 
 def sweep_plot(summaries: Sequence[RunSummary], path: Path, price: str = "context") -> Path:
@@ -118,19 +95,25 @@ def price_panel(
         text = f"{percent(cell.metrics['accuracy'])} %, {price.unit.short(cost)}"
         marks.append(mark_of(cell, cost, look, name, text))
 
-    fair = [(mark.x, mark.y) for mark, cell in zip(marks, cells, strict=True) if is_fair(cell)]
-    best = [fair[index] for index in pareto_frontier(fair)]
-    # By value: positions are those among the fair cells.
-    marks = [
-        replace(mark, is_best=is_fair(cell) and (mark.x, mark.y) in best)
-        for mark, cell in zip(marks, cells, strict=True)
+    unit = price.unit.word or price.unit.name
+    return frontier_panel(marks, list(map(is_fair, cells)), price_axis(costs, price), unit)
+
+
+def frontier_panel(marks: Sequence[Mark], fair: Sequence[bool], across: Axis, unit: str) -> Panel:
+    """Marks along an axis of prices in `unit`, and the frontier of those that are `fair`."""
+    points = [(mark.x, mark.y) for mark, counts in zip(marks, fair, strict=True) if counts]
+    best = [points[index] for index in pareto_frontier(points)]
+    # By value: positions are those among the fair marks.
+    told = [
+        replace(mark, is_best=counts and (mark.x, mark.y) in best)
+        for mark, counts in zip(marks, fair, strict=True)
     ]
     return Panel(
-        across=price_axis(costs, price),
-        up=accuracy_axis(marks),
-        marks=marks,
-        steps=frontier_steps(fair),
-        area=area_words(fair, price.unit.word or price.unit.name),
+        across=across,
+        up=accuracy_axis(told),
+        marks=told,
+        steps=frontier_steps(points),
+        area=area_words(points, unit),
         has_names=True,
     )
 
@@ -188,29 +171,11 @@ def is_fair(summary: RunSummary) -> bool:
     return summary.valid and system_of(summary) != "oracle"
 
 
-def siblings(folder: Path, summary: RunSummary) -> Iterator[RunSummary]:
-    """Runs beside this one that can be compared with it; unreadable folders are left out."""
-    for path in sorted(folder.parent.glob(f"*/{RUN_FILE}")):
-        if path.parent == folder:
-            continue
-
-        try:
-            other = RunSummary.read(path.parent)
-        except (OSError, ValueError, TypeError, KeyError):
-            continue
-
-        is_comparable = other.dataset == summary.dataset and other.tags.get(
-            "protocol"
-        ) == summary.tags.get("protocol")
-        if is_comparable and has_position(other, prices()["context"]):
-            yield other
-
-
 def has_position(summary: RunSummary, price: Metric) -> bool:
     """Whether the run has both figures that the plot needs."""
     return price_of(summary, price) is not None and summary.metrics.get("accuracy") is not None
 
 
 def price_of(summary: RunSummary, price: Metric) -> float | None:
-    """What a run took; None if it is not known."""
+    """Price of a run; None if unknown."""
     return summary.metrics.get(price.figure or price.name)

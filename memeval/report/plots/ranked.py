@@ -6,12 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from memeval.report.categories import columns_of, rows_of, titles_of
 from memeval.report.differences import labels, system_of
 from memeval.report.plots.differences import NAME, ROW
-from memeval.report.plots.draw import draw
 from memeval.report.plots.model import (
     BLUE,
     ORANGE,
@@ -37,7 +35,7 @@ MOST_CATEGORIES = 8
 CONTROLS = ("oracle", "no_memory", "random_k", "constant")
 
 
-def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> Path:
+def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:
     """Cells from the highest accuracy down, with 95 % intervals, invalid ones last.
 
     Controls and invalid cells are marked by form and fill.
@@ -73,7 +71,7 @@ def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> Path:
         panels.append(replace(panels[0], title=wrap_name(category), marks=marks))
 
     title = f"accuracy and categories with 95 % intervals, {name_datasets(cells)}"
-    plot = Plot(
+    return Plot(
         title=f"{wrap_title(title, width=86)}\n"
         "square: control; hollow: INVALID, its coverage is too low",
         panels=[panels],
@@ -81,7 +79,6 @@ def ranked_plot(summaries: Sequence[RunSummary], path: Path) -> Path:
         height=1.7 + ROW * max(len(cells), 2),
         widths=[2.6, *[1.0] * len(categories)],
     )
-    return draw(plot, path)
 
 
 def mark_row(

@@ -25,7 +25,6 @@ from memeval.report.plots.model import (
     wrap_name,
     wrap_title,
 )
-from memeval.report.plots.prices import has_position, prices, siblings, tokens_plot
 from memeval.results import RunSummary
 
 WIDEST = 200.0
@@ -45,10 +44,6 @@ def write_plots(
 
     if any(row.accuracy is not None for row in summary.categories):
         drawn.append(draw(category_plot(summary), plots / "accuracy_by_category.png"))
-
-    if has_position(summary, prices()["context"]):
-        others = list(siblings(folder, summary))
-        drawn.append(tokens_plot(summary, others, plots / "accuracy_vs_tokens.png"))
 
     if positions:
         drawn.append(draw(positions_plot(positions, summary.name), plots / "positions.png"))

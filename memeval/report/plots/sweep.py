@@ -7,6 +7,7 @@ from pathlib import Path
 
 from memeval.report.plots.curves import curve_file, curve_plot, curves_of
 from memeval.report.plots.depth import depth_plots
+from memeval.report.plots.draw import draw
 from memeval.report.plots.prices import has_position, price_of, prices, sweep_plot
 from memeval.report.plots.ranked import ranked_plot
 from memeval.results import RunSummary
@@ -15,13 +16,13 @@ from memeval.results import RunSummary
 def write_sweep_plots(summaries: Sequence[RunSummary], path: Path) -> list[Path]:
     """Draws the cells of one data set.
 
-    `path` is that of the plot of accuracy against context. What else there is to draw has names of
-    its own beside it: the cells by rank and by cost, a curve for each number that the sweep
-    varies, and what haystacks show.
+    `path` is that of the plot of accuracy against context. Other plots lie beside it under names of
+    their own: the cells by rank and by cost, a curve for each number that the sweep varies, and the
+    results of haystacks.
     """
     drawn = [
         sweep_plot(summaries, path),
-        ranked_plot(summaries, path.with_name(f"{path.stem}_ranked.png")),
+        draw(ranked_plot(summaries), path.with_name(f"{path.stem}_ranked.png")),
     ]
     if has_costs(summaries):
         drawn.append(sweep_plot(summaries, path.with_name(f"{path.stem}_cost.png"), "cost"))
@@ -36,7 +37,7 @@ def write_sweep_plots(summaries: Sequence[RunSummary], path: Path) -> list[Path]
 
 
 def has_costs(summaries: Sequence[RunSummary]) -> bool:
-    """Whether the cells cost anything, and not all the same."""
+    """Whether the cells have costs that are not all the same."""
     cost = prices()["cost"]
     known = [cell for cell in summaries if has_position(cell, cost)]
     return len({price_of(cell, cost) for cell in known}) > 1

@@ -43,6 +43,6 @@ class Embedder(ABC):
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (len(texts), width), float32.
 
-        A text without any known feature gets the zero vector. Raises `ModelError` where an
-        endpoint failed for good.
+        A text without any known feature gets the zero vector. Raises `ModelError` if an
+        endpoint failed at every try.
         """

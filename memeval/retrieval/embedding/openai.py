@@ -39,7 +39,7 @@ TIMED = b"s"
 _SECONDS = Struct("<d")
 
 UNREADABLE = -1
-"""Stored in place of a text's tokens where the endpoint did not report a number."""
+"""Stored in place of a text's tokens if the endpoint did not report a number."""
 
 
 class OpenAIEmbedder(Embedder):
@@ -164,8 +164,8 @@ class OpenAIEmbedder(Embedder):
     def _read(self, reply: Mapping[str, Any], count: int) -> VectorsReply:
         """The vectors of a reply. The first sound reply decides the width of all others.
 
-        Where several replies in a row have another width, the first reply was the odd one: its
-        texts are then requested again.
+        If several replies in a row have another width, the first reply was the odd one: its texts
+        are then requested again.
         """
         sound = read_vectors(reply, count, self._requested)
         width = sound.vectors.shape[1]
@@ -232,7 +232,7 @@ def read_timed_value(value: bytes) -> tuple[bytes, float | None]:
 def shares(reported: int | None, texts: Sequence[str]) -> dict[str, int]:
     """The tokens that an endpoint reported for a request, divided among its texts by their length.
 
-    The shares add up to the reported number. Empty where nothing was reported.
+    The shares add up to the reported number. Empty if nothing was reported.
     """
     if reported is None:
         return {}

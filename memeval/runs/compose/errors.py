@@ -6,15 +6,18 @@ import re
 import traceback
 from typing import Any
 
+from hydra.errors import OverrideParseException
 from hydra.plugins.config_source import ConfigSource
 
 from memeval.config.grids import counted_cells
 from memeval.config.integers import INTEGER_GROUPS
 from memeval.config.names import HELP, unknown_name
 from memeval.config.options import options
-from memeval.errors import UserError, unknown
+from memeval.errors import FEW, UserError, unknown
+from memeval.runs.compose.models import model_hints
 
-_NO_OPTION = re.compile(r"Could not find '(?P<group>[\w/]+)/(?P<option>[^'/]*)'")
+# The name of a model, in place of an option, may hold slashes.
+_NO_OPTION = re.compile(r"Could not find '(?P<group>(?:hydra/)?\w+)/(?P<option>[^']*)'")
 _OPTION = re.compile(r"^\t([^\s=]+)$", re.MULTILINE)
 _NO_GROUP = re.compile(r"Could not (?:override|append to config)[^']*'(?P<key>[^']+)'")
 _NO_KEY = re.compile(
@@ -24,7 +27,6 @@ _SEVERAL = re.compile(
     r"(?:Ambiguous value for argument|Sweep parameters) '(?P<text>.*)'(?: requires --multirun|$)",
     re.MULTILINE,
 )
-_NO_OVERRIDE = re.compile(r"Error parsing override '(?P<text>.*)'$", re.MULTILINE)
 _HEADER = re.compile(
     r"(?:Too many components in|Expected header format: KEY VALUE, got) '(?P<comment>@.*)'"
 )
@@ -44,7 +46,21 @@ def explain(error: Exception) -> UserError:
     """The `UserError` that says what an error of theirs means."""
     # With its causes: what was wrong may be in the innermost, and the outermost says "in 'config'".
     text = "\n".join(str(part) for part in _chain(error))
+    unparsed = [part.override for part in _chain(error) if isinstance(part, OverrideParseException)]
+    if unparsed:
+        return _unparsed(unparsed[-1])
+
     return _unknown(text) or _unreadable(text) or _bad_header(error, text) or _plain(error)
+
+
+def _unparsed(word: str) -> UserError:
+    """For a word of the command line that Hydra's grammar does not know."""
+    key, equals, value = word.partition("=")
+    way = "quote a value that contains , = { [ ( or a quote twice:  \"prompt.file='a=b.txt'\""
+    if equals and "'" not in value:
+        way = f"quote the value twice:  \"{key}='{value}'\""
+
+    return UserError(f"'{word}' can't be read as group=option or field=value", way)
 
 
 def _unknown(text: str) -> UserError | None:
@@ -66,12 +82,7 @@ def _unreadable(text: str) -> UserError | None:
         return UserError(
             f"'{several}' has several values, but a single run takes one",
             f"to compare them:  python -m memeval -m {several}",
-        )
-
-    if match := _NO_OVERRIDE.search(text):
-        return UserError(
-            f"'{match['text']}' can't be read as group=option or field=value",
-            "quote a value that contains , = { [ ( or a quote twice:  \"prompt.file='a=b.txt'\"",
+            *_as_one_value(several),
         )
 
     if "Unsupported item value in defaults" in text:
@@ -81,6 +92,15 @@ def _unreadable(text: str) -> UserError | None:
         )
 
     return None
+
+
+def _as_one_value(word: str) -> list[str]:
+    """How to type a value that is a text with a comma in it."""
+    key, _, value = word.partition("=")
+    if ", " not in value:
+        return []
+
+    return [f"or as one value:  \"{key}='{value}'\""]
 
 
 def _bad_header(error: Exception, text: str) -> UserError | None:
@@ -111,7 +131,7 @@ def _config_file(error: Exception) -> str | None:
 
 
 def _plain(error: Exception) -> UserError:
-    """Their own words, on one line, with the place in the file where there is one."""
+    """Their own words, on one line, with line and column in the file if they are known."""
     mark: Any = getattr(error, "problem_mark", None)
     if mark is not None:
         what = getattr(error, "problem", None) or "it can't be read"
@@ -141,4 +161,11 @@ def _no_option(group: str, option: str, known: list[str]) -> UserError:
             f"cells of the sweeps with grids:  {'; '.join(ranges)}",
         )
 
-    return unknown(group, option, known) if known else UserError(f"unknown group '{group}'", HELP)
+    if not known:
+        return UserError(f"unknown group '{group}'", HELP)
+
+    hints = model_hints(group, option)
+    if len(known) > FEW:
+        hints.append(f"all {len(known)}:  python -m memeval --help {group}")
+
+    return unknown(group, option, known, *hints)

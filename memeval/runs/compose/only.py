@@ -13,7 +13,7 @@ EXAMPLE = "for example:  only=wrong:16e712a2; the runs:  python -m memeval list"
 def name_questions(config: RunConfig) -> RunConfig:
     """The config with the questions that `dataset.only` means; unchanged without it.
 
-    Where `dataset.question_ids` names some as well, only those of them that were wrong are asked.
+    If `dataset.question_ids` names some as well, only those of them that were wrong are asked.
     Raises `UserError` for an unknown run, one of another data set, or one without a wrong answer.
     """
     only = config.dataset.get("only")
@@ -23,7 +23,6 @@ def name_questions(config: RunConfig) -> RunConfig:
     from memeval.comparison.finding import finished_runs, named_run
     from memeval.config.paths import outputs_dir
     from memeval.display.errors import report_damage
-    from memeval.results import RECORDS_FILE, read_records
 
     word = str(only)
     if not word.startswith(WRONG) or word == WRONG:
@@ -39,16 +38,8 @@ def name_questions(config: RunConfig) -> RunConfig:
             f"{one_line(run.summary.dataset)}, not {config.dataset['name']}"
         )
 
-    try:
-        rows = list(read_records(run.folder / RECORDS_FILE))
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"the records of {name} can't be read: {one_line(error)}",
-            f"look:  python -m memeval verify {run.key}",
-        ) from error
-
     named = config.dataset.get("question_ids")
-    wrong = dict.fromkeys(row.question_id for row in rows if row.is_right is False)
+    wrong = dict.fromkeys(row.question_id for row in run.read_records() if row.is_right is False)
     chosen = [question for question in wrong if named is None or question in named]
     if not chosen:
         raise UserError(f"dataset.only={WRONG}{run.key}: {name} got no question wrong")

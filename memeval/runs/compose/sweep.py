@@ -1,7 +1,6 @@
-"""Cells of a sweep are composed together: config files are read once, and cells with the same
-options share one composition.
+"""Cells of a sweep are composed together: those with the same options share one composition.
 
-Hydra reads and composes all files again for each job: a thousand cells would take minutes.
+Hydra composes all files again for each job: a thousand cells would take minutes.
 """
 
 from __future__ import annotations
@@ -11,52 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import ConfigRepository
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+from omegaconf.errors import OmegaConfBaseException
 
 from memeval.config.integers import INTEGER_GROUPS
 from memeval.config.names import homes_of, plain
 
-_Sources = tuple[tuple[str, str], ...]
-
 Fields = DictConfig | dict[str, Any]
-"""What a job composes, without Hydra's own part."""
-
-
-def remember_files(loader: ConfigLoader) -> None:
-    """From here on the loader reads each file once."""
-    # Another version of Hydra may keep its files elsewhere: then each is read again, and no more.
-    repository: Any = getattr(loader, "repository", None)
-    if isinstance(repository, ConfigRepository) and not isinstance(repository, _Remembering):
-        loader.repository = _Remembering(repository)  # type: ignore[attr-defined]
-
-
-class _Remembering(ConfigRepository):
-    """Hydra's repository, with what it read."""
-
-    def __init__(self, read_by: ConfigRepository) -> None:
-        self.sources = list(read_by.sources)
-        self._read: dict[tuple[_Sources, str], ConfigResult | None] = {}
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Remembering:
-        """Hydra copies the repository for each job, which may have sources of its own."""
-        other = _Remembering(self)
-        other._read = self._read
-        return other
-
-    def load_config(self, config_path: str) -> ConfigResult | None:
-        key = (tuple((source.provider, source.path) for source in self.sources), config_path)
-        if key not in self._read:
-            self._read[key] = super().load_config(config_path)
-
-        # The composition changes what it gets.
-        return copy.deepcopy(self._read[key])
+"""Fields composed by a job, without Hydra's own part."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +32,7 @@ class _Word:
     is_group: bool
     """Whether it chooses an option of a group, and gives no field its value."""
     integer: int | None
-    """What it gives to a group that takes any integer."""
+    """Value given to a group that takes any integer."""
     is_plain: bool
     """Whether it is `name=value`, of the run and not of Hydra."""
 
@@ -91,17 +56,17 @@ class _Base:
         self._values: dict[str, Any] | None = (
             None if any(map(_is_reference, _leaves(values))) else values
         )
-        """The same as Python's own dictionaries; None where fields refer to others."""
+        """The same as Python's own dictionaries; None if fields refer to others."""
 
-    def give(self, words: Sequence[_Word]) -> Fields:
-        """The fields with the values that the words give."""
-        values = copy.deepcopy(self._values)
-        if values is not None and all(_put(values, word) for word in words if not word.is_group):
-            given: Fields = values
-        else:
-            given = copy.deepcopy(self.fields)
-            own = [word.override for word in words if not word.is_group]
-            ConfigLoaderImpl._apply_overrides_to_config(own, given)
+    def give(self, words: Sequence[_Word]) -> Fields | None:
+        """The fields with the values that the words give; None for a word that OmegaConf refuses.
+
+        A field of `INTEGER_GROUPS` gets its integer.
+        """
+        own = [word for word in words if not word.is_group]
+        given = self._assign(own) or self._update(own)
+        if given is None:
+            return None
 
         for word in words:
             if word.integer is not None:
@@ -109,16 +74,32 @@ class _Base:
 
         return given
 
-    def announce(self, fields: Fields, number: int, words: Sequence[_Word] = ()) -> list[str]:
+    def _assign(self, words: Sequence[_Word]) -> Fields | None:
+        """Python's own dictionaries with these values; None if that takes more than assignments."""
+        values = copy.deepcopy(self._values)
+        if values is None or not all(_put(values, word) for word in words):
+            return None
+
+        return values
+
+    def _update(self, words: Sequence[_Word]) -> Fields | None:
+        """The fields as Hydra updates them; None for a word that OmegaConf refuses."""
+        fields = copy.deepcopy(self.fields)
+        try:
+            for word in words:
+                OmegaConf.update(fields, word.name, word.override.value(), merge=True)
+        except OmegaConfBaseException:
+            return None
+
+        return fields
+
+    def announce(self, number: int, words: Sequence[_Word] = ()) -> list[str]:
         """Makes this Hydra's own config for a job; returns the job's overrides.
 
-        `words` are those of the job where the composition is shared.
+        `words` are those of the job if the composition is shared.
         """
         HydraConfig.instance().cfg = self._hydra
         hydra: Any = HydraConfig.get()
-        if isinstance(fields, DictConfig):
-            hydra._set_parent(fields)
-
         with read_write(hydra.job):
             hydra.job.id, hydra.job.num = str(number), number
 
@@ -152,7 +133,7 @@ class SweepComposer:
         self._parser = OverridesParser.create()
         self._words: dict[str, _Word] = {}
         self._bases: dict[tuple[str, ...], _Base | None] = {}
-        """By options; None where a config file decides on an integer, so that copies won't do."""
+        """By options; None if a config file decides on an integer, so that copies won't do."""
 
     def compose(self, overrides: Sequence[str], number: int) -> tuple[Fields, list[str]]:
         """The fields of a job, as Hydra's loader composes them, and the job's overrides.
@@ -163,12 +144,13 @@ class SweepComposer:
         words = [self._read(word) for word in overrides]
         # A word for Hydra itself, or one that adds or deletes, may change what is composed.
         shared = self._base_of(words) if all(word.is_plain for word in words) else None
-        if shared is None:
+        fields = shared.give(words) if shared else None
+        if shared is None or fields is None:
+            # Hydra says itself what is wrong with a word.
             alone = _Base(self._loader.load_sweep_config(self._master, list(overrides)))
-            return alone.fields, alone.announce(alone.fields, number)
+            return alone.fields, alone.announce(number)
 
-        fields = shared.give(words)
-        return fields, shared.announce(fields, number, words)
+        return fields, shared.announce(number, words)
 
     def _without_others_fields(self, overrides: Sequence[str]) -> list[str]:
         """The words of a cell without fields that its option does not have, but that of another
@@ -206,11 +188,10 @@ class SweepComposer:
         """A word, parsed once."""
         if text not in self._words:
             (override,) = self._parser.parse_overrides([text])
-            repository: Any = self._loader.repository  # type: ignore[attr-defined]
-            is_group = bool(repository.group_exists(override.key_or_group))
+            sources = self._loader.get_sources()
             self._words[text] = _Word(
                 override=override,
-                is_group=is_group,
+                is_group=any(source.is_group(override.key_or_group) for source in sources),
                 integer=_integer(override),
                 is_plain=_is_plain(override),
             )
@@ -268,5 +249,5 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _is_reference(value: Any) -> bool:
-    """Whether a value stands for another one, or is not given yet."""
+    """Whether a value refers to another one, or is not given yet."""
     return isinstance(value, str) and ("${" in value or value == "???")

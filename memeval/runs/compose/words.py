@@ -16,7 +16,7 @@ VALUED = frozenset(
 FLAGS = frozenset(
     "-m --multirun -r --run --resolve -i --info --hydra-help -sc --shell-completion".split()
 )
-KEEP_GOING = "--keep-going"
+KEEP_GOING, STATISTICS = "--keep-going", "--stats"
 """Hydra's own options, with a value and without; whatever else begins with a dash is a slip."""
 
 
@@ -29,7 +29,7 @@ def reorder_arguments(arguments: Sequence[str]) -> list[str]:
     overrides: list[str] = []
     options: list[str] = []
 
-    for before, word in zip(["", *arguments], arguments, strict=False):
+    for before, word, after in zip(["", *arguments], arguments, [*arguments[1:], ""], strict=False):
         if before in VALUED or (before in ("-i", "--info") and "=" not in word):
             options.append(word)
         elif word == "--fresh" or word.startswith("--fresh="):
@@ -39,9 +39,7 @@ def reorder_arguments(arguments: Sequence[str]) -> list[str]:
         elif word.startswith("-"):
             options.append(word)
             if word.split("=", 1)[0] not in VALUED | FLAGS:
-                raise unknown(
-                    "option", word.split("=", 1)[0], VALUED | FLAGS | {"--fresh", KEEP_GOING}
-                )
+                raise _unknown_option(word, after)
         else:
             overrides.append(word)
 
@@ -49,3 +47,18 @@ def reorder_arguments(arguments: Sequence[str]) -> list[str]:
         raise UserError(f"{options[-1]} needs a value")
 
     return [*overrides, *options]
+
+
+def _unknown_option(word: str, after: str) -> UserError:
+    """The error for an option that neither Hydra nor memeval has; `after` is the next word."""
+    # Hydra is imported with it, which a command without a mistake here may not need.
+    from memeval.config.names import fields_called
+
+    option, _, value = word.partition("=")
+    if names := fields_called(option.lstrip("-").replace("-", "_")):
+        return UserError(
+            f"unknown option '{option}': groups and fields are set without dashes",
+            f"use:  {names[0]}={value or after or '...'}",
+        )
+
+    return unknown("option", option, {*VALUED, *FLAGS, "--fresh", KEEP_GOING, STATISTICS})

@@ -1,1 +1,1 @@
-"""What a plan would cost, before any of it is run."""
+"""Costs of a plan, before any of it is run."""

@@ -1,4 +1,4 @@
-"""What a sweep would send and cost: its open questions are asked at endpoints that are imagined."""
+"""Requests and cost of a sweep: its open questions are asked at imagined endpoints."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memeval.config.paths import outputs_dir
-from memeval.config.schema import ANSWER, JUDGE
+from memeval.config.schema import ANSWER, JUDGE, TOOLS
 from memeval.errors import MemevalError
-from memeval.pipeline.case_work import CaseWork
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.declared import Declared
-from memeval.pipeline.memories import MemorySource
-from memeval.pipeline.models import Models
-from memeval.pipeline.progress import Silent
-from memeval.pipeline.repeat import Repeat, first_error
-from memeval.pipeline.unit import SentTexts
+from memeval.pipeline.execute.case_work import CaseWork
+from memeval.pipeline.execute.memories import MemorySource
+from memeval.pipeline.execute.progress import Silent
+from memeval.pipeline.execute.repeat import Repeat, first_error
+from memeval.pipeline.execute.unit import SentTexts
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.declared import Declared
+from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase, Role, Status
 from memeval.results import AnswerRow, IngestRow, VerdictRow
 from memeval.results.rows import answer_or_ingest
@@ -25,8 +25,8 @@ from memeval.runs.forecast.imagined import Call, ImaginedConnections, ImaginedMo
 from memeval.runs.forecast.imagined_work import ImaginedRows, ImaginedSource, ImaginedWork
 from memeval.runs.forecast.past import ASSUMED_S, Kind, Past, kind_of, read_past
 from memeval.runs.forecast.sampling import Extent, OpenRepeat, count_questions, part_of, spread
+from memeval.runs.forecast.totals import CallSums, Estimate, Line, line_of
 from memeval.runs.plan import Plan
-from memeval.runs.totals import CallSums, Estimate, Line, line_of
 from memeval.runs.units import CasesRead, StoredRows, Units
 from memeval.text.shown import one_line
 
@@ -36,8 +36,10 @@ SAMPLED_QUESTIONS, SAMPLED_REPEATS = 1_000, 16
 """About how many a plan looks at of a larger one."""
 LEAST_QUESTIONS = 5
 """Questions of a repeat that is looked at."""
+MOST_TURNS, MOST_READ_TURNS = 100_000, 10_000
+"""Turns of the cases that a plan looks at in a repeat; fewer if a model reads each of them."""
 OWN_SERVERS = ("memeval.systems.external.letta", "memeval.systems.external.mem0_cloud")
-"""Systems that keep their memory at a server of their own, and can't be imagined."""
+"""Systems that keep their memory at their own server, and can't be simulated."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class _LookedAt:
 def _weights(
     whole: Extent, part: Extent, first: _LookedAt, *, is_first: bool
 ) -> Mapping[Role, float]:
-    """What a call of the first repeat, or of a later one, stands for, by role."""
+    """Weight of a call of the first repeat, or of a later one, by role."""
     own_whole, own_part = Extent(), Extent()
     own_whole.add(first.repeat, first.repeat.cases)
     own_part.add(first.repeat, first.cases)
@@ -109,7 +111,7 @@ class Estimator:
 
         asked = 0
         for group in groups.values():
-            asked += await self._imagine_group(group, most_repeats, most_questions)
+            asked += await self._imagine_group(group, most_repeats, most_questions, exact=exact)
 
         await self._connections.aclose()
         return Estimate(self._lines(), self._basis(asked, total))
@@ -123,7 +125,9 @@ class Estimator:
             return True
 
         name = cell.config.system["name"]
-        self._note(f"the calls of system={name} are not counted: its own server makes them")
+        by_tools = TOOLS in (cell.config.reader.name, cell.config.writer.name)
+        why = "they rest on what its server finds" if by_tools else "its own server makes them"
+        self._note(f"the calls of system={name} are not counted: {why}")
         return False
 
     def _open_repeats(self) -> Iterator[OpenRepeat]:
@@ -154,7 +158,7 @@ class Estimator:
         return cases
 
     async def _imagine_group(
-        self, group: Sequence[OpenRepeat], repeats: int, questions: int
+        self, group: Sequence[OpenRepeat], repeats: int, questions: int, *, exact: bool
     ) -> int:
         """Asks a part of a group for all of it; returns how many questions that were."""
         whole, part = Extent(), Extent()
@@ -164,7 +168,12 @@ class Estimator:
         looked_at: list[_LookedAt] = []
         asked = 0
         for repeat in spread(group, repeats):
-            cases = part_of(repeat.cases, questions)
+            cases = repeat.cases
+            if not exact:
+                is_read = repeat.planned.cell.identity.uses_llm_at_ingest
+                turns = MOST_READ_TURNS if is_read else MOST_TURNS
+                cases = part_of(cases, questions, turns)
+
             part.add(repeat, cases)
             asked += count_questions(cases)
             await self._imagine(repeat, cases)
@@ -185,7 +194,7 @@ class Estimator:
         return asked
 
     async def _imagine(self, repeat: OpenRepeat, cases: Sequence[EvalCase]) -> None:
-        """Asks questions of a repeat; what is sent is in the tally."""
+        """Asks questions of a repeat; the requests are in the tally."""
         cell, seed = repeat.planned.cell, repeat.seed
         self._tally.calls.clear()
         self._tally.repeated.clear()

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from memeval.runs.forecast.estimate import Estimator
 from memeval.runs.forecast.outlook import Outlook, look_ahead
+from memeval.runs.forecast.totals import Estimate
 from memeval.runs.plan import Plan
-from memeval.runs.totals import Estimate
 from memeval.runs.units import CasesRead, StageUnits, StoredRows, Units
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Forecast:
-    """What a sweep would do, what it would take, and what it could show."""
+    """Work of a sweep, its cost, and the differences it could show."""
 
     cells: int
     finished_cells: int
@@ -23,6 +23,12 @@ class Forecast:
     """By stage."""
     estimate: Estimate
     outlooks: Sequence[Outlook]
+
+    def __repr__(self) -> str:
+        runs = f"{self.cells:,} runs, {self.finished_cells:,} finished"
+        return (
+            f"<Forecast of {runs}: {self.estimate.calls:,} calls, {self.estimate.tokens:,} tokens>"
+        )
 
 
 async def forecast(plan: Plan, folder: Path, runs: Path, *, exact: bool = False) -> Forecast:

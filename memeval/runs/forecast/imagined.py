@@ -1,7 +1,7 @@
 """The world as a plan imagines it: requests are counted and answered here, and nothing is stored.
 
-The code of a run composes each request, so that a plan counts what a run would send. What a model
-would reply can't be known: the replies are made up, in the form that each prompt asks for.
+The code of a run composes each request, so that a plan counts what a run would send. A model's
+replies can't be known: they are made up, in the form that each prompt asks for.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from memeval.config.paths import cache_dir
 from memeval.config.schema import RunConfig
 from memeval.llm.cache import Cache
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
-from memeval.llm.contract import Completion, LanguageModel, Prompt
+from memeval.llm.contract import Completion, Prompt
 from memeval.llm.endpoint import MOST_BYTES, Endpoint, EndpointSettings, Reply
 from memeval.llm.metering import Ledger, current_ledger
+from memeval.llm.model import LanguageModel
 from memeval.llm.prices import provider_of
 from memeval.llm.reply import read_chat
 from memeval.llm.tokens import count_tokens
-from memeval.pipeline.connections import Connections
-from memeval.pipeline.models import Models
+from memeval.pipeline.open.connections import Connections
+from memeval.pipeline.open.models import Models
 from memeval.records import Role
-from memeval.testing.endpoint import scripted_vector
-from memeval.testing.replies import scripted_reply
+from memeval.runs.forecast.made_up import scripted_message, scripted_vector
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ VECTOR_WIDTH = 64
 """Numbers of a made-up vector."""
 _KEYS_AT_ONCE = 500
 _role: ContextVar[Role] = ContextVar("memeval_imagined_role", default=Role.EMBED)
-"""What the call under way is for; embedders and rerankers do not say."""
+"""Role of the call under way; embedders and rerankers do not state one."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Call:
 
 @dataclass
 class Tally:
-    """What was counted, and which requests rest on replies that were made up."""
+    """Counts, and the requests that rest on made-up replies."""
 
     calls: list[Call] = field(default_factory=list)
     repeated: Counter[Role] = field(default_factory=Counter)
@@ -140,9 +140,9 @@ class ImaginedEndpoint(Endpoint):
 
 
 def _completion(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[int, int]]:
-    message = {"role": "assistant", "content": scripted_reply(body)}
+    message = scripted_message(body)
     payload = {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
-    usage = read_chat(payload, body["messages"]).usage
+    usage = read_chat(payload, body["messages"], tools="tools" in body).usage
     return payload, (usage["prompt_tokens"], usage["completion_tokens"])
 
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memeval.pipeline.case_work import CaseWork
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.memories import MemorySource
-from memeval.pipeline.models import Models
-from memeval.pipeline.source import CaseAnswers
+from memeval.pipeline.execute.case_work import CaseWork
+from memeval.pipeline.execute.memories import MemorySource
+from memeval.pipeline.execute.source import CaseAnswers
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase
 from memeval.results import VerdictRow
-from memeval.results.store import Json, Parse, R, Rows, RowStore
+from memeval.results.store import Json, Parse, R, RowStore, SoundRows
 from memeval.runs.forecast.imagined import Tally
 
 
 class ImaginedRows(RowStore[R]):
     """Rows of a file, and those that are made up, which are not written."""
 
-    def __init__(self, path: Path, stored: Rows[R], parse: Parse[R]) -> None:
+    def __init__(self, path: Path, stored: SoundRows[R], parse: Parse[R]) -> None:
         super().__init__(path, {}, parse)
-        self._found = Rows(dict(stored.rows), dict(stored.seals))
+        self._found = SoundRows(dict(stored.rows), dict(stored.seals))
 
     def _write(self, row: Json) -> str:
         return ""

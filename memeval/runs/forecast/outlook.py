@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import sqrt
 from pathlib import Path
 
-from memeval.comparison.finding import FinishedRun, finished_runs
+from memeval.comparison.finding import finished_runs
 from memeval.comparison.scores import RunScores, ScoreReader
 from memeval.errors import MemevalError
 from memeval.metrics.registry import metric_named
 from memeval.records import EvalCase
+from memeval.results.run import Run
 from memeval.runs.plan import Plan
 from memeval.runs.units import CasesRead
 from memeval.statistics.clusters import clustered_se, independent_se
@@ -23,28 +24,28 @@ ASSUMED_SD = 0.5
 right, with a correlation of .5 between them.
 """
 ASSUMED_DESIGN_EFFECT = 2.0
-"""Where several questions belong to one case: what LoCoMo's ten conversations show at least."""
+"""Design effect assumed if several questions share a case: LoCoMo shows at least this."""
 MOST_RUNS = 4
 """Earlier runs that are read for how far differences spread."""
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a data set of the sweep could show."""
+    """Differences that a data set of the sweep could show."""
 
     dataset: str
     questions: int
     cases: int
     difference: float | None
-    """The smallest true difference in accuracy that is shown in 80 of 100 cases; None for fewer
+    """The smallest true difference in accuracy that is shown with 80 % power; None for fewer
     than six cases, which can show none.
     """
     cases_needed: int | None
-    """How many cases like these would show `difference_then`, where there are too few."""
+    """How many cases like these would show `difference_then`, if there are too few."""
     difference_then: float | None
     design_effect: float
     basis: str
-    """What the spread is taken from."""
+    """Source of the spread."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +71,38 @@ def look_ahead(plan: Plan, cases: CasesRead, runs: Path) -> list[Outlook]:
 
 
 def _outlook(name: str, asked: Sequence[EvalCase], runs: Path) -> Outlook:
-    questions, groups = sum(len(case.questions) for case in asked), len(asked)
-    spread = _measured(name, runs) or _assumed(questions, groups)
+    questions, cases = sum(len(case.questions) for case in asked), len(asked)
+    return outlook_for(name, questions=questions, cases=cases, runs=runs)
+
+
+def outlook_for(
+    name: str,
+    *,
+    questions: int,
+    cases: int,
+    runs: Path | None = None,
+    design_effect: float | None = None,
+) -> Outlook:
+    """Differences that `questions` questions in `cases` cases could show.
+
+    The spread of the differences is that of earlier runs in the folder `runs`, else assumed;
+    `design_effect` replaces that of the spread.
+    """
+    measured = None if runs is None else _measured(name, runs)
+    spread = measured or _assumed(questions, cases)
+    if design_effect is not None:
+        spread = replace(spread, design_effect=design_effect)
+
     difference, more = None, None
     if questions:
         se = spread.sd * sqrt(spread.design_effect / questions)
-        difference = detectable_difference(se, groups, most=1.0)
-        more = None if difference is not None else more_clusters(se, groups, most=1.0)
+        difference = detectable_difference(se, cases, most=1.0)
+        more = None if difference is not None else more_clusters(se, cases, most=1.0)
 
     return Outlook(
         dataset=name,
         questions=questions,
-        cases=groups,
+        cases=cases,
         difference=difference,
         cases_needed=more[0] if more else None,
         difference_then=more[1] if more else None,
@@ -100,13 +121,13 @@ def _assumed(questions: int, groups: int) -> _Spread:
 
 
 def _measured(name: str, runs: Path) -> _Spread | None:
-    """The widest spread between earlier runs on the data set; None where there are not two."""
+    """The widest spread between earlier runs on the data set; None if there are not two."""
     known = [run for run in finished_runs(runs) if run.summary.dataset == name]
     spreads = list(_spreads(known[-MOST_RUNS:]))
     return max(spreads, key=lambda spread: spread.sd**2 * spread.design_effect, default=None)
 
 
-def _spreads(runs: Sequence[FinishedRun]) -> Iterator[_Spread]:
+def _spreads(runs: Sequence[Run]) -> Iterator[_Spread]:
     scores: list[RunScores] = []
     for run in runs:
         try:

@@ -1,4 +1,4 @@
-"""What earlier runs of this home say of replies: how long they are, and how long they take."""
+"""Length and duration of replies in earlier runs of this home."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memeval.pipeline.cell import Cell
+from memeval.pipeline.open.cell import Cell
 from memeval.records import Role
 from memeval.results import RUN_FILE, RunSummary
 
 MOST_RUNS = 50
 """Runs that are looked at, the newest first."""
 ASSUMED_S = 1.0
-"""Seconds that a call is taken to last where no earlier run says."""
+"""Seconds that a call is assumed to last if no earlier run says."""
 _OWN_MODEL = {Role.JUDGE: "llm.judge.model", Role.INGEST: "llm.ingest.model"}
 _FORM = {Role.ANSWER: "prompt", Role.JUDGE: "judge", Role.INGEST: "system"}
 """The setting that decides what the replies of a role look like."""
@@ -49,14 +49,14 @@ class Past:
                 self._seconds[kind].append(latency / 1e3)
 
     def completion_tokens(self, kind: Kind | None) -> float | None:
-        """Mean tokens of a reply; None where no run says."""
+        """Mean tokens of a reply; None if no run says."""
         if kind is None or not self._calls.get(kind):
             return None
 
         return self._tokens[kind] / self._calls[kind]
 
     def seconds(self, kind: Kind | None) -> float | None:
-        """Mean time of a call; None where no run says."""
+        """Mean time of a call; None if no run says."""
         times = self._seconds.get(kind) if kind is not None else None
         return sum(times) / len(times) if times else None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from memeval.config.roles import ROLES, settings_of_role
-from memeval.pipeline.run import text_size
+from memeval.pipeline.execute.run import text_size
 from memeval.records import EvalCase, Role
 from memeval.runs.plan import PlannedCell
 
@@ -63,7 +63,7 @@ class Extent:
         self.verdicts.setdefault(keys.judge, questions)
 
     def weight(self, part: Extent, role: Role) -> float:
-        """What a call in a part of the work stands for in all of it."""
+        """How many calls of all the work a call in a part of it represents."""
         return self.of(role) / max(1, part.of(role))
 
     def of(self, role: Role) -> int:
@@ -77,15 +77,21 @@ def count_questions(cases: Sequence[EvalCase]) -> int:
     return sum(len(case.questions) for case in cases)
 
 
-def part_of(cases: Sequence[EvalCase], most: int) -> Sequence[EvalCase]:
-    """The open questions that are asked: all, or about `most`.
+def count_turns(cases: Sequence[EvalCase]) -> int:
+    """Turns of all cases."""
+    return sum(len(session.turns) for case in cases for session in case.sessions)
+
+
+def part_of(cases: Sequence[EvalCase], most: int, turns: int) -> Sequence[EvalCase]:
+    """The open questions that are asked: all, or about `most`, of cases that hold about `turns`.
 
     The same ones in each repeat: equal requests are then seen to be one.
     """
-    if count_questions(cases) <= most:
-        return cases
+    some = spread(cases, max(1, turns * len(cases) // max(1, count_turns(cases))))
+    if count_questions(some) <= most:
+        return some
 
-    some = spread(cases, max(1, most // QUESTIONS_PER_CASE))
+    some = spread(some, max(1, most // QUESTIONS_PER_CASE))
     share = max(1, most // len(some))
     return [replace(case, questions=tuple(spread(case.questions, share))) for case in some]
 

@@ -1,1 +1,1 @@
-"""Where runs are computed: in this process, in others beside it, or on a Ray cluster."""
+"""Computes runs: in this process, in others beside it, or on a Ray cluster."""

@@ -1,7 +1,7 @@
 """Hydra's application for the words of the command line, which composes their cells and runs them.
 
-`hydra.main` composes everything once more, only to see which mode the configs ask for. Where the
-words say it themselves, Hydra is asked for that mode at once.
+`hydra.main` composes everything once more, only to see which mode the configs ask for. If the words
+say it themselves, Hydra is asked for that mode at once.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import hydra
-from hydra import version
-from hydra._internal.hydra import Hydra
-from hydra._internal.utils import create_automatic_config_search_path
+from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode, TaskFunction
 from omegaconf import OmegaConf
@@ -32,14 +30,13 @@ from memeval.config.paths import conf_dir
 from memeval.config.plugins import check_folder
 from memeval.config.served import register
 from memeval.runs.job import is_repeated, run_job
-from memeval.runs.launch import launcher
 from memeval.runs.session import name_sweep, session_folder
 
 VERSION_BASE = "1.3"
 MULTIRUN = ("-m", "--multirun")
 CONFIG_DIR = ("-cd", "--config-dir")
 _ONE_VALUE = re.compile(r"[^,()\[\]{}'\"$\s]+")
-"""A value that is no list, no mapping and no sweep, and has no quotes."""
+"""A value that is not a list, a mapping or a sweep, and has no quotes."""
 _PLAIN = re.compile(r"(?!hydra)[a-z]")
 
 
@@ -57,7 +54,6 @@ def hydra_application(
     os.environ["MEMEVAL_OUTPUTS"] = str(session_folder())
     name_sweep([word for word in arguments if is_repeated(word)])
     register()
-    launcher.register()
     words = as_hydra_words(arguments)
     if not _is_single_run(arguments):
         # A single run takes the last of two words, as commands do. Of a sweep both were meant.
@@ -114,7 +110,7 @@ def _for_cells_alone(words: Sequence[str]) -> list[str]:
 
 
 def _stated_mode(arguments: Sequence[str]) -> RunMode | None:
-    """The mode that the words ask for; None where a config file, or Hydra's own, may decide."""
+    """The mode that the words ask for; None if a config file, or Hydra's own, may decide."""
     own = [word for word in arguments if word not in MULTIRUN]
     if not all(map(_PLAIN.match, own)):
         return None
@@ -123,20 +119,13 @@ def _stated_mode(arguments: Sequence[str]) -> RunMode | None:
 
 
 def _run_in_mode(mode: RunMode, overrides: Sequence[str], run_job: TaskFunction) -> None:
-    """What `hydra.main` does once it knows the mode."""
-    from memeval.runs.compose.sweep import remember_files
-
-    version.setbase(VERSION_BASE)
-    module = run_job.__module__
-    path = create_automatic_config_search_path(None, module, str(conf_dir()))
-    application = Hydra.create_main_hydra2(module.rpartition(".")[2], path)
+    """Work of `hydra.main` once the mode is known."""
     words = [*overrides, f"hydra.mode={mode.name}"]
 
-    try:
+    with initialize_config_dir(str(conf_dir()), job_name="job", version_base=VERSION_BASE):
+        application = GlobalHydra.instance().hydra
+        assert application is not None
         if mode is RunMode.RUN:
             application.run("config", run_job, words)
         else:
-            remember_files(application.config_loader)
             application.multirun("config", run_job, words)
-    finally:
-        GlobalHydra.instance().clear()

@@ -1,4 +1,4 @@
-"""What computes units, in whatever process: the run of each cell, and what is sent back."""
+"""Computes units in any process: the run of each cell, and the messages that it sends back."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextvars import ContextVar
 from typing import Any
 
 from memeval.errors import WorldError
-from memeval.pipeline.addresses import called_addresses
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.lane import Lane
-from memeval.pipeline.run import CellRun
-from memeval.pipeline.unit import Message, Send, SentProgress, Unit, compute_unit
+from memeval.pipeline.execute.lane import Lane
+from memeval.pipeline.execute.run import CellRun
+from memeval.pipeline.execute.unit import Message, Send, SentProgress, Unit, compute_unit
+from memeval.pipeline.open.addresses import called_addresses
+from memeval.pipeline.open.cell import Cell
 
 DONE, FAILED, MESSAGE = "done", "failed", "message"
 ENDING_S = 8.0
@@ -25,7 +25,7 @@ with.
 """
 
 _send_of_unit: ContextVar[Send] = ContextVar("_send_of_unit")
-"""Where the unit under way sends its messages: units of one cell share a run."""
+"""Callback that sends the messages of the unit under way: units of one cell share a run."""
 
 
 class UnitComputer:
@@ -51,7 +51,7 @@ class UnitComputer:
         except asyncio.CancelledError:
             # As a result, since the other side reads until the unit's end.
             return FAILED, WorldError("stopped")
-        except BaseException as error:  # noqa: BLE001 - raised again where the unit is waited for
+        except BaseException as error:  # noqa: BLE001 - raised again by what waits for the unit
             return FAILED, _portable(error)
         finally:
             self._under_way[number] -= 1
@@ -73,7 +73,7 @@ class UnitComputer:
 
 
 def send_message(message: Message) -> None:
-    """Sends a message of the unit under way; what belongs to none is dropped."""
+    """Sends a message of the unit under way; a message outside of any unit is dropped."""
     send = _send_of_unit.get(None)
     if send is not None:
         send(message)

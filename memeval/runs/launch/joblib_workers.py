@@ -1,4 +1,4 @@
-"""The processes of `hydra/launcher=joblib`: how many there are, and that they end with this one."""
+"""The processes of `hydra/launcher=joblib`: they end with this one."""
 
 from __future__ import annotations
 
@@ -11,14 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from memeval.process import started
 
 FOLDER = "JOBLIB_TEMP_FOLDER"
-"""The variable by which joblib's processes are told where their temporary files go."""
-
-
-def processes_of(launcher: Any) -> int:
-    """How many processes a launcher of Hydra runs at once, as far as its settings say so."""
-    count = launcher.get("n_jobs") or 1
-    # As joblib counts: -1 stands for all processors, -2 for all but one.
-    return count if count > 0 else max(1, (os.cpu_count() or 1) + 1 + count)
+"""Variable that sets the folder of temporary files of joblib's processes."""
 
 
 class EndJoblibWorkers(Callback):

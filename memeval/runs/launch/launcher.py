@@ -1,18 +1,14 @@
-"""Hydra's doors to our own ways of running a sweep: `hydra/launcher=memeval`, the default, and
-`hydra/launcher=ray`.
+"""Our own ways of running a sweep: `hydra/launcher=memeval`, the default, and
+`hydra/launcher=ray`. Hydra finds both in the namespace package hydra_plugins.
 """
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
@@ -25,7 +21,6 @@ if TYPE_CHECKING:
     from memeval.runs.plan import Plan
     from memeval.runs.schedule import Computers
 
-NAMESPACE = "hydra_plugins"
 _on_plan: Callable[[Plan], None] | None = None
 
 
@@ -71,7 +66,7 @@ class SweepLauncher(Launcher):
 
     def start(self, plan: Plan) -> Computers | None:
         """Starts what computes beside this process."""
-        from memeval.runs.batch import start_workers
+        from memeval.runs.launch.workers import start_workers
 
         return start_workers(plan, self.processes)
 
@@ -137,23 +132,3 @@ class _Unchecked:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
-
-
-def register() -> None:
-    """Makes our launchers known to Hydra, which takes plug-ins only from its own namespace.
-
-    A folder of that name would have to be found beside other packages' folders of it, in a wheel,
-    a checkout and an editable install alike: so this module is put there by hand.
-    """
-    try:
-        namespace = importlib.import_module(NAMESPACE)
-    except ImportError:  # no other plug-in is installed
-        namespace = sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
-        namespace.__path__ = []  # a package: Hydra walks its path to look for plug-ins
-
-    name = f"{NAMESPACE}.memeval"
-    sys.modules[name] = namespace.memeval = sys.modules[__name__]  # type: ignore[attr-defined]
-    for launcher in (SweepLauncher, RayLauncher):
-        # Hydra looks at the class's own path, and refuses one outside of the namespace.
-        launcher.__module__ = name
-        Plugins.instance().register(launcher)

@@ -20,7 +20,7 @@ OF_LAUNCHER = ("hydra/launcher=", "hydra.launcher.")
 def compose_plan(words: Sequence[str]) -> Plan:
     """The plan of the cells that the words compose.
 
-    Raises `UserError`, and `RefusedError` where cells can't be run.
+    Raises `UserError`, and `RefusedError` if cells can't be run.
     """
     # Only our launcher can plan, and Hydra calls it only for sweeps: one cell is a sweep of one.
     own = [word for word in words if word not in MULTIRUN]

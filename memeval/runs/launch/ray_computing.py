@@ -1,4 +1,4 @@
-"""What a worker on a Ray cluster computes with."""
+"""State with which a worker on a Ray cluster computes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from memeval import __version__
 from memeval.config.paths import cache_dir
 from memeval.llm.in_flight import in_flight
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.code import figures_code
-from memeval.pipeline.connections import Connections
-from memeval.pipeline.lane import Lane
-from memeval.pipeline.stores import Stores
-from memeval.pipeline.unit import SAY, Unit
-from memeval.pipeline.window import Window
+from memeval.pipeline.execute.lane import Lane
+from memeval.pipeline.execute.stores import Stores
+from memeval.pipeline.execute.unit import SAY, Unit
+from memeval.pipeline.execute.window import Window
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.code import figures_code
+from memeval.pipeline.open.connections import Connections
 from memeval.runs.launch.computing import DONE, FAILED, MESSAGE, UnitComputer, send_message
 from memeval.store.opening import open_store
 
@@ -27,7 +27,7 @@ RunLoop = Callable[[Any], None]
 
 @dataclass(frozen=True)
 class Start:
-    """What a worker begins with."""
+    """Data with which a worker begins."""
 
     version: str
     """memeval's, on the machine that started the sweep."""
@@ -47,7 +47,7 @@ class Computer:
         self._start.become()
 
     def problem(self) -> str:
-        """Why this process can't compute what the sweep's machine asks for; empty where it can."""
+        """Why this process can't compute what the sweep's machine asks for; empty if it can."""
         start = self._start
         if start.version != __version__:
             return f"it has memeval {__version__}, and this machine {start.version}"

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from memeval.config.paths import data_dir, project_root
 from memeval.display.terminal import guard
 from memeval.errors import UserError
-from memeval.pipeline.budget import limits_of
+from memeval.pipeline.open.budget import limits_of
 from memeval.process.private import private_umask
-from memeval.runs.batch import count_cores
 from memeval.runs.environment import ENVIRONMENT, set_environment
 from memeval.runs.interrupt import run_loop
+from memeval.runs.launch.workers import count_cores
 from memeval.runs.plan import Plan
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def start_ray(
     cases: int | None,
     variables: Sequence[str],
 ) -> RayWorkers | None:
-    """The workers of a plan; None where nothing is left for them.
+    """The workers of a plan; None if nothing is left for them.
 
-    Raises `UserError` where the cluster can't be used.
+    Raises `UserError` if the cluster can't be used.
     """
     _check_numbers(workers=workers, cases=cases)
     computed = [planned for planned in plan.open_cells if planned.may_compute_elsewhere]
@@ -59,7 +59,7 @@ def start_ray(
     if importlib.util.find_spec("ray") is None:
         raise UserError(
             "hydra/launcher=ray needs Ray, which is not installed",
-            "get it:  pip install 'memeval[ray]'",
+            "get it:  pip install 'memeval-bench[ray]'",
         )
 
     if address is None:
@@ -91,7 +91,7 @@ def _keep_to_this_machine() -> None:
 
     Ray takes both from the environment: the first when it is imported, and so before that.
     """
-    # Without it, Ray listens at every address of the machine, and whoever reaches it runs code.
+    # Without it, Ray listens at every address of the machine, where anyone can run code.
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     os.environ["RAY_AUTH_MODE"] = "token"
     if not os.environ.get("RAY_AUTH_TOKEN_PATH"):
@@ -112,7 +112,7 @@ def _check_numbers(**numbers: int | None) -> None:
 
 
 def _check_address(address: str | None) -> None:
-    """Raises `UserError` for an address that can't be one, or where nothing answers."""
+    """Raises `UserError` for an address that can't be one, or if nothing answers."""
     if address in (None, "auto"):
         return
 
@@ -135,7 +135,7 @@ def _check_address(address: str | None) -> None:
 
 
 def _passed_on(configs: Sequence[Mapping[str, Any]], more: Sequence[str]) -> dict[str, str]:
-    """What each worker needs of this process's environment."""
+    """Variables of this process's environment that each worker needs."""
     for name in more:
         if name not in os.environ:
             raise UserError(f"hydra.launcher.variables: the environment variable {name} is not set")

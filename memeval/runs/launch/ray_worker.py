@@ -1,7 +1,7 @@
 """A worker on a Ray cluster, as it sees itself.
 
-This module is sent to the node as it is, and so imports nothing of memeval before `begin` said
-where memeval is to be found.
+This module is sent to the node as it is, and so imports nothing of memeval before `begin` has set
+the path of memeval.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from dataclasses import dataclass
 from typing import Any
 
 PLACES = ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR")
-"""Variables that say where things lie on a machine."""
+"""Variables that set paths on a machine."""
 
 
 @dataclass(frozen=True)
 class Began:
-    """What a worker says of itself once it can compute."""
+    """Reply of a worker once it can compute."""
 
     node: str
     host: str
     problem: str = ""
-    """Why it can't compute; empty where it can."""
+    """Why it can't compute; empty if it can."""
 
 
 class Worker:
-    """Computes units of a plan, several at once, on an event loop of its own.
+    """Computes units of a plan, several at once, on its own event loop.
 
     Ray's loop only passes messages on: whatever a system does to the loop that it runs on, the
     worker can be asked to stop.
@@ -40,9 +40,9 @@ class Worker:
     async def begin(
         self, cells: bytes, paths: Sequence[str], variables: Mapping[str, str], node: str
     ) -> Began:
-        """Makes the process ready: `paths` are where modules are looked up, `variables` are of the
+        """Makes the process ready: `paths` are searched for modules, `variables` are of the
         environment, keys among them, and `cells` are those of the plan. `node` is that of the
-        sweep's own process; another one may have a home of its own.
+        sweep's own process; another one may have its own home.
         """
         is_elsewhere = _began().node != node
         own = {name: os.environ[name] for name in PLACES if is_elsewhere and name in os.environ}
@@ -68,7 +68,7 @@ class Worker:
         return _began()
 
     async def compute(self, number: int, unit: Any) -> AsyncIterator[list[Any]]:
-        """What a unit sends, as soon as it sends it; its end is the last message.
+        """Messages of a unit, as soon as it sends them; the last one is its end.
 
         `number` names the unit if it is to be stopped.
         """
@@ -121,5 +121,5 @@ def _began(problem: str = "") -> Began:
 
 
 def pack(content: Any) -> bytes:
-    """Cells as they are sent: what they share is sent once."""
+    """Cells in the form in which they are sent: shared parts are sent once."""
     return pickle.dumps(content, pickle.HIGHEST_PROTOCOL)

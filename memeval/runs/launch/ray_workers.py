@@ -1,7 +1,7 @@
 """Workers on a Ray cluster, as the event loop of the sweep sees them.
 
 A unit is computed by one of them, which sends its rows as soon as they exist; this process stores
-them, as it does with those of its own. So the records are those of one machine, and a worker that
+them, as it does with its own. So the records are those of one machine, and a worker that
 dies costs only its open calls.
 """
 
@@ -25,8 +25,8 @@ from memeval import __version__
 from memeval.config.roles import lowest_limit
 from memeval.errors import UserError, WorldError
 from memeval.llm.in_flight import in_flight
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.unit import Keeper, Unit, UnitDone
+from memeval.pipeline.execute.unit import Keeper, Unit, UnitDone
+from memeval.pipeline.open.cell import Cell
 from memeval.process import started
 from memeval.runs.launch import ray_worker
 from memeval.runs.launch.computing import DONE, ENDING_S, FAILED
@@ -36,9 +36,9 @@ from memeval.text.shown import one_line
 
 T = TypeVar("T")
 ray: Any = untyped_ray
-"""Some of its functions have annotations, others have none."""
+"""Some of its functions have annotations, others do not."""
 TRIES = 4
-"""How often a unit is given to a worker, where the earlier ones died: nodes come and go."""
+"""How often a unit is given to a worker, if the earlier ones died: nodes come and go."""
 PATIENCE_S = 10.0
 """How long the first worker may take to start before a message says that it is waited for."""
 LEAVING_S = 3.0
@@ -58,14 +58,14 @@ class RaySettings:
     cases: int | None
     """Cases that a worker has open at once; None spreads evenly what the sweep has open."""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Of the environment, for each worker: where things lie, and keys."""
+    """Environment variables for each worker: paths and keys."""
 
 
 class Cluster:
     """A connection to a Ray cluster, or a cluster of our own on this machine."""
 
     def __init__(self, settings: RaySettings, cores: int) -> None:
-        """Raises `UserError` where the cluster can't be reached."""
+        """Raises `UserError` if the cluster can't be reached."""
         self._folder: Path | None = None
         # A program that is connected already keeps its connection, and its settings.
         self._owns = not ray.is_initialized()
@@ -190,9 +190,9 @@ class RayWorkers:
         return planned.may_compute_elsewhere
 
     async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
-        """The result of a unit, which is given to another worker where one died.
+        """The result of a unit, which is given to another worker if one died.
 
-        Raises `WorldError` where that happened too often, and `UserError` where none can be
+        Raises `WorldError` if that happened too often, and `UserError` if none can be
         started.
         """
         for tried in range(TRIES):
@@ -230,7 +230,7 @@ class RayWorkers:
             try:
                 await future
             except asyncio.CancelledError:
-                # It may have been woken in the same moment: the next one looks in its place.
+                # It may have been woken in the same moment: the next one looks instead.
                 self._wake()
                 raise
 
@@ -302,7 +302,7 @@ class RayWorkers:
             self._wake()
 
     async def _compute(self, seat: _Seat, unit: Unit, keeper: Keeper) -> UnitDone:
-        """The result of a unit. Raises `_DiedError` where the worker is gone."""
+        """The result of a unit. Raises `_DiedError` if the worker is gone."""
         number = next(self._numbers)
         stream = seat.actor.compute.options(num_returns="streaming").remote(number, unit)
         # A task of its own: a message is never lost to a cancellation.
@@ -375,7 +375,7 @@ def several_nodes() -> UserError:
 
 
 def _task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """A task whose error is not reported where nobody waits for it any more."""
+    """A task whose error is not reported once nobody waits for it."""
     task = asyncio.ensure_future(work)
     # asyncio prints an error that nobody has fetched.
     task.add_done_callback(lambda done: done.cancelled() or done.exception())

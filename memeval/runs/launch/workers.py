@@ -22,15 +22,16 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Any, NoReturn
 
 from memeval.errors import WorldError
-from memeval.pipeline.cell import Cell
-from memeval.pipeline.connections import Connections
-from memeval.pipeline.lane import Lane
-from memeval.pipeline.stores import Stores
-from memeval.pipeline.unit import Keeper, Message, Unit, UnitDone
-from memeval.pipeline.window import Window
+from memeval.pipeline.execute.lane import Lane
+from memeval.pipeline.execute.stores import Stores
+from memeval.pipeline.execute.unit import Keeper, Message, Unit, UnitDone
+from memeval.pipeline.execute.window import Window
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.connections import Connections
 from memeval.process import started
+from memeval.runs.interrupt import KEYS_THREAD, run_loop
 from memeval.runs.launch.computing import DONE, ENDING_S, FAILED, MESSAGE, UnitComputer
-from memeval.runs.plan import PlannedCell
+from memeval.runs.plan import Plan, PlannedCell
 
 TRIES = 2
 """A unit whose process died is tried once more."""
@@ -38,7 +39,43 @@ END = None
 """Sent in place of a unit: the worker ends, also if a unit is under way."""
 
 RunLoop = Callable[[Coroutine[Any, Any, None]], None]
-"""Runs a coroutine on an event loop of its own."""
+"""Runs a coroutine on a new event loop."""
+
+
+def start_workers(plan: Plan, processes: int | None = None) -> Workers | None:
+    """Worker processes, or None if one process is enough."""
+    computed = [
+        planned
+        for planned in plan.open_cells
+        if not planned.reach and planned.may_compute_elsewhere
+    ]
+    processes = processes or count_cores()
+    if processes < 2 or not computed or not may_fork():
+        return None
+
+    cells = {planned.number: planned.cell for planned in computed}
+    return Workers(cells, processes, run_loop)
+
+
+def may_fork() -> bool:
+    """Whether this process may be forked: only if no other thread could hold a lock.
+
+    A program that calls this one, such as a test runner, may have threads. Then this process
+    computes all cells itself.
+    """
+    harmless = {threading.main_thread().ident}
+    harmless |= {thread.ident for thread in threading.enumerate() if thread.name == KEYS_THREAD}
+    # Unlike `threading.enumerate`, the frames (a documented function, in spite of its name) also
+    # show threads that were started without the module threading.
+    return set(sys._current_frames()) <= harmless
+
+
+def count_cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+
+    return os.cpu_count() or 1
 
 
 class Workers:
@@ -152,7 +189,7 @@ class _Worker:
                 done: UnitDone = content
                 return done
 
-            # A unit that ended well is lost all the same if its rows could not be stored.
+            # A unit that ended well is still lost if its rows could not be stored.
             if kind in (DONE, FAILED):
                 raise failure or content
 
@@ -211,7 +248,7 @@ def _become_forker(
 
         if os.fork() == 0:
             control.close()  # while a worker held it, nobody could see that the forker is gone
-            # A system may start programs of its own, and needs to see how they end.
+            # A system may start programs, and needs to see how they end.
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             _become_worker(Connection(descriptors[0]), cells, run_loop)
 

@@ -2,34 +2,63 @@
 
 from __future__ import annotations
 
-import threading
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from memeval.config.paths import outputs_dir
+from memeval.config.paths import project_root
+from memeval.config.schema import TrackingConfig
 from memeval.errors import UserError
+from memeval.report.differences import differing, labels, system_of
 from memeval.results import RunSummary
 from memeval.results.calibration import read_shown_summary
-from memeval.runs.publish.comparison_page import write_page_of
-from memeval.runs.publish.drawings import copy_drawn, draw_cells
-from memeval.runs.publish.publishers import drawing_publishers
-from memeval.runs.publish.sweep_end import Compared, Logged, log_sweep_end
-from memeval.runs.session import DoneCell, Session
+from memeval.runs.publish import work
+from memeval.runs.publish.drawing import Drawing
+from memeval.runs.publish.publisher import start_drawers, start_publisher, tracking_publishers
+from memeval.runs.session import DoneCell
 from memeval.text.names import file_name
+from memeval.tracking.home import read_tracked
+from memeval.tracking.known import shows_comparison
+from memeval.tracking.store import LOCAL_PAGE, locate
+from memeval.tracking.sweep_end import SweepEnd, short_names
 
 if TYPE_CHECKING:
     from memeval.comparison import Comparison
 
 
 @dataclass(frozen=True)
-class Conclusion:
-    """What an invocation left, and how its runs differ from the first of their data set."""
+class Compared:
+    """The runs of one data set, and how they differ."""
 
-    session: Session
+    folders: Sequence[Path]
+    summaries: Sequence[RunSummary]
+    suffix: str
+    """Of the names of its files, if the sweep has several data sets."""
+    comparison: Comparison | None
+    """None if nothing can be compared, such as a single run."""
+
+
+@dataclass(frozen=True)
+class Logged:
+    """Location of the end of a sweep in MLflow."""
+
+    urls: Sequence[str] = ()
+    """Of its runs at servers."""
+    errors: Sequence[str] = ()
+    """Why it was not logged to a store, one line each."""
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """Results of an invocation, and how its runs differ from the first of their data set."""
+
+    folder: Path
+    """The invocation's; it gets the comparison."""
     cells: Sequence[DoneCell]
     """In the sweep's order."""
     summaries: Sequence[RunSummary]
@@ -37,10 +66,10 @@ class Conclusion:
     problems: list[str] = field(default_factory=list)
     """Why something was not compared, or not drawn; one line each."""
 
-    @property
-    def folder(self) -> Path:
-        """The invocation's folder, which has the comparison."""
-        return self.session.folder
+    @classmethod
+    def of(cls, folder: Path, cells: Sequence[DoneCell]) -> Self:
+        """Results of an invocation's runs, from their folders."""
+        return cls(folder, cells, [read_shown_summary(Path(cell.folder)) for cell in cells])
 
     @cached_property
     def groups(self) -> Mapping[str, Sequence[RunSummary]]:
@@ -51,28 +80,66 @@ class Conclusion:
 
     @cached_property
     def compared(self) -> list[Compared]:
-        """How the cells of each data set differ from the first of them."""
+        """How the runs of each data set differ from the first of them."""
+        folder_of = {
+            summary.run_key: Path(cell.folder)
+            for cell, summary in zip(self.cells, self.summaries, strict=True)
+        }
         compared = []
         for name, group in self.groups.items():
-            by_folder = {outputs_dir() / "runs" / summary.run_key: summary for summary in group}
-            comparison = self._compare(by_folder) if len(by_folder) > 1 else None
-            suffix = f"_{file_name(name)}" if len(self.groups) > 1 else ""
-            compared.append(Compared(list(by_folder), suffix, comparison))
+            by_folder = {folder_of[summary.run_key]: summary for summary in group}
+            compared.append(
+                Compared(
+                    folders=list(by_folder),
+                    summaries=list(by_folder.values()),
+                    suffix=f"_{file_name(name)}" if len(self.groups) > 1 else "",
+                    comparison=self._compare(by_folder) if len(by_folder) > 1 else None,
+                )
+            )
 
         return compared
 
     def _compare(self, by_folder: Mapping[Path, RunSummary]) -> Comparison | None:
         """How runs differ; None if they can't be compared."""
-        from memeval.comparison import FinishedRun, compare_runs, metric_named
+        from memeval.comparison import compare_runs, metric_named
         from memeval.comparison.finding import usual_metric
+        from memeval.results.run import Run
 
-        runs = [FinishedRun(folder, summary) for folder, summary in by_folder.items()]
+        runs = [Run(*pair) for pair in by_folder.items()]
         try:
             return compare_runs(runs, metric_named(usual_metric(list(by_folder.values()))))
         except UserError as error:
-            # The cells are finished: what was measured is shown without a comparison.
+            # The runs are finished: what was measured is shown without a comparison.
             self.problems.append(f"not compared: {error.message}")
             return None
+
+    def drawings(self) -> list[Drawing]:
+        """Drawings of each data set for publishers: plots of the runs and of how they differ, a
+        page.
+
+        Nothing if no run is to be drawn.
+        """
+        from memeval.comparison.page import page_content
+        from memeval.comparison.plots import as_drawn
+
+        if not any(cell.plots for cell in self.cells):
+            return []
+
+        drawings = []
+        for group in self.compared:
+            runs = group.folders
+            draw = partial(Drawing, self.folder, runs=runs, suffix=group.suffix)
+            if len(runs) > 1:
+                drawings.append(draw(work.draw_runs, content=None))
+            if group.comparison is None or not group.comparison.differences:
+                continue
+
+            drawings.append(draw(work.draw_differences, content=as_drawn(group.comparison)))
+            content = page_content(group.comparison, len(runs))
+            if content is not None:
+                drawings.append(draw(work.draw_page, content=content))
+
+        return drawings
 
     def write(self, *, draws: bool) -> list[Path]:
         """Leaves the comparison in the folder as Markdown, CSV, plots and pages; returns the pages.
@@ -80,13 +147,26 @@ class Conclusion:
         Raises `StorageError`.
         """
         self._write_tables()
-        is_drawn = draws and any(cell.plots for cell in self.cells)
-        with self._drawing(self.compared if is_drawn else []):
+        drawings = self.drawings() if draws else []
+        if not drawings:
             return self._write_pages()
 
-    def log(self) -> Logged:
-        """Logs the end of a sweep to every store that has its cells."""
-        return log_sweep_end(self.cells, self.compared, self.folder)
+        # Usually none is left: they were made while the last runs were published.
+        left = [drawing for drawing in drawings if not drawing.copy()]
+        if left:
+            self._draw(left)
+
+        pages = [self.folder / f"comparison{group.suffix}.html" for group in self.compared]
+        return [page for page in pages if page.exists()]
+
+    def _draw(self, drawings: Sequence[Drawing]) -> None:
+        """Has all publishers that draw make these at once."""
+        drawers = cycle(start_drawers())
+        with ThreadPoolExecutor(2) as threads:
+            futures = [threads.submit(drawing.draw, next(drawers)) for drawing in drawings]
+
+        errors = dict.fromkeys(future.result() for future in futures)
+        self.problems.extend(f"not drawn: {error}" for error in errors if error)
 
     def _write_tables(self) -> None:
         from memeval.comparison.files import comparison_markdown as differences_markdown
@@ -105,6 +185,8 @@ class Conclusion:
         write_texts(texts, self.folder)
 
     def _write_pages(self) -> list[Path]:
+        from memeval.comparison.page import write_page_of
+
         pages = []
         for group in self.compared:
             page = self.folder / f"comparison{group.suffix}.html"
@@ -113,42 +195,73 @@ class Conclusion:
 
         return pages
 
-    @contextmanager
-    def _drawing(self, compared: Sequence[Compared]) -> Iterator[None]:
-        """Has publishers draw the cells while this process writes their page: on two cores the end
-        of a sweep takes half as long.
-        """
-        several = [group for group in compared if len(group.folders) > 1]
-        if not several:
-            yield
-            return
+    def log(self) -> Logged:
+        """Logs the end of a sweep to every MLflow store that has its runs."""
+        end = self._sweep_end()
+        if end is None:
+            return Logged()
 
-        problems: list[str] = []
+        publishers = tracking_publishers()
+        if not publishers:
+            # All runs were logged before, or by workers in processes of their own.
+            tracking = TrackingConfig(name="mlflow")
+            store = locate(project_root(), os.environ.get("MLFLOW_TRACKING_URI") or None)
+            # Runs of a store that `tracking.uri` names are not in this one, which must not be made.
+            is_here = any(store.name in read_tracked(run) for run in end.names)
+            if not is_here or shows_comparison(end.names, end.digest, store):
+                return Logged()
 
-        def draw() -> None:
-            from memeval.comparison.plots import as_drawn
+            publishers = [start_publisher(tracking, plots=False)]
 
-            for group in several:
-                differences = as_drawn(group.comparison).to_json() if group.comparison else None
-                plot = self.folder / f"comparison{group.suffix}.png"
-                if copy_drawn(group.folders, plot, differences):
-                    continue
+        results = [
+            publisher.ask(work.track_sweep, self.folder, publisher.root, publisher.uri, end)
+            for publisher in publishers
+        ]
+        urls = [url for result in results for url in result.urls]
+        return Logged(
+            # Nothing answers at the address of a local store until `memeval ui` runs.
+            urls=[url for url in urls if not url.startswith(LOCAL_PAGE)],
+            errors=[result.error for result in results if result.error is not None],
+        )
 
-                errors = draw_cells(drawing_publishers(), group.folders, plot, differences)
-                problems.extend(f"not drawn: {error}" for error in errors)
+    def _sweep_end(self) -> SweepEnd | None:
+        """The end of a sweep as MLflow shows it; None if no two of its runs are tracked."""
+        tracked = {Path(cell.folder): cell.sweep_id for cell in self.cells if cell.sweep_id}
+        if len(tracked) < 2:
+            return None
 
-        thread = threading.Thread(target=draw, name="memeval-drawing")
-        thread.start()
-        try:
-            yield
-        finally:
-            thread.join()
+        names: dict[Path, str] = {}
+        settings: dict[str, None] = {}
+        for group in self.compared:
+            names |= zip(group.folders, full_labels(group.summaries), strict=True)
+            settings |= dict.fromkeys(differing(group.summaries))
 
-        self.problems.extend(dict.fromkeys(problems))
+        shown = [run for run in names if run in tracked]
+        return SweepEnd(
+            sweep_id=next(iter(tracked.values())),
+            names=dict(zip(shown, short_names([names[run] for run in shown]), strict=True)),
+            settings=list(settings),
+            sentences=list(sentences_of(self.compared)),
+        )
 
 
-def conclusion_of(session: Session) -> Conclusion:
-    """What the cells of an invocation left."""
-    cells = session.done_cells()
-    summaries = [read_shown_summary(Path(cell.folder)) for cell in cells]
-    return Conclusion(session, cells, summaries)
+def full_labels(summaries: Sequence[RunSummary]) -> list[str]:
+    """The label of each run with its system first, whether systems differ or not."""
+    names = []
+    for summary, label in zip(summaries, labels(summaries), strict=True):
+        system = system_of(summary)
+        others = [word for word in label.split() if word != system]
+        names.append(" ".join([system, *others]))
+
+    return names
+
+
+def sentences_of(compared: Sequence[Compared]) -> Iterator[str]:
+    """Sentences of the comparisons, after the name of the data set if there are several."""
+    from memeval.comparison.sentences import findings
+
+    comparisons = [group.comparison for group in compared if group.comparison]
+    for comparison in comparisons:
+        before = f"{comparison.runs[0].dataset}: " if len(comparisons) > 1 else ""
+        for line in findings(comparison):
+            yield f"{before}{line}"

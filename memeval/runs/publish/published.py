@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from memeval.config.filing import read_filing
 from memeval.config.paths import project_root
-from memeval.pipeline.cell import Cell
+from memeval.pipeline.measure.provenance import own_tags
+from memeval.pipeline.open.cell import Cell
 from memeval.report.stamp import has_report
 from memeval.results import RunSummary
+from memeval.results.files import writing
 from memeval.tracking.known import logged_before
 from memeval.tracking.store import check_store, locate
 
 
 def published_before(cells: Iterable[Cell], sweep: str | None) -> dict[Path, str]:
     """Addresses, by run folder, of the finished cells whose report and run are as they would be
-    made now; empty where nothing is tracked. `sweep` is the digest of the sweep's words.
+    made now; empty if nothing is tracked. `sweep` is the digest of the sweep's words.
 
     Raises `UserError` for an address that is not a tracking URI.
     """
@@ -50,6 +53,23 @@ def is_reported(cell: Cell) -> bool:
     # `run.json` names the sweep: one that asks for the first time writes it, and then the report.
     tagged = cell.config.sweep_name in (None, summary.sweep)
     return tagged and has_report(cell.folder, plots=cell.config.plots is not False)
+
+
+def file_again(cell: Cell, summary: RunSummary) -> RunSummary:
+    """A finished run gets the sweep and the tags under which it is asked for now."""
+    asked = own_tags(cell.config)
+    sweep = cell.config.sweep_name or summary.sweep
+    if sweep is not None:
+        asked["sweep"] = sweep
+
+    filed = replace(summary, sweep=sweep, tags={**summary.tags, **asked})
+    if filed == summary:
+        return summary
+
+    with writing(cell.folder):
+        filed.write(cell.folder)
+
+    return filed
 
 
 def _by_store(cells: Iterable[Cell]) -> dict[str | None, list[Cell]]:

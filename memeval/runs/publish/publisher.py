@@ -1,246 +1,241 @@
-"""The publisher, as a run sees it: it sends finished run folders to a process of its own, which
-makes reports and MLflow runs of them.
+"""The publisher: a process that writes reports and logs runs to MLflow, and how a run asks it.
 
-MLflow takes four seconds and 170 MB to import, pyplot's relatives another second. There that
-happens on a second core, while the model calls of the cell are in flight. A run that is neither
-tracked nor drawn needs neither, and its report is written in the run's own process.
+MLflow takes two seconds and 170 MB to import, matplotlib another second. In a second process that
+happens while the model calls of the cell are in flight. A run that is neither tracked nor drawn
+needs no such process: its report is written in the run's own.
 """
 
 from __future__ import annotations
 
-import json
+import atexit
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 import memeval
-from memeval.config.filing import Filing
-from memeval.runs.publish import worker
-from memeval.tracking.sweep_end import SweepEnd
+from memeval.config.filing import Filing, read_experiment, read_filing
+from memeval.config.paths import project_root
+from memeval.config.schema import TrackingConfig
+from memeval.display.terminal import guard
+from memeval.pipeline.open.cell import Cell
+from memeval.runs.publish import work
+from memeval.runs.publish.work import PublishResult
+from memeval.tracking.store import check_store, locate
 
-NOT_LOGGED = "not logged"
 CLOSING_S = 0.2
-"""How long a worker that is closed may take to end; an idle one takes less. One that does not is
-left to itself.
+"""How long a process that is closed may take to end. An idle one takes less; a busy one is left to
+finish its request.
 """
-
-
+NICENESS = 5
+"""The process gives way to the main loop if cores are few, but is not starved: beside a process
+that computes it gets a quarter of a core.
+"""
 UNFILED = Filing()
 """The experiment of the data set, and no labels."""
 
 
-@dataclass(frozen=True)
-class PublishResult:
-    """What became of one run folder. Whatever went wrong, its records are still on disk."""
-
-    error: str | None = None
-    """One line; None where all went well."""
-    run_id: str | None = None
-    """In MLflow; None where nothing is tracked."""
-    url: str | None = None
-    created: bool = False
-    """False where MLflow had the run already."""
-    urls: Sequence[str] = ()
-    """Of the runs of sweeps that a comparison was logged to."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether report and tracking are complete."""
-        return self.error is None
-
-    @property
-    def shown(self) -> str:
-        """The run's address, or why there is none."""
-        return (self.url or "") if self.ok else f"{NOT_LOGGED}: {self.error}"
-
-
 class Publisher:
-    """The worker, as the pipeline sees it.
+    """The process, as a run sees it.
 
-    `start` it early; a worker that died is started once more, then reported as an error.
+    `start` it early. One that died is started once more; then its death is reported as an error.
     """
 
     def __init__(
         self, root: Path, uri: str | None = None, track: bool = True, plots: bool = True
     ) -> None:
-        self.settings = {"root": str(root), "uri": uri, "track": track, "plots": plots}
-        self.plots = plots
-        self.needs_worker = track or plots
-        self.process: subprocess.Popen[str] | None = None
-        self.stderr: IO[str] | None = None
+        self.root, self.uri, self.track, self.plots = root, uri, track, plots
+        self.process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection[Any, Any] | None = None
+        self._output: IO[str] | None = None
         self._asking = threading.Lock()
-        """The worker answers one request at a time."""
+        """The process answers one request at a time."""
 
     def start(self) -> None:
-        """Starts the worker, where one is needed, and lets it import what it will need.
+        """Starts the process, if one is needed, and lets it import what it will need.
 
         Returns at once; `publish` reports what fails.
         """
-        if self.needs_worker and self.process is None:
-            # A file, and not a pipe: nobody reads along, and a full pipe would stop the worker.
-            self.stderr = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the worker
+        if self.process is not None or not (self.track or self.plots):
+            return
+
+        self._connection, theirs = Pipe()
+        # A file, and not a pipe: nobody reads along, and a full pipe would stop the process.
+        self._output = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the process
+        with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", worker.__name__],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self.stderr,
-                text=True,
-                encoding="utf-8",
+                [sys.executable, "-c", f"from {__name__} import serve; serve({theirs.fileno()})"],
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=self._output,
+                pass_fds=[theirs.fileno()],
                 env=environment(),
                 # Ctrl-C on a terminal goes to one group: this process ends by its closed pipe.
                 process_group=0,
             )
-            with suppress(OSError):
-                self.send({"warm": True})
 
-    def publish(self, folder: Path, filing: Filing = UNFILED) -> PublishResult:
-        """Writes the folder's report and logs it.
+        with suppress(OSError):
+            self._connection.send((self.root, self.uri, self.track, self.plots))
 
-        Returns when that is done, or has failed for good.
+    def publish(
+        self, folder: Path, filing: Filing = UNFILED, drawer: Publisher | None = None
+    ) -> PublishResult:
+        """Writes the folder's report and logs it; returns when that is done, or has failed.
+
+        The report is written by `drawer`, if another publisher is to share the work.
         """
-        return self.ask({"folder": str(folder.resolve()), "filing": filing.as_request()})
+        folder = folder.resolve()
+        reported = (drawer or self).ask(work.report_run, folder, self.plots)
+        if not reported.ok or not self.track:
+            return reported
 
-    def draw_cells(self, folders: Sequence[Path], plot: Path) -> PublishResult:
-        """Draws the run folders' cells into plots: `plot`, and others beside it."""
-        cells = list(map(str, folders))
-        return self.ask({"folder": str(plot.parent), "plot": str(plot), "cells": cells})
+        return self.ask(work.track_run, folder, self.root, self.uri, filing)
 
-    def draw_differences(self, differences: Mapping[str, Any], plot: Path) -> PublishResult:
-        """Draws the differences between the cells of a plot, which `compare.plots.as_drawn` has."""
-        folder = str(plot.parent)
-        return self.ask({"folder": folder, "plot": str(plot), "differences": differences})
-
-    def log_comparison(self, folder: Path, end: SweepEnd) -> PublishResult:
-        """Logs the end of a sweep, whose comparison is in `folder`."""
-        return self.ask({"folder": str(folder), "sweep_end": end.as_request()})
-
-    def ask(self, request: Mapping[str, Any]) -> PublishResult:
-        """Sends a request, to a second worker where the first one dies over it."""
-        with self._asking:
-            return self._ask(request)
-
-    def _ask(self, request: Mapping[str, Any]) -> PublishResult:
-        if not self.needs_worker:
-            return result_of(worker.serve({**self.settings, **request}))
+    def ask(
+        self, function: Callable[..., PublishResult], folder: Path, *arguments: object
+    ) -> PublishResult:
+        """Calls a function of `work` in the process; its first argument is what errors name."""
+        if not (self.track or self.plots):
+            return work.attempt(function, folder, *arguments)
 
         death = ""
-        # Twice: a worker may have been killed between two requests. One that dies twice over the
-        # same request dies of it.
-        for _ in range(2):
-            try:
-                self.start()
-                return self.exchange(request)
-            except (OSError, EOFError, ValueError) as error:
-                death = self.bury() or f"{type(error).__name__}: {error}"
+        with self._asking:
+            # Twice: a process may have been killed between two requests. One that dies twice over
+            # the same request dies of it.
+            for _ in range(2):
+                try:
+                    self.start()
+                    assert self._connection is not None
+                    self._connection.send((function, folder, *arguments))
+                    result: PublishResult = self._connection.recv()
+                    return result
+                except (OSError, EOFError) as error:
+                    death = self._bury() or f"{type(error).__name__}: {error}"
 
-        return PublishResult(
-            error=f"the publisher crashed twice on {Path(request['folder']).name}: {death}"
-        )
+        return PublishResult(error=f"the publisher crashed twice on {folder.name}: {death}")
 
-    def exchange(self, request: Mapping[str, Any]) -> PublishResult:
-        """Sends one request and waits for its answer.
-
-        Raises OSError, EOFError or ValueError where the worker is gone or talks nonsense.
-        """
-        self.send(request)
-        assert self.process is not None and self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line.endswith("\n"):
-            raise EOFError("no answer")  # it died, perhaps in the middle of a line
-
-        return result_of(json.loads(line))
-
-    def send(self, request: Mapping[str, Any]) -> None:
-        """Writes one request. Raises OSError where the worker is gone."""
-        assert self.process is not None and self.process.stdin is not None
-        self.process.stdin.write(json.dumps({**self.settings, **request}) + "\n")
-        self.process.stdin.flush()
-
-    def bury(self) -> str:
-        """Puts a dead or broken worker away and returns its last words."""
-        process, stderr = self.process, self.stderr
-        self.process = self.stderr = None
-        if stderr is None:
+    def _bury(self) -> str:
+        """Puts a dead process away and returns its last words; empty if it never started."""
+        process, output = self.process, self._output
+        self.process = self._output = None
+        if self._connection is not None:
+            self._connection.close()
+        if output is None:
             return ""
 
-        with stderr:
+        with output:
             if process is None:
                 return ""
 
-            process.kill()  # it may be alive, and only have said something that can't be read
-            code = process.wait()
-            close_pipes(process)
-            stderr.seek(0)
-            words = [line.strip() for line in stderr if line.strip()]
-            return f"exit status {code}" + (f", {words[-1]}" if words else "")
+            try:
+                code = process.wait(CLOSING_S)
+            except subprocess.TimeoutExpired:
+                process.kill()  # it is alive, and only its connection is broken
+                code = process.wait()
+
+            output.seek(0)
+            words = [line.strip() for line in output if line.strip()]
+            return ", ".join([f"exit status {code}", *words[-1:]])
 
     def close(self) -> None:
-        """Lets the worker go.
-
-        One that is at something finishes it and ends by itself: nobody waits for it on the way out.
-        """
-        process, stderr = self.process, self.stderr
-        if process is None or stderr is None:
+        """Lets the process go: a busy one finishes its request and then ends."""
+        process, output = self.process, self._output
+        if process is None or output is None or self._connection is None:
             return
 
-        assert process.stdin is not None
-        with suppress(OSError):
-            process.stdin.close()
-
+        self._connection.close()
         try:
             process.wait(CLOSING_S)
         except subprocess.TimeoutExpired:
             # subprocess warns of a child that nobody waited for, and this one is left on purpose.
             process.returncode = 0
-            self.process = self.stderr = None
-            close_pipes(process)
-            stderr.close()
-        else:
-            self.bury()
+
+        output.close()
+        self.process = self._output = None
 
     def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def result_of(answer: Mapping[str, Any]) -> PublishResult:
-    """What the answer to a request says. Raises TypeError where it is not one."""
-    if not answer["ok"]:
-        return PublishResult(error=answer["error"])
-
-    return PublishResult(**{name: value for name, value in answer.items() if name != "ok"})
-
-
 def environment() -> dict[str, str]:
-    """The worker's environment: it finds this very memeval, whatever the working directory has
-    become.
-    """
+    """The process's environment: it finds this very memeval, whatever the working directory is."""
     package = str(Path(memeval.__file__).resolve().parents[1])
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")])),
-    }
+    paths = filter(None, [package, os.environ.get("PYTHONPATH")])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
-def close_pipes(process: subprocess.Popen[str]) -> None:
-    """Closes both ends of a worker's pipes that are ours."""
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with suppress(OSError):
-                pipe.close()
+def serve(descriptor: int) -> None:
+    """The process: answers requests until the connection closes."""
+    # The parent acts on Ctrl-C and SIGTERM; a run folder that is being logged is logged to its end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.nice(NICENESS)
+    guard()
+
+    connection: Connection[Any, Any] = Connection(descriptor)
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        work.warm_up(*connection.recv())
+        while True:
+            function, *arguments = connection.recv()
+            connection.send(work.attempt(function, *arguments))
+
+    # The interpreter would spend a second on taking MLflow apart, and the parent waits.
+    os._exit(0)
+
+
+_publishers: dict[tuple[str, str | None, bool], Publisher] = {}
+"""This process's publishers by kind of tracking, store and whether they draw."""
+
+
+def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publisher:
+    """This process's publisher for a store, started when first asked for, so that it loads while
+    the cell runs.
+
+    Raises `UserError` for an address that is not a tracking URI.
+    """
+    key = (tracking.name, tracking.uri, plots)
+    if key not in _publishers:
+        if tracking.name == "mlflow":
+            read_experiment(tracking)
+            uri = tracking.uri or os.environ.get("MLFLOW_TRACKING_URI")
+            check_store(locate(project_root(), uri))
+
+        publisher = Publisher(project_root(), tracking.uri, tracking.name == "mlflow", plots)
+        publisher.start()
+        # However this process ends, except by SIGKILL.
+        atexit.register(publisher.close)
+        _publishers[key] = publisher
+
+    return _publishers[key]
+
+
+def publish_cell(cell: Cell, sweep: str | None, drawer: Publisher | None = None) -> PublishResult:
+    """Writes a finished cell's report, by `drawer` if there is one, and logs it."""
+    publisher = start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
+    return publisher.publish(cell.folder, read_filing(cell.config, sweep), drawer)
+
+
+def start_drawers() -> Sequence[Publisher]:
+    """The publishers that draw the runs of a sweep and their comparison: one without a store, and
+    one that logs as well if any run is tracked.
+    """
+    storeless = start_publisher(TrackingConfig(name="none"))
+    drawers = [publisher for publisher in _publishers.values() if publisher.plots]
+    return list(dict.fromkeys([storeless, drawers[0]]))
+
+
+def tracking_publishers() -> list[Publisher]:
+    """This process's publishers that log to a store, one for each store."""
+    by_store = {publisher.uri: publisher for publisher in _publishers.values() if publisher.track}
+    return list(by_store.values())

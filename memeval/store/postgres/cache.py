@@ -42,7 +42,7 @@ class PostgresCache:
         kept: Path,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        """`kept` is where replies go that came while the database was away: they are paid for.
+        """`kept` is the file for replies that came while the database was away: they are paid for.
 
         `say` gets the messages about damage.
         """

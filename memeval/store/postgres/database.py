@@ -1,8 +1,8 @@
 """A connection to PostgreSQL that outlives the server's restarts, and the leases of this process.
 
-What an event loop asks runs in threads: a server that does not answer holds nothing else up. Each
-statement is a transaction of its own, and may be sent twice: where the connection breaks, it
-is unknown whether the server has done it.
+Requests of an event loop run in threads: a server that does not answer holds nothing else up. Each
+statement is a transaction of its own, and may be sent twice: if the connection breaks, it is
+unknown whether the server has done it.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Database:
     """One database, as one process uses it."""
 
     def __init__(self, url: str, patience_s: float) -> None:
-        """Raises `UserError` where the database can't be reached, or holds something else."""
+        """Raises `UserError` if the database can't be reached, or has other content."""
         self.url, self.patience_s = url, patience_s
         self.holder = uuid.uuid4().hex
         """Names this process in the leases."""
@@ -111,7 +111,7 @@ class Database:
     def run(self, statement: str, values: Mapping[str, Any] | None = None) -> list[Row]:
         """The rows of a statement.
 
-        Waits while the server is away, with a message. Raises `StorageError` where it stays away
+        Waits while the server is away, with a message. Raises `StorageError` if it stays away
         for longer than `patience_s`, or refuses. Event loops use `call`.
         """
         import sqlalchemy.exc
@@ -287,7 +287,7 @@ class Database:
 
     def _keep_renewing(self) -> None:
         """Renews the leases until the process ends."""
-        # A server that is away is waited for where its rows are needed, and not here.
+        # A server that is away is waited for when its rows are needed, and not here.
         while not self._closed.wait(RENEW_S):
             with suppress(Exception):
                 self._renew()
@@ -339,7 +339,7 @@ class Database:
 def open_database(url: str, patience_s: float) -> Database:
     """The process's connection to a database, made when it is first asked for.
 
-    Raises `UserError` where it can't be reached.
+    Raises `UserError` if it can't be reached.
     """
     with _opening:
         if url not in _open:
@@ -355,7 +355,7 @@ def _engine(url: str) -> Any:
     if importlib.util.find_spec("psycopg") is None:
         raise UserError(
             "store.url=postgresql://… needs psycopg, which is not installed",
-            "install it:  pip install 'memeval[postgres]'",
+            "install it:  pip install 'memeval-bench[postgres]'",
         )
 
     return sqlalchemy.create_engine(
@@ -383,7 +383,7 @@ def _is_passing(error: Exception) -> bool:
 
     state = getattr(error.orig, "sqlstate", None)
     if state is None:
-        # There is no state where the server was not reached, or the connection broke.
+        # There is no state if the server was not reached, or the connection broke.
         return error.connection_invalidated or isinstance(error, sqlalchemy.exc.OperationalError)
 
     return str(state).startswith(_PASSING)

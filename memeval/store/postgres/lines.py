@@ -17,7 +17,7 @@ _AT_ONCE = 1000
 
 
 class _Outbox(Generic[T]):
-    """What a thread of the database sends, in order: the event loop does not wait for it."""
+    """Items that a thread of the database sends, in order: the event loop does not wait for it."""
 
     def __init__(self, database: Database, send: Callable[[Sequence[T]], None]) -> None:
         self._database, self._send = database, send
@@ -65,7 +65,7 @@ class PostgresRows:
         self._outbox = _Outbox(database, self.append_all)
 
     def hold(self) -> bool:
-        """Makes this process the one that appends; False where another one is."""
+        """Makes this process the one that appends; False if another one is."""
         return self._lock.take(0)
 
     def read(self) -> bytes:
@@ -93,7 +93,7 @@ class PostgresRows:
     def append_all(self, lines: Sequence[bytes]) -> None:
         """Appends lines, each once, behind those that `read` found.
 
-        Raises `StorageError` where another process has become the one that appends.
+        Raises `StorageError` if another process has become the one that appends.
         """
         for start in range(0, len(lines), _AT_ONCE):
             some = lines[start : start + _AT_ONCE]

@@ -3,7 +3,7 @@ or several of them.
 
 In the frameworks' terms, a case is a resource, a session is a thread, and a chunk is a message; the
 settings have these names. Each question opens its own thread, so "last" and "all" refer to the
-whole resource. Chunks are kept for good: a compression of the agent's window loses none.
+whole resource. Chunks are kept: a compression of the agent's window loses none.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from memeval.errors import UserError
-from memeval.records import Answer, IngestHealth, MemoryChunk, Query
+from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved
 from memeval.retrieval.dense import DenseIndex
-from memeval.systems.base import ANSWER, DumpItem, SystemContext, SystemSettings
-from memeval.systems.chat.window import check_positive
-from memeval.systems.chat.working_form import WorkingForm, WorkingMemorySettings
+from memeval.systems.base import (
+    ANSWER,
+    DumpItem,
+    SystemContext,
+    check_not_negative,
+    check_positive,
+    latest_first,
+)
+from memeval.systems.chat.working_form import TEMPLATES, WorkingForm, WorkingMemorySettings
 from memeval.systems.indexed import IndexedSystem
 
 NEW_THREAD = "recall.scope=thread recalls nothing: every question opens a new thread"
@@ -38,44 +43,37 @@ class RecallSettings:
     message_range: int = field(default=2, metadata=ANSWER)
     """Neighbours that each hit brings on either side, from its own session."""
     scope: Literal["resource", "thread"] = field(default="resource", metadata=ANSWER)
-    """What is searched: all sessions of the case, or only the current one, which is empty because
+    """The searched part: all sessions of the case, or only the current one, which is empty because
     each question opens a new one.
     """
 
     def __post_init__(self) -> None:
-        if self.top_k is not None:
-            check_positive(**{"recall.top_k": self.top_k})
-
-        if self.message_range < 0:
-            raise UserError(
-                f"system.recall.message_range must be at least 0, but is {self.message_range}"
-            )
+        check_positive(**{"recall.top_k": self.top_k})
+        check_not_negative(**{"recall.message_range": self.message_range})
 
 
 class ChatMemory(IndexedSystem[DenseIndex]):
     """Shows the working memory, then the recalled and the last chunks.
 
+    Its settings have `last_messages`, and `recall` and `working_memory` if it has these parts.
     Each chunk is shown once, in order of time.
     """
 
-    def __init__(
-        self,
-        settings: SystemSettings,
-        parts: SystemContext,
-        *,
-        last_messages: int = 0,
-        recall: RecallSettings | None = None,
-        working_memory: WorkingMemorySettings | None = None,
-    ) -> None:
-        self._last = last_messages
-        self._recall = recall
-        self._form = WorkingForm(working_memory, parts) if working_memory else None
+    def __init__(self, settings: Any, parts: SystemContext) -> None:
+        self._last: int = settings.last_messages
+        self._recall: RecallSettings | None = getattr(settings, "recall", None)
+        form: WorkingMemorySettings | None = getattr(settings, "working_memory", None)
+        self._form = WorkingForm(form, parts) if form else None
         # Last, because it calls `reset`, which also empties the form.
         super().__init__(settings, parts)
 
     @classmethod
+    def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
+        return TEMPLATES if hasattr(settings, "working_memory") else ()
+
+    @classmethod
     def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return bool(cls.ingest_templates(settings))
+        return hasattr(settings, "working_memory")
 
     def reset(self) -> None:
         super().reset()
@@ -109,8 +107,8 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         """The form's losses, if there is a form: nothing else calls a model at ingest."""
         return self._form.health if self._form else None
 
-    def dump(self) -> list[DumpItem]:
-        return self._form.dump() if self._form else []
+    def dump(self) -> list[DumpItem] | None:
+        return self._form.dump() if self._form else None
 
     async def answer(self, query: Query) -> Answer:
         hits: Hits = ()
@@ -121,9 +119,13 @@ class ChatMemory(IndexedSystem[DenseIndex]):
 
         form = [self._form.text] if self._form and self._form.text else []
         # A set of positions: a hit, a neighbour and a last message may be the same chunk.
-        positions = self._around(chosen) | self._newest()
-        shown = [self.chunks[position].text for position in sorted(positions)]
-        reply = await self.parts.reader.answer(query, [*form, *shown])
+        positions = sorted(self._around(chosen) | self._newest())
+        shown = [*form, *(self.chunks[position].text for position in positions)]
+        # The hits by rank, then what surrounds them and the last messages, the latest one first.
+        places = {position: place for place, position in enumerate(positions, start=len(form))}
+        ranks = [places[position] for position, _ in chosen]
+        order = dict.fromkeys([*range(len(form)), *ranks, *latest_first(len(shown))])
+        reply = await self.parts.reader.answer(query, shown, order=list(order))
 
         # Without recall nothing was searched, so there is no retrieval to score. An empty ranking
         # would count as one that missed everything.
@@ -140,6 +142,19 @@ class ChatMemory(IndexedSystem[DenseIndex]):
             context_tokens=reply.context_tokens,
             notes=self._notes(),
         )
+
+    async def probe(self, query: Query, depth: int) -> Sequence[Retrieved] | None:
+        """The first hits, the form, and the last chunks, which every question is shown."""
+        hits: Hits = ()
+        if self.index is not None:
+            hits = await self.rank(self.index, query, depth)
+
+        found = [self.entry(position, score) for position, score in hits[:depth]]
+        found += [self.entry(position, None) for position in sorted(self._newest())]
+        if self._form and self._form.text:
+            found.append(Retrieved(text=self._form.text, turn_ids=()))
+
+        return found
 
     def _top_k(self) -> int:
         own = self._recall.top_k if self._recall else None

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
-from memeval.systems.base import ANSWER, INGEST, SystemContext, SystemSettings
+from memeval.systems.base import ANSWER, INGEST, SystemSettings, check_positive
 from memeval.systems.chat.chat_memory import ChatMemory, RecallSettings
-from memeval.systems.chat.window import check_positive
-from memeval.systems.chat.working_form import TEMPLATES, WorkingMemorySettings
+from memeval.systems.chat.working_form import WorkingMemorySettings
 
 
 @dataclass(frozen=True)
@@ -20,7 +18,7 @@ class Settings(SystemSettings):
     recall: RecallSettings = field(
         default=RecallSettings(top_k=5, message_range=1), metadata=ANSWER
     )
-    """What is recalled."""
+    """Settings of the recall."""
     working_memory: WorkingMemorySettings = field(default=WorkingMemorySettings(), metadata=INGEST)
     """The form."""
 
@@ -35,16 +33,3 @@ class Combined(ChatMemory):
     """
 
     settings_type = Settings
-
-    def __init__(self, settings: Settings, parts: SystemContext) -> None:
-        super().__init__(
-            settings,
-            parts,
-            last_messages=settings.last_messages,
-            recall=settings.recall,
-            working_memory=settings.working_memory,
-        )
-
-    @classmethod
-    def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
-        return TEMPLATES

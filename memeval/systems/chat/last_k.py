@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from memeval.systems.base import ANSWER, SystemContext, SystemSettings
+from memeval.systems.base import ANSWER, SystemSettings, check_positive
 from memeval.systems.chat.chat_memory import ChatMemory
-from memeval.systems.chat.window import check_positive
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,3 @@ class LastK(ChatMemory):
     """Shows the last chunks. It searches nothing, so it shows no retrieval."""
 
     settings_type = Settings
-
-    def __init__(self, settings: Settings, parts: SystemContext) -> None:
-        super().__init__(settings, parts, last_messages=settings.last_messages)

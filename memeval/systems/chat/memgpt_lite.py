@@ -1,4 +1,4 @@
-"""A core window and an archive: what a compression drops from the window can still be searched."""
+"""A core window, and an archive that keeps chunks dropped by a compression searchable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from memeval.records import Answer, MemoryChunk, Query
 from memeval.retrieval.fusion import FusedIndex
-from memeval.systems.chat.window import Window
+from memeval.systems.base import latest_first
+from memeval.systems.chat.window import leaving
 from memeval.systems.indexed import IndexedSystem
 
 
@@ -18,7 +19,7 @@ class MemGptLite(IndexedSystem[FusedIndex]):
     The core, `retained`, is the window. The archive, `chunks`, is what compressions dropped from
     it, found by reciprocal rank fusion (k = 60) of cosine and BM25.
 
-    What it retrieves, and its ranking, come only from the archive: evidence that is still in the
+    Its retrieval and its ranking come only from the archive: evidence that is still in the
     core is shown to the reader, but was not retrieved. Before any compression the archive is
     empty, and the answer shows no retrieval.
     """
@@ -34,9 +35,8 @@ class MemGptLite(IndexedSystem[FusedIndex]):
             self.retained.append(chunk)
 
     def compress(self, retained: Sequence[MemoryChunk]) -> None:
-        core = Window(self.retained or ())
-        self.chunks += core.cut(retained)
-        self.retained = core.chunks
+        self.chunks += leaving(self.retained or (), retained)
+        self.retained = list(retained)
 
     def window(self) -> Sequence[MemoryChunk]:
         return self.retained or ()
@@ -58,7 +58,11 @@ class MemGptLite(IndexedSystem[FusedIndex]):
         # The archive is older than the core.
         recalled = [self.chunks[position].text for position, _ in sorted(chosen)]
         core = [chunk.text for chunk in self.window()]
-        reply = await self.parts.reader.answer(query, [*recalled, *core])
+        shown = [*recalled, *core]
+        places = {position: place for place, (position, _) in enumerate(sorted(chosen))}
+        ranks = [places[position] for position, _ in chosen]
+        order = [*ranks, *latest_first(len(shown))[: len(core)]]
+        reply = await self.parts.reader.answer(query, shown, order=order)
 
         retrieved = ranking = None
         if self.chunks:

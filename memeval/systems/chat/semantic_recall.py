@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from memeval.errors import UserError
-from memeval.systems.base import ANSWER, SystemContext, SystemSettings
+from memeval.systems.base import ANSWER, SystemSettings, check_not_negative
 from memeval.systems.chat.chat_memory import ChatMemory, RecallSettings
 
 
@@ -16,15 +15,14 @@ class Settings(SystemSettings):
     """Settings of `semantic_recall`."""
 
     recall: RecallSettings = field(default=RecallSettings(), metadata=ANSWER)
-    """What is recalled."""
+    """Settings of the recall."""
     last_messages: int = field(default=10, metadata=ANSWER)
     """Newest chunks of all sessions that are shown besides; top_k does not limit them. 0 shows
     none. The default is that of Mastra's own run of LongMemEval.
     """
 
     def __post_init__(self) -> None:
-        if self.last_messages < 0:
-            raise UserError(f"system.last_messages must be at least 0, but is {self.last_messages}")
+        check_not_negative(last_messages=self.last_messages)
 
 
 class SemanticRecall(ChatMemory):
@@ -34,8 +32,3 @@ class SemanticRecall(ChatMemory):
     """
 
     settings_type = Settings
-
-    def __init__(self, settings: Settings, parts: SystemContext) -> None:
-        super().__init__(
-            settings, parts, last_messages=settings.last_messages, recall=settings.recall
-        )

@@ -18,8 +18,16 @@ from memeval.llm.tokens import count_tokens, start_of_token
 from memeval.prompts import load_builtin
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query
 from memeval.systems.asking import ask_for
-from memeval.systems.base import INGEST, DumpItem, MemorySystem, SystemContext, SystemSettings
-from memeval.systems.chat.window import Window, check_positive
+from memeval.systems.base import (
+    INGEST,
+    DumpItem,
+    MemorySystem,
+    SystemContext,
+    SystemSettings,
+    check_positive,
+    latest_first,
+)
+from memeval.systems.chat.window import leaving
 from memeval.systems.chunk_file import read_chunks, write_chunks
 
 TEMPLATE = "summarise"
@@ -61,7 +69,7 @@ class Summarization(MemorySystem):
         return (TEMPLATE,)
 
     def reset(self) -> None:
-        self._window = Window()
+        self._window: list[MemoryChunk] = []
         self._summary = ""
         self._replies = 0
         self._overlong = 0
@@ -70,15 +78,16 @@ class Summarization(MemorySystem):
 
     def ingest(self, chunk: MemoryChunk) -> None:
         self._ingested += 1
-        self._window.add(chunk)
+        self._window.append(chunk)
 
     async def compress(self, retained: Sequence[MemoryChunk]) -> None:
-        dropped = [chunk.text for chunk in self._window.cut(retained)]
+        dropped = [chunk.text for chunk in leaving(self._window, retained)]
+        self._window = list(retained)
         for batch in batches(dropped, self.settings.batch_tokens):
             await self._merge(batch)
 
     async def _merge(self, texts: tuple[str, ...]) -> None:
-        """Merges texts into the summary; it stays as it is if every reply is useless."""
+        """Merges texts into the summary; it is unchanged if every reply is useless."""
         template, budget = load_builtin(TEMPLATE), self.settings.summary_tokens
         prompt = SummarisePrompt(
             previous=self._summary,
@@ -114,8 +123,10 @@ class Summarization(MemorySystem):
 
     async def answer(self, query: Query) -> Answer:
         summary = [self._summary] if self._summary else []
-        window = [chunk.text for chunk in self._window.chunks]
-        reply = await self.parts.reader.answer(query, [*summary, *window])
+        window = [chunk.text for chunk in self._window]
+        shown = [*summary, *window]
+        order = latest_first(len(shown), after=len(summary))
+        reply = await self.parts.reader.answer(query, shown, order=order)
         return Answer(
             text=reply.text,
             raw=reply.raw,
@@ -131,12 +142,12 @@ class Summarization(MemorySystem):
         return {"summary cut": cut}
 
     def save(self, folder: Path) -> None:
-        write_chunks(folder, self._window.chunks)
+        write_chunks(folder, self._window)
         state = {"summary": self._summary, "replies": self._replies, "overlong": self._overlong}
         (folder / SUMMARY_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
-        self._window = Window(read_chunks(folder))
+        self._window = read_chunks(folder)
         state = json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8"))
         self._summary = state["summary"]
         self._replies = state["replies"]
@@ -173,7 +184,7 @@ def batches(texts: Sequence[str], tokens: int) -> Iterator[tuple[str, ...]]:
 def shorten(text: str, tokens: int) -> str:
     """The text cut to at most `tokens`.
 
-    It ends with a sentence or a line, and between words where not even the first sentence fits.
+    It ends with a sentence or a line, and between words if not even the first sentence fits.
     """
     if count_tokens(text) <= tokens:
         return text

@@ -117,7 +117,7 @@ class WorkingForm:
         return filled if filled and whole else None
 
     async def finish(self) -> None:
-        """Updates the form by the current session; it stays as it is if every reply is useless."""
+        """Updates the form by the current session; without a useful reply it is unchanged."""
         if not self._session:
             return
 
@@ -148,7 +148,7 @@ class WorkingForm:
 
     @property
     def notes(self) -> dict[str, str]:
-        """What a report should show of it."""
+        """Notes for the report."""
         if not self._incomplete:
             return {}
 

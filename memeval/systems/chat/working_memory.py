@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
-from memeval.systems.base import ANSWER, INGEST, SystemContext, SystemSettings
+from memeval.systems.base import ANSWER, INGEST, SystemSettings, check_positive
 from memeval.systems.chat.chat_memory import ChatMemory
-from memeval.systems.chat.window import check_positive
-from memeval.systems.chat.working_form import TEMPLATES, WorkingMemorySettings
+from memeval.systems.chat.working_form import WorkingMemorySettings
 
 
 @dataclass(frozen=True)
@@ -31,15 +29,3 @@ class WorkingMemory(ChatMemory):
     """
 
     settings_type = Settings
-
-    def __init__(self, settings: Settings, parts: SystemContext) -> None:
-        super().__init__(
-            settings,
-            parts,
-            last_messages=settings.last_messages,
-            working_memory=settings.working_memory,
-        )
-
-    @classmethod
-    def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
-        return TEMPLATES

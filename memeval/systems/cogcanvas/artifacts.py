@@ -1,4 +1,4 @@
-"""What the canvas keeps of a conversation: typed artifacts, each with the words that support it."""
+"""Typed artifacts of a conversation, each with the words that support it."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Artifact:
     kind: str
     """One of `KINDS`."""
     content: str
-    """What is to be remembered, in one sentence that is complete by itself."""
+    """The fact to remember, in one complete sentence."""
     quote: str
     """The words that support it, found verbatim in the turn."""
     speaker: str
-    """Who said them; empty where the chunk does not say."""
+    """Speaker of the turns; empty if the chunk does not name one."""
     turn_ids: tuple[str, ...]
-    """The turn that holds the quote; all turns of the chunk where its lines don't match them."""
+    """The turn that holds the quote; all turns of the chunk if its lines don't match them."""
     time: datetime | None
     """When the chunk was said."""
     dates: tuple[str, ...]
@@ -53,14 +53,14 @@ class Artifact:
     chunk_index: int
     """Position of its chunk in the conversation."""
     start: int
-    """Where the quote starts in the chunk's content."""
+    """Start of the quote in the chunk's content."""
     batch: int
     """Number of the extraction's call that read its chunk."""
 
     # These texts are made once, because several indexes read them.
     @cached_property
     def gist(self) -> str:
-        """The content, where it says more than the quote and the speaker; else nothing."""
+        """The content, if it says more than the quote and the speaker; else nothing."""
         said = set(search_terms(f"{self.speaker} {self.quote}"))
         return self.content if set(search_terms(self.content)) - said else ""
 
@@ -91,7 +91,7 @@ class Artifact:
 
     @property
     def content_quote(self) -> str:
-        """What the published system embeds and indexes."""
+        """The text that the published system embeds and indexes."""
         return f"{self.content} {self.quote}"
 
     @cached_property
@@ -107,7 +107,7 @@ class Artifact:
 
     @property
     def row(self) -> dict[str, Any]:
-        """As a dump shows it: what a reader sees, and its fields as JSON."""
+        """Row of a dump: the text that a reader sees, and the fields as JSON."""
         own = _fields(self)
         # Bookkeeping of the extraction, which says nothing to a reader of the dump.
         del own["chunk_index"], own["start"], own["batch"]
@@ -126,7 +126,7 @@ def _fields(artifact: Artifact) -> dict[str, Any]:
 
 
 def write_artifacts(folder: Path, artifacts: Sequence[Artifact], counts: Mapping[str, int]) -> None:
-    """Writes the artifacts in order, and what their extraction counted."""
+    """Writes the artifacts in order, and the counts of their extraction."""
     rows = [_fields(artifact) for artifact in artifacts]
     (folder / ARTIFACTS_FILE).write_text(
         json.dumps({"artifacts": rows, "counts": dict(counts)}, ensure_ascii=False),
@@ -135,9 +135,9 @@ def write_artifacts(folder: Path, artifacts: Sequence[Artifact], counts: Mapping
 
 
 def read_artifacts(folder: Path) -> tuple[list[Artifact], dict[str, int]]:
-    """What `write_artifacts` wrote.
+    """The artifacts that `write_artifacts` wrote.
 
-    Raises `OSError`, `ValueError`, `KeyError` or `TypeError` where the file is damaged.
+    Raises `OSError`, `ValueError`, `KeyError` or `TypeError` if the file is damaged.
     """
     state: dict[str, Any] = json.loads((folder / ARTIFACTS_FILE).read_text(encoding="utf-8"))
     return [_artifact(row) for row in state["artifacts"]], state["counts"]

@@ -1,4 +1,4 @@
-"""Dates of artifacts: what a quote says of time, resolved against the date on which it was said.
+"""Dates of artifacts: time expressions of a quote, resolved against the date on which it was said.
 
 No clock is read.
 """
@@ -27,7 +27,7 @@ _RELATIVE = re.compile(
     re.IGNORECASE,
 )
 """The relative expressions for which the published system has a rule."""
-# The published patterns, in their order. A comma after the month is allowed only where the month
+# The published patterns, in their order. A comma after the month is allowed only if the month
 # comes first, so "8 May, 2023" gives no more than its year.
 _EXPRESSION = re.compile(
     rf"\bthe (?:{_WEEKDAY}|day|week|weekend|month) (?:before|after|of) \d{{1,2}} {_MONTH} \d{{4}}\b"
@@ -74,7 +74,7 @@ def point_dates(quote: str, said: datetime | None) -> tuple[str, ...]:
 
 
 def _point(match: re.Match[str], said: date) -> date | None:
-    """The day of an expression; None where it lies outside of Python's calendar."""
+    """The day of an expression; None if it lies outside of Python's calendar."""
     if match["weekday"]:
         # "last Monday", said on a Monday, is a week ago.
         back = (said.weekday() - WEEKDAYS.index(match["weekday"].lower())) % 7

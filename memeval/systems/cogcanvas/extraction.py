@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memeval.llm.breaker import note_reading
-from memeval.llm.contract import Completion, LanguageModel
+from memeval.llm.contract import Completion
 from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.llm.metering import current_ledger
+from memeval.llm.model import LanguageModel
 from memeval.prompts import PromptTemplate
 from memeval.records import MemoryChunk, Role
 from memeval.systems.asking import ask, halves
@@ -145,7 +146,7 @@ class Extractor:
     async def _read(self, batch: Batch, reading: Reading, part: str | None = None) -> None:
         """Sends one request of a reading.
 
-        `part` replaces the text of a batch's only chunk. Where the reply breaks off, the model is
+        `part` replaces the text of a batch's only chunk. If the reply breaks off, the model is
         asked again: from the last chunk that the reply reached, or else for each half.
         """
         here = {number for number, _ in batch}
@@ -191,7 +192,7 @@ class Extractor:
     async def _read_halves(self, batch: Batch, texts: Sequence[str], reading: Reading) -> bool:
         """Sends a request for each half of a batch, or of its only text.
 
-        Returns False where neither can be halved.
+        Returns False if neither can be halved.
         """
         middle = len(batch) // 2
         passes: list[tuple[Batch, str | None]]
@@ -226,7 +227,7 @@ class Extractor:
     def _keep_reply(self, completion: Completion, batch: Batch, reading: Reading) -> Reply | None:
         """Keeps the artifacts of a reply, and returns the reply.
 
-        Returns None where there is no list, or where every quote of a first reading is invented.
+        Returns None if there is no list, or if every quote of a first reading is invented.
         """
         self.counts["calls"] += 1
         reply = read_reply(completion.text)

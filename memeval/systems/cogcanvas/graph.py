@@ -27,7 +27,7 @@ TEMPORAL_RULES = frozenset({"constraint", "event", "chain"})
 """The rules that `temporal_edges` switches."""
 # As published.
 DECAY = 0.8
-"""What is left of a score one hop further out."""
+"""Share of a score that is left one hop further out."""
 
 
 class Canvas:
@@ -38,7 +38,7 @@ class Canvas:
     """
 
     def __init__(self, artifacts: Sequence[Artifact], vectors: Vectors, rules: GraphRules) -> None:
-        # Imported where it is needed: only runs of this system load the library.
+        # Imported late: only runs of this system load the library.
         import networkx as nx  # type: ignore[import-untyped]
 
         self.graph: Any = nx.MultiDiGraph()
@@ -70,9 +70,10 @@ class Canvas:
         return {"temporal": temporal, "all": by_rule.total()}
 
     def _direct_edges(self, temporal: bool) -> tuple[Positions, Positions, Positions]:
-        """Each edge both ways, sorted by where it leads.
+        """Each edge both ways, sorted by its end.
 
-        Returns where each comes from, the distinct ends, and where the edges of each end start.
+        Returns the start of each edge, the distinct ends, and the position at which the edges of
+        each end begin.
         """
         # A set: two rules may link the same pair.
         edges = {(source, target) for source, target, _ in self._edges(temporal)}
@@ -104,9 +105,9 @@ class Canvas:
     def expand_as_published(
         self, seeds: Sequence[tuple[int, float]], hops: int, *, temporal: bool
     ) -> dict[int, float]:
-        """What the seeds reach, in the order of the published search, with its scores.
+        """Artifacts that the seeds reach, in the order of the published search, with its scores.
 
-        The first visit counts, even where another path would give more.
+        The first visit counts, even if another path would give more.
         """
         neighbours = self._neighbours(temporal)
         reached = _spread(dict(seeds), neighbours, hops)
@@ -125,7 +126,7 @@ class Canvas:
         return again
 
     def _neighbours(self, temporal: bool) -> dict[int, list[int]]:
-        """By node: what it refers to, what refers to it, what it caused, what caused it."""
+        """By node: nodes it refers to, that refer to it, that it caused, that caused it."""
         sides: dict[int, tuple[list[int], ...]] = defaultdict(lambda: ([], [], [], []))
         for source, target, kind in self._edges(temporal):
             # The published graph stores each `caused_by` edge a second time, turned round, as

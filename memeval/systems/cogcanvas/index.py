@@ -1,4 +1,4 @@
-"""What CogCanvas searches: artifacts by their vectors, their words and their neighbours."""
+"""CogCanvas's index: artifacts by their vectors, their words and their neighbours."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CanvasIndex:
 
     artifacts: Sequence[Artifact]
     counts: Mapping[str, int]
-    """What their extraction counted."""
+    """The counts of their extraction."""
     vectors: Vectors
     """Of the artifacts' search texts, by position."""
     embedder: Embedder

@@ -78,7 +78,7 @@ class Links:
         self.batches = np.array([artifact.batch for artifact in artifacts])
         self.kinds = np.array([artifact.kind for artifact in artifacts])
         self.overlap = _common_words(artifacts)
-        # How many calls a row's artifact comes after a column's; above 0 where it is newer.
+        # How many calls a row's artifact comes after a column's; above 0 if it is newer.
         self.distance = self.batches[:, None] - self.batches[None, :]
 
     def by_rule(self) -> Iterable[tuple[str, str, list[tuple[int, int]]]]:
@@ -113,7 +113,7 @@ class Links:
         yield CAUSED_BY, "event", _pairs(event & self.overlap)
 
     def _is_alike(self, least: float) -> Mask:
-        """Pairs of at least that cosine; of the lower one where they have a common word."""
+        """Pairs of at least that cosine; of the lower one if they have a common word."""
         result: Mask = (self.alike >= least) | (self.overlap & (self.alike >= self.rules.overlap))
         return result
 

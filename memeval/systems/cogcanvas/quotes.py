@@ -30,10 +30,10 @@ _LONGEST_LOOSE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One turn of a chunk, or the whole chunk where its lines don't match its turns."""
+    """One turn of a chunk, or the whole chunk if its lines don't match its turns."""
 
     start: int
-    """Where its words start in the chunk's content, without the speaker's name."""
+    """Start of its words in the chunk's content, without the speaker's name."""
     text: str
     speaker: str
     turn_ids: tuple[str, ...]
@@ -51,7 +51,7 @@ class LocatedQuote:
 
 
 def lines(chunk: MemoryChunk) -> Iterator[Line]:
-    """One line per turn where a chunk has as many lines as turns, else the chunk as one line."""
+    """One line per turn if a chunk has as many lines as turns, else the chunk as one line."""
     parts = chunk.content.split("\n")
     is_apart = len(parts) == len(chunk.turn_ids)
     start = 0

@@ -1,4 +1,4 @@
-"""A model's reply to the extraction's prompt, and what each item of it says."""
+"""A model's reply to the extraction's prompt, and the content of each item."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Reply:
     items: tuple[Any, ...]
     """The members of its list that are whole."""
     closed: bool
-    """False where the list breaks off: the reply was cut."""
+    """False if the list breaks off: the reply was cut."""
 
 
 def read_reply(text: str) -> Reply | None:
     """The first JSON list in a reply.
 
-    None without a list, or where the list breaks off before its first member is whole.
+    None without a list, or if the list breaks off before its first member is whole.
     """
     decoder = json.JSONDecoder()
     items: list[Any] = []
@@ -50,7 +50,7 @@ def read_reply(text: str) -> Reply | None:
 
 
 def kind_of(item: Mapping[str, Any]) -> str | None:
-    """The type of an item: a key fact where the item names no type, None for an unknown type."""
+    """The type of an item: a key fact if the item names no type, None for an unknown type."""
     kind = text_of(item.get("type")).lower().replace(" ", "_") or "key_fact"
     return kind if kind in KINDS else None
 
@@ -66,7 +66,7 @@ def text_of(value: Any) -> str:
 
 
 def named_chunk(item: Any) -> int:
-    """The number of the chunk that an item names, from 1; 0 where it does not name one."""
+    """The number of the chunk that an item names, from 1; 0 if it does not name one."""
     number = item.get("chunk") if isinstance(item, Mapping) else None
     # `int()` refuses strings of thousands of digits, which a model that runs on may write.
     if isinstance(number, str) and len(number) < 10 and number.strip().isdecimal():

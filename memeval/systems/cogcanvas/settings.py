@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from memeval.errors import UserError
-from memeval.systems.base import ANSWER, INGEST
+from memeval.systems.base import ANSWER, INGEST, check_not_negative, check_positive
 from memeval.systems.cogcanvas.extraction import ExtractionRules
 from memeval.systems.cogcanvas.links import GraphRules
 from memeval.systems.reranking import RerankedSettings
@@ -52,14 +52,13 @@ class Settings(RerankedSettings):
     temporal_fallback: bool = field(default=False, metadata=INGEST)
     """Whether expressions of time that no artifact quotes become events."""
     index_text: Literal["content_quote", "full"] = field(default="content_quote", metadata=INGEST)
-    """What is embedded and indexed: content and quote, or also speaker and dates."""
+    """Text that is embedded and indexed: content and quote, or also speaker and dates."""
     graph: bool = field(default=True, metadata=ANSWER)
     """Whether neighbours in the graph are found too."""
     graph_hops: int = field(default=3, metadata=ANSWER)
     """How far out neighbours are found; each hop leaves 0.8 of the score."""
     graph_expansion: Literal["best_path", "published"] = field(default="best_path", metadata=ANSWER)
-    """How scores spread: by the best path, or in the published order, where the first path counts.
-    """
+    """Spread of scores: by the best path, or in the published order (first path counts)."""
     # The graph is built again whenever a memory is loaded, so its rules are settings of the
     # answer: a sweep over them extracts nothing twice.
     reference_threshold: float = field(default=0.5, metadata=ANSWER)
@@ -85,17 +84,19 @@ class Settings(RerankedSettings):
     temporal_edges: bool = field(default=True, metadata=ANSWER)
     """Whether the edges from decisions to earlier facts, reminders and events count."""
     retrieval: Literal["dense", "hybrid"] = field(default="hybrid", metadata=ANSWER)
-    """What ranks artifacts: vectors, or 0.7 of vectors and 0.3 of BM25."""
+    """Ranking of artifacts: by vectors, or by 0.7 of vectors and 0.3 of BM25."""
     dense_norm: Literal["none", "max"] = field(default="none", metadata=ANSWER)
     """Whether cosines count as they are, or in shares of the best one."""
     reranker: str = field(default="lexical", metadata=ANSWER)
-    """What reorders the artifacts that were found, under `reranker=default`."""
+    """Reranker of the artifacts that were found, under `reranker=default`."""
     rerank_candidates: int = field(default=30, metadata=ANSWER)
-    """Artifacts whose neighbours are found, where something reranks; else `top_k`."""
+    """Artifacts whose neighbours are found, if there is a reranker; else `top_k`."""
     rerank_pool: Literal["expanded", "candidates"] = field(default="expanded", metadata=ANSWER)
-    """What is reranked: candidates and neighbours, or the best `rerank_candidates` of them."""
+    """Artifacts that are reranked: candidates and neighbours, or the best `rerank_candidates` of
+    them.
+    """
     show: Literal["full", "compact"] = field(default="full", metadata=ANSWER)
-    """What the reader sees of an artifact: all, or its type's initial, date and content."""
+    """Parts of an artifact that the reader sees: all, or its type's initial, date and content."""
     context_budget: int = field(default=5000, metadata=ANSWER)
     """Tokens of the artifacts that are shown at most, by the published estimate."""
     show_window: bool = field(default=False, metadata=ANSWER)
@@ -115,16 +116,8 @@ class Settings(RerankedSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in POSITIVE:
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"system.{name} must be positive, but is {value}")
-
-        for name in NOT_NEGATIVE:
-            value = getattr(self, name)
-            if value < 0:
-                raise UserError(f"system.{name} must not be negative, but is {value}")
-
+        check_positive(**{name: getattr(self, name) for name in POSITIVE})
+        check_not_negative(**{name: getattr(self, name) for name in NOT_NEGATIVE})
         for name in SHARES:
             value = getattr(self, name)
             if not 0 < value <= 1:

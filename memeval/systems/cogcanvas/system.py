@@ -1,8 +1,8 @@
 """CogCanvas (arXiv 2601.00821): typed artifacts with verbatim quotes in a graph, retrieved by
 vectors, words and neighbours.
 
-The rules and constants are those of the published system; docs/systems/cogcanvas.md says where
-memeval differs on purpose.
+The rules and constants are those of the published system; docs/systems/cogcanvas.md lists the
+deliberate differences.
 
 Artifacts are extracted from every chunk. A compression drops turns from the window, but keeps the
 artifacts that were extracted from them. Extraction does not look at the window, so all chunks can
@@ -23,7 +23,14 @@ import numpy as np
 
 from memeval.llm.metering import current_ledger
 from memeval.prompts import load_builtin
-from memeval.records import Answer, IngestHealth, Query, Retrieved
+from memeval.records import (
+    Answer,
+    CorrectRequest,
+    ForgetRequest,
+    IngestHealth,
+    Query,
+    Retrieved,
+)
 from memeval.systems.base import DumpItem, SystemContext
 from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts
 from memeval.systems.cogcanvas.batches import batches
@@ -31,13 +38,15 @@ from memeval.systems.cogcanvas.extraction import Extractor
 from memeval.systems.cogcanvas.index import CanvasIndex, read_vectors
 from memeval.systems.cogcanvas.retrieval import adapted_top_k, within_budget
 from memeval.systems.cogcanvas.settings import Settings
+from memeval.systems.forgetting import corrected, is_meant, without
 from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankingSystem
+from memeval.text.given import replace_given
 
 TEMPLATE = "extract"
 GLEAN_TEMPLATE = "glean"
 OF_REPLIES = {"unreadable": "unreadable", "cut": "broken off"}
-"""Counts of replies that each answer's notes show, where they are not 0, and what they say."""
+"""Counts of replies that each answer's notes show, if they are not 0, and their meaning."""
 OF_ARTIFACTS = {
     "dropped": "artifacts dropped for a quote that nobody said",
     "unknown_type": "artifacts of an unknown type",
@@ -70,9 +79,39 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
     def reset(self) -> None:
         super().reset()
         self._lost = 0
+        self._kept: tuple[list[Artifact], Mapping[str, int]] | None = None
+
+    async def forget(self, request: ForgetRequest) -> int:
+        """Artifacts that the request means are deleted, and the chunks, from which the next
+        extraction would make them again.
+        """
+        kept = [one for one in self._artifacts if not is_meant(request, one.full_text)]
+        removed = len(self._artifacts) - len(kept)
+        self.change_chunks(lambda chunks: without(chunks, request))
+        await self._keep(kept)
+        return removed
+
+    async def correct(self, request: CorrectRequest) -> int:
+        kept = [_with_new(artifact, request) for artifact in self._artifacts]
+        changed = sum(old != new for old, new in zip(self._artifacts, kept, strict=True))
+        self.change_chunks(lambda chunks: corrected(chunks, request))
+        await self._keep(kept)
+        return changed
+
+    async def _keep(self, artifacts: list[Artifact]) -> None:
+        """Indexes the artifacts that an operation left, without another extraction."""
+        self._kept = artifacts, self.index.counts if self.index else {}
+        try:
+            await self._open(None)
+        finally:
+            self._kept = None
 
     async def build(self, saved: Path | None) -> CanvasIndex:
-        if saved is None:
+        artifacts: Sequence[Artifact]
+        counts: Mapping[str, int]
+        if self._kept is not None:
+            artifacts, counts = self._kept
+        elif saved is None:
             artifacts, counts = await self._extract()
         else:
             artifacts, counts = read_artifacts(saved)
@@ -237,7 +276,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         )
 
     def _notes(self) -> dict[str, Any]:
-        """What the extraction lost, and how many edges the graph has."""
+        """Losses of the extraction, and the number of edges of the graph."""
         if self.index is None:
             return {}
 
@@ -254,8 +293,16 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         return within_budget(texts, self.settings.context_budget)
 
 
+def _with_new(artifact: Artifact, request: CorrectRequest) -> Artifact:
+    """An artifact with the new value in place of the old one."""
+    content, quote = (
+        replace_given(text, request.old, request.new) for text in (artifact.content, artifact.quote)
+    )
+    return replace(artifact, content=content, quote=quote)
+
+
 def describe_losses(counts: Mapping[str, int]) -> str:
-    """What an extraction lost: `11 of 37 replies unreadable, 2 artifacts of an unknown type`."""
+    """Losses of an extraction: `11 of 37 replies unreadable, 2 artifacts of an unknown type`."""
     calls = counts.get("calls", 0)
     lost = [
         f"{counts[name]} of {max(calls, counts[name])} replies {what}"

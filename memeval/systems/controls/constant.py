@@ -1,4 +1,4 @@
-"""The control that says the same to every question: what a judge gives for nothing."""
+"""The control that always gives the same answer: a judge's score for nothing."""
 
 from __future__ import annotations
 

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
-from memeval.records import Answer, MemoryChunk, Query
-from memeval.systems.base import ANSWER, MemorySystem, SystemContext, SystemSettings
+from memeval.records import Answer, CorrectRequest, ForgetRequest, MemoryChunk, Query, Retrieved
+from memeval.systems.base import (
+    ANSWER,
+    MemorySystem,
+    SystemContext,
+    SystemSettings,
+    check_positive,
+    latest_first,
+)
 from memeval.systems.chunk_file import read_chunks, write_chunks
+from memeval.systems.forgetting import corrected, count_changed, without
 
 
 @dataclass(frozen=True)
 class Settings(SystemSettings):
-    """Settings of `long_context`."""
+    """Settings of `long_context`, `full_history` and `native`."""
 
     max_context_tokens: int = field(default=120_000, metadata=ANSWER)
-    """The newest chunks that fit into this many tokens, counted offline, are shown."""
+    """The newest chunks that fit into this many tokens, counted offline, are shown; of `native`,
+    those of its window.
+    """
 
     def __post_init__(self) -> None:
-        if self.max_context_tokens <= 0:
-            raise UserError(
-                f"system.max_context_tokens must be positive, but is {self.max_context_tokens}"
-            )
+        check_positive(max_context_tokens=self.max_context_tokens)
 
 
 class LongContext(MemorySystem):
@@ -63,11 +70,30 @@ class LongContext(MemorySystem):
 
         return 0
 
+    def forget(self, request: ForgetRequest) -> int:
+        before = len(self._chunks)
+        self._take(without(self._chunks, request))
+        return before - len(self._chunks)
+
+    def correct(self, request: CorrectRequest) -> int:
+        before = self._chunks
+        self._take(corrected(before, request))
+        return count_changed(before, self._chunks)
+
+    def probe(self, query: Query, depth: int) -> Sequence[Retrieved]:
+        """All that a question is shown: nothing is ranked, and so nothing is cut at `depth`."""
+        shown = self._chunks[self._first_shown() :]
+        return [Retrieved(text=chunk.text, turn_ids=chunk.turn_ids) for chunk in shown]
+
+    def _take(self, chunks: Iterable[MemoryChunk]) -> None:
+        self.reset()
+        for chunk in chunks:
+            self.ingest(chunk)
+
     async def answer(self, query: Query) -> Answer:
         first = self._first_shown()
-        reply = await self.parts.reader.answer(
-            query, [chunk.text for chunk in self._chunks[first:]]
-        )
+        shown = [chunk.text for chunk in self._chunks[first:]]
+        reply = await self.parts.reader.answer(query, shown, order=latest_first(len(shown)))
         cut = {"cut_chunks": first, "cut_tokens": sum(self._tokens[:first])} if first else {}
         return Answer(
             text=reply.text, raw=reply.raw, context_tokens=reply.context_tokens, notes=cut
@@ -77,6 +103,4 @@ class LongContext(MemorySystem):
         write_chunks(folder, self._chunks)
 
     def load(self, folder: Path) -> None:
-        self.reset()
-        for chunk in read_chunks(folder):
-            self.ingest(chunk)
+        self._take(read_chunks(folder))

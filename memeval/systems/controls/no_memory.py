@@ -1,12 +1,13 @@
-"""The control that remembers nothing: what the reader knows without memory."""
+"""The control that remembers nothing: the reader's knowledge without memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from memeval.records import Answer, MemoryChunk, Query
-from memeval.systems.base import MemorySystem
+from memeval.records import Answer, CorrectRequest, ForgetRequest, MemoryChunk, Query, Retrieved
+from memeval.systems.base import DumpItem, MemorySystem
 
 
 class NoMemory(MemorySystem):
@@ -23,6 +24,18 @@ class NoMemory(MemorySystem):
 
     def ingest(self, chunk: MemoryChunk) -> None:
         pass
+
+    def forget(self, request: ForgetRequest) -> int:
+        return 0
+
+    def correct(self, request: CorrectRequest) -> int:
+        return 0
+
+    def probe(self, query: Query, depth: int) -> Sequence[Retrieved]:
+        return ()
+
+    def dump(self) -> Iterable[DumpItem]:
+        return ()
 
     async def answer(self, query: Query) -> Answer:
         reply = await self.parts.reader.answer(query, ())

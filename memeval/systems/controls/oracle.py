@@ -1,13 +1,24 @@
-"""The control with perfect retrieval: what the reader could do if memory never failed."""
+"""The control with perfect retrieval: the reader's score if memory never failed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memeval.records import Answer, MemoryChunk, OracleQuery, Query, Retrieved
+from memeval.records import (
+    Answer,
+    CorrectRequest,
+    ForgetRequest,
+    MemoryChunk,
+    OracleForgetRequest,
+    OracleQuery,
+    Query,
+    Retrieved,
+)
 from memeval.systems.base import MemorySystem, SystemContext, SystemSettings
 from memeval.systems.chunk_file import read_chunks, write_chunks
+from memeval.systems.forgetting import corrected, count_changed
 
 
 class Oracle(MemorySystem):
@@ -32,6 +43,26 @@ class Oracle(MemorySystem):
 
     def ingest(self, chunk: MemoryChunk) -> None:
         self._chunks.append(chunk)
+
+    def forget(self, request: ForgetRequest) -> int:
+        """Cuts the values out of its chunks, and leaves what else they say."""
+        if not isinstance(request, OracleForgetRequest):
+            raise TypeError("the oracle forgets by an OracleForgetRequest (`wants_evidence`)")
+
+        before = self._chunks
+        for value in request.values:
+            self._chunks = corrected(self._chunks, CorrectRequest(words="", old=value, new=""))
+
+        return count_changed(before, self._chunks)
+
+    def correct(self, request: CorrectRequest) -> int:
+        before = self._chunks
+        self._chunks = corrected(before, request)
+        return count_changed(before, self._chunks)
+
+    def probe(self, query: Query, depth: int) -> Sequence[Retrieved]:
+        """Nothing: only a question's evidence is ever shown."""
+        return ()
 
     async def answer(self, query: Query) -> Answer:
         if not isinstance(query, OracleQuery):

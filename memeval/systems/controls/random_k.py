@@ -1,4 +1,4 @@
-"""The control that retrieves by chance: what `top_k` chunks are worth, whichever they are."""
+"""The control that retrieves at random: the value of any `top_k` chunks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memeval.systems.indexed import IndexedSystem, Ranked
 
 
 class Order:
-    """Nothing is indexed: each question has an order of its own."""
+    """An empty index: each question draws its own order."""
 
     def save(self, folder: Path) -> None:
         """Writes nothing."""

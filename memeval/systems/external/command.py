@@ -23,6 +23,7 @@ from memeval.systems.external.served import (
     files_of,
     note_noise,
 )
+from memeval.systems.external.wire import CHANGES
 from memeval.text.shown import one_line
 
 MOST_NOISE = 10_000
@@ -124,7 +125,7 @@ class CommandService(Service):
         reply = await self._process.ask(operation, body, self._settings.request_timeout_s)
         # Only what has succeeded is repeated to the next process. The operation that failed is
         # sent again by `call`.
-        if operation in ("reset", "ingest"):
+        if operation in ("reset", "ingest", *CHANGES):
             self._history.append((operation, body))
 
         return reply
@@ -191,7 +192,7 @@ class Process:
                 raise ProgramError(f"wrote {self._noise:,} lines that are not replies")
 
     def _unlike_a_reply(self) -> str:
-        """What the process wrote instead of a reply, such as one that lacks the request's id."""
+        """Output that is not a reply, such as a reply that lacks the request's id."""
         if not self._last_noise:
             return ""
 

@@ -6,23 +6,44 @@ docs/http_memory.openapi.yaml describes them, docs/any_memory.md has servers of 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from memeval.config.checks import check_address, check_headers
-from memeval.errors import ModelError, UserError
+from memeval.config.schema import TOOLS
+from memeval.errors import MemevalError, MemoryServiceError, ModelError, UserError, unknown
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
 from memeval.llm.faults import of_connection
-from memeval.llm.keys import headers_of
+from memeval.llm.keys import headers_of, value_of
 from memeval.llm.metering import current_ledger
-from memeval.systems.base import INGEST, RUNTIME
-from memeval.systems.external import remote
-from memeval.systems.external.served import AnsweringSettings, Reply, ServedMemory, Service
+from memeval.llm.refusals import RefusedRequestError
+from memeval.llm.transport import Transport
+from memeval.records import Role
+from memeval.systems.base import IMAGINED, INGEST, RUNTIME, DumpItem
+from memeval.systems.external import remote, wire
+from memeval.systems.external.contracts import CONTRACTS, OWN
+from memeval.systems.external.http_tools import (
+    CASE,
+    DeclaredTool,
+    as_tool,
+    read_declared,
+    read_result,
+)
+from memeval.systems.external.served import (
+    AnsweringSettings,
+    Reply,
+    ServedMemory,
+    Service,
+    ToolError,
+)
 from memeval.systems.external.wire import OPERATIONS
+from memeval.systems.tools import Tool, ToolResult, search_tool, strings_in
+from memeval.text.shown import one_line
 
 MOST_BYTES = 32 * 2**20
 """Bytes of a reply."""
@@ -42,23 +63,46 @@ class Settings(AnsweringSettings):
 
     base_url: str | None = field(default=None, metadata=INGEST)
     """Address of the service."""
+    contract: str = field(default=OWN, metadata=INGEST)
+    """Contract of the service: `memeval`, or the contract of another benchmark, `aml` (Agent Memory
+    Leaderboard) or `add_search_reset` (PrecisionMemBench).
+    """
     reset_path: str = field(default="/reset", metadata=RUNTIME)
     """Path of each operation, below the address."""
     ingest_path: str = field(default="/ingest", metadata=RUNTIME)
     ready_path: str = field(default="/ready", metadata=RUNTIME)
     search_path: str = field(default="/search", metadata=RUNTIME)
     answer_path: str = field(default="/answer", metadata=RUNTIME)
+    forget_path: str = field(default="/forget", metadata=RUNTIME)
+    correct_path: str = field(default="/correct", metadata=RUNTIME)
     headers: dict[str, str] | None = field(default=None, metadata=RUNTIME)
     """Headers of each request: names of the environment variables that hold their values."""
+    api_key_env: str | None = field(default=None, metadata=RUNTIME)
+    """The environment variable whose value is sent as `Authorization: Bearer …`."""
     max_concurrency: int = field(default=8, metadata=RUNTIME)
     """Requests under way at once, all cases of a process together."""
     max_retries: int = field(default=4, metadata=RUNTIME)
-    """Tries of a request after the first, where it met 429, 5xx or a broken connection."""
+    """Retries of a request that met 429, 5xx or a broken connection."""
     patience_s: float = field(default=120.0, metadata=RUNTIME)
     """How long requests are tried again while nothing is answered, in seconds."""
 
+    tools: list[Any] | None = field(default=None, metadata=INGEST)
+    """Tools that a model may call under `reader=tools` and `writer=tools`: `name`, `description`,
+    `path`, `parameters` (JSON schema) and `writes` of each. None is `search_memory` alone.
+    """
+    dump_path: str | None = field(default=None, metadata=RUNTIME)
+    """Path that replies all that is stored, as a search does: for lists, and for figures of
+    `writer=tools`.
+    """
+
     def __post_init__(self) -> None:
         AnsweringSettings.__post_init__(self)
+        read_declared(self.tools)
+        if self.dump_path is not None and not _PATH.fullmatch(self.dump_path):
+            raise UserError(
+                f"system.dump_path must be a path such as /dump, but is '{self.dump_path}'"
+            )
+
         for operation in OPERATIONS:
             path = getattr(self, f"{operation}_path")
             if not _PATH.fullmatch(path):
@@ -74,13 +118,44 @@ class Settings(AnsweringSettings):
             raise UserError("system.max_retries and system.patience_s must not be negative")
 
         check_headers("system.headers", self.headers or {})
+        if self.contract != OWN:
+            self._check_contract()
+
+    def _check_contract(self) -> None:
+        """Raises `UserError` for settings that a contract of another benchmark has no place for."""
+        if self.contract not in CONTRACTS:
+            raise unknown("contract", self.contract, (OWN, *CONTRACTS))
+        if self.answers:
+            raise UserError(
+                f"system.contract={self.contract} has no answers of the service's own: leave "
+                "system.answers out"
+            )
+        if self.operations:
+            raise UserError(
+                f"system.contract={self.contract} has neither forget nor correct: leave "
+                "system.operations out"
+            )
+
+        for option in ("tools", "dump_path"):
+            if getattr(self, option) is not None:
+                raise UserError(
+                    f"system.{option} is of system.contract={OWN}: a model searches by "
+                    "search_memory under other contracts"
+                )
+
+        for operation in OPERATIONS:
+            if getattr(self, f"{operation}_path") != f"/{operation}":
+                raise UserError(
+                    f"system.{operation}_path is a path of system.contract={OWN}: the paths of "
+                    f"{self.contract} are fixed, below system.base_url"
+                )
 
 
 class HttpMemory(ServedMemory):
     """A namespace at the service for each case and repeat of a run.
 
-    What was ingested is waited for before the first question, and measured as a phase of its own.
-    Where the service answers by itself (`system.answers=true`), the cell's model and prompt are
+    The ingest must be complete before the first question; the wait is measured as a phase of its
+    own. If the service gives the answers (`system.answers=true`), the cell's model and prompt are
     not used.
     """
 
@@ -91,8 +166,69 @@ class HttpMemory(ServedMemory):
         endpoint_settings(settings)
         return settings
 
+    @classmethod
+    def knows_users(cls, settings: Any) -> bool:
+        # The contracts of other benchmarks have one memory for each case.
+        return bool(settings.contract == OWN)
+
+    @classmethod
+    def flags(cls, settings: Any) -> tuple[str, ...]:
+        contract = CONTRACTS.get(settings.contract)
+        return ("evidence by quotation",) if contract and not contract.gives_ids else ()
+
+    @classmethod
+    def check_use(cls, settings: Any, *, reader: str, writer: str) -> None:
+        declared = read_declared(settings.tools)
+        if reader == TOOLS and declared and all(tool.is_writing for tool in declared):
+            raise UserError(
+                "reader=tools: all of system.tools change the memory, and only the writer may",
+                "say which only read:  writes: false",
+            )
+
     def open_service(self) -> Service:
         return HttpService(self.settings)
+
+    async def tools(self) -> Sequence[Tool]:
+        declared = read_declared(self.settings.tools)
+        if declared and not self.parts.extra.get(IMAGINED):
+            return [as_tool(tool, self._use) for tool in declared]
+
+        return (search_tool(self.recall, self.parts.top_k),)
+
+    async def _use(self, tool: DeclaredTool, arguments: Mapping[str, Any]) -> ToolResult:
+        """Reply of a tool of the service."""
+        if tool.is_writing:
+            for text in strings_in(arguments):
+                self._remember(text, text)
+
+        # The case is memeval's to say, whatever a schema allows a model to send.
+        body = {name: value for name, value in arguments.items() if name != CASE}
+        role = Role.INGEST if tool.is_writing else Role.ANSWER
+        try:
+            reply = await self._call(tool.path, body, role)
+        except MemoryServiceError as error:
+            if isinstance(error.__cause__, ToolError):
+                return ToolResult(str(error), is_error=True)
+            raise
+
+        result = read_result(reply, self._sifted)
+        self._check_own(result.text, f"the result of '{tool.name}'")
+        return result
+
+    def _sifted(self, reply: wire.Json) -> wire.Found:
+        return self._sift(self._read(lambda: wire.read_found(reply, self._ids.turns)))
+
+    async def dump(self) -> list[DumpItem] | None:
+        """All that the service has stored, as it lists it."""
+        path = self.settings.dump_path
+        if path is None or self.parts.extra.get(IMAGINED):
+            return None
+
+        stored = self._sifted(await self._call(path, {})).results
+        return [
+            {"kind": "stored", "text": item.text, "turn_ids": list(item.turn_ids)}
+            for item in stored
+        ]
 
 
 class HttpService(Service):
@@ -102,15 +238,27 @@ class HttpService(Service):
         self._settings, self._address = settings, address_of(settings)
         self.name = f"the memory service at {self._address}"
         self._endpoint: _Shared | None = None
+        contract = CONTRACTS.get(settings.contract)
+        self._contract = contract(self._post) if contract else None
 
     async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
         if self._endpoint is None:
             # Else the first request to a mistyped address would be tried again until `patience_s`
             # is over.
             await self._check_listening()
+            await self._check_health()
             self._endpoint = _Shared.enter(endpoint_settings(self._settings))
 
-        path = getattr(self._settings, f"{operation}_path")
+        if self._contract is not None:
+            return await self._contract.call(operation, body)
+
+        # A tool is called by its path.
+        is_tool = operation.startswith("/")
+        path = operation if is_tool else getattr(self._settings, f"{operation}_path")
+        return await self._post(path, body, is_tool=is_tool)
+
+    async def _post(self, path: str, body: Mapping[str, Any], *, is_tool: bool = False) -> Reply:
+        assert self._endpoint is not None, "an operation opens it"
         own, endpoint = current_ledger().own, self._endpoint.endpoint
         try:
             # The request is what the memory takes; the queue before it is ours.
@@ -118,6 +266,10 @@ class HttpService(Service):
                 reply = await endpoint.post(path, body, as_object, most_bytes=MOST_BYTES)
         except ModelError as error:
             message = f"{self.name} failed at {path}: {error}"
+            # What a model wrote: the next call may be right.
+            if is_tool and isinstance(error, RefusedRequestError):
+                raise ToolError(message) from error
+
             # What is wrong with the first request is wrong with the address.
             raise remote.fault(self._address, message, EXAMPLE) from error
 
@@ -126,7 +278,7 @@ class HttpService(Service):
         return Reply(reply.value, setback=reply.setback)
 
     async def _check_listening(self) -> None:
-        """Raises `UserError` at once where nobody listens at an address that never answered."""
+        """Raises `UserError` at once if nobody listens at an address that never answered."""
         parts = urlsplit(self._address)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         try:
@@ -140,6 +292,34 @@ class HttpService(Service):
         writer.close()
         await writer.wait_closed()
 
+    async def _check_health(self) -> None:
+        """Raises `UserError` for a service that does not say that it is up, if its contract wants
+        it to.
+        """
+        if self._contract is None or self._contract.health is None:
+            return
+
+        settings, path = endpoint_settings(self._settings), self._contract.health
+        transport = Transport(
+            settings.base_url, api_key=settings.api_key, headers=settings.headers, connections=1
+        )
+        try:
+            async with asyncio.timeout(settings.timeout_s):
+                status, _, content = await transport.get(path, MOST_BYTES)
+        except Exception as error:
+            # Whatever the client raises.
+            raise self._unhealthy(path, f"{type(error).__name__}: {error}") from error
+        finally:
+            await transport.aclose()
+
+        if status != 200 or not says_ok(content):
+            shown = one_line(content[:200].decode(errors="replace"), 80)
+            raise self._unhealthy(path, f"{status} {shown}")
+
+    def _unhealthy(self, path: str, reply: str) -> MemevalError:
+        message = f'{self.name} is not up: GET {path} must reply 200 {{"ok": true}}, but: {reply}'
+        return remote.fault(self._address, message, NO_SERVICE)
+
     async def close(self) -> None:
         endpoint, self._endpoint = self._endpoint, None
         if endpoint is not None:
@@ -147,7 +327,7 @@ class HttpService(Service):
 
 
 def address_of(settings: Settings) -> str:
-    """The address of the service. Raises `UserError` where it is missing or is not one."""
+    """The address of the service. Raises `UserError` if it is missing or is not one."""
     if not settings.base_url:
         raise UserError("system=http needs the address of a memory service", EXAMPLE)
 
@@ -159,13 +339,31 @@ def endpoint_settings(settings: Settings) -> EndpointSettings:
     """How requests are sent. Raises `UserError` for what is missing."""
     return EndpointSettings(
         base_url=address_of(settings),
-        api_key="",
+        api_key=_api_key(settings),
         max_concurrency=settings.max_concurrency,
         timeout_s=settings.request_timeout_s,
         patience_s=settings.patience_s,
         max_retries=settings.max_retries,
         headers=headers_of(settings.headers, "system.headers"),
     )
+
+
+def _api_key(settings: Settings) -> str:
+    """The key that is sent as `Authorization: Bearer …`; empty if none is."""
+    if settings.api_key_env is None:
+        return ""
+
+    return value_of(settings.api_key_env, "system.api_key_env")
+
+
+def says_ok(content: bytes) -> bool:
+    """Whether a reply is `{"ok": true}`."""
+    try:
+        reply = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+
+    return isinstance(reply, Mapping) and reply.get("ok") is True
 
 
 class _Shared:
@@ -179,7 +377,8 @@ class _Shared:
     def enter(cls, settings: EndpointSettings) -> _Shared:
         """The endpoint of these settings on the running loop."""
         of_loop = _ENDPOINTS.setdefault(asyncio.get_running_loop(), {})
-        key = repr((settings.base_url, settings.max_concurrency, sorted(settings.headers.items())))
+        headers = sorted(settings.headers.items())
+        key = repr((settings.base_url, settings.max_concurrency, settings.api_key, headers))
         shared = of_loop.get(key)
         if shared is None:
             shared = of_loop[key] = cls(settings)
@@ -188,7 +387,7 @@ class _Shared:
         return shared
 
     async def leave(self) -> None:
-        """Closes the connections where nobody is left."""
+        """Closes the connections if nobody is left."""
         self._users -= 1
         if self._users > 0:
             return

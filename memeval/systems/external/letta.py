@@ -17,7 +17,16 @@ from memeval.llm.contract import asked_line, fill
 from memeval.llm.metering import current_ledger
 from memeval.llm.reply import finish_reason
 from memeval.llm.tokens import count_tokens
-from memeval.records import Answer, MemoryChunk, Query, Retrieved, Role, Usage
+from memeval.records import (
+    Answer,
+    CorrectRequest,
+    ForgetRequest,
+    MemoryChunk,
+    Query,
+    Retrieved,
+    Role,
+    Usage,
+)
 from memeval.systems.base import (
     ANSWER,
     INGEST,
@@ -29,6 +38,9 @@ from memeval.systems.base import (
 )
 from memeval.systems.external.letta_reply import Hit, Reply
 from memeval.systems.external.letta_server import PERSONA_LABEL, Agent, pool
+from memeval.systems.forgetting import corrected, is_meant
+from memeval.systems.tools import Tool, object_schema, search_tool
+from memeval.text.given import replace_given
 from memeval.text.redaction import keep_secret
 
 PERSONA = (
@@ -58,14 +70,14 @@ class Settings(SystemSettings):
     base_url: str | None = field(default=None, metadata=INGEST)
     """Address of the server; None uses the environment variable LETTA_BASE_URL."""
     token_env: str = field(default="LETTA_API_KEY", metadata=RUNTIME)
-    """Environment variable that holds the server's token; a server without one needs none."""
+    """Environment variable of the server's token; not needed for a server without one."""
     model: str = field(default="openai/gpt-4o-mini", metadata=ANSWER)
     """Handle of the agent's model, as the server knows it."""
     embedding: str = field(default="openai/text-embedding-3-small", metadata=INGEST)
     """Handle of the archive's embedding model."""
     persona: str | None = field(default=None, metadata=ANSWER)
-    """What the agent knows of itself and its task; `{top_k}` is replaced by the cell's. None uses
-    the built-in one.
+    """Description of the agent and its task; `{top_k}` is replaced by the cell's. None uses the
+    built-in one.
     """
 
 
@@ -73,15 +85,18 @@ class Letta(MemorySystem):
     """An agent per case. Chunks are entries of its archive, dated by the conversation, and the
     agent searches them when it wants to.
 
-    It answers under a prompt of its own, with the server's model: the cell's model and prompt are
+    It answers with its own prompt and with the server's model: the cell's model and prompt are
     not used. Its calls are not cached here, so every repeat is paid for, and the agent sees the
     server's clock.
 
-    What its searches returned is read from its reply. These are the retrieved chunks, in the order
-    in which it saw them. Its prompt names `top_k`, and it may search twice. Embedding tokens are
+    The results of its searches, read from its reply, are the retrieved chunks, in the order in
+    which it saw them. Its prompt names `top_k`, and it may search twice. Embedding tokens are
     counted here, because the server does not report them.
 
     The agent is deleted when the case is done, and at the latest when the process ends.
+
+    Under `reader=tools` the cell's model takes the agent's place: it is given the search of the
+    archive, and under `writer=tools` the tool that inserts an entry.
     """
 
     settings_type = Settings
@@ -89,13 +104,15 @@ class Letta(MemorySystem):
     own_prompt: ClassVar[bool] = True
     # A class attribute, because the constructor calls `reset`, which closes the agent.
     _agent: Agent | None = None
+    _sent: int = 0
+    """Chunks that are in the archive."""
 
     def __init__(self, settings: Settings, parts: SystemContext) -> None:
         super().__init__(settings, parts)
         if find_spec("letta_client") is None:
             raise UserError(
                 "system 'letta' needs the letta-client library, which is not installed",
-                "get it: pip install 'memeval[letta]'",
+                "get it: pip install 'memeval-bench[letta]'",
             )
 
         self._address = settings.base_url or os.environ.get("LETTA_BASE_URL", "")
@@ -118,33 +135,95 @@ class Letta(MemorySystem):
     def reset(self) -> None:
         self.close()
         self._chunks: list[MemoryChunk] = []
+        self._inserted: list[str] = []
 
     def ingest(self, chunk: MemoryChunk) -> None:
         self._chunks.append(chunk)
 
     def consolidate(self) -> None:
-        self.close()
-        token = os.environ.get(self.settings.token_env)
-        keep_secret(token)
-        self._agent = Agent(self._address, token)
+        new = self._chunks[self._sent :]
         try:
-            self._agent.create(
-                self.parts.case_id, self.settings.model, self.settings.embedding, self._persona()
-            )
-            self._agent.remember([(chunk.text, chunk.time) for chunk in self._chunks])
+            agent = self._agent or self._create()
+            agent.remember([(chunk.text, chunk.time) for chunk in new])
         except BaseException:
             # The engine closes only a memory that was built completely.
             self.close()
             raise
 
-        self._meter_embedding([chunk.text for chunk in self._chunks])
+        self._sent = len(self._chunks)
+        self._meter_embedding([chunk.text for chunk in new])
+
+    def _create(self) -> Agent:
+        token = os.environ.get(self.settings.token_env)
+        keep_secret(token)
+        self._agent = Agent(self._address, token)
+        self._agent.create(
+            self.parts.case_id, self.settings.model, self.settings.embedding, self._persona()
+        )
+        return self._agent
+
+    def forget(self, request: ForgetRequest) -> int | None:
+        """The entries of the archive that the request means are deleted at the server."""
+        if self._agent is None:
+            return None
+
+        self._inserted = [text for text in self._inserted if not is_meant(request, text)]
+        return self._agent.forget(lambda text: is_meant(request, text))
+
+    def correct(self, request: CorrectRequest) -> int | None:
+        """The entries that give the old value are replaced by ones that give the new one."""
+        if self._agent is None:
+            return None
+
+        changed = self._agent.correct(lambda text: replace_given(text, request.old, request.new))
+        self._chunks = corrected(self._chunks, request)
+        self._meter_embedding(changed)
+        return len(changed)
+
+    async def probe(self, query: Query, depth: int) -> Sequence[Retrieved] | None:
+        """Results of a search of the archive, without the agent."""
+        return None if self._agent is None else await self._search(query, depth)
 
     def _persona(self) -> str:
         return fill(self.settings.persona or PERSONA, {"top_k": str(self.parts.top_k)})
 
     def dump(self) -> list[DumpItem]:
-        """The agent's blocks of memory: one that it can't write, so it is as it was created."""
-        return [{"kind": "block", "label": PERSONA_LABEL, "text": self._persona()}]
+        """The agent's blocks of memory: one that it can't write, so it is as it was created; and
+        the texts that a model inserted into its archive.
+        """
+        block = {"kind": "block", "label": PERSONA_LABEL, "text": self._persona()}
+        return [block, *({"kind": "passage", "text": text} for text in self._inserted)]
+
+    def tools(self) -> Sequence[Tool]:
+        insert = Tool(
+            name="archival_memory_insert",
+            description=(
+                "Adds one entry to the archive. It is found later by its sense. Name people, and "
+                "say the date of what happened."
+            ),
+            parameters=object_schema(required=["content"], content={"type": "string"}),
+            call=self._insert,
+            writes=True,
+        )
+        return (search_tool(self._search, self.parts.top_k), insert)
+
+    async def _search(self, query: Query, depth: int) -> Sequence[Retrieved]:
+        assert self._agent is not None, "consolidate comes first"
+        own = current_ledger().own
+        texts = await own.in_pool(pool(self._address), self._agent.search, query.text, depth)
+        self._meter_embedding([query.text])
+        return self._match_hits([Hit(text) for text in texts])
+
+    async def _insert(self, content: str) -> str:
+        if not content.strip():
+            raise ValueError("the entry is empty")
+
+        assert self._agent is not None, "consolidate comes first"
+        own = current_ledger().own
+        await own.in_pool(pool(self._address), self._agent.remember, [(content, None)])
+        self._inserted.append(content)
+        self._meter_embedding([content])
+        return "Stored."
 
     async def answer(self, query: Query) -> Answer:
         assert self._agent is not None, "consolidate comes first"
@@ -197,7 +276,7 @@ class Letta(MemorySystem):
         return tuple(seen.values())
 
     def _chunk_around(self, text: str) -> MemoryChunk | None:
-        """The chunk of which the server made `text` a part; None where there is no such chunk."""
+        """The chunk of which the server made `text` a part; None if no chunk holds it."""
         return next((chunk for chunk in self._chunks if text.strip() in chunk.text), None)
 
     def _meter(self, reply: Reply) -> None:
@@ -234,4 +313,4 @@ class Letta(MemorySystem):
         if self._agent is not None:
             self._agent.close()
 
-        self._agent = None
+        self._agent, self._sent = None, 0

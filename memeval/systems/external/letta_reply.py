@@ -1,4 +1,4 @@
-"""What an agent of a Letta server did about a message, read from the events of its reply."""
+"""An agent's searches and answer, read from the events of a Letta server's reply."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Hit:
 
 @dataclass
 class Reply:
-    """An agent's reply to one message, and what it did for it."""
+    """An agent's reply to one message, and its steps."""
 
     text: str = ""
     """Its last words."""
     stop_reason: str = ""
     queries: list[str] = field(default_factory=list)
-    """What it searched its archive for."""
+    """The queries of its searches in the archive."""
     hits: list[Hit] | None = field(default_factory=list)
-    """The results of its searches, each best first; None where one could not be read."""
+    """The results of its searches, each best first; None if one could not be read."""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int = 0
@@ -43,7 +43,7 @@ class Reply:
 def read_reply(events: Sequence[Any]) -> Reply:
     """Reads a reply from the events of a stream.
 
-    Raises `ModelError` where the server reports a failure, or where the agent said nothing.
+    Raises `ModelError` if the server reports a failure, or if the agent said nothing.
     """
     # Texts come in pieces: they are joined by the id of their message.
     reply, called, texts = Reply(), dict[str, str](), dict[str, str]()
@@ -105,7 +105,7 @@ def _meter(reply: Reply, usage: Any) -> None:
 
 
 def hits_of(returned: str) -> list[Hit] | None:
-    """The chunks in the result of the search tool; None where it can't be read."""
+    """The chunks in the result of the search tool; None if it can't be read."""
     # The server writes a list of `{timestamp, content, tags, relevance}` as Python or as JSON, in
     # some releases inside `{message}` or `{results}`. It cuts a long one off.
     for read in (json.loads, ast.literal_eval):

@@ -24,6 +24,8 @@ MAX_CONCURRENCY = 8
 PERSONA_LABEL = "persona"
 """Label of the agent's one block of memory."""
 LONGEST_WAIT_S = 60.0
+TOO_LONG = "exceeds token limit"
+"""Part of the server's words for an entry that is longer than its archive takes."""
 
 
 class Agent:
@@ -37,10 +39,12 @@ class Agent:
     def __init__(
         self, address: str, token: str | None, sleep: Callable[[float], None] = time.sleep
     ) -> None:
-        """Raises `UserError` where no server answers."""
+        """Raises `UserError` if no server answers."""
         self._address, self._token, self._sleep = address, token, sleep
         self._client = _client(address, token)
         self._leftover: Leftover | None = None
+        self._entries: dict[str, tuple[str, Mapping[str, datetime]]] = {}
+        """Text and time of each entry of the archive, by its id."""
         try:
             self._call(self._client.health)
         except BaseException:
@@ -77,17 +81,66 @@ class Agent:
 
         A chunk without a time gets the time of the server's clock.
         """
-        # One by one: chunks that match a search equally are returned in the order of insertion.
+        # One by one: the server's clock then tells the order of chunks without a time.
         for text, moment in chunks:
-            self._insert(text, moment)
+            dated = {}
+            if moment is not None:
+                # The event's time, and not that of the server's clock.
+                dated["created_at"] = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
-    def _insert(self, text: str, moment: datetime | None) -> None:
-        dated = {}
-        if moment is not None:
-            # The event's time, and not that of the server's clock.
-            dated["created_at"] = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            self._insert(text, dated)
 
-        self._call(lambda: self._client.agents.passages.create(self._id, text=text, **dated))
+    def _insert(self, text: str, dated: Mapping[str, datetime]) -> None:
+        """Inserts a text, in halves if the server refuses it as too long."""
+        import letta_client
+
+        def create() -> bool:
+            try:
+                created = self._client.agents.passages.create(self._id, text=text, **dated)
+            except letta_client.BadRequestError as error:
+                if TOO_LONG not in _as_line(error) or len(text) < 2:
+                    raise
+                return False
+
+            self._entries |= {entry.id: (entry.text, dated) for entry in created if entry.id}
+            return True
+
+        if not self._call(create):
+            middle = _word_end(text, len(text) // 2)
+            self._insert(text[:middle], dated)
+            self._insert(text[middle:], dated)
+
+    def forget(self, is_meant: Callable[[str], bool]) -> int:
+        """Deletes the entries whose texts are meant; returns how many."""
+        meant = [name for name, (text, _) in self._entries.items() if is_meant(text)]
+        for name in meant:
+            self._delete(name)
+
+        return len(meant)
+
+    def correct(self, change: Callable[[str], str]) -> list[str]:
+        """Puts changed texts in place of those of the archive, at their times; returns them."""
+        changed = []
+        for name, (before, dated) in list(self._entries.items()):
+            after = change(before)
+            if after != before:
+                # An entry can't be edited. The old one goes last: a failure loses nothing.
+                self._insert(after, dated)
+                self._delete(name)
+                changed.append(after)
+
+        return changed
+
+    def _delete(self, entry: str) -> None:
+        passages = self._client.agents.passages
+        self._call(lambda: passages.delete(entry, agent_id=self._id))
+        del self._entries[entry]
+
+    def search(self, query: str, top_k: int) -> list[str]:
+        """The texts that a search of the archive finds, without the agent."""
+        passages = self._client.agents.passages
+        found = self._call(lambda: passages.search(self._id, query=query, top_k=top_k))
+        return [result.content for result in found.results]
 
     def ask(self, message: str) -> Reply:
         """The reply to a message, the only one of its conversation.
@@ -216,6 +269,12 @@ def pool(address: str) -> ThreadPoolExecutor:
     """The threads in which a server is called."""
     # The client is the synchronous one: the asynchronous one can't be closed from a plain method.
     return ThreadPoolExecutor(MAX_CONCURRENCY, thread_name_prefix=f"letta {address}")
+
+
+def _word_end(text: str, start: int) -> int:
+    """The first position from `start` on at which a word ends; `start` if no word ends there."""
+    space = text.find(" ", start)
+    return start if space == -1 else space
 
 
 def _as_line(error: Any) -> str:

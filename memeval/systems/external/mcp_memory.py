@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,19 +14,37 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from memeval.config.checks import check_address, check_headers
-from memeval.errors import ModelError, UserError, unknown
+from memeval.config.schema import TOOLS
+from memeval.errors import MemoryServiceError, ModelError, UserError, unknown
 from memeval.llm.keys import headers_of
-from memeval.systems.base import ANSWER, INGEST, RUNTIME
+from memeval.systems.base import ANSWER, INGEST, RUNTIME, DumpItem
 from memeval.systems.external.http import BY_HEADER
 from memeval.systems.external.mcp_session import Server, Session, ToolReply
+from memeval.systems.external.mcp_tools import ToolChoice, as_result, tools_of
 from memeval.systems.external.program import CaseHome, ProgramSettings
 from memeval.systems.external.said import error_in, is_hollow, says_nothing
-from memeval.systems.external.served import Reply, ServedMemory, Service, files_of
+from memeval.systems.external.served import (
+    Reply,
+    ServedMemory,
+    Service,
+    ToolError,
+    check_pattern,
+    files_of,
+)
+from memeval.systems.external.wire import CHANGES
+from memeval.systems.tools import Tool, ToolResult, search_tool, strings_in
 from memeval.text.shown import one_line
 
 CHUNK_FIELDS = ("text", "content", "time", "turn_ids", "speakers", "session_id", "id", "namespace")
 SEARCH_FIELDS = ("query", "asked_at", "top_k", "namespace")
-RESET_FIELDS = ("namespace",)
+FIELDS = {
+    "store": CHUNK_FIELDS,
+    "search": SEARCH_FIELDS,
+    "reset": ("namespace",),
+    "forget": ("words", "about", "scope", "namespace"),
+    "correct": ("words", "old", "new", "namespace"),
+}
+"""The fields of each tool's arguments."""
 TEXTS = "text"
 """The value of `results` for servers whose blocks of text are the results."""
 _FIELD = re.compile(r"\{([a-z_]*)\}")
@@ -61,9 +79,29 @@ class Settings(ProgramSettings):
     """The tool that empties a memory, if there is one."""
     reset_arguments: dict[str, Any] | None = field(default=None, metadata=INGEST)
     """Its arguments; `{namespace}` is replaced."""
+    forget_tool: str | None = field(default=None, metadata=INGEST)
+    """The tool that removes what a user wants to have forgotten, if there is one."""
+    forget_arguments: dict[str, Any] | None = field(default=None, metadata=INGEST)
+    """Its arguments; `{words}`, `{about}`, `{scope}` and `{namespace}` are replaced. None is
+    `{query: "{about}"}`.
+    """
+    correct_tool: str | None = field(default=None, metadata=INGEST)
+    """The tool that puts a new value in place of an old one, if there is one."""
+    correct_arguments: dict[str, Any] | None = field(default=None, metadata=INGEST)
+    """Its arguments; `{words}`, `{old}`, `{new}` and `{namespace}` are replaced. None is
+    `{old: "{old}", new: "{new}"}`.
+    """
+    items: str | None = field(default=None, metadata=INGEST)
+    """Path of the count of removed or changed items in the JSON that these two tools return. None
+    counts one item for each call that did not fail.
+    """
     results: str = field(default=TEXTS, metadata=ANSWER)
-    """Where the results are: `text` takes each block of text for one; else a path in the JSON that
+    """Place of the results: `text` takes each block of text for one; else a path in the JSON that
     the tool returns, such as `memories` or `data.items`, and `.` for all of it.
+    """
+    result_split: str | None = field(default=None, metadata=ANSWER)
+    """Regular expression of what is between the results of one block of text. None takes each
+    block for one result.
     """
     result_text: str = field(default="text", metadata=ANSWER)
     """Path of the text within one result; a result that is a string is its own text."""
@@ -76,44 +114,55 @@ class Settings(ProgramSettings):
     result_time: str | None = field(default=None, metadata=ANSWER)
     """Path of the time within one result."""
 
+    tools: ToolChoice = field(default_factory=ToolChoice, metadata=INGEST)
+    """Which of its tools a model is given, under `reader=tools` and `writer=tools`."""
+    namespace_argument: str | None = field(default=None, metadata=INGEST)
+    """The argument of these tools that carries the case, for a server that has namespaces."""
+    dump_tool: str | None = field(default=None, metadata=RUNTIME)
+    """The tool that returns all that is stored, without arguments: for lists, and for figures of
+    `writer=tools`.
+    """
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_headers("system.headers", self.headers or {})
-        for option, arguments, known in (
-            ("store", self.stores_by, CHUNK_FIELDS),
-            ("search", self.searches_by, SEARCH_FIELDS),
-            ("reset", self.reset_arguments or {}, RESET_FIELDS),
-        ):
+        check_pattern("system.result_split", self.result_split)
+        for option, known in FIELDS.items():
+            arguments = self.arguments(option)
             if not isinstance(arguments, Mapping):
                 raise UserError(f"system.{option}_arguments must map arguments to values")
 
             for name in sorted(_fields_in(arguments) - set(known)):
                 raise unknown(f"field in system.{option}_arguments", name, known)
 
-    @property
-    def stores_by(self) -> Mapping[str, Any]:
-        """Arguments of the tool that stores."""
-        return {"text": "{text}"} if self.store_arguments is None else self.store_arguments
+    def arguments(self, option: str) -> Mapping[str, Any]:
+        """Arguments of the tool of an option."""
+        usual: Mapping[str, Mapping[str, Any]] = {
+            "store": {"text": "{text}"},
+            "search": {"query": "{query}"},
+            "reset": {},
+            "forget": {"query": "{about}"},
+            "correct": {"old": "{old}", "new": "{new}"},
+        }
+        given = getattr(self, f"{option}_arguments")
+        return usual[option] if given is None else given
 
     @property
-    def searches_by(self) -> Mapping[str, Any]:
-        """Arguments of the tool that searches."""
-        return {"query": "{query}"} if self.search_arguments is None else self.search_arguments
+    def offered(self) -> Collection[str]:
+        return [name for name in CHANGES if getattr(self, f"{name}_tool")]
 
     @property
     def has_namespaces(self) -> bool:
         """Whether both tools are given the case's name."""
         # Only in both is it of use: stored in one namespace, searched in another or in all.
-        return "namespace" in _fields_in(self.stores_by) & _fields_in(self.searches_by)
+        return "namespace" in _fields_in(self.arguments("store")) & _fields_in(
+            self.arguments("search")
+        )
 
     def server(self) -> Server:
-        """How the server is reached. Raises `UserError` where that is not said."""
+        """Address or command of the server. Raises `UserError` if neither is set."""
         if bool(self.command) == bool(self.url):
             raise UserError("system=mcp needs either system.command or system.url", EXAMPLE)
-
-        for option in ("store_tool", "search_tool"):
-            if not getattr(self, option):
-                raise UserError(f"system=mcp needs system.{option}", EXAMPLE)
 
         if self.command:
             words = self.words(EXAMPLE)
@@ -124,10 +173,11 @@ class Settings(ProgramSettings):
 
         assert self.url is not None, "one of the two is set"
         check_address("system.url", self.url, BY_HEADER)
-        if not self.has_namespaces:
+        if not self.has_namespaces and not self.namespace_argument:
             raise UserError(
                 "all cases share the server at system.url: without {namespace} in "
-                "system.store_arguments and system.search_arguments they would share one memory"
+                "system.store_arguments and system.search_arguments, or the argument of its own "
+                "tools that system.namespace_argument names, they would share one memory"
             )
 
         return Server(
@@ -142,7 +192,7 @@ class McpMemory(ServedMemory):
     """Chunks are stored by calls of one tool, one after the other, and questions are searched by
     another. The cell's reader answers from what is found.
 
-    Over stdio, each case has a process of its own; over HTTP, a namespace among the arguments.
+    Over stdio, each case has its own process; over HTTP, a namespace among the arguments.
     """
 
     settings_type = Settings
@@ -154,14 +204,82 @@ class McpMemory(ServedMemory):
         if find_spec("mcp") is None:
             raise UserError(
                 "system=mcp needs the mcp library, which is not installed",
-                "get it: pip install 'memeval[mcp]'",
+                "get it: pip install 'memeval-bench[mcp]'",
             )
 
         return settings
 
     @classmethod
+    def check_use(cls, settings: Any, *, reader: str, writer: str) -> None:
+        for option, is_used in (("store_tool", writer != TOOLS), ("search_tool", reader != TOOLS)):
+            if is_used and not getattr(settings, option):
+                raise UserError(f"system=mcp needs system.{option}", EXAMPLE)
+
+        by_tools = TOOLS in (reader, writer)
+        if by_tools and settings.url and not settings.namespace_argument:
+            raise UserError(
+                "all cases share the server at system.url: a model that calls its tools needs "
+                "system.namespace_argument, the argument that carries the case"
+            )
+
+        is_checked = settings.store_tool and settings.search_tool
+        apart = settings.names_case or settings.namespace_argument or is_checked
+        if by_tools and not apart:
+            raise UserError(
+                "system=mcp: nothing shows that the cases are kept apart",
+                "give each a file of its own:  system.env={MEMORY_FILE: '{case_dir}/memory.json'}",
+                "or let memeval try it:  system.store_tool=... system.search_tool=...",
+            )
+
+    @classmethod
     def files(cls, settings: Any) -> tuple[Path, ...]:
         return files_of(settings.words(EXAMPLE))
+
+    @classmethod
+    def knows_users(cls, settings: Any) -> bool:
+        return bool(settings.has_namespaces)
+
+    async def begin_namespace(self, namespace: str) -> None:
+        # Without a tool, a reset ends the server, and with it the memory of the first user.
+        if self.settings.reset_tool is not None:
+            await super().begin_namespace(namespace)
+
+    async def tools(self) -> Sequence[Tool]:
+        service = self._service
+        if not isinstance(service, McpService):
+            return (search_tool(self.recall, self.parts.top_k),)  # in an estimate
+
+        name = self.settings.namespace_argument
+        carried = None if name is None else (name, service.name_of(self.namespace))
+        return tools_of(service.listed(), self.settings.tools, carried, self._use)
+
+    async def _use(self, tool: str, arguments: Mapping[str, Any], writes: bool) -> ToolResult:
+        """The result of one of the server's own tools."""
+        assert isinstance(self._service, McpService), "it has listed them"
+        if writes:
+            for text in strings_in(arguments):
+                self._remember(text, text)
+
+        try:
+            reply = await self._service.use(tool, arguments)
+        except ToolError as error:
+            return ToolResult(str(error), is_error=True)
+        except ModelError as error:
+            raise MemoryServiceError(str(error)) from error
+
+        pattern = self.settings.no_results
+        result = as_result(reply, None if pattern is None else re.compile(pattern))
+        self._check_own(result.text, f"the result of '{one_line(tool, 60)}'")
+        return result
+
+    async def dump(self) -> list[DumpItem] | None:
+        """All that the server has stored, as its tool returns it."""
+        tool = self.settings.dump_tool
+        if tool is None or not isinstance(self._service, McpService):
+            return None
+
+        result = await self._use(tool, {}, False)
+        return [{"kind": "stored", "text": result.text}]
 
     def open_service(self) -> Service:
         return McpService(self.settings, self.namespace)
@@ -176,7 +294,7 @@ class McpService(Service):
         self._home = CaseHome(settings, self._server.words, namespace)
         self._session: Session | None = None
         self._stored: list[Mapping[str, Any]] = []
-        self._resets = 0
+        self._suffix = ""
 
     async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
         if operation == "reset":
@@ -185,7 +303,7 @@ class McpService(Service):
         if operation == "ready":
             return Reply({"ready": True})
 
-        namespace = self._namespace(body)
+        namespace = self.name_of(body["namespace"])
         if operation == "ingest":
             for chunk in body["chunks"]:
                 await self._call("store", {**chunk, "namespace": namespace})
@@ -193,26 +311,45 @@ class McpService(Service):
 
             return Reply({})
 
+        if operation in CHANGES:
+            reply = await self._call(operation, {**body, "namespace": namespace})
+            path = self._settings.items
+            return Reply({"items": 1 if path is None else _at(_content(reply), path)})
+
         reply = await self._call("search", {**body, "namespace": namespace})
         return Reply({"results": self._results(reply)})
 
-    def _namespace(self, body: Mapping[str, Any]) -> str:
-        """A new one after each reset of a server that has no tool for that."""
-        number = self._resets if self._settings.reset_tool is None else 1
-        return str(body["namespace"]) + (f"-{number}" if number > 1 else "")
+    def name_of(self, namespace: str) -> str:
+        """The name of a namespace at the server: a new one after each reset of a server that has no
+        tool for that.
+        """
+        return namespace + self._suffix
+
+    def listed(self) -> Sequence[Any]:
+        """The server's tools, as it lists them."""
+        assert self._session is not None, "reset comes first"
+        return self._session.listed
+
+    async def use(self, tool: str, arguments: Mapping[str, Any]) -> ToolReply:
+        """Calls one of the server's own tools."""
+        assert self._session is not None, "reset comes first"
+        return await self._session.call(tool, arguments)
 
     async def _reset(self, body: Mapping[str, Any]) -> None:
         self._stored.clear()
-        self._resets += 1
+        if self._settings.reset_tool is None:
+            # By chance: the server may still hold the same case of an earlier run.
+            self._suffix = f"-{secrets.token_hex(4)}"
+
         # A process of its own is ended, and its folder emptied. A server at an address gets another
-        # namespace instead (`_namespace`).
+        # namespace instead (`name_of`).
         if self._settings.command and self._settings.reset_tool is None:
             await self.close()
         if self._session is None:
             await self._check_kept_apart()
             await self._open()
         if self._settings.reset_tool is not None:
-            await self._call("reset", {"namespace": self._namespace(body)})
+            await self._call("reset", {"namespace": self.name_of(body["namespace"])})
 
     async def _open(self) -> None:
         settings = self._settings
@@ -224,20 +361,16 @@ class McpService(Service):
             )
 
         self._session = session = await Session.open(server)
-        session.check_tool(str(settings.store_tool), list(settings.stores_by), "store")
-        session.check_tool(str(settings.search_tool), list(settings.searches_by), "search")
-        if settings.reset_tool is not None:
-            session.check_tool(settings.reset_tool, list(settings.reset_arguments or {}), "reset")
+        for option in FIELDS:
+            tool = getattr(settings, f"{option}_tool")
+            if tool is not None:
+                session.check_tool(tool, list(settings.arguments(option)), option)
 
     async def _call(self, option: str, values: Mapping[str, Any]) -> ToolReply:
         assert self._session is not None, "reset comes first"
-        templates = {
-            "store": self._settings.stores_by,
-            "search": self._settings.searches_by,
-            "reset": self._settings.reset_arguments or {},
-        }
         tool = str(getattr(self._settings, f"{option}_tool"))
-        reply = await self._session.call(tool, _filled(templates[option], values))
+        arguments = filled(self._settings.arguments(option), values)
+        reply = await self._session.call(tool, arguments)
         # Most servers report an error as an ordinary text. One that was stored is a memory.
         error = error_in(reply.texts[0]) if len(reply.texts) == 1 else None
         if error and self._turns_in(reply.texts[0]) is None:
@@ -248,12 +381,14 @@ class McpService(Service):
         return reply
 
     async def _check_kept_apart(self) -> None:
-        """Raises `UserError` for a server that keeps what it is told where another case's process
-        finds it. Asked once a command, of one that is not shown where a case's data belongs.
+        """Raises `UserError` if another case's process finds the data that a server keeps. Checked
+        once per command, for servers without a setting for the place of a case's data.
         """
         settings, key = self._settings, repr((self._settings.command, self._settings.env))
         if not settings.command or settings.names_case or settings.has_namespaces:
             return
+        if settings.store_tool is None or settings.search_tool is None:
+            return  # nothing to ask it by: `McpMemory.check_use`
 
         lock = _CHECKING.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with lock:
@@ -303,9 +438,9 @@ class McpService(Service):
         return [self._result(row) for row in rows]
 
     def _rows(self, reply: ToolReply) -> Any:
-        """The results as they are; an empty list for a reply that says that there are none."""
+        """Results of a reply; an empty list for a reply that reports no results."""
         if self._settings.results == TEXTS:
-            return list(reply.texts)
+            return self._texts(reply.texts)
 
         pattern = self._settings.no_results
         nothing = None if pattern is None else re.compile(pattern)
@@ -315,6 +450,19 @@ class McpService(Service):
         content = _content(reply)
         rows = _at(content, self._settings.results)
         return [] if rows is None and is_hollow(content) else rows
+
+    def _texts(self, blocks: Sequence[str]) -> list[str]:
+        """The results in blocks of text."""
+        pattern = self._settings.result_split
+        if pattern is None:
+            return list(blocks)
+
+        texts: list[str] = []
+        for block in blocks:
+            # Not re.split, which also returns the groups of the pattern.
+            texts += re.sub(pattern, "\0", block).split("\0")
+
+        return [text.strip() for text in texts if text.strip()]
 
     def _result(self, row: Any) -> dict[str, Any]:
         if isinstance(row, str):
@@ -334,7 +482,7 @@ class McpService(Service):
         return result
 
     def _turns_in(self, text: str) -> list[str] | None:
-        """The turns whose stored text a result holds word for word; None where it holds none."""
+        """The turns whose stored text a result holds word for word; None without any."""
         # Without a path to ids, the stored text within a result is all that shows its turns.
         said = [chunk for chunk in self._stored if chunk["content"] in text]
         dated = [chunk for chunk in said if chunk["text"] in text]
@@ -385,14 +533,14 @@ def _fields_in(template: Any) -> set[str]:
     return set()
 
 
-def _filled(template: Any, values: Mapping[str, Any]) -> Any:
+def filled(template: Any, values: Mapping[str, Any]) -> Any:
     """A template with its fields replaced. One that is nothing but a field keeps the type of
     its value.
     """
     if isinstance(template, Mapping):
-        return {name: _filled(value, values) for name, value in template.items()}
+        return {name: filled(value, values) for name, value in template.items()}
     if isinstance(template, list | tuple):
-        return [_filled(value, values) for value in template]
+        return [filled(value, values) for value in template]
     if not isinstance(template, str):
         return template
 
@@ -423,7 +571,7 @@ def _content(reply: ToolReply) -> Any:
 
 
 def _at(value: Any, path: str) -> Any:
-    """The member at a path such as `data.items`; None where there is none."""
+    """The member at a path such as `data.items`; None without one."""
     for name in path.split(".") if path != "." else ():
         if isinstance(value, Mapping):
             value = value.get(name)

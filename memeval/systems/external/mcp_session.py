@@ -1,4 +1,4 @@
-"""A session with an MCP server, kept open by a task of its own."""
+"""A session with an MCP server, kept open by a separate task."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import Any
 
 from memeval.errors import ModelError, UserError, unknown
 from memeval.systems.external.program import Program, ProgramError
-from memeval.systems.external.served import note_noise
+from memeval.systems.external.served import ToolError, note_noise
 from memeval.text.shown import one_line
 
 EXAMPLE = "is it an MCP server, and its command or address right?"
 NOWHERE = logging.NullHandler()
+CLOSED = -32000
+"""The library's code for a connection that has closed."""
 CLOSE_S = 10.0
 """The longest wait for a server to end."""
 
@@ -36,12 +38,12 @@ class Server:
 
 @dataclass(frozen=True)
 class ToolReply:
-    """What a tool returned."""
+    """The result of a tool."""
 
     texts: tuple[str, ...]
     """Its blocks of text."""
     structured: Any
-    """Its JSON, where it has an output schema; else None."""
+    """Its JSON, if it has an output schema; else None."""
     others: tuple[str, ...] = ()
     """The kinds of its other blocks, such as `image`: they hold no text."""
 
@@ -50,7 +52,7 @@ class Session:
     """Calls the tools of one server.
 
     The library wants a session closed by the task that opened it, and systems are called from many:
-    so a task of its own opens it, waits, and closes it.
+    so a separate task opens it, waits, and closes it.
     """
 
     def __init__(self, server: Server) -> None:
@@ -62,10 +64,12 @@ class Session:
         self._noise = 0
         self.tools: dict[str, Mapping[str, Any]] = {}
         """Input schemas by the tools' names."""
+        self.listed: list[Any] = []
+        """The tools as the library reads them."""
 
     @classmethod
     async def open(cls, server: Server) -> Session:
-        """A session that is ready. Raises `UserError` where the server can't be reached."""
+        """A session that is ready. Raises `UserError` if the server can't be reached."""
         session = cls(server)
         try:
             async with asyncio.timeout(server.timeout_s):
@@ -92,7 +96,8 @@ class Session:
 
             async with connect(self._server, self._program, self._on_message) as client:
                 await client.initialize()
-                for tool in (await client.list_tools()).tools:
+                self.listed = (await client.list_tools()).tools
+                for tool in self.listed:
                     self.tools[tool.name] = tool.inputSchema
 
                 self._opened.set_result(client)
@@ -129,18 +134,24 @@ class Session:
             )
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolReply:
-        """What a tool returns. Raises `ModelError` where it fails."""
+        """The result of a tool.
+
+        Raises `ToolError` if it fails, and `ModelError` if the server is gone.
+        """
         client = await self._opened
         name = f"the tool '{one_line(tool, 60)}' of {self._server.name}"
         try:
             async with asyncio.timeout(self._server.timeout_s):
                 result = await client.call_tool(tool, dict(arguments))
         except TimeoutError:
-            raise ModelError(
+            raise ToolError(
                 f"{name} gave no reply within {self._server.timeout_s:g} s{self._last_words()}"
             ) from None
         except Exception as error:
-            raise ModelError(f"{name} failed: {_innermost(error)}{self._last_words()}") from error
+            # An error in reply to the call has a code; a connection that has closed has this one.
+            code = getattr(getattr(error, "error", None), "code", CLOSED)
+            fault = ModelError if code == CLOSED else ToolError
+            raise fault(f"{name} failed: {_innermost(error)}{self._last_words()}") from error
         finally:
             noise, self._noise = self._noise, 0
             if noise:
@@ -155,7 +166,7 @@ class Session:
                 texts.append(text)
 
         if result.isError:
-            raise ModelError(f"{name} failed: {one_line(' '.join(texts), 300)}")
+            raise ToolError(f"{name} failed: {one_line(' '.join(texts), 300)}")
 
         return ToolReply(tuple(texts), result.structuredContent, tuple(others))
 
@@ -170,7 +181,9 @@ class Session:
                 # First of all: the library waits for what the program still writes.
                 await self._program.stop()
 
-            _, late = await asyncio.wait({self._task}, timeout=CLOSE_S)
+            # What was never opened does not look whether it is to close.
+            wait_s = CLOSE_S if self._opened.done() else 0
+            _, late = await asyncio.wait({self._task}, timeout=wait_s)
             for task in late:
                 task.cancel()
         finally:
@@ -183,7 +196,7 @@ class Session:
 
 
 def _text_of(block: Any) -> str | None:
-    """The text of a block; None for one that holds none."""
+    """The text of a block; None for one without text."""
     if block.type == "resource":
         return getattr(block.resource, "text", None)
 

@@ -19,6 +19,8 @@ from memeval.llm.keys import key_of
 from memeval.llm.metering import current_ledger
 from memeval.records import (
     Answer,
+    CorrectRequest,
+    ForgetRequest,
     IngestHealth,
     MemoryChunk,
     Query,
@@ -45,6 +47,8 @@ from memeval.systems.external.mem0_library import (
     prepare_import,
 )
 from memeval.systems.external.mem0_settings import Settings
+from memeval.systems.forgetting import is_meant
+from memeval.text.given import replace_given
 from memeval.text.shown import one_line
 
 _log = logging.getLogger(__name__)
@@ -68,7 +72,7 @@ class Mem0(RecallSystem):
         if find_spec("mem0") is None:
             raise UserError(
                 "system 'mem0' needs the mem0ai library, which is not installed",
-                "get it: pip install 'memeval[mem0]'",
+                "get it: pip install 'memeval-bench[mem0]'",
             )
 
         # mem0 refuses ids with spaces.
@@ -96,6 +100,10 @@ class Mem0(RecallSystem):
         return replace(settings, infer=has_language_model or settings.mode == "cloud")
 
     @classmethod
+    def knows_users(cls, settings: Any) -> bool:
+        return bool(settings.mode == "library")
+
+    @classmethod
     def flags(cls, settings: Any) -> tuple[str, ...]:
         """`verbatim` without extraction: then the figures measure only mem0's search."""
         return () if settings.infer else ("verbatim",)
@@ -111,6 +119,7 @@ class Mem0(RecallSystem):
     def reset(self) -> None:
         self.close()
         self._chunks: list[MemoryChunk] = []
+        self._added = 0
         self._ids: list[str] = []
         self._texts: set[str] = set()
         self._lost: set[int] = set()
@@ -126,18 +135,14 @@ class Mem0(RecallSystem):
 
         texts = [chunk.text for chunk in self._chunks]
         embedder = self.parts.embedder.fitted(texts)
-        # mem0's store needs a width, which is known once something has been embedded.
-        # Verbatim, all vectors are made in one batch. With extraction the stored texts are not
-        # known yet.
-        first = texts[:1] if self.settings.infer else texts
-        vectors = self.parts.run_sync(embedder.embed(first)) if first else None
-        width = embedder.width if vectors is None else vectors.shape[1]
+        bridge = self._begin(embedder, texts) if self._bridge is None else self._move(embedder)
+        new = texts[self._added :]
+        if new and not self.settings.infer and not bridge.known:
+            vectors = self.parts.run_sync(embedder.embed(new))
+            bridge.known = dict(zip(new, vectors, strict=True))
 
-        bridge = self._open(embedder, width)
-        if vectors is not None and not self.settings.infer:
-            bridge.known = dict(zip(first, vectors, strict=True))
-
-        for number, chunk in enumerate(self._chunks):
+        for number in range(self._added, len(self._chunks)):
+            chunk = self._chunks[number]
             bridge.observed = chunk.time
             try:
                 is_whole = self._add(chunk, bridge)
@@ -151,8 +156,82 @@ class Mem0(RecallSystem):
             if not is_whole:
                 self._lost.add(number)
 
+        self._added = len(self._chunks)
         # The vectors of a whole conversation need not stay in memory.
         bridge.known = {}
+
+    def _begin(self, embedder: Embedder, texts: Sequence[str]) -> Mem0Bridge:
+        """Opens the empty memory of a case."""
+        # mem0's store needs a width, which is known once something has been embedded.
+        # Verbatim, all vectors are made in one batch. With extraction the stored texts are not
+        # known yet.
+        first = texts[:1] if self.settings.infer else texts
+        vectors = self.parts.run_sync(embedder.embed(first)) if first else None
+        width = embedder.width if vectors is None else vectors.shape[1]
+
+        bridge = self._open(embedder, width)
+        if vectors is not None and not self.settings.infer:
+            bridge.known = dict(zip(first, vectors, strict=True))
+
+        return bridge
+
+    def _move(self, embedder: Embedder) -> Mem0Bridge:
+        """Puts what is stored into a new memory, whose embedder was fitted again.
+
+        So a memory goes on the same way whether it was saved in between or not: mem0 keeps its
+        latest messages, which are not saved, for the next extraction.
+        """
+        rows, before = self._rows(), self._bridge
+        width = len(rows[0].vector) if rows else embedder.width
+        bridge = self._open(embedder, width)
+        if before is not None and embedder is not before.embedder:
+            vectors = bridge.vectors_of([row.payload["data"] for row in rows])
+        else:
+            vectors = [row.vector for row in rows]
+
+        bridge.unparsed = before.unparsed if before else 0
+        self._insert(vectors, [row.payload for row in rows])
+        return bridge
+
+    def _insert(self, vectors: Sequence[Sequence[float]], payloads: Sequence[Any]) -> None:
+        """Stores what was stored before, under the ids that it had."""
+        if self._ids:
+            self._memory.vector_store.insert(
+                vectors=list(vectors), payloads=list(payloads), ids=list(self._ids)
+            )
+
+    def forget(self, request: ForgetRequest) -> int | None:
+        """The memories that the request means are deleted by mem0's own `delete`."""
+        if self._cloud is not None:
+            return self._cloud.forget(lambda text: is_meant(request, text))
+        if self._memory is None:
+            return None
+
+        own = self._rows_of(request.user)
+        meant = [row for row in own if is_meant(request, row.payload["data"])]
+        for row in meant:
+            self._memory.delete(str(row.id))
+            self._ids.remove(str(row.id))
+            self._texts.discard(row.payload["data"])
+
+        return len(meant)
+
+    def correct(self, request: CorrectRequest) -> int | None:
+        """The memories that give the old value get the new one by mem0's own `update`."""
+        if self._cloud is not None:
+            return self._cloud.correct(lambda text: replace_given(text, request.old, request.new))
+        if self._memory is None:
+            return None
+
+        changed = 0
+        for row in self._rows_of(request.user):
+            before = row.payload["data"]
+            after = replace_given(before, request.old, request.new)
+            if after != before:
+                self._memory.update(str(row.id), text=after)
+                changed += 1
+
+        return changed
 
     def health(self) -> IngestHealth | None:
         """Counts as lost the chunks of which a memory, or the model's reply, was lost."""
@@ -163,10 +242,10 @@ class Mem0(RecallSystem):
         asked, lost = len(self._chunks), len(self._lost)
         return IngestHealth(asked=asked, stored=asked - lost, lost=lost)
 
-    def dump(self) -> list[DumpItem]:
+    def dump(self) -> list[DumpItem] | None:
         """The extracted memories. Chunks that were stored verbatim are not mem0's own work."""
         if self._memory is None or not self.settings.infer:
-            return []
+            return None
 
         items: list[DumpItem] = []
         for row in self._rows():
@@ -184,16 +263,19 @@ class Mem0(RecallSystem):
 
     def _upload(self) -> None:
         prepare_import()
-        self.close()
-        self._cloud = CloudMemory(self.settings.host or HOST, self._key, self._user)
+        new = self._chunks[self._added :]
+        if self._cloud is None:
+            self._cloud = CloudMemory(self.settings.host or HOST, self._key, self._user)
+
         try:
-            self._cloud.add(self._chunks, infer=bool(self.settings.infer))
+            self._cloud.add(new, infer=bool(self.settings.infer))
         except BaseException:
             # The engine closes only a memory that was built completely.
             self.close()
             raise
 
-        self._meter_unreported(Role.INGEST, len(self._chunks))
+        self._added = len(self._chunks)
+        self._meter_unreported(Role.INGEST, len(new))
 
     def _meter_unreported(self, role: Role, calls: int) -> None:
         """Meters calls whose tokens the host does not report. Unknown is not zero."""
@@ -212,7 +294,7 @@ class Mem0(RecallSystem):
         """Opens an empty mem0 memory over an embedder that was fitted on the chunks."""
         self.close()
         self._bridge = Mem0Bridge(embedder, self.parts, width)
-        # The width is 0 where nothing was said. Then nothing will be stored, and any width does.
+        # The width is 0 if nothing was said. Then nothing will be stored, and any width does.
         self._memory = new_memory(self._bridge, width or 1)
         return self._bridge
 
@@ -240,8 +322,11 @@ class Mem0(RecallSystem):
         date = chunk.time.isoformat() if chunk.time else None
         # Without `created_at`, mem0 would write today's date.
         metadata = {"turn_ids": list(chunk.turn_ids), "date": date, "created_at": date or "unknown"}
+        self._memory.vector_store.keeps_users = bool(chunk.user)
         try:
-            added = self._memory.add(text, user_id=self._user, metadata=metadata, infer=infer)
+            added = self._memory.add(
+                text, user_id=self._id_of(chunk.user), metadata=metadata, infer=infer
+            )
         except Exception as error:
             # mem0 wraps the error that the model raised.
             if isinstance(error.__cause__, MemevalError):
@@ -249,7 +334,7 @@ class Mem0(RecallSystem):
 
             raise
 
-        self._ids += [row["id"] for row in added["results"]]
+        self._ids += [row["id"] for row in added["results"] if row["id"] not in self._ids]
         self._texts.update(row["memory"] for row in added["results"])
 
     async def recall(self, query: Query, depth: int) -> list[Retrieved]:
@@ -273,14 +358,15 @@ class Mem0(RecallSystem):
         with own.aside():
             async with self._searching:
                 self._bridge.known = {text: vector}
-                result = await own.in_worker(self._search, text, depth)
+                result = await own.in_worker(self._search, text, depth, query.user)
 
         return [self._entry(row) for row in result["results"]]
 
-    def _search(self, text: str, depth: int) -> Any:
+    def _search(self, text: str, depth: int, user: str) -> Any:
+        self._memory.vector_store.keeps_users = bool(user)
         return self._memory.search(
             text,
-            filters={"user_id": self._user},
+            filters={"user_id": self._id_of(user)},
             top_k=depth,
             threshold=self.settings.threshold,
         )
@@ -329,6 +415,14 @@ class Mem0(RecallSystem):
         by_id = {str(row.id): row for row in rows}
         return [by_id[name] for name in self._ids]
 
+    def _rows_of(self, user: str) -> list[Any]:
+        name = self._id_of(user)
+        return [row for row in self._rows() if row.payload["user_id"] == name]
+
+    def _id_of(self, user: str) -> str:
+        """mem0's own id of a user."""
+        return f"{self._user}-{user}" if user else self._user
+
     def load(self, folder: Path) -> None:
         self.reset()
         self._chunks = read_chunks(folder)
@@ -337,11 +431,9 @@ class Mem0(RecallSystem):
         bridge = self._open(embedder, saved.width or embedder.width)
         bridge.unparsed = saved.unparsed
 
-        self._ids = saved.ids
-        if self._ids:
-            self._memory.vector_store.insert(
-                vectors=saved.vectors.tolist(), payloads=saved.payloads, ids=self._ids
-            )
+        self._ids, self._added = saved.ids, len(self._chunks)
+        self._texts = {payload["data"] for payload in saved.payloads}
+        self._insert(saved.vectors.tolist(), saved.payloads)
 
     def close(self) -> None:
         if self._memory is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 NOTHING = '{"memory": []}'
-"""What mem0 gets in place of a reply that can't be read."""
+"""Sent to mem0 in place of a reply that can't be read."""
 DATED = re.compile(r"(?m)^(## (?:Observation|Current) Date\n)\d{4}-\d\d-\d\d$")
 """The dates that mem0 writes into its extraction prompt."""
 
@@ -31,7 +31,7 @@ class Mem0Bridge:
     """Answers mem0's calls with the cell's embedder and model, from mem0's worker thread."""
 
     def __init__(self, embedder: Embedder, parts: SystemContext, width: int) -> None:
-        """`width` is that of the vectors in mem0's store; 0 where none will be stored."""
+        """`width` is that of the vectors in mem0's store; 0 if none will be stored."""
         self.embedder = embedder
         self.failure: ModelError | None = None
         """Why no more can be stored. mem0 drops what its embedder raises, or wraps it."""

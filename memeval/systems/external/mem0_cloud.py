@@ -25,17 +25,19 @@ LONGEST_S = 600.0
 """The longest wait for an event; an addition that is still under way then fails the case."""
 FIRST_POLL_S, SLOWEST_POLL_S = 0.25, 5.0
 TRIES, TIMEOUT_S = 6, 60.0
+PAGE_SIZE = 100
+"""Memories that are listed at once."""
 MAX_CONCURRENCY = 8
 """Searches under way at once, all cases of a process together."""
 
 
 class CloudMemory:
-    """A user of its own at the host, named after the case and unique, so that no two runs share it.
+    """A user at the host, named after the case and unique, so that no two runs share it.
 
     The host processes additions in the background: `add` returns once it reports all of them done.
-    Where it extracts memories, a chunk is sent after the one before is done, because what is
-    extracted depends on what is known. Dates are sent as `timestamp` and as metadata, and come back
-    as metadata, as do the turn ids. `close` deletes the user.
+    If it extracts memories, a chunk is sent after the one before is done, because extraction
+    depends on the known memories. Dates are sent as `timestamp` and as metadata, and come back as
+    metadata, as do the turn ids. `close` deletes the user.
     """
 
     def __init__(
@@ -100,6 +102,41 @@ class CloudMemory:
 
         return str(ask().get("status"))
 
+    def forget(self, is_meant: Callable[[str], bool]) -> int:
+        """Deletes the memories whose texts are meant; returns how many."""
+        meant = [name for name, text in self._memories() if is_meant(text)]
+        for name in meant:
+            self._try(partial(self._client.delete, name))
+
+        return len(meant)
+
+    def correct(self, change: Callable[[str], str]) -> int:
+        """Updates the memories whose texts a change alters; returns how many."""
+        changes = [(name, text, change(text)) for name, text in self._memories()]
+        altered = [(name, after) for name, before, after in changes if after != before]
+        for name, after in altered:
+            self._try(partial(self._client.update, name, text=after))
+
+        return len(altered)
+
+    def _memories(self) -> list[tuple[str, str]]:
+        """Ids and texts of all memories of the user."""
+        rows: list[tuple[str, str]] = []
+        page = 1
+        while True:
+            listing = partial(
+                self._client.get_all,
+                filters={"user_id": self.user},
+                page=page,
+                page_size=PAGE_SIZE,
+            )
+            reply = self._try(listing)
+            rows += [(str(row["id"]), str(row["memory"])) for row in reply["results"]]
+            if not reply.get("next"):
+                return rows
+
+            page += 1
+
     async def search(self, text: str, top_k: int, threshold: float) -> list[dict[str, Any]]:
         """Memories, best first: `memory`, `score` and `metadata`.
 
@@ -116,7 +153,7 @@ class CloudMemory:
         return [_read(row) for row in reply["results"]]
 
     def _try(self, call: Callable[[], T]) -> T:
-        """What `call` returns. A failure that may pass is tried again.
+        """The result of `call`. A failure that may pass is tried again.
 
         A request that timed out is not: the host may have processed it.
         """

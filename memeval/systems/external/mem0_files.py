@@ -44,7 +44,7 @@ def write_memories(folder: Path, rows: Sequence[Any], unparsed: int) -> None:
 
 
 def read_memories(folder: Path) -> SavedMemories:
-    """Reads what `write_memories` wrote. Raises `ValueError` where the files don't match."""
+    """Reads the files of `write_memories`. Raises `ValueError` if they don't match."""
     state = json.loads((folder / ROWS_FILE).read_text(encoding="utf-8"))
     memories = SavedMemories(
         ids=[row["id"] for row in state["memories"]],

@@ -1,4 +1,4 @@
-"""The mem0ai library as it is installed here: what of it runs, and a memory of its own."""
+"""The installed mem0ai library: the parts of it that run, and a new memory."""
 
 from __future__ import annotations
 

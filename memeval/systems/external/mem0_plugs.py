@@ -54,9 +54,12 @@ class UnitQdrant(Qdrant):  # type: ignore[misc]
 
     The dot product is used in place of the cosine, which is the same for unit vectors. Under the
     cosine, local Qdrant normalises all stored vectors again, in place, at each search, and scores
-    depend on what was asked before. A filter by user is dropped: all memories pass it, and checking
+    depend on earlier searches. A filter by user is dropped if all memories pass it, as checking
     each takes half of a search.
     """
+
+    keeps_users = False
+    """Whether it holds the memories of several users."""
 
     def create_col(
         self, vector_size: int, on_disk: bool, distance: Distance = Distance.DOT
@@ -70,7 +73,10 @@ class UnitQdrant(Qdrant):  # type: ignore[misc]
         top_k: int = 5,
         filters: dict[str, Any] | None = None,
     ) -> list[Any]:
-        kept = {key: value for key, value in (filters or {}).items() if key != "user_id"}
+        kept = dict(filters or {})
+        if not self.keeps_users:
+            kept.pop("user_id", None)
+
         hits: list[Any] = super().search(query, vectors, top_k, kept or None)
         return hits
 

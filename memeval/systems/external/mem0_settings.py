@@ -24,7 +24,7 @@ class Settings(SystemSettings):
     """
     infer: bool | None = field(default=None, metadata=INGEST)
     """False stores each chunk verbatim and calls no model. True lets the cell's model extract
-    memories, with one call per chunk (mode=cloud: mem0's own model). None extracts where there is a
+    memories, with one call per chunk (mode=cloud: mem0's own model). None extracts if there is a
     language model, as mem0 does, and otherwise stores verbatim.
     """
     graph_memory: bool = field(default=False, metadata=INGEST)

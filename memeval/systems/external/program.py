@@ -1,8 +1,4 @@
-"""A program that keeps a memory: how it is started, what it may see, and how it ends.
-
-It runs in a process group of its own, which dies with its first process and with memeval. It gets
-four variables of the environment, and those that the settings name: no key of another service.
-"""
+"""A program that keeps a memory: its start, its environment, and its end."""
 
 from __future__ import annotations
 
@@ -47,7 +43,7 @@ _OF_CASE = re.compile(r"\{(case_dir|namespace)\}")
 
 @dataclass(frozen=True)
 class ProgramSettings(ServedSettings):
-    """What memories are set to that are programs of this machine."""
+    """Settings of memories that are programs of this machine."""
 
     command: str | None = field(default=None, metadata=INGEST)
     """The program with its arguments, in the quoting of a shell; no shell runs it. `{case_dir}` is
@@ -57,7 +53,7 @@ class ProgramSettings(ServedSettings):
     env: dict[str, str] | None = field(default=None, metadata=INGEST)
     """Variables that it is given, by name; fields are replaced as in `command`."""
     environment: tuple[str, ...] = field(default=(), metadata=RUNTIME)
-    """Names of variables of memeval's own environment that it gets beside HOME, PATH, LANG and
+    """Names of variables of memeval's own environment that it gets besides HOME, PATH, LANG and
     TMPDIR, such as that of a key.
     """
 
@@ -73,11 +69,11 @@ class ProgramSettings(ServedSettings):
 
     @property
     def names_case(self) -> bool:
-        """Whether the program is shown where the case's data belongs."""
+        """Whether the program is given the place of the case's data."""
         return any(map(_OF_CASE.search, [self.command or "", *(self.env or {}).values()]))
 
     def words(self, example: str) -> list[str]:
-        """The program and its arguments. Raises `UserError` if there is none."""
+        """The program and its arguments. Raises `UserError` if no program is set."""
         try:
             return shlex.split(self.command or "")
         except ValueError as error:
@@ -111,7 +107,7 @@ class ProgramSettings(ServedSettings):
 
 
 class CaseHome:
-    """Where one case's program runs: its folder, its command and its variables."""
+    """Environment of one case's program: its folder, its command and its variables."""
 
     def __init__(self, settings: ProgramSettings, words: Sequence[str], namespace: str) -> None:
         self._settings, self._given, self._namespace = settings, words, namespace
@@ -147,7 +143,7 @@ class CaseHome:
 
 
 def _caches(home: str | None) -> dict[str, str]:
-    """Where `npx` and `uvx` find what they have downloaded, although HOME is another."""
+    """Variables with which `npx` and `uvx` find their downloads, although HOME is another."""
     if home is None:
         return {}
 
@@ -167,7 +163,7 @@ class _Streams(SubprocessStreamProtocol):
         self.ended = asyncio.Event()
 
     def process_exited(self) -> None:
-        # A child that was left holds the pipes open: whoever reads them would wait for ever.
+        # A child that was left holds the pipes open: a reader of them would wait for ever.
         started.end(self.group)
         self.ended.set()
         super().process_exited()

@@ -1,4 +1,4 @@
-"""What servers say instead of memories: that they found nothing, or that they failed."""
+"""Replies of servers instead of memories: that they found nothing, or that they failed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def error_in(text: str) -> str | None:
 
 
 def _json_of(text: str) -> Any:
-    """What a text holds as JSON, if that is an object or a list."""
+    """The JSON of a text, if it is an object or a list."""
     if not text.startswith(("{", "[")):
         return None
 

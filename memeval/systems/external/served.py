@@ -10,15 +10,25 @@ import logging
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
-from memeval.errors import MemevalError, MemoryServiceError, ModelError, UserError
+from memeval.errors import MemevalError, MemoryServiceError, ModelError, UserError, unknown
 from memeval.llm.metering import current_ledger
 from memeval.llm.tokens import count_tokens
-from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved, Role
+from memeval.records import (
+    Answer,
+    CorrectRequest,
+    ForgetRequest,
+    IngestHealth,
+    MemoryChunk,
+    Query,
+    Retrieved,
+    Role,
+)
 from memeval.systems.base import (
     ANSWER,
     IMAGINED,
@@ -48,16 +58,24 @@ FORGET_S = 10.0
 Sleep = Callable[[float], Awaitable[None]]
 
 _said = Lines()
-"""What this process has sent to served memories, of all cases and runs, and what is said in cases
-that other processes send.
+"""The texts that this process has sent to served memories, of all cases and runs, and those of
+cases that other processes send.
 """
 _read_data: set[str] = set()
 """The runs whose data was read for that."""
 
 
+def check_pattern(option: str, pattern: str | None) -> None:
+    """Raises `UserError` for a pattern that is not a regular expression."""
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise UserError(f"{option} is not a regular expression: {error}") from error
+
+
 @dataclass(frozen=True)
 class ServedSettings(SystemSettings):
-    """What all served memories are set to."""
+    """Settings of all served memories."""
 
     batch_size: int = field(default=32, metadata=INGEST)
     """Chunks that are sent at once."""
@@ -74,12 +92,13 @@ class ServedSettings(SystemSettings):
     is not one of the common forms, such as `No results found`.
     """
 
-    def __post_init__(self) -> None:
-        try:
-            re.compile(self.no_results or "")
-        except re.error as error:
-            raise UserError(f"system.no_results is not a regular expression: {error}") from error
+    @property
+    def offered(self) -> Collection[str]:
+        """Which of `forget` and `correct` the service offers."""
+        return ()
 
+    def __post_init__(self) -> None:
+        check_pattern("system.no_results", self.no_results)
         if self.batch_size < 1:
             raise UserError(f"system.batch_size must be at least 1, but is {self.batch_size}")
 
@@ -93,11 +112,24 @@ class AnsweringSettings(ServedSettings):
     """Settings of served memories that may answer by themselves."""
 
     answers: bool = field(default=False, metadata=ANSWER)
-    """Whether the service answers by itself; else the cell's reader answers from its results."""
+    """Whether the service gives the answers; else the cell's reader answers from its results."""
+
+    operations: tuple[str, ...] = field(default=(), metadata=INGEST)
+    """Which of `forget` and `correct` the service offers; the others count as not supported."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in self.operations:
+            if name not in wire.CHANGES:
+                raise unknown("operation in system.operations", name, wire.CHANGES)
 
     @property
     def own_prompt(self) -> bool:
         return self.answers
+
+    @property
+    def offered(self) -> Collection[str]:
+        return self.operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +138,11 @@ class Reply:
 
     content: Mapping[str, Any]
     setback: str | None = None
-    """What the request met before, where it was made again."""
+    """The failure before, if the request was made again."""
+
+
+class ToolError(ModelError):
+    """A call of a tool failed; the server is there."""
 
 
 class Service(ABC):
@@ -119,7 +155,7 @@ class Service(ABC):
     async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
         """The reply to an operation.
 
-        Raises `ModelError` for a failure of the service, and `UserError` where it was never there.
+        Raises `ModelError` for a failure of the service, and `UserError` if it was never there.
         """
 
     async def forget(self, body: Mapping[str, Any]) -> None:
@@ -143,14 +179,16 @@ class ImaginedService(Service):
         self._chunks += body.get("chunks", ())
         chunks = self._chunks[: body.get("top_k", 0)]
         results = [{"text": chunk["text"], "turn_ids": chunk["turn_ids"]} for chunk in chunks]
-        return Reply({"ready": True, "results": results, "text": "imagined", "usage": []})
+        return Reply(
+            {"ready": True, "results": results, "text": "imagined", "usage": [], "items": 0}
+        )
 
 
 class ServedMemory(RecallSystem):
-    """A case's memory at a service, in a namespace of its own.
+    """A case's memory at a service, in its own namespace.
 
-    The service is sent chunks and questions, and no gold. It can't be saved: it is built again
-    where a run needs it.
+    The service is sent chunks and questions, and no gold. It can't be saved: it is built again if a
+    run needs it.
     """
 
     in_thread: ClassVar[bool] = False
@@ -165,6 +203,7 @@ class ServedMemory(RecallSystem):
         self._service: Service | None = None
         self.namespace = namespace_of(parts)
         self._known = False
+        self._namespaces = [self.namespace]
         self._forget_all()
 
     @abstractmethod
@@ -175,10 +214,23 @@ class ServedMemory(RecallSystem):
     def uses_llm_at_ingest(cls, settings: Any) -> bool:
         return False
 
+    @classmethod
+    def knows_users(cls, settings: Any) -> bool:
+        return True
+
     async def reset(self) -> None:
         self._forget_all()
+        self._namespaces = [self.namespace]
         await self._call("reset", {})
         self._known = True
+
+    def _namespace_of(self, user: str) -> str:
+        """Of the users that share this case's store, each has a namespace."""
+        return f"{self.namespace}-{user}" if user else self.namespace
+
+    async def begin_namespace(self, namespace: str) -> None:
+        """Makes the empty namespace of a further user."""
+        await self._call("reset", {"namespace": namespace})
 
     def _forget_all(self) -> None:
         self._waiting: list[MemoryChunk] = []
@@ -197,17 +249,23 @@ class ServedMemory(RecallSystem):
 
     async def _flush(self) -> None:
         """Sends what waits to be sent."""
-        batch, self._waiting = self._waiting, []
-        if not batch:
-            return
+        waiting, self._waiting = self._waiting, []
+        for user, batch in groupby(waiting, key=lambda chunk: chunk.user):
+            await self._send(user, list(batch))
+
+    async def _send(self, user: str, batch: Sequence[MemoryChunk]) -> None:
+        namespace = self._namespace_of(user)
+        if namespace not in self._namespaces:
+            self._namespaces.append(namespace)
+            await self.begin_namespace(namespace)
 
         for chunk in batch:
             # Before it is sent: from then on, another case may find it.
-            self._contents.append(chunk.content)
-            _said.add(chunk.content)
+            self._remember(chunk.text, chunk.content)
 
         chunks = [wire.chunk_json(chunk, self._ids) for chunk in batch]
-        reply = await self._call("ingest", {"chunks": chunks}, Role.INGEST)
+        body = {"namespace": namespace, "chunks": chunks}
+        reply = await self._call("ingest", body, Role.INGEST)
         lost = self._read(lambda: wire.read_lost(reply, len(batch)))
         self._asked += len(batch)
         self._lost += lost or 0
@@ -215,10 +273,14 @@ class ServedMemory(RecallSystem):
         self._tells_losses = self._tells_losses or lost is not None
 
     async def await_ready(self) -> None:
+        for namespace in self._namespaces:
+            await self._await_namespace(namespace)
+
+    async def _await_namespace(self, namespace: str) -> None:
         waited, pause = 0.0, FIRST_POLL_S
         began = time.monotonic()
         while True:
-            reply = await self._call("ready", {}, Role.INGEST)
+            reply = await self._call("ready", {"namespace": namespace}, Role.INGEST)
             if self._read(lambda: wire.read_ready(reply)):  # noqa: B023 - called at once
                 return
 
@@ -234,6 +296,23 @@ class ServedMemory(RecallSystem):
             await self._sleep(pause)
             waited += pause
             pause = min(2 * pause, SLOWEST_POLL_S)
+
+    async def forget(self, request: ForgetRequest) -> int | None:
+        body = {"words": request.words, "about": request.about, "scope": request.scope.value}
+        return await self._change("forget", {"namespace": self._namespace_of(request.user), **body})
+
+    async def correct(self, request: CorrectRequest) -> int | None:
+        body = {"words": request.words, "old": request.old, "new": request.new}
+        namespace = self._namespace_of(request.user)
+        return await self._change("correct", {"namespace": namespace, **body})
+
+    async def _change(self, operation: str, body: Mapping[str, Any]) -> int | None:
+        if operation not in self.settings.offered:
+            return None
+
+        reply = await self._call(operation, body, Role.INGEST)
+        items: int | None = self._read(lambda: wire.read_items(reply))
+        return items
 
     def health(self) -> IngestHealth | None:
         if not self._tells_losses:
@@ -255,14 +334,16 @@ class ServedMemory(RecallSystem):
         return replace(answer, ranking=None) if found.without_ids else answer
 
     async def _search(self, query: Query, depth: int) -> wire.Found:
-        reply = await self._call("search", wire.search_json(query, depth), Role.ANSWER)
+        body = {"namespace": self._namespace_of(query.user), **wire.search_json(query, depth)}
+        reply = await self._call("search", body, Role.ANSWER)
         search = self._sift(self._read(lambda: wire.read_found(reply, self._ids.turns)))
         self._remark(search, depth)
         return replace(search, results=search.results[:depth])
 
     async def _answer_of_service(self, query: Query) -> Answer:
         top_k = self.parts.top_k
-        reply = await self._call("answer", wire.answer_json(query, top_k), Role.ANSWER)
+        body = {"namespace": self._namespace_of(query.user), **wire.answer_json(query, top_k)}
+        reply = await self._call("answer", body, Role.ANSWER)
         said = self._read(lambda: wire.read_said(reply, self._ids.turns))
         if said.found is None:
             return Answer(text=said.text)
@@ -279,10 +360,10 @@ class ServedMemory(RecallSystem):
         )
 
     def _sift(self, found: wire.Found) -> wire.Found:
-        """The results without those that say that there are none.
+        """The results without placeholders for an empty search.
 
-        Raises `MemoryServiceError` for an error sent as a result, and for what was said in another
-        case.
+        Raises `MemoryServiceError` for an error sent as a result, and for a result with the content
+        of another case.
         """
         pattern = self.settings.no_results
         nothing = None if pattern is None else re.compile(pattern)
@@ -296,17 +377,26 @@ class ServedMemory(RecallSystem):
                 f"{self._name} sent an error as a result: {one_line(error, 300)}"
             )
 
-        self._learn()
         for at, result in enumerate(kept):
-            for line in _said.found_in(result.text):
-                if not is_said(line, self._contents):
-                    raise MemoryServiceError(
-                        f"{self._name} does not keep cases apart: results[{at}] is word for word "
-                        f"what was said in another case: '{one_line(' '.join(line), 80)}'"
-                    )
+            self._check_own(result.text, f"results[{at}]")
 
         dropped = len(found.results) - len(kept)
         return wire.Found(tuple(kept), max(0, found.without_ids - dropped))
+
+    def _remember(self, text: str, content: str) -> None:
+        """Notes a text stored for this case; `content` is the text without the date."""
+        self._contents.append(text)
+        _said.add(content)
+
+    def _check_own(self, text: str, place: str) -> None:
+        """Raises `MemoryServiceError` for a text that holds what was said in another case."""
+        self._learn()
+        for line in _said.found_in(text):
+            if not is_said(line, self._contents):
+                raise MemoryServiceError(
+                    f"{self._name} does not keep cases apart: {place} is word for word "
+                    f"what was said in another case: '{one_line(' '.join(line), 80)}'"
+                )
 
     def _learn(self) -> None:
         """Reads what is said in all cases of the data, once a run."""
@@ -340,6 +430,8 @@ class ServedMemory(RecallSystem):
 
         try:
             reply = await self._service.call(operation, {"namespace": self.namespace, **body})
+        except wire.WireError as error:
+            raise self._misfit(error) from error
         except ModelError as error:
             raise MemoryServiceError(str(error)) from error
 
@@ -361,8 +453,10 @@ class ServedMemory(RecallSystem):
         try:
             return read()
         except wire.WireError as error:
-            message = f"{self._name} sent a reply of another schema: {error}"
-            raise MemoryServiceError(message) from error
+            raise self._misfit(error) from error
+
+    def _misfit(self, error: wire.WireError) -> MemoryServiceError:
+        return MemoryServiceError(f"{self._name} sent a reply of another schema: {error}")
 
     @property
     def _name(self) -> str:
@@ -377,7 +471,8 @@ class ServedMemory(RecallSystem):
             # Only a service that a `reset` has reached has something to forget.
             if self.settings.forget and self._known:
                 async with asyncio.timeout(FORGET_S):
-                    await service.forget({"namespace": self.namespace})
+                    for namespace in self._namespaces:
+                        await service.forget({"namespace": namespace})
         except TimeoutError:
             _log.warning(
                 "%s was not told to forget a case: no reply within %g s", service.name, FORGET_S

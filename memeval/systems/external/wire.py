@@ -1,7 +1,7 @@
-"""What a served memory is sent and what it may reply, in JSON.
+"""Requests to a served memory and its replies, in JSON.
 
-docs/http_memory.openapi.yaml describes it. Replies are read strictly: what does not fit is an error
-that names the part.
+docs/http_memory.openapi.yaml describes it. Replies are read strictly: an invalid part is an error
+that names it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ MOST_RESULTS = 10_000
 """Results of one search."""
 MOST_USAGES = 100
 """Usages of one reply."""
-OPERATIONS = ("reset", "ingest", "ready", "search", "answer")
+CHANGES = ("forget", "correct")
+"""Operations that a service need not offer."""
+OPERATIONS = ("reset", "ingest", "ready", "search", "answer", *CHANGES)
 
 Json = Mapping[str, Any]
 
@@ -35,7 +37,7 @@ class WireError(ModelError):
 
 @dataclass(frozen=True)
 class Found:
-    """What a search returned."""
+    """The results of a search."""
 
     results: tuple[Retrieved, ...]
     without_ids: int = 0
@@ -44,11 +46,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Said:
-    """What a service answered by itself."""
+    """An answer of a service itself."""
 
     text: str
     found: Found | None
-    """What it searched, where it says so."""
+    """The results of its search, if it reports them."""
 
 
 class SentIds:
@@ -76,7 +78,7 @@ class SentIds:
 
 
 def chunk_json(chunk: MemoryChunk, ids: SentIds) -> dict[str, Any]:
-    """A chunk as it is sent."""
+    """A chunk in a request."""
     return {
         "id": ids.of("chunk", chunk.chunk_id),
         "text": chunk.text,
@@ -98,7 +100,7 @@ def search_json(query: Query, depth: int) -> dict[str, Any]:
 
 
 def answer_json(query: Query, top_k: int) -> dict[str, Any]:
-    """A question as a service is asked that answers by itself."""
+    """Request to a service that gives the answers itself."""
     return {
         **search_json(query, top_k),
         "instruction": query.instruction,
@@ -111,7 +113,7 @@ def answer_json(query: Query, top_k: int) -> dict[str, Any]:
 
 
 def read_lost(reply: Json, sent: int) -> int | None:
-    """How many of the chunks that were sent a service lost; None where it does not say."""
+    """How many of the chunks that were sent a service lost; None if it does not say."""
     lost = reply.get("lost")
     if lost is None:
         return None
@@ -121,6 +123,18 @@ def read_lost(reply: Json, sent: int) -> int | None:
         raise _wrong("lost", f"a whole number from 0 to {sent}", lost)
 
     return lost
+
+
+def read_items(reply: Json) -> int | None:
+    """How many items an operation removed or changed; None if the service can't do it."""
+    if reply.get("items") is None and "items" in reply:
+        return None
+
+    items = count_of(reply.get("items"))
+    if items is None:
+        raise _wrong("items", "a count, or null if it is not supported", reply.get("items"))
+
+    return items
 
 
 def read_ready(reply: Json) -> bool:
@@ -134,26 +148,44 @@ def read_ready(reply: Json) -> bool:
 
 def read_found(reply: Json, turns: Mapping[str, str]) -> Found:
     """The results of a search; `turns` are the ids that were sent, and the data set's own."""
-    rows = reply.get("results")
-    if not isinstance(rows, list):
-        raise _wrong("results", "a list", rows)
-    if len(rows) > MOST_RESULTS:
-        raise WireError(f"results has {len(rows):,} members, and may have {MOST_RESULTS:,}")
-
+    rows = read_rows(reply, "results")
     results = [_read_result(row, f"results[{at}]", turns) for at, row in enumerate(rows)]
     without = sum(1 for row in rows if row.get("turn_ids") is None)
     return Found(tuple(results), without)
 
 
+def read_rows(reply: Json, name: str) -> list[Json]:
+    """The results in a member of a reply, each an object."""
+    rows = reply.get(name)
+    if not isinstance(rows, list):
+        raise _wrong(name, "a list", rows)
+    if len(rows) > MOST_RESULTS:
+        raise WireError(f"{name} has {len(rows):,} members, and may have {MOST_RESULTS:,}")
+
+    for at, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise _wrong(f"{name}[{at}]", "an object", row)
+
+    return rows
+
+
+def expect_member(reply: Json, name: str, wanted: Any) -> None:
+    """Raises `WireError` unless a member of a reply has a value."""
+    value = reply.get(name)
+    if value is not wanted and (isinstance(wanted, bool) or value != wanted):
+        shown = str(wanted).lower() if isinstance(wanted, bool) else f"'{one_line(wanted, 80)}'"
+        raise _wrong(name, shown, value)
+
+
 def read_said(reply: Json, turns: Mapping[str, str]) -> Said:
-    """An answer that a service gave by itself."""
-    text = _text(reply.get("text"), "text")
+    """An answer given by a service."""
+    text = read_text(reply.get("text"), "text")
     found = None if reply.get("results") is None else read_found(reply, turns)
     return Said(text, found)
 
 
 def read_usages(reply: Json, role: Role) -> tuple[Usage, ...]:
-    """What a service says of its own model calls. Where it says nothing, the tokens are unknown."""
+    """The model calls that a service reports. If it reports none, the tokens are unknown."""
     given = reply.get("usage")
     if given is None:
         return (Usage(role, "unknown", "unknown", None, None),)
@@ -187,19 +219,17 @@ def _read_usage(row: Any, where: str, role: Role) -> Usage:
     )
 
 
-def _read_result(row: Any, where: str, turns: Mapping[str, str]) -> Retrieved:
-    if not isinstance(row, Mapping):
-        raise _wrong(where, "an object", row)
-
+def _read_result(row: Json, where: str, turns: Mapping[str, str]) -> Retrieved:
     return Retrieved(
-        text=_text(row.get("text"), f"{where}.text"),
+        text=read_text(row.get("text"), f"{where}.text"),
         turn_ids=_turns(row.get("turn_ids"), f"{where}.turn_ids", turns),
-        score=_score(row.get("score"), f"{where}.score"),
+        score=read_score(row.get("score"), f"{where}.score"),
         time=_time(row.get("time"), f"{where}.time"),
     )
 
 
-def _text(value: Any, where: str) -> str:
+def read_text(value: Any, where: str) -> str:
+    """A string that is not too long."""
     if not isinstance(value, str):
         raise _wrong(where, "a string", value)
     if len(value) > LONGEST_TEXT:
@@ -227,7 +257,8 @@ def _turns(value: Any, where: str, turns: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(turns[turn] for turn in value)
 
 
-def _score(value: Any, where: str) -> float | None:
+def read_score(value: Any, where: str) -> float | None:
+    """A finite number, if there is one."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):

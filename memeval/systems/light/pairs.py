@@ -1,4 +1,4 @@
-"""Pairs of a conversation: what one speaker said and what the other replied."""
+"""Pairs of a conversation: one speaker's words and the other's reply."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pairs_of(chunks: Sequence[MemoryChunk]) -> Iterator[Pair]:
 
 
 def content_of(pair: Pair) -> str:
-    """What was said in a pair, without a date."""
+    """The words of a pair, without a date."""
     return "\n".join(chunk.content for chunk in pair)
 
 

@@ -1,4 +1,4 @@
-"""The scratchpad: notes on each pair in order of time, condensed where they grow too long."""
+"""The scratchpad: notes on each pair in order of time, condensed if they grow too long."""
 
 from __future__ import annotations
 

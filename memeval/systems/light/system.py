@@ -8,15 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memeval.errors import UserError
 from memeval.judges.reading import read_yes
 from memeval.llm.memory_prompts import RelevancePrompt
 from memeval.llm.tokens import count_tokens
 from memeval.prompts import load_builtin
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved, Role
 from memeval.retrieval.dense import DenseIndex
-from memeval.systems.base import ANSWER, INGEST, DumpItem, SystemSettings
-from memeval.systems.chat.window import check_positive
+from memeval.systems.base import (
+    ANSWER,
+    INGEST,
+    DumpItem,
+    SystemSettings,
+    check_not_negative,
+    check_positive,
+)
 from memeval.systems.indexed import IndexedSystem, Ranked
 from memeval.systems.light.pairs import Pair, content_of, is_closed, pairs_of, text_of, turns_of
 from memeval.systems.light.scratchpad import is_too_long, pieces
@@ -59,16 +64,15 @@ class Settings(SystemSettings):
             context_tokens=self.context_tokens,
             piece_tokens=self.piece_tokens,
         )
-        if self.recent_pairs < 0:
-            raise UserError(f"system.recent_pairs must be at least 0, but is {self.recent_pairs}")
+        check_not_negative(recent_pairs=self.recent_pairs)
 
 
 class Light(IndexedSystem[DenseIndex]):
-    """Shows the nearest pairs, the latest pairs, and what the scratchpad has on the question.
+    """Shows the nearest pairs, the latest pairs, and the scratchpad's notes on the question.
 
     A pair is found by the facts that a model writes about it, and is shown as it was said. The
     scratchpad has the model's notes on each pair; once they are too long, the model condenses them.
-    What it retrieves, and its ranking, are the pairs that it finds. A compression loses nothing.
+    Its retrieval and its ranking are the pairs that it finds. A compression loses nothing.
     """
 
     settings_type = Settings
@@ -129,7 +133,7 @@ class Light(IndexedSystem[DenseIndex]):
         await self._condense()
 
     async def _condense(self) -> None:
-        """Condenses a scratchpad that is too long; a useless reply leaves it as it is."""
+        """Condenses a scratchpad that is too long; a useless reply leaves it unchanged."""
         budget = self.settings.scratchpad_tokens
         if not is_too_long(self._notes, budget):
             return
@@ -141,7 +145,7 @@ class Light(IndexedSystem[DenseIndex]):
             self._condensed = True
 
     async def _write(self, name: str, said: tuple[str, ...], budget: int) -> str | None:
-        """What the model writes under a template; empty where it finds nothing worth writing, None
+        """The model's text under a template; empty if it finds nothing worth writing, None
         if every reply is useless.
         """
         before = self._before if name != CONDENSE else ""
@@ -166,7 +170,7 @@ class Light(IndexedSystem[DenseIndex]):
     # The index of episodes
 
     def texts(self) -> list[str]:
-        """The facts of each pair; what was said where there are none."""
+        """The facts of each pair; its own words if there are no facts."""
         return [
             facts or content_of(pair) for pair, facts in zip(self._pairs, self._facts, strict=True)
         ]
@@ -242,7 +246,7 @@ class Light(IndexedSystem[DenseIndex]):
             user_template=template.user,
         )
         reply = await self.parts.model.complete(prompt, role=Role.ANSWER, seed=self.parts.seed)
-        # A piece is left out only where the model says so.
+        # A piece is left out only if the model says so.
         return read_yes(reply.text, answer=piece) is not False
 
     def _remarks(self, *, left_out: bool) -> dict[str, Any]:

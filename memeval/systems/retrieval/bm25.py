@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from memeval.records import Query
@@ -22,8 +23,8 @@ class Settings(FactKeySettings):
     Without them the ranks are those of rank_bm25 over `speaker: text`.
     """
     tokens: Tokens = field(default="alnum", metadata=ANSWER)
-    """`alnum`: runs of letters and digits of the lower-cased text; `space`: what is between spaces,
-    unchanged.
+    """`alnum`: runs of letters and digits of the lower-cased text; `space`: the text between
+    spaces, unchanged.
     """
     ties: Ties = field(default="position", metadata=ANSWER)
     """Which of two equal scores comes first: `position`, the chunk ingested first; `reversed`, as
@@ -45,6 +46,5 @@ class Bm25(FactKeyedSystem[Bm25Index]):
 
     async def rank(self, index: Bm25Index, query: Query, depth: int) -> Ranked:
         """The full ranking. Chunks below `depth` are there for the metrics and carry no score."""
-        order, scores = index.ranking(query.text, self.settings.ties)
-        best = list(zip(order[:depth], scores[:depth], strict=True))
-        return [*best, *((position, None) for position in order[depth:])]
+        order, scores = index.ranking(query.text, self.settings.ties, depth)
+        return list(zip_longest(order, scores))

@@ -39,8 +39,8 @@ class Settings(SystemSettings):
     conversation.
     """
     entities: Literal["rules", "model"] | None = field(default=None, metadata=INGEST)
-    """Who names the entities of a turn: `model`, a call per turn, as published; `rules`, without a
-    model. None takes the model where there is one.
+    """Source of the entities of a turn: `model`, a call per turn, as published; `rules`, without a
+    model. None takes the model if there is one.
     """
 
     @property
@@ -186,7 +186,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
 
 
 def _names(completion: Completion) -> list[str] | None:
-    """The names of a reply; None where it holds no whole JSON list."""
+    """The names of a reply; None if it holds no whole JSON list."""
     reply = read_reply(completion.text)
     if reply is None or not reply.closed:
         return None

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from memeval.records import Query
 from memeval.retrieval.fusion import RRF_K, FusedIndex
-from memeval.systems.base import ANSWER, INGEST
-from memeval.systems.chat.window import check_positive
+from memeval.systems.base import ANSWER, INGEST, check_positive
 from memeval.systems.fact_keys import FactKeyedSystem, FactKeySettings
 from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankedSettings, RerankingSystem

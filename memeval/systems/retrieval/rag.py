@@ -12,7 +12,7 @@ from memeval.errors import UserError
 from memeval.records import MemoryChunk, Query, Retrieved
 from memeval.retrieval.dense import DenseIndex
 from memeval.retrieval.rechunking import rechunk
-from memeval.systems.base import ANSWER, INGEST
+from memeval.systems.base import ANSWER, INGEST, check_positive
 from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankedSettings, RerankingSystem
 
@@ -36,9 +36,7 @@ class Settings(RerankedSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.chunk_size <= 0:
-            raise UserError(f"system.chunk_size must be positive, but is {self.chunk_size}")
-
+        check_positive(chunk_size=self.chunk_size)
         if not 0 <= self.overlap < self.chunk_size:
             raise UserError(
                 f"system.overlap must be at least 0 and below system.chunk_size "

@@ -104,14 +104,14 @@ def test_cells_by_rank_with_their_categories(tmp_path: Path) -> None:
     cells = [summary(system, top_k=k) for system in CONTEXT for k in (5, 10)]
     unmeasured = replace(cells[0], metrics={"accuracy": None})
     paths = [tmp_path / name for name in ("a.png", "b.png")]
-    ranked_plot([*cells, unmeasured], paths[0])
-    ranked_plot(cells[::-1], paths[1])
+    draw(ranked_plot([*cells, unmeasured]), paths[0])
+    draw(ranked_plot(cells[::-1]), paths[1])
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert paths[0].stat().st_size > 10_000
 
 
 def test_nothing_measured_is_drawn_as_such(tmp_path: Path) -> None:
-    ranked_plot([], tmp_path / "none.png")
+    draw(ranked_plot([]), tmp_path / "none.png")
     assert (tmp_path / "none.png").is_file()
 
 

@@ -13,7 +13,6 @@ from sample_runs import CONTEXT, summary, write_folder
 from memeval.report import sweep_plot, write_report
 from memeval.report.plots.draw import draw, empty_figure
 from memeval.report.plots.labelling import name_points, overlap
-from memeval.report.plots.prices import siblings
 from memeval.report.plots.run import category_plot
 from memeval.results import RunSummary
 
@@ -33,26 +32,14 @@ def size(path: Path) -> tuple[int, int]:
     return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
 
 
-def test_a_run_has_two_plots_and_they_repeat_byte_for_byte(tmp_path: Path) -> None:
+def test_the_plots_of_a_run_repeat_byte_for_byte(tmp_path: Path) -> None:
     folders = [write_folder(tmp_path, summary(system)) for system in CONTEXT]
     write_report(folders[1])
     first = {path.name: path.read_bytes() for path in (folders[1] / "plots").iterdir()}
-    names = {"accuracy_by_category", "accuracy_vs_tokens"}
+    names = {"accuracy_by_category"}
     assert set(first) == {f"{name}.{ending}" for name in names for ending in ("png", "svg")}
     write_report(folders[1])
     assert {path.name: path.read_bytes() for path in (folders[1] / "plots").iterdir()} == first
-
-
-def test_only_runs_of_the_same_data_and_protocol_are_shown_beside_a_run(tmp_path: Path) -> None:
-    cell = summary("bm25")
-    folder = write_folder(tmp_path, cell)
-    write_folder(tmp_path, summary("rag"))
-    write_folder(tmp_path, summary("mem0", dataset="longmemeval_s"))
-    write_folder(tmp_path, summary("oracle", tags={"protocol": "another"}))
-    write_folder(tmp_path, summary("no_memory", metrics={"accuracy": 0.1}))
-    (tmp_path / "damaged").mkdir()
-    (tmp_path / "damaged" / "run.json").write_text("{}")
-    assert [other.run_key for other in siblings(folder, cell)] == ["rag-10-1"]
 
 
 def test_a_data_set_with_long_names_and_gaps(tmp_path: Path) -> None:
@@ -93,7 +80,7 @@ def test_names_cover_neither_each_other_nor_the_points() -> None:
     points = [
         (5 + 0.01 * index, 50 + 0.5 * index, f"system {index} top_k={index}") for index in range(12)
     ]
-    name_points(axes, points, [(y - 3, y + 3) for _, y, _ in points], first=3)
+    name_points(axes, points, [(y - 3, y + 3) for _, y, _ in points])
     extents = [text.get_window_extent().extents for text in axes.texts if text.get_text()]
     assert len(extents) >= 8, "most find a place"
     boxes = [tuple(float(edge) for edge in extent) for extent in extents]

@@ -1,6 +1,6 @@
 // One question: gold, evidence, and what each cell made of it.
 const pane = document.getElementById("question");
-const opened = new Set(index.cells.length <= 3 ? index.cells.map((_, cell) => `answer ${cell}`) : []);
+const opened = new Set(["timeline"].concat(index.cells.length <= 3 ? index.cells.map((_, cell) => `answer ${cell}`) : []));
 const repeatOf = new Map();
 
 /** A part that stays open, or closed, from one question to the next. */
@@ -32,6 +32,7 @@ async function showQuestion(number) {
     element("h2", { dir: "auto" }, index.text[number]),
     element("p", { class: "facts" }, factsOf(number, question)),
     goldOf(number, question, block),
+    timelineOf(question),
     ...question.answers.map((answers, cell) => answers.length && answerOf(cell, answers, question, block)).filter(Boolean),
     block.whole ? "" : element("p", { class: "remark" }, "The texts of this question are left out: the page would be too large. memeval.load_run(key).context(question_id) returns them."),
   );
@@ -76,6 +77,24 @@ function goldOf(number, question, block) {
   });
   rows.append(element("dt", {}, "Evidence"), element("dd", {}, turns.length ? turns : "The data set names none."));
   return rows;
+}
+
+/** What happened to the memory before and after the question was asked. */
+function timelineOf(question) {
+  if (!question.timeline) return "";
+  const asked = question.timeline.findIndex(([kind]) => kind === "asked");
+  const doneBy = (place) => question.answers.flatMap((answers, cell) => {
+    const answer = answers[repeatOf.get(cell) || 0] || answers[0];
+    const said = answer && answer.done && answer.done[place];
+    return said ? [several ? `${index.cells[cell]}: ${said}` : said] : [];
+  });
+  return foldable("timeline", { class: "timeline" }, "Timeline of the conversation", () =>
+    element("ol", {}, question.timeline.map(([kind, text], place) => {
+      const done = doneBy(place);
+      return element("li", { class: place > asked ? `${kind} later` : kind },
+        element("span", { class: "kind" }, kind),
+        element("span", {}, element("bdi", {}, text), done.length ? element("span", { class: "soft" }, ` · ${done.join(" · ")}`) : ""));
+    })));
 }
 
 /** Where a piece of evidence ranked, by cell. */
@@ -131,6 +150,7 @@ function answerParts(cell, chosen, answers, question, block, refill) {
     repeats, verdict, status,
     element("p", { class: "figures" }, figuresOf(answer, question, block).map((figure) => element("span", {}, figure))),
     chunksPart(cell, answer, question, block),
+    stepsPart(cell, answer, question, block),
     contextPart(cell, answer, block),
     promptPart(cell, answer, block),
     answer.raw && foldable(`raw ${cell}`, {}, "Whole reply", () => wholeText(answer.raw)),
@@ -140,8 +160,12 @@ function answerParts(cell, chosen, answers, question, block, refill) {
 
 function figuresOf(answer, question, block) {
   const figures = [];
-  if (answer.chunks && question.evidence.length) {
-    const turns = new Set(answer.chunks.flatMap((position) => block.chunks[position][1]));
+  if ((answer.chunks || answer.steps) && question.evidence.length) {
+    // A tool says which turns its result shows, or the result quotes them.
+    const shown = answer.steps
+      ? answer.steps.flatMap((step) => step.calls.flatMap(([, , , turns]) => turns))
+      : answer.chunks.flatMap((position) => block.chunks[position][1]);
+    const turns = new Set(shown);
     figures.push(`${question.evidence.filter((id) => turns.has(id)).length} of ${question.evidence.length} evidence shown`);
   }
   if (answer.tokens !== null) figures.push(`context ${plural(answer.tokens, "token")}`);
@@ -154,7 +178,7 @@ function figuresOf(answer, question, block) {
 }
 
 function chunksPart(cell, answer, question, block) {
-  if (!answer.chunks) return element("p", { class: "soft" }, "The system does not show what it retrieved.");
+  if (!answer.chunks) return !answer.steps && element("p", { class: "soft" }, "The system does not show what it retrieved.");
   const evidence = new Set(question.evidence);
   return foldable(`chunks ${cell}`, {}, `${plural(answer.chunks.length, "chunk")} retrieved`, () =>
     element("ol", { class: "chunks" }, answer.chunks.map((position, place) => {
@@ -168,6 +192,49 @@ function chunksPart(cell, answer, question, block) {
           element("div", { class: "text", dir: "auto" }, textAt(block, text) ?? "its text is not in this page")));
     })));
 }
+
+function stepsPart(cell, answer, question, block) {
+  if (!answer.steps) return false;
+  const evidence = new Set(question.evidence);
+  const calls = answer.steps.flatMap((step) => step.calls);
+  return foldable(`steps ${cell}`, {}, `${plural(answer.steps.length, "step")}, ${plural(calls.length, "tool call")}`, () =>
+    element("ol", { class: "chunks" }, answer.steps.map((step, place) => {
+      const hasEvidence = step.calls.some(([, , , turns]) => turns.some((turn) => evidence.has(turn)));
+      return element("li", { class: hasEvidence ? "chunk evidence" : "chunk" },
+        element("span", { class: "rank" }, String(place + 1)),
+        element("div", {},
+          step.faults.length > 0 && element("div", { class: "fault" }, inWords(step.faults.join(", "))),
+          step.text !== null && element("div", { class: "text", dir: "auto" }, textAt(block, step.text) ?? "its text is not in this page"),
+          ...step.calls.map((call, number) => callPart(`call ${cell} ${place} ${number}`, call, evidence, block))));
+    })));
+}
+
+/** A tool call: its arguments, what of the evidence it held, and the first lines of its result. */
+function callPart(name, [tool, given, result, turns, fault], evidence, block) {
+  const held = turns.filter((turn) => evidence.has(turn));
+  const text = textAt(block, result) ?? "its text is not in this page";
+  const summary = [
+    element("b", {}, tool), ` ${argumentsOf(textAt(block, given) ?? "")}`,
+    held.length > 0 && element("span", { class: "held" }, `evidence ${held.join(" ")}`),
+    fault && element("span", { class: "fault" }, inWords(fault)),
+  ];
+  return element("div", { class: "call" },
+    foldable(name, {}, summary, () => wholeText(text)),
+    element("div", { class: "first", dir: "auto" }, text.slice(0, 400)));
+}
+
+/** The arguments of a call without the marks of JSON, if they are an object. */
+function argumentsOf(text) {
+  try {
+    const given = JSON.parse(text);
+    if (given && typeof given === "object" && !Array.isArray(given)) {
+      text = Object.entries(given).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
+    }
+  } catch { /* a model may write anything */ }
+  return text.length > 300 ? `${text.slice(0, 300)}…` : text;
+}
+
+const inWords = (name) => name.replaceAll("_", " ");
 
 function contextPart(cell, answer, block) {
   const context = textAt(block, answer.context);

@@ -127,29 +127,6 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// Tables sort by the column whose name is pressed; figures that were not measured stay last.
-for (const button of document.querySelectorAll("th button[data-sort]")) {
-  button.addEventListener("click", () => {
-    const head = button.closest("th");
-    const column = [...head.parentElement.children].indexOf(head);
-    const isFigure = button.dataset.sort === "figure";
-    const before = head.getAttribute("aria-sort");
-    const descending = before ? before === "ascending" : isFigure && column > 0;
-    for (const other of head.parentElement.children) other.removeAttribute("aria-sort");
-    head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-
-    const body = head.closest("table").tBodies[0];
-    const valueOf = (row) => (isFigure ? row.children[column].dataset.value : row.children[column].textContent.trim());
-    const rows = [...body.rows].map((row) => [valueOf(row), row]);
-    rows.sort(([left], [right]) => {
-      if (left === "" || right === "") return (left === "") - (right === "");
-      const order = isFigure ? Number(left) - Number(right) : left.localeCompare(right);
-      return descending ? -order : order;
-    });
-    body.append(...rows.map(([, row]) => row));
-  });
-}
-
 document.getElementById("theme").addEventListener("click", () => {
   const root = document.documentElement;
   const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

@@ -1,0 +1,104 @@
+"""Finished runs in the files of other tools."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from memeval.api.selecting import select_run
+from memeval.comparison.finding import check_records
+from memeval.config.paths import outputs_dir
+from memeval.errors import UserError, unknown
+from memeval.report.export.hf_folder import write_hf
+from memeval.report.export.inspect_log import write_inspect
+from memeval.report.export.rows import export_rows
+from memeval.report.export.terms import DataTerms, terms_of
+from memeval.report.export.wandb_files import check_wandb, write_wandb
+from memeval.results.files import writing
+from memeval.results.run import Run
+from memeval.text.shown import one_line
+
+INSPECT, HF, WANDB = "inspect", "hf", "wandb"
+TOOLS = (INSPECT, HF, WANDB)
+
+
+@dataclass(frozen=True)
+class Export:
+    """Files written for another tool."""
+
+    folder: Path
+    tool: str
+    has_texts: bool
+    """Whether it holds the texts of questions, answers and passages."""
+    terms: DataTerms
+    """The licence of these texts."""
+
+
+def export(
+    run: Run | str | Path, to: str, *, output: str | Path | None = None, with_texts: bool = False
+) -> Export:
+    """Writes a finished run for another tool: `"inspect"` a log of inspect_ai, `"hf"` a folder of
+    `datasets` with a card, `"wandb"` an offline run of Weights & Biases.
+
+    `output` is a new or empty folder; without one it is below `outputs/exports`, where an earlier
+    export of the run is replaced. Texts of data whose licence is not known to allow passing them on
+    are left out, unless `with_texts`.
+
+    Raises `UserError` for an unknown tool or run, a folder that is not empty, and a library that is
+    not installed, `StorageError` if the disk refuses.
+    """
+    if to not in TOOLS:
+        raise unknown("tool", one_line(to), TOOLS)
+    if to == WANDB:
+        check_wandb()
+
+    found = run if isinstance(run, Run) else select_run(run, "export")[0]
+    check_records(found)
+    folder = outputs_dir() / "exports" / found.key / to if output is None else Path(output)
+    if output is not None and folder.exists() and not _is_empty_folder(folder):
+        raise UserError(f"{one_line(folder)} is not an empty folder", "name a new one")
+
+    terms = terms_of(found.summary)
+    has_texts = with_texts or terms.allows_texts
+    rows = list(export_rows(found, with_texts=has_texts))
+    with writing(folder):
+        if to == INSPECT:
+            _replace(folder, lambda part: write_inspect(found, rows, terms, part))
+        elif to == HF:
+            _replace(folder, lambda part: write_hf(found, rows, terms, part, texts=has_texts))
+        else:
+            _write_in_place(folder, lambda part: write_wandb(found, rows, terms, part))
+
+    return Export(folder=folder, tool=to, has_texts=has_texts, terms=terms)
+
+
+def _replace(folder: Path, write: Callable[[Path], None]) -> None:
+    """Writes a folder under another name, and renames it once it is whole."""
+    part = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part.mkdir(mode=0o700)
+    try:
+        write(part)
+        shutil.rmtree(folder, ignore_errors=True)
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _write_in_place(folder: Path, write: Callable[[Path], None]) -> None:
+    """Writes a folder whose files name its path, so that it can't be renamed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700)
+    try:
+        write(folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _is_empty_folder(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())

@@ -1,0 +1,82 @@
+"""How a system's figures moved over its versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memeval.api.selecting import select_runs
+from memeval.comparison.build import compare_runs
+from memeval.comparison.finding import check_records, usual_metric
+from memeval.comparison.records import Comparison
+from memeval.comparison.sentences import sentences
+from memeval.comparison.words import refusal_lines
+from memeval.errors import UserError
+from memeval.metrics.registry import metric_named
+from memeval.report.differences import labels, system_of
+from memeval.results import RunSummary
+from memeval.results.run import Run
+from memeval.text.shown import one_line
+
+EXAMPLE = "for example:  python -m memeval history system=notes dataset=demo"
+MOST_NAMES = 4
+"""Systems or data sets that an error names."""
+
+
+@dataclass(frozen=True)
+class History:
+    """Runs of one system on one data set, the oldest first, and each step from one to the next."""
+
+    runs: Sequence[Run]
+    names: Sequence[str]
+    """Names that distinguish the runs: their labels, else their versions or times."""
+    steps: Comparison
+    """Each run against the one before it; p is adjusted over the steps."""
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences)
+
+    @property
+    def sentences(self) -> list[str]:
+        """Which steps are real, in words, and which could not be compared."""
+        return [*sentences(self.steps), *refusal_lines(self.steps)]
+
+
+def history(*filters: str, metric: str | None = None, last: int | None = None) -> History:
+    """The runs that match filters such as `"system=notes"` and `"dataset=demo"`, as a history.
+
+    `metric` is accuracy, or recall@10 after `stages=retrieve`; `last` keeps the newest.
+
+    Raises `UserError` if fewer than two runs match, or runs of several systems or data sets do.
+    """
+    runs = select_runs(filters, last).chosen
+    runs = sorted(runs, key=lambda run: run.summary.finished_at)
+    summaries = [run.summary for run in runs]
+    _check_one("systems", [system_of(summary) for summary in summaries], "system=notes")
+    _check_one("data sets", [summary.dataset for summary in summaries], "dataset=demo")
+    if len(runs) < 2:
+        raise UserError("a history needs two finished runs; one matches", EXAMPLE)
+
+    for run in runs:
+        check_records(run)
+
+    chosen = metric_named(metric or usual_metric(summaries))
+    return History(runs, _names(summaries), compare_runs(runs, chosen, steps=True))
+
+
+def _names(summaries: Sequence[RunSummary]) -> list[str]:
+    """The versions, if each run has another one; else what distinguishes the runs."""
+    versions = [str(summary.params.get("label", "")) for summary in summaries]
+    return versions if len({*versions, ""}) > len(versions) else labels(summaries)
+
+
+def _check_one(what: str, values: Sequence[str], example: str) -> None:
+    names = sorted(set(values))
+    if len(names) > 1:
+        shown = ", ".join(one_line(name, 60) for name in names[:MOST_NAMES])
+        more = " …" if len(names) > MOST_NAMES else ""
+        raise UserError(
+            f"a history is of one system on one data set; these are {len(names)} {what}: "
+            f"{shown}{more}",
+            f"choose one:  {example}",
+        )

@@ -1,0 +1,127 @@
+"""How results show themselves in a notebook: short, with text from outside escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from memeval.comparison.paper import FORMATS, PaperTable
+from memeval.errors import unknown
+from memeval.report.comparison import by_dataset, cells, judged_by
+from memeval.report.escaping import html
+from memeval.results import RunSummary
+from memeval.text.shown import one_line
+
+MARKDOWN, HTML = "markdown", "html"
+MOST_LINES = 3
+"""Sentences of a `repr`."""
+LONGEST_LINE = 160
+"""Characters of such a sentence."""
+LONGEST_CELL = 40
+MOST_COLUMNS = 24
+LARGEST_TABLE = 12_000
+"""Bytes of a table of runs; the frames of `to_pandas` have all rows."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for a paper; a notebook shows it as it is."""
+
+    content: PaperTable
+    """Its figures, unrounded."""
+
+    def text(self, format: str = MARKDOWN) -> str:
+        """The table as `latex`, `markdown`, `html` or `csv`. Raises `UserError` for another one."""
+        if format not in FORMATS:
+            raise unknown("format", format, FORMATS)
+
+        return FORMATS[format](self.content)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<Table of {len(self.content.names)} rows, {len(self.content.columns)} columns>"
+
+    def _repr_html_(self) -> str:
+        return self.text(HTML)
+
+
+def first_lines(lines: Sequence[str], rest: str) -> list[str]:
+    """The first of some sentences, cut, and how many are left; `rest` says how to see these."""
+    kept = [one_line(line, LONGEST_LINE) for line in lines[:MOST_LINES]]
+    left = len(lines) - len(kept)
+    return [*kept, f"… {left:,} more: {rest}"] if left else kept
+
+
+def list_html(lines: Sequence[str]) -> str:
+    """Sentences as a list; empty without any."""
+    items = "".join(f"<li>{html(line)}</li>" for line in lines)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def runs_html(summaries: Sequence[RunSummary]) -> str:
+    """The figures of some runs, a table for each data set, invalid runs last."""
+    groups = by_dataset(summaries)
+    parts = []
+    for name, group in groups.items():
+        _, header, rows = cells(group)
+        title = "; ".join(filter(None, [one_line(name), judged_by(group)]))
+        parts.append(table_html(title, header, rows, LARGEST_TABLE // len(groups)))
+
+    return "".join(parts[:MOST_LINES])
+
+
+def table_html(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], largest: int = LARGEST_TABLE
+) -> str:
+    """A table of at most about `largest` bytes; it says what it leaves out."""
+    lines = [
+        f"<caption>{html(one_line(title, LONGEST_LINE))}</caption>",
+        _row_html("th", header),
+    ]
+    size = sum(map(_size, lines))
+    shown = 0
+    for row in rows:
+        line = _row_html("td", row)
+        size += _size(line)
+        if shown and size > largest:
+            break
+
+        lines.append(line)
+        shown += 1
+
+    left_out = list(_left_out(len(rows) - shown, len(header)))
+    return f"<table>{''.join(lines)}</table>{list_html(left_out)}"
+
+
+def paper_cells(table: PaperTable) -> tuple[list[str], list[list[str]]]:
+    """The header and the rows of a table for a paper, as plain text."""
+    header = [*table.headings, *(column.full_title for column in table.columns)]
+    rows = []
+    for number, names in enumerate(table.names):
+        figures = [column.cells[number] for column in table.columns]
+        rows.append([*names, *(f"{cell.text} {cell.interval}".strip() for cell in figures)])
+
+    return header, rows
+
+
+def _row_html(element: str, row: Sequence[str]) -> str:
+    kept = list(row)
+    if len(kept) > MOST_COLUMNS:
+        # The last column has the flags, which no reader may miss.
+        kept = [*kept[: MOST_COLUMNS - 1], kept[-1]]
+
+    shown = [html(one_line(cell, LONGEST_CELL)) for cell in kept]
+    return f"<tr>{''.join(f'<{element}>{cell}</{element}>' for cell in shown)}</tr>"
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _left_out(rows: int, columns: int) -> Iterator[str]:
+    if rows:
+        yield f"{rows:,} more rows: to_pandas()"
+    if columns > MOST_COLUMNS:
+        yield f"{columns - MOST_COLUMNS:,} more columns: to_pandas()"

@@ -1,0 +1,79 @@
+"""Whether a package may be added to the folder of a board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from memeval.board.collect import failed_level, packages_in, places_of
+from memeval.errors import UserError
+from memeval.packages.form import SUFFIX
+from memeval.packages.levels import verify_package
+from memeval.packages.read import Package, open_package
+from memeval.text.shown import one_line
+
+
+def check_package(path: Path, *, most_bytes: int) -> list[str]:
+    """Problems of a package, one line each: its size, verify levels 1 to 3, the licence of its
+    rows, and other packages of the folder that hold the same systems under the same protocols.
+
+    Level 1 refuses texts that the licence of their data does not allow to pass on. Raises
+    `UserError` if the file does not exist.
+    """
+    if not path.is_file() or path.suffix != SUFFIX:
+        raise UserError(f"board check: there is no package {one_line(path)}")
+
+    size = path.stat().st_size
+    if size > most_bytes:
+        return [f"{size:,} bytes, more than {most_bytes:,}: see --most-mb"]
+
+    failed = failed_level(tuple(verify_package(path)))
+    if failed is not None:
+        return [f"level {failed.number} ({failed.name}): {line}" for line in failed.problems]
+
+    with open_package(path) as new:
+        problems = []
+        if not new.manifest.licence.strip():
+            problems.append("its rows have no licence: pack it with --licence 'CC0 1.0'")
+
+        return [*problems, *_problems_beside(new)]
+
+
+def _problems_beside(new: Package) -> list[str]:
+    """One package holds a system under a protocol, unless it replaces the other one."""
+    problems: list[str] = []
+    replaced, places, known = new.manifest.supersedes, places_of(new), set[str]()
+    for path in packages_in(new.path.parent):
+        if path == new.path:
+            continue
+
+        try:
+            with open_package(path) as other:
+                known.add(other.id)
+                problems += _problems_with(new, places, other)
+        except UserError:
+            continue  # a damaged one, which the board leaves out
+
+    if replaced and replaced not in known:
+        problems.append(f"it replaces {one_line(replaced)}, which is not in the folder")
+
+    return problems
+
+
+def _problems_with(new: Package, places: set[tuple[str, str]], other: Package) -> Iterator[str]:
+    name, own = one_line(other.path.name), places_of(other)
+    if other.id == new.id:
+        yield f"{name} is the same package"
+    elif other.id == new.manifest.supersedes:
+        if own - places:
+            yield f"it replaces {name}, and lacks its runs of {_systems(own - places)}"
+    elif own & places and other.manifest.supersedes != new.id:
+        yield (
+            f"{name} holds {_systems(own & places)} under the same protocol: pack it with "
+            f"--supersedes {other.id}"
+        )
+
+
+def _systems(places: set[tuple[str, str]]) -> str:
+    names = sorted({system for system, _ in places})
+    return ", ".join(one_line(name, 60) for name in names[:5])

@@ -1,0 +1,96 @@
+"""Disputes: notes beside the packages, and packages of one system that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from memeval.board.entries import Entry, name_of
+from memeval.board.records import LONGEST, Apart, Dispute, Setting, Table
+from memeval.comparison.build import compare_runs
+from memeval.errors import UserError
+from memeval.metrics.registry import metrics
+from memeval.report.page.build import setting_data
+from memeval.text.redaction import redacted
+from memeval.text.shown import one_line
+
+FOLDER = "disputes"
+LARGEST = 20_000
+"""Bytes of a note."""
+MOST_COMPARED = 8
+"""Packages of a system that its best one is compared with: those with the lowest accuracies."""
+
+
+def read_disputes(packages: Path) -> tuple[Dispute, ...]:
+    """The notes `disputes/*.md` beside a folder of packages, by name.
+
+    Raises `UserError` for one that is too large or can't be read.
+    """
+    notes = []
+    for path in sorted((packages.resolve().parent / FOLDER).glob("*.md")):
+        try:
+            # A link may lead to what is nobody's business.
+            if path.is_symlink() or path.stat().st_size > LARGEST:
+                raise ValueError(f"a link, or more than {LARGEST:,} bytes")
+
+            text = redacted(path.read_text(encoding="utf-8")).strip()
+        except (OSError, ValueError) as error:
+            raise UserError(f"{FOLDER}/{one_line(path.name)}: {one_line(error)}") from error
+
+        title, _, rest = text.partition("\n")
+        title = one_line(title.lstrip("# "), LONGEST) or one_line(path.stem, LONGEST)
+        notes.append(Dispute(one_line(path.name, LONGEST), title, rest.strip()))
+
+    return tuple(notes)
+
+
+def packages_apart(table: Table, entries: Sequence[Entry]) -> Iterator[Apart]:
+    """Packages of one system whose accuracies are told apart, on the same questions, by the same
+    judge: the best run of each against the best of all.
+
+    Raises `UserError` if records can't be read.
+    """
+    order = {row.key: place for place, row in enumerate(table.rows)}
+    best: dict[str, dict[str, Entry]] = {}
+    for entry in sorted(entries, key=lambda one: order[one.run.key]):
+        if entry.run.valid and entry.run.metrics.get("accuracy") is not None:
+            of_system = best.setdefault(name_of(entry.run.summary), {})
+            of_system.setdefault(entry.package.id, entry)
+
+    for system, by_package in sorted(best.items()):
+        first, *others = by_package.values()
+        others = others[-MOST_COMPARED:]
+        if not others:
+            continue
+
+        runs = [first.run, *(other.run for other in others)]
+        compared = compare_runs(runs, metrics()["accuracy"])
+        by_key = {other.run.key: other for other in others}
+        for difference in compared.differences:
+            if difference.is_shown:
+                result, other = difference.result.turned(), by_key[difference.first]
+                yield Apart(
+                    table=table.id,
+                    dataset=table.dataset,
+                    system=one_line(system, LONGEST),
+                    first=first.package.id,
+                    second=other.package.id,
+                    difference=result.mean,
+                    low=result.low,
+                    high=result.high,
+                    settings=tuple(_settings(first, other)),
+                )
+
+
+def _settings(first: Entry, second: Entry) -> Iterator[Setting]:
+    """Differences in settings, in memeval, and in the packages that the runs used."""
+    for setting in setting_data([first.run.summary, second.run.summary]):
+        yield Setting(one_line(setting.name), *(one_line(value) for value in setting.values))
+
+    tags, others = first.run.summary.tags, second.run.summary.tags
+    names = [name for name in sorted({*tags, *others}) if name.startswith("version.")]
+    versions = [(name, tags.get(name, ""), others.get(name, "")) for name in names]
+    manifests = first.package.manifest, second.package.manifest
+    for name, own, other in [("memeval", *(one.memeval for one in manifests)), *versions]:
+        if own != other:
+            yield Setting(one_line(name), one_line(own), one_line(other))

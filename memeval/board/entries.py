@@ -1,0 +1,84 @@
+"""The runs of all packages, by what must be the same before they are compared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Any
+
+from memeval.packages.read import Package
+from memeval.packages.unpack import imported_key
+from memeval.report.differences import IMPORTED_FILE, system_of
+from memeval.results import RunSummary
+from memeval.results.run import Run
+
+BASELINES = ("full_history", "files", "bm25", "no_memory")
+ORACLE = "oracle"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run of a package, under a key that no run of another package has."""
+
+    package: Package
+    run: Run
+    protocol: Mapping[str, Any]
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether the package holds the texts of the data."""
+        summary = self.run.summary
+        data = summary.dataset, summary.tags.get("data_sha256", "")
+        return any(
+            (one.name, one.sha256) == data for one in self.package.manifest.data if one.texts
+        )
+
+
+def name_of(summary: RunSummary) -> str:
+    """The system of a run; of answers of another program their label, or the name of the file."""
+    if not is_imported(summary):
+        return system_of(summary)
+
+    file = PurePath(str(summary.params.get(IMPORTED_FILE) or summary.name)).stem
+    return str(summary.params.get("label") or file)
+
+
+def is_imported(summary: RunSummary) -> bool:
+    """Whether another program gave the answers, so that it is not known what they cost."""
+    return summary.tags.get("imported") == "true"
+
+
+def kind_of(summary: RunSummary) -> str:
+    """`baseline` and `oracle` are memeval's own systems, and not what is called like them."""
+    name = summary.params.get("system")
+    is_own = not is_imported(summary) and not summary.params.get("system.class")
+    if is_own and name in BASELINES:
+        return "baseline"
+
+    return "oracle" if is_own and name == ORACLE else "system"
+
+
+def entries_of(packages: Sequence[Package]) -> dict[str, list[Entry]]:
+    """The runs by the id of their protocol: by data set, those with most runs first."""
+    groups: dict[str, list[Entry]] = {}
+    for package in packages:
+        for run in package.runs:
+            # Two packages may hold a run of the same key.
+            key = imported_key(package.id, run.key)
+            own = Run(run.folder, replace(run.summary, run_key=key))
+            entry = Entry(package, own, package.manifest.protocols[run.key])
+            groups.setdefault(protocol_id(package, run.key), []).append(entry)
+
+    def order(name: str) -> tuple[str, int, str]:
+        return groups[name][0].run.summary.dataset, -len(groups[name]), name
+
+    return {name: groups[name] for name in sorted(groups, key=order)}
+
+
+def protocol_id(package: Package, key: str) -> str:
+    """Twelve hex digits of a run's protocol."""
+    text = json.dumps(package.manifest.protocols[key], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

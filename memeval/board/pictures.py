@@ -1,0 +1,151 @@
+"""Accuracy against what it costs: a picture for each price, with names that cover nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from unicodedata import east_asian_width
+
+from memeval.board.records import Row
+from memeval.metrics.formats import percent
+from memeval.report.plots.labelling import Box, offsets, overlap
+from memeval.report.plots.model import INK, Look, Mark, Panel, in_percent
+from memeval.report.plots.prices import frontier_panel, price_axis, prices
+from memeval.text.shown import one_line
+
+PRICES = {
+    "cost": ("usd_per_1000", "US dollars per 1,000 questions"),
+    "latency": ("latency_p50_ms", "median latency of an answer"),
+    "context": ("context_tokens", "context, tokens per question"),
+}
+"""Figure of a row and title of its axis, by price."""
+MOST_NAMED = 30
+LONGEST_NAME = 22
+"""Characters."""
+HEIGHT = 300
+WIDTHS = (290, 400, 520, 640)
+"""Pixels of a picture: its height, and from the narrowest width to the widest. Points move apart
+as it gets wider, names keep their size.
+"""
+LINE = 13.0
+LETTER, NARROW, WIDE = 7.6, 4.8, 11.8
+"""Pixels of a line, and at most of most letters, of narrow and of wide ones."""
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name beside its point."""
+
+    mark: Mark
+    text: str
+    right: float
+    """Pixels from the point to the beginning of the name, or to its end if it is left of it."""
+    down: float
+    """Pixels from the point to the middle of the name."""
+    is_left: bool
+    """Whether all of it is left of the point."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether it needs a line to its point."""
+        return abs(self.down) > 1.6 * LINE
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A pair of axes with named points."""
+
+    panel: Panel
+    names: tuple[Name, ...]
+
+
+def pictures(rows: Sequence[Row]) -> list[Picture]:
+    """The accuracy of rows against each price in which they differ."""
+    made = []
+    for name, (figure, title) in PRICES.items():
+        price = prices()[name]
+        known: list[tuple[Row, float]] = []
+        for row in rows:
+            cost = getattr(row, figure)
+            if cost is not None and row.accuracy is not None:
+                known.append((row, cost))
+
+        costs = [cost for _, cost in known]
+        if len(set(costs)) < 2:
+            continue
+
+        marks = [_mark(row, cost, price.unit.short(cost)) for row, cost in known]
+        fair = [row.valid and row.kind != "oracle" for row, _ in known]
+        across = replace(price_axis(costs, price), title=title)
+        panel = frontier_panel(marks, fair, across, price.unit.word or price.unit.name)
+        made.append(Picture(panel, tuple(_names(panel))))
+
+    return made
+
+
+def _mark(row: Row, cost: float, text: str) -> Mark:
+    return Mark(
+        x=cost,
+        y=100 * (row.accuracy or 0.0),
+        look=Look(INK, "o"),
+        low=in_percent(row.low),
+        high=in_percent(row.high),
+        name=row.label,
+        text=f"{percent(row.accuracy)} %, {text}",
+        run_key=row.key,
+    )
+
+
+def _names(panel: Panel) -> Iterator[Name]:
+    """A place for each name, those of the frontier first, that is free at every width; a name
+    without one is left out.
+    """
+    taken = {width: [*_obstacles(panel, width)] for width in WIDTHS}
+    order = sorted(panel.marks, key=lambda mark: (not mark.is_best, -mark.y, mark.name))
+    for mark in order[:MOST_NAMED]:
+        text = one_line(mark.name, LONGEST_NAME)
+        wide = sum(map(_letter, text))
+        for right, down in offsets(wide, LINE):
+            boxes = {width: _box(panel, mark, width, (right, down, wide)) for width in WIDTHS}
+            if all(_is_free(boxes[width], width, taken[width]) for width in WIDTHS):
+                for width in WIDTHS:
+                    taken[width].append(boxes[width])
+
+                is_left = right + wide < 0
+                near = right + wide if is_left else right
+                yield Name(mark, text, round(near, 1), round(down, 1), is_left)
+                break
+
+
+def _letter(one: str) -> float:
+    if one in "mwMW@%" or east_asian_width(one) in "FW":
+        return WIDE
+
+    return NARROW if one in "fijlrtI.,:;|' ()[]" else LETTER
+
+
+def _place(panel: Panel, x: float, y: float, width: int) -> tuple[float, float]:
+    """Pixels from the left and from the top."""
+    return panel.across.at(x) / 100 * width, (100 - panel.up.at(y)) / 100 * HEIGHT
+
+
+def _obstacles(panel: Panel, width: int) -> Iterator[Box]:
+    """Boxes that points and their intervals occupy."""
+    for mark in panel.marks:
+        left, top = _place(panel, mark.x, mark.y, width)
+        yield left - 6, top - 6, left + 6, top + 6
+        if mark.low is not None and mark.high is not None:
+            upper, lower = (_place(panel, mark.x, end, width)[1] for end in (mark.high, mark.low))
+            yield left - 2, upper, left + 2, lower
+
+
+def _box(panel: Panel, mark: Mark, width: int, offset: tuple[float, float, float]) -> Box:
+    right, down, wide = offset
+    left, middle = _place(panel, mark.x, mark.y, width)
+    top = middle + down - LINE / 2
+    return left + right, top, left + right + wide, top + LINE
+
+
+def _is_free(box: Box, width: int, taken: Sequence[Box]) -> bool:
+    is_inside = box[0] >= 0 and box[2] <= width and box[1] >= 0 and box[3] <= HEIGHT
+    return is_inside and not any(overlap(box, other) for other in taken)

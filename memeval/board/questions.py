@@ -1,0 +1,96 @@
+"""Answers to each question, for data whose licence lets anyone pass its texts on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from memeval.board.entries import Entry
+from memeval.board.records import Answer, Question, Row
+from memeval.metrics.tokens import normalise
+from memeval.records import Label
+from memeval.results import Record
+from memeval.text.redaction import redacted
+from memeval.text.shown import one_line
+
+RIGHT, WRONG, ABSTAINED, UNSCORED = "right", "wrong", "abstained", "not scored"
+LONGEST_TEXT = 2_000
+"""Characters of a question, a gold or an answer."""
+FEWEST_ALIKE = 3
+"""Wrong answers below which a gold is not suspect."""
+
+Given = dict[tuple[str, str], dict[str, None]]
+"""Runs that gave an answer, by outcome and text."""
+
+
+def questions_of(entries: Sequence[Entry], rows: Sequence[Row]) -> tuple[Question, ...]:
+    """The questions that the runs of a table asked, with what each answered; none of data whose
+    texts no package holds.
+
+    Raises `UserError` if records can't be read.
+    """
+    # Level 1 refuses texts that may not be passed on.
+    if not any(entry.has_texts for entry in entries):
+        return ()
+
+    asked: dict[str, Record] = {}
+    given: dict[str, Given] = {}
+    labels = {row.key: row.label for row in rows}
+    for entry in entries:
+        for record in entry.run.read_records():
+            if entry.has_texts:
+                asked.setdefault(record.question_id, record)
+
+            key = _outcome(record), _text(record.hypothesis or "")
+            answers = given.setdefault(record.question_id, {})
+            answers.setdefault(key, {})[labels[entry.run.key]] = None
+
+    return tuple(question_of(record, given[name]) for name, record in asked.items())
+
+
+def question_of(record: Record, given: Given) -> Question:
+    """A question with all answers, the right ones first."""
+    order = (RIGHT, WRONG, ABSTAINED, UNSCORED)
+    answers = [Answer(outcome, text, tuple(who)) for (outcome, text), who in given.items()]
+    answers.sort(key=lambda one: (order.index(one.outcome), -len(one.systems), one.text))
+    return Question(
+        id=one_line(record.question_id),
+        category=one_line(record.category_name or record.category, 80),
+        text=_text(record.question),
+        gold=tuple(map(_text, record.gold)),
+        right=_count(answers, RIGHT),
+        scored=_count(answers, RIGHT, WRONG, ABSTAINED),
+        is_suspect=_is_suspect(answers),
+        answers=tuple(answers),
+    )
+
+
+def _count(answers: Iterable[Answer], *outcomes: str) -> int:
+    return sum(len(one.systems) for one in answers if one.outcome in outcomes)
+
+
+def _is_suspect(answers: Sequence[Answer]) -> bool:
+    """Whether no answer is right, and at least half of three or more wrong ones say the same."""
+    alike: Counter[str] = Counter()
+    for one in answers:
+        if one.outcome == WRONG:
+            alike[normalise(one.text)] += len(one.systems)
+
+    is_right = any(one.outcome == RIGHT for one in answers)
+    wrong = alike.total()
+    return not is_right and wrong >= FEWEST_ALIKE and 2 * max(alike.values()) >= wrong
+
+
+def _outcome(record: Record) -> str:
+    if record.score is None or record.verdict is None:
+        return UNSCORED
+    if record.verdict.label is Label.ABSTAINED:
+        return ABSTAINED
+
+    return RIGHT if record.is_right else WRONG
+
+
+def _text(text: str) -> str:
+    """A text as it may be published."""
+    clean = redacted(text[: 2 * LONGEST_TEXT])
+    return clean if len(clean) <= LONGEST_TEXT else f"{clean[: LONGEST_TEXT - 1]}…"

@@ -1,0 +1,218 @@
+"""Content of the board: a table for each data set and protocol, a row for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memeval.results import CategoryResult
+
+JSON_VERSION = 1
+LONGEST = 80
+"""Characters of a name."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Result of one level of `verify` for a package."""
+
+    level: str
+    state: str
+    """`passed`, `partly` (some of it could not be compared), `not done` or `failed`."""
+    words: str
+
+
+@dataclass(frozen=True)
+class PackageData:
+    """A package that the board shows."""
+
+    id: str
+    file: str
+    who: str
+    licence: str
+    marks: tuple[Mark, ...]
+    said: str
+    """Whether its runs were said beforehand, and when; `said afterwards` if not."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A figure that was published elsewhere, beside a run."""
+
+    title: str
+    source: str
+    system: str
+    """Name of the system in the source."""
+    metric: str
+    value: float
+    """In per cent, as all figures here."""
+    own: float | None
+    """The run's, on the same categories."""
+    verdict: str
+    """`comparable`, `not comparable`, or `can't be said`: the source does not disclose it."""
+    differs: tuple[str, ...]
+    """Differences in the protocol."""
+    untold: tuple[str, ...]
+    """Facts that the source does not state."""
+    disputes: tuple[str, ...]
+    """Findings of others, each with its source."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run in a table. Shares are in [0, 1]; None if not measured."""
+
+    key: str
+    """The key that `unpack` would give it."""
+    package: str
+    system: str
+    label: str
+    """Its system, and the settings that distinguish it from others in the table."""
+    kind: str
+    """`baseline`, `oracle` or `system`."""
+    letters: str
+    """Rank groups: runs that share a letter can't be told apart; empty if it is not ranked."""
+    accuracy: float | None
+    low: float | None
+    high: float | None
+    """95 % interval, clustered by conversation."""
+    difference: float | None
+    """Accuracy minus that of the table's best baseline, on the questions that both scored."""
+    difference_low: float | None
+    difference_high: float | None
+    context_tokens: float | None
+    """Mean per question."""
+    usd_per_1000: float | None
+    """US dollars per 1,000 questions, of a fresh run, writing the memory included."""
+    latency_p50_ms: float | None
+    latency_p95_ms: float | None
+    date: str
+    """Day on which the run was finished."""
+    valid: bool
+    """False if the run is INVALID or was stopped."""
+    flags: tuple[str, ...]
+    categories: tuple[CategoryResult, ...]
+    published: tuple[Published, ...]
+    """Figures that others published of a system of this name on this data."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The runs that were made on one data set under one protocol."""
+
+    id: str
+    """Twelve hex digits of the protocol."""
+    dataset: str
+    words: str
+    """The protocol in words."""
+    protocol: Mapping[str, Any]
+    best_baseline: str | None
+    """Key of the baseline that differences are from; None if there is no baseline."""
+    rows: tuple[Row, ...]
+    remarks: tuple[str, ...]
+    """Which runs were not compared or not ranked, and why."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer of one or more runs."""
+
+    outcome: str
+    """`right`, `wrong`, `abstained` or `not scored`."""
+    text: str
+    systems: tuple[str, ...]
+    """Labels of the runs."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with what was answered."""
+
+    id: str
+    category: str
+    text: str
+    gold: tuple[str, ...]
+    right: int
+    """Answers that the judge calls right."""
+    scored: int
+    is_suspect: bool
+    """Whether no answer is right, and at least half of three or more wrong ones say the same."""
+    answers: tuple[Answer, ...]
+
+    @property
+    def kind(self) -> str:
+        """How many runs are right: `suspect`, `nobody`, `some`, `everybody`, or `not scored`."""
+        if self.is_suspect:
+            return "suspect"
+        if not self.scored:
+            return "not scored"
+
+        return {0: "nobody", self.scored: "everybody"}.get(self.right, "some")
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """A note beside the packages, shown as text."""
+
+    file: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting in which two packages differ."""
+
+    name: str
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Two packages of one system that differ by more than their error, under one protocol."""
+
+    table: str
+    dataset: str
+    system: str
+    first: str
+    """Id of the package with the higher accuracy."""
+    second: str
+    difference: float
+    """Of the best run of each, on the questions that both scored."""
+    low: float | None
+    high: float | None
+    settings: tuple[Setting, ...]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A package that the board does not show."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class BoardData:
+    """Content of `board.json`."""
+
+    version: int
+    packages: tuple[PackageData, ...]
+    tables: tuple[Table, ...]
+    left_out: tuple[LeftOut, ...]
+    disputes: tuple[Dispute, ...]
+    apart: tuple[Apart, ...]
+
+
+@dataclass(frozen=True)
+class Board(BoardData):
+    """All that the board's files are made from."""
+
+    questions: Mapping[str, tuple[Question, ...]]
+    """By id of the table, if the texts of its data may be shown."""
+
+    def package(self, id: str) -> PackageData:
+        """The package of an id."""
+        return next(package for package in self.packages if package.id == id)

@@ -1,0 +1,221 @@
+"""The table of one protocol: its runs compared, and beside what others published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from memeval.board.entries import Entry, is_imported, kind_of, name_of
+from memeval.board.records import LONGEST, Published, Row, Table
+from memeval.comparison.build import compare_runs
+from memeval.comparison.claims import Claim, Sameness, match_claim
+from memeval.comparison.records import Comparison, Difference
+from memeval.comparison.words import refusal_lines
+from memeval.metrics.registry import metrics
+from memeval.report.differences import labels
+from memeval.report.flags import flags
+from memeval.results import RunSummary, fresh_cost_usd, judge_shown
+from memeval.statistics.differences import ClusteredDifference
+from memeval.text.shown import one_line
+
+MOST_TOLD = 4
+"""Members that tell protocols of equal words apart; the whole protocol is on the table's page."""
+MOST_RANKED = 40
+"""Runs of one table beyond which they are not ranked: ranks rest on all pairs."""
+
+
+def table_of(name: str, entries: Sequence[Entry], claims: Sequence[Claim]) -> Table:
+    """The runs of one protocol, compared. Raises `UserError` if records can't be read."""
+    runs = [entry.run for entry in entries]
+    summaries = [run.summary for run in runs]
+    best = _best_baseline(entries)
+    remarks = []
+    is_ranked = len(runs) <= MOST_RANKED
+    if not is_ranked:
+        remarks.append(
+            f"With {len(runs)} runs, more than {MOST_RANKED}, the runs of this table are not ranked"
+        )
+
+    comparison = None
+    has_accuracy = any(run.metrics.get("accuracy") is not None for run in runs)
+    if len(runs) > 1 and has_accuracy and (is_ranked or best is not None):
+        comparison = compare_runs(
+            runs, metrics()["accuracy"], all_pairs=is_ranked, baseline=best or 0
+        )
+        remarks += [one_line(line, 400) for line in refusal_lines(comparison)]
+
+    best_key = None if best is None else runs[best].key
+    names = _names(summaries)
+    rows = [
+        _row(entry, label, comparison, best_key, claims)
+        for entry, label in zip(entries, names, strict=True)
+    ]
+    rows.sort(key=lambda row: (row.accuracy is None, -(row.accuracy or 0.0), row.label, row.key))
+    return Table(
+        id=name,
+        dataset=one_line(summaries[0].dataset, LONGEST),
+        words=_protocol_words(entries[0].protocol, summaries[0]),
+        protocol=entries[0].protocol,
+        best_baseline=best_key,
+        rows=tuple(rows),
+        remarks=tuple(remarks),
+    )
+
+
+def _names(summaries: Sequence[RunSummary]) -> list[str]:
+    """The system of each run, and the differing settings if several runs are of one system."""
+    systems = [name_of(summary) for summary in summaries]
+    names = []
+    for summary, system, label in zip(summaries, systems, labels(summaries), strict=True):
+        text = system
+        if systems.count(system) > 1:
+            text = label if label.startswith(system) else f"{system} {label}"
+
+        names.append(one_line(text or summary.name, LONGEST))
+
+    return names
+
+
+def _best_baseline(entries: Sequence[Entry]) -> int | None:
+    """Position of the valid baseline with the highest accuracy; the oracle is not one."""
+    known = [
+        (-(entry.run.metrics.get("accuracy") or 0.0), entry.run.key, position)
+        for position, entry in enumerate(entries)
+        if kind_of(entry.run.summary) == "baseline"
+        and entry.run.valid
+        and not entry.run.summary.is_stopped
+    ]
+    return min(known)[2] if known else None
+
+
+def _row(
+    entry: Entry,
+    label: str,
+    comparison: Comparison | None,
+    baseline: str | None,
+    claims: Sequence[Claim],
+) -> Row:
+    run, get = entry.run, entry.run.summary.metrics.get
+    compared = None if comparison is None else comparison.run(run.key)
+    difference = None
+    if comparison is not None and baseline is not None:
+        difference = _difference(comparison.differences, run.key, baseline)
+
+    return Row(
+        key=run.key,
+        package=entry.package.id,
+        system=one_line(name_of(run.summary), LONGEST),
+        label=label,
+        kind=kind_of(run.summary),
+        letters="" if compared is None else compared.letters,
+        accuracy=get("accuracy"),
+        low=get("accuracy_ci95_low"),
+        high=get("accuracy_ci95_high"),
+        difference=None if difference is None else difference.mean,
+        difference_low=None if difference is None else difference.low,
+        difference_high=None if difference is None else difference.high,
+        context_tokens=get("context_tokens"),
+        usd_per_1000=_usd_per_1000(run.summary),
+        latency_p50_ms=get("latency_ms/answer/p50"),
+        latency_p95_ms=get("latency_ms/answer/p95"),
+        date=run.summary.finished_at[:10],
+        valid=run.valid and not run.summary.is_stopped,
+        flags=tuple(one_line(flag, LONGEST) for flag in flags(run.summary)),
+        categories=tuple(
+            replace(row, category=one_line(row.category, LONGEST), name=one_line(row.name, LONGEST))
+            for row in run.summary.categories
+        ),
+        published=tuple(published_beside(run.summary, claims)),
+    )
+
+
+def published_beside(summary: RunSummary, claims: Sequence[Claim]) -> Iterator[Published]:
+    """The claims about a system of this name on this data, beside the run."""
+    system = name_of(summary).casefold()
+    for claim in claims:
+        if claim.dataset != summary.dataset:
+            continue
+
+        for match in match_claim(claim, summary):
+            figure = match.figure
+            if system in (figure.like, figure.system.casefold()):
+                yield Published(
+                    title=claim.title,
+                    source=claim.source,
+                    system=figure.system,
+                    metric=figure.metric,
+                    value=figure.value,
+                    own=match.own,
+                    verdict=match.verdict,
+                    differs=match.texts(Sameness.OTHER),
+                    untold=match.texts(Sameness.NOT_DISCLOSED),
+                    disputes=tuple(f"{one.text} ({one.source})" for one in claim.disputes),
+                )
+
+
+def _difference(
+    differences: Sequence[Difference], key: str, baseline: str
+) -> ClusteredDifference | None:
+    """Run minus baseline; a pair may be stored the other way round."""
+    for one in differences:
+        if (one.first, one.second) == (key, baseline):
+            return one.result
+        if (one.first, one.second) == (baseline, key):
+            return one.result.turned()
+
+    return None
+
+
+def _usd_per_1000(summary: RunSummary) -> float | None:
+    cost, asked = fresh_cost_usd(summary.metrics), sum(summary.statuses.values())
+    is_known = cost is not None and asked and not is_imported(summary)
+    return 1_000 * cost / asked if is_known and cost is not None else None
+
+
+def _protocol_words(protocol: Mapping[str, object], summary: RunSummary) -> str:
+    """`142 questions · judge keyword · reader extractive · prompt short`."""
+    reader = protocol["reader"]
+    parts = [f"{protocol['questions']:,} questions"]
+    if protocol["stages"] != "all":
+        parts.append(f"stages {protocol['stages']}")
+
+    parts.append(f"judge {judge_shown(summary.judge) or 'none'}")
+    if isinstance(reader, Mapping):
+        model = "answers made elsewhere" if reader["imported"] else f"reader {reader['model']}"
+        parts.append(model)
+        if reader["prompt"]:
+            parts.append(f"prompt {reader['prompt']}")
+
+    if protocol["labels"] not in ("", "original"):
+        parts.append(f"labels {protocol['labels']}")
+
+    return " · ".join(one_line(part, 120) for part in parts)
+
+
+def told_apart(tables: Sequence[Table]) -> tuple[Table, ...]:
+    """The tables, those of equal words with what differs in their protocols."""
+    alike: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for table in tables:
+        alike.setdefault((table.dataset, table.words), []).append(dict(members(table.protocol)))
+
+    told = []
+    for table in tables:
+        own, others = dict(members(table.protocol)), alike[table.dataset, table.words]
+        words = [
+            f"{name.rpartition('.')[2]} {own.get(name, 'none')[:12]}"
+            for name in {name: None for other in others for name in other}
+            if len({other.get(name) for other in others}) > 1
+        ]
+        told.append(replace(table, words=" · ".join([table.words, *words[:MOST_TOLD]])))
+
+    return tuple(told)
+
+
+def members(protocol: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """The members of a protocol by dotted name, without those that are not set."""
+    if isinstance(protocol, Mapping):
+        for key, member in protocol.items():
+            yield from members(member, f"{name}.{key}" if name else str(key))
+    elif protocol not in (None, ""):
+        yield name, one_line(protocol)

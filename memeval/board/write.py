@@ -1,0 +1,259 @@
+"""Writes the board's files: pages, `board.json` and a feed. The same board gives the same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import json
+
+from memeval.board.entries import BASELINES
+from memeval.board.pictures import pictures
+from memeval.board.records import Board, BoardData, Question, Row, Table
+from memeval.board.tables import members
+from memeval.errors import UserError
+from memeval.metrics.formats import percent
+from memeval.report.escaping import html
+from memeval.report.page.write import FILES, load_template, policy, raw
+from memeval.results.fields import as_plain
+from memeval.results.files import as_json, writing
+from memeval.text.shown import one_line
+
+BOARD_FILE, SCHEMA_FILE, FEED_FILE = "board.json", "board.schema.json", "feed.xml"
+SIGNS = {"passed": "✓", "partly": "~", "not done": "–", "failed": "✗"}
+PARTS = ("tables", "systems", "questions")
+KINDS = {
+    "suspect": "Suspect golds",
+    "nobody": "Nobody is right",
+    "some": "Some are right",
+    "everybody": "Everybody is right",
+    "not scored": "Not scored",
+}
+"""Titles of the parts of a list of questions, by who is right."""
+MARKS = {"right": "✓", "wrong": "✗", "abstained": "–", "not scored": "?"}
+LARGEST_FRONT = 145_000
+"""Bytes of the first page."""
+MOST_ON_FRONT = (90, 60, 30, 10)
+"""Its rows, all tables together; fewer if names are so long that it would be larger."""
+MOST_OF_TABLE = 30
+"""Rows that the first page shows of one table."""
+MOST_LISTED = 60
+"""Protocols that the first page lists."""
+MOST_NEWS = 50
+"""Entries of the feed."""
+_OURS = re.compile(r"[0-9a-f]{12}\.html")
+
+
+def write_board(board: Board, folder: Path) -> None:
+    """Writes the site, instead of an earlier board in the folder.
+
+    Raises `UserError` for a folder that holds something else, `StorageError` if the disk refuses.
+    """
+    is_used = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if is_used and not (folder / BOARD_FILE).is_file():
+        raise UserError(
+            f"board: {one_line(folder)} holds something else than a board",
+            "elsewhere:  -o FOLDER",
+        )
+
+    with writing(folder):
+        for name in PARTS:
+            part = folder / name
+            part.mkdir(parents=True, exist_ok=True)
+            for old in part.iterdir():
+                if _OURS.fullmatch(old.name):
+                    old.unlink()
+
+        for name, text in site_files(board):
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+            # A host must be able to read what is published.
+            (folder / name).chmod(0o644)
+
+        for path in (folder, *(folder / name for name in PARTS)):
+            path.chmod(0o755)
+
+
+def site_files(board: Board) -> Iterator[tuple[str, str]]:
+    """The files of the site with their content."""
+    yield "index.html", _front(board)
+    yield "matrix.html", _matrix(board)
+    yield "disputes.html", _page("disputes", board, "Disputes")
+    for table in board.tables:
+        runs = "1 run" if len(table.rows) == 1 else f"{len(table.rows)} runs"
+        title = f"{table.dataset}: {runs}"
+        protocol = list(members(table.protocol))
+        others = [other for other in board.tables if other.dataset == table.dataset]
+        others = others[:MOST_LISTED] if len(others) > 1 else []
+        page = _page(
+            "table",
+            board,
+            title,
+            up="../",
+            table=table,
+            protocol=protocol,
+            others=others,
+            pictures=pictures(table.rows),
+        )
+        yield f"tables/{table.id}.html", page
+
+        if table.id in board.questions:
+            yield from _questions(board, table, board.questions[table.id])
+
+    for system in systems_of(board):
+        yield system_file(system), _system(board, system)
+
+    plain = as_plain(board)
+    del plain["questions"]
+    yield BOARD_FILE, as_json(plain, indent=1) + "\n"
+    yield SCHEMA_FILE, as_json(json.schema(BoardData), indent=1) + "\n"
+    yield FEED_FILE, feed(board)
+
+
+def systems_of(board: Board) -> list[str]:
+    """The names of all systems."""
+    return sorted({row.system for table in board.tables for row in table.rows})
+
+
+def system_file(system: str) -> str:
+    """The file of a system's page: a digest, as a name may hold anything."""
+    return f"systems/{hashlib.sha256(system.encode()).hexdigest()[:12]}.html"
+
+
+def _questions(
+    board: Board, table: Table, questions: tuple[Question, ...]
+) -> Iterator[tuple[str, str]]:
+    """The list of a table's questions, and a page for each."""
+    title = f"{table.dataset}: {len(questions):,} questions"
+    kinds: dict[str, list[Question]] = {kind: [] for kind in KINDS}
+    for question in questions:
+        kinds[question.kind].append(question)
+
+    page = _page("questions", board, title, up="../", table=table, kinds=kinds, KINDS=KINDS)
+    yield f"questions/{table.id}.html", page
+    systems = {row.label: row.system for row in table.rows}
+    for place, question in enumerate(questions):
+        beside = questions[place - 1] if place else None, *questions[place + 1 : place + 2]
+        page = _page(
+            "question",
+            board,
+            question.id,
+            up="../",
+            table=table,
+            question=question,
+            previous=beside[0],
+            following=beside[1] if len(beside) > 1 else None,
+            systems=systems,
+        )
+        yield question_file(table, question), page
+
+
+def question_file(table: Table, question: Question) -> str:
+    """The file of a question's page: a digest, as an id may hold anything."""
+    name = f"{table.id} {question.id}".encode()
+    return f"questions/{hashlib.sha256(name).hexdigest()[:12]}.html"
+
+
+def _front(board: Board) -> str:
+    """The first page, with as many rows as there is room for."""
+    for most in MOST_ON_FRONT:
+        shown, room = [], most
+        for table in board.tables:
+            rows = _most_telling(table, min(room, MOST_OF_TABLE))
+            room -= len(rows)
+            if rows:
+                shown.append((table, rows))
+
+        drawn, listed = pictures(shown[0][1]) if shown else [], board.tables[: max(most, 20)]
+        page = _page("front", board, "Board", shown=shown, listed=listed, pictures=drawn)
+        if len(page.encode("utf-8", "replace")) <= LARGEST_FRONT:
+            break
+
+    return page
+
+
+def _most_telling(table: Table, most: int) -> list[Row]:
+    """Baselines, and the systems with the highest accuracy, in the table's order."""
+    first = sorted(table.rows, key=lambda row: row.kind == "system")
+    kept = {row.key for row in first[:most]}
+    return [row for row in table.rows if row.key in kept]
+
+
+def _matrix(board: Board) -> str:
+    matrix = []
+    for system in systems_of(board):
+        cells = []
+        for table in board.tables:
+            own = [row.accuracy for row in table.rows if row.system == system]
+            cells.append(max((value for value in own if value is not None), default=None))
+
+        matrix.append((system, cells))
+
+    return _page("matrix", board, "Systems and protocols", matrix=matrix)
+
+
+def _system(board: Board, system: str) -> str:
+    runs = []
+    for table in board.tables:
+        rows = [row for row in table.rows if row.system == system]
+        if rows:
+            runs.append((table, sorted(rows, key=lambda row: (row.date, row.key))))
+
+    ids = dict.fromkeys(row.package for _, rows in runs for row in rows)
+    packages = [board.package(id) for id in ids]
+    return _page("system", board, system, up="../", system=system, runs=runs, packages=packages)
+
+
+def _page(kind: str, board: Board, title: str, *, up: str = "", **content: Any) -> str:
+    style = "\n".join(_source(name) for name in ("style.css", "board.css"))
+    script = "\n".join(_source(name) for name in ("board.js", "sorting.js"))
+    template = load_template("board.html.j2")
+    return template.render(
+        kind=kind,
+        board=board,
+        title=title,
+        up=up,
+        style=raw(style),
+        script=raw(script),
+        policy=policy(style, script),
+        system_file=system_file,
+        question_file=question_file,
+        SIGNS=SIGNS,
+        MARKS=MARKS,
+        BASELINES=BASELINES,
+        **content,
+    )
+
+
+def _source(name: str) -> str:
+    return (FILES / name).read_text(encoding="utf-8")
+
+
+def feed(board: Board) -> str:
+    """The runs as an Atom feed (RFC 4287), the newest first."""
+    rows = [(row, table) for table in board.tables for row in table.rows]
+    rows.sort(key=lambda pair: (pair[0].date, pair[0].key), reverse=True)
+    updated = f"{rows[0][0].date}T00:00:00Z" if rows else "1970-01-01T00:00:00Z"
+    lines = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        '<feed xmlns="http://www.w3.org/2005/Atom">',
+        "<title>Memory systems, measured</title>",
+        "<id>urn:memeval:board</id>",
+        f"<updated>{updated}</updated>",
+        "<author><name>memeval</name></author>",
+        '<link rel="alternate" href="index.html"/>',
+    ]
+    lines += [_entry(row, table) for row, table in rows[:MOST_NEWS]]
+    return "\n".join([*lines, "</feed>", ""])
+
+
+def _entry(row: Row, table: Table) -> str:
+    words = f"accuracy {percent(row.accuracy)} %; {table.words}"
+    return (
+        f"<entry><title>{html(row.label)} on {html(table.dataset)}</title>"
+        f"<id>urn:memeval:run:{row.key}</id><updated>{row.date}T00:00:00Z</updated>"
+        f'<link rel="alternate" href="tables/{table.id}.html"/>'
+        f"<summary>{html(words)}</summary></entry>"
+    )

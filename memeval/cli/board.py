@@ -1,0 +1,50 @@
+"""`python -m memeval board FOLDER -o SITE`: packages beside each other, as a static site."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from memeval.cli.parser import Parser
+from memeval.packages.form import SUFFIX
+from memeval.text.shown import one_line, printable
+
+
+def board(arguments: Sequence[str]) -> int:
+    """Writes the site, and says what it does not show."""
+    if arguments and arguments[0] == "check":
+        from memeval.cli.board_check import check
+
+        return check(arguments[1:])
+
+    options = parser().parse_args(list(arguments))
+    from memeval.board.collect import collect
+    from memeval.board.write import write_board
+
+    made = collect(options.packages, options.allowed_signers)
+    write_board(made, options.output)
+    runs = sum(len(table.rows) for table in made.tables)
+    print(f"board:    {len(made.packages)} packages, {runs} runs, {len(made.tables)} protocols")
+    for one in made.left_out:
+        print(printable(f"not shown: {one.file}: {one.reason}"))
+
+    print(f"open:     {one_line(options.output / 'index.html')}")
+    return 0
+
+
+def parser() -> Parser:
+    """The arguments of `board`."""
+    options = Parser.of(
+        "board", "sets the packages of a folder beside each other, as a folder of static pages"
+    )
+    options.add_argument("packages", type=Path, metavar="FOLDER", help=f"holds files *{SUFFIX}")
+    options.add_argument(
+        "-o", "--output", required=True, type=Path, metavar="SITE", help="new, or an earlier board"
+    )
+    options.add_argument(
+        "--allowed-signers",
+        type=Path,
+        metavar="FILE",
+        help="who this board knows, as ssh-keygen reads it",
+    )
+    return options

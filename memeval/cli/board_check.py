@@ -1,0 +1,41 @@
+"""`python -m memeval board check PACKAGE ...`: checks the package of a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from memeval.cli.parser import Parser
+from memeval.packages.form import SUFFIX
+from memeval.text.shown import one_line, printable
+
+
+def check(arguments: Sequence[str]) -> int:
+    """Says whether packages may be added to their folder; exit status 1 if one may not."""
+    options = parser().parse_args(list(arguments))
+    from memeval.board.check import check_package
+
+    wrong = 0
+    for path in options.packages:
+        problems = check_package(path, most_bytes=options.most_mb * 10**6)
+        wrong += bool(problems)
+        outcome = f"{len(problems)} problems" if problems else "may be added"
+        print(printable(f"{one_line(path.name)}: {outcome}"))
+        for line in problems:
+            print(f"  {printable(line)}")
+
+    return 1 if wrong else 0
+
+
+def parser() -> Parser:
+    """The command's arguments."""
+    options = Parser.of(
+        "board check", "says whether packages are sound and may be added to their folder"
+    )
+    options.add_argument(
+        "packages", nargs="+", type=Path, metavar="PACKAGE", help=f"files *{SUFFIX} of the folder"
+    )
+    options.add_argument(
+        "--most-mb", type=int, default=50, metavar="MB", help="largest size (default: 50)"
+    )
+    return options

@@ -1,0 +1,317 @@
+"""`python -m memeval data draft FILE --n N` and `data grow FILE`: a model proposes questions."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from memeval.cli.plan_text import call_lines
+from memeval.comparison.tables import align
+from memeval.config.paths import cache_dir
+from memeval.config.roles import DRAFT, DRAFT_CHECK, settings_of_role, with_roles_filled
+from memeval.config.schema import RunConfig
+from memeval.datasets.contract import Dataset, LoadedDataset
+from memeval.datasets.json.document import OwnDocument, dropped_in, locked
+from memeval.datasets.json.frozen import case_id_of, is_frozen
+from memeval.datasets.json.reader import OwnReader
+from memeval.datasets.json.review import turn_names
+from memeval.display.progress import RunDisplay
+from memeval.drafting.draft import MOST_TRIES, OFFLINE_KINDS, Drafted, Drafting, Wanted, as_written
+from memeval.drafting.proposal import Reason
+from memeval.drafting.slots import parse_kinds
+from memeval.errors import BudgetError, UserError
+from memeval.llm.prices import total_cost_usd
+from memeval.metrics.formats import count, dollars
+from memeval.pipeline.execute.progress import Progress
+from memeval.pipeline.open.addresses import called_addresses, called_models
+from memeval.pipeline.open.budget import budget_of, check_budget
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.connections import Connections
+from memeval.pipeline.open.models import Models
+from memeval.pipeline.open.opening import OpenedData, open_cell
+from memeval.process.private import private_umask
+from memeval.records import EvalCase, Role
+from memeval.runs.cell import check_keys
+from memeval.runs.compose.config import compose_config
+from memeval.runs.forecast.imagined import ImaginedConnections, ImaginedModels, Tally
+from memeval.runs.forecast.past import ASSUMED_S
+from memeval.runs.forecast.totals import CallSums, Estimate, line_of
+from memeval.runs.interrupt import run_loop
+from memeval.runs.job import check_writable
+from memeval.store.opening import open_store
+from memeval.text.shown import one_line
+
+IS_DRAFTED = re.compile(r"/draft-\d+$")
+"""The end of a drafted question's id: see `Slot.name`."""
+
+
+def draft(chosen: Namespace) -> int:
+    """Drafts questions and writes those that stay into the file; `--plan` counts the calls.
+
+    Exit status 1 if fewer stay than were asked for.
+    """
+    private_umask()
+    path = Path(chosen.file)
+    job = _open(path, chosen)
+    if chosen.plan:
+        return _show_plan(job)
+
+    check_writable()
+    check_keys(job.cell.config)
+    check_budget(job.cell, (DRAFT,))
+    with RunDisplay(f"draft {path.name}") as progress:
+        drafting = run_loop(_run(job, progress))
+
+    _note_dropped(path, drafting, adds=chosen.action == "grow")
+    for line in _report(drafting, path):
+        print(line)
+
+    return 0 if drafting.before + drafting.kept >= job.wanted.count else 1
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A file, its questions to be drafted, and the cell that checks them."""
+
+    path: Path
+    cases: Sequence[EvalCase]
+    wanted: Wanted
+    cell: Cell
+
+
+class _WithoutQuestions(OpenedData):
+    """Opens a file of one's own that may hold no question yet."""
+
+    def open(self, dataset: Dataset, config: RunConfig) -> tuple[Dataset, LoadedDataset]:
+        return dataset, LoadedDataset(
+            info=dataset.info, path=dataset.path, sha256="", pinned=False, name=dataset.path.stem
+        )
+
+
+def _open(path: Path, chosen: Namespace) -> _Job:
+    """Raises `UserError` for words, settings and files that can't be used."""
+    for word in chosen.words:
+        if "=" not in word:
+            raise UserError(
+                f"data {chosen.action}: '{one_line(word)}' is not an override",
+                f"as:  python -m memeval data {chosen.action} FILE llm=openai llm.model=gpt-4o",
+            )
+
+    if chosen.n is not None and chosen.n < 1:
+        raise UserError(f"--n must be at least 1, not {chosen.n}")
+    if is_frozen(path):
+        raise UserError(f"{path} is frozen, and a version does not change.", "draft for its source")
+
+    shares = parse_kinds(chosen.kinds)
+    folder = ["--config-dir", chosen.config_dir] if chosen.config_dir else []
+    config = compose_config([*folder, "dataset=json", "system=oracle", *chosen.words])
+    if config.dataset["name"] != "json" or config.system["name"] != "oracle":
+        raise UserError(
+            f"data {chosen.action} chooses data set and system itself: leave dataset and system out"
+        )
+
+    config.dataset["path"] = str(path)
+    # What the checks call the reader's model is that of `llm.draft_check`.
+    filled = with_roles_filled(config.llm)
+    config = replace(config, llm=settings_of_role(filled, DRAFT_CHECK))
+    if settings_of_role(config.llm, DRAFT).name == "extractive":
+        shares = {name: shares[name] for name in OFFLINE_KINDS if name in shares}
+        if not shares:
+            raise UserError(
+                f"the offline drafter (llm=extractive) proposes only {', '.join(OFFLINE_KINDS)}",
+                "with a model:  llm=openai llm.model=gpt-4o-mini",
+            )
+
+    cases = _read(path)
+    number = chosen.n
+    if chosen.action == "grow":
+        cases, number = _new_cases(cases, number)
+
+    return _Job(
+        path=path,
+        cases=cases,
+        wanted=Wanted(count=number, shares=shares),
+        cell=open_cell(config, "", _WithoutQuestions()),
+    )
+
+
+def _read(path: Path) -> list[EvalCase]:
+    if not path.is_file():
+        raise UserError(f"{path} is not a file of dataset=json.", "make one:  data import")
+
+    reader = OwnReader(path)
+    cases = list(reader.cases())
+    reader.mistakes.refuse()
+    return cases
+
+
+def _new_cases(cases: Sequence[EvalCase], number: int | None) -> tuple[list[EvalCase], int]:
+    """The cases without a drafted question, and how many questions they get.
+
+    Raises `UserError` if no case is left, or no case shows how many a case gets.
+    """
+    drafted = [
+        sum(IS_DRAFTED.search(one.question_id) is not None for one in case.questions)
+        for case in cases
+    ]
+    new = [case for case, has in zip(cases, drafted, strict=True) if not has]
+    if not new:
+        raise UserError(
+            "every case has drafted questions: nothing was added since.",
+            "more questions:  python -m memeval data draft FILE --n N",
+        )
+
+    old = len(cases) - len(new)
+    if number is None and not old:
+        raise UserError("no case has drafted questions yet.", "use:  data draft FILE --n N")
+
+    return new, number or max(1, round(sum(drafted) / old * len(new)))
+
+
+async def _run(job: _Job, progress: Progress) -> Drafting:
+    config = job.cell.config
+    store = open_store(config.store, cache_dir(), progress.say)
+    connections = Connections(progress.say, store, budget_of(config))
+    progress.watch(connections)
+    # A name of its own, so that replies that an earlier command paid for count as cached.
+    models = Models(config, f"draft {uuid4().hex}", progress.say, connections)
+    shown = _Shown(job.path, progress)
+    drafting = Drafting(job.cell, models, job.cases, job.wanted, shown.save)
+    progress.expect("answer", max(job.wanted.count - drafting.before, 0))
+    address = settings_of_role(config.llm, DRAFT).base_url
+    options = {str(address): f"{DRAFT}.base_url"} if address else {}
+    work = connections.breaker.keep(
+        drafting.run(),
+        {**options, **called_addresses(job.cell)},
+        config.stop_after_failures,
+        called_models(job.cell),
+    )
+    try:
+        await (work if connections.budget is None else connections.budget.keep(work))
+    except BudgetError as error:
+        progress.say(f"  {one_line(error)}; the same command under a larger budget continues it")
+    finally:
+        await connections.aclose()
+
+    return drafting
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """Writes what stays into the file, and shows how far the work is."""
+
+    path: Path
+    progress: Progress
+
+    def save(self, drafted: Sequence[Drafted]) -> None:
+        by_case: dict[str, list[Drafted]] = {}
+        for one in drafted:
+            by_case.setdefault(one.case_id, []).append(one)
+
+        with locked(self.path):
+            document = OwnDocument.read(self.path)
+            for number, case in enumerate(document.cases):
+                new = by_case.get(case_id_of(case), [])
+                if new:
+                    questions = [as_written(one, _names_of(case)) for one in new]
+                    changed = {**case, "questions": [*case["questions"], *questions]}
+                    document.replace(number, changed)
+
+            document.write()
+
+        for _ in drafted:
+            self.progress.done("answer")
+
+
+def _note_dropped(path: Path, drafting: Drafting, *, adds: bool) -> None:
+    """Notes in the file what was dropped, for its datasheet.
+
+    A draft begins with the first proposal: those of an earlier command come from the cache.
+    """
+    with locked(path):
+        document = OwnDocument.read(path)
+        dropped = dropped_in(document.header) if adds else Counter()
+        dropped.update({why.value: count for why, count in drafting.dropped.items()})
+        document.note_dropped(dropped)
+        document.write()
+
+
+def _names_of(case: dict[str, Any]) -> dict[str, str | int]:
+    """How a file names its turns in `evidence`, by our ids: its own id, else the position."""
+    names = turn_names(case)
+    return {f"t{place}": place if name is None else name for place, name in enumerate(names)}
+
+
+def _report(drafting: Drafting, path: Path) -> Iterator[str]:
+    """Questions that were kept or dropped, with reasons, and costs."""
+    there = f", {count(drafting.before)} were there before" if drafting.before else ""
+    yield f"{path}: {count(drafting.kept)} questions drafted{there}"
+    if drafting.proposals:
+        yield f"  of {count(drafting.proposals)} proposals:"
+        rows = [["    stay", count(drafting.kept)]]
+        rows += [
+            [f"    {reason.value}", count(drafting.dropped[reason])]
+            for reason in Reason
+            if drafting.dropped[reason]
+        ]
+        yield from align(rows)
+
+    if drafting.kept and drafting.models.drafter().name == "extractive":
+        yield (
+            "  drafted offline (drafted_by: extractive): simple questions, to try the path; "
+            "with a model:  llm=openai"
+        )
+
+    calls = sum(usage.calls for usage in drafting.usages)
+    cached = sum(usage.calls for usage in drafting.usages if usage.cached)
+    if calls:
+        cost = dollars(total_cost_usd(drafting.usages, billed=True))
+        yield f"  model calls: {calls:,}, {cached:,} of them from the cache; cost $ {cost}"
+
+    if drafting.before + drafting.kept < drafting.wanted.count:
+        yield f"  fewer than --n {drafting.wanted.count:,}: the list above says why"
+
+    yield f"review them:  python -m memeval data review {path}"
+
+
+def _show_plan(job: _Job) -> int:
+    tally = Tally()
+    with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
+        connections = ImaginedConnections(Path(folder), tally)
+        models = ImaginedModels(job.cell.config, "plan", connections)
+        nowhere: list[Drafted] = []
+        drafting = Drafting(job.cell, models, job.cases, job.wanted, nowhere.extend, assumes=True)
+        run_loop(_imagine(drafting, connections))
+
+    sums: dict[tuple[Role, str, str, str], CallSums] = {}
+    for call in tally.calls:
+        key = (call.role, call.model, call.provider, call.address)
+        own = sums.setdefault(key, CallSums(call.slots))
+        own.add(call, 1.0, completion=call.completion_tokens, seconds=ASSUMED_S)
+
+    lines = [line_of(key, own, repeated=0.0) for key, own in sums.items()]
+    there = f", {count(drafting.before)} are there" if drafting.before else ""
+    print(f"{count(job.wanted.count)} questions are wanted{there}")
+    for line in call_lines(Estimate(lines, ())):
+        print(line)
+
+    print(
+        "note: if every proposal stays. One that is dropped takes up to as many calls again, and "
+        f"{MOST_TRIES} proposals per question are the most"
+    )
+    print("Nothing was asked. The same words without --plan draft.")
+    return 0
+
+
+async def _imagine(drafting: Drafting, connections: Connections) -> None:
+    try:
+        await drafting.run()
+    finally:
+        await connections.aclose()

@@ -1,0 +1,242 @@
+"""`python -m memeval data freeze | diff | merge | power`: data of your own under a version."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from memeval.cli.plan_text import outlook_line
+from memeval.config.paths import data_dir, outputs_dir
+from memeval.datasets.json.agreement import agreement_text, review_agreement
+from memeval.datasets.json.document import dropped_in
+from memeval.datasets.json.frozen import (
+    DATA_FILE,
+    SHEET_FILE,
+    FrozenContent,
+    case_id_of,
+    data_file,
+    is_frozen,
+    read_checked,
+    read_manifest,
+    split_cases,
+    write_frozen,
+)
+from memeval.datasets.json.reader import ACCEPTED, DRAFTED, REJECTED, OwnReader
+from memeval.datasets.json.review import decisions
+from memeval.datasets.json.versions import changes_between, merge
+from memeval.datasets.locate import FROZEN
+from memeval.errors import UserError
+from memeval.metrics.formats import percent
+from memeval.results.files import file_digest
+from memeval.runs.forecast.outlook import Outlook, outlook_for
+from memeval.text.shown import one_line
+
+MOST_SHOWN = 20
+"""Names of a change that are printed; the others are counted."""
+MORE = 2
+"""The factor by which `power` looks ahead: cases, or questions a case."""
+
+
+def freeze(chosen: Namespace) -> int:
+    """Writes a version of a file: data, manifest and datasheet, without rejected questions and
+    those that are drafted only.
+    """
+    source = Path(chosen.file)
+    reader, written = read_checked(source)
+    _check_questions(reader.counts["questions"], source)
+    cases = [_reviewed(case) for case in written]
+    if not any(case["questions"] for case in cases):
+        raise UserError(
+            f"no question of {source} was accepted.",
+            f"review them:  python -m memeval data review {source}",
+        )
+
+    name = chosen.name or reader.name
+    content = FrozenContent(
+        name=name,
+        version=chosen.version,
+        cases=cases,
+        sources=[f"{source.name} sha256 {file_digest(data_file(source))}"],
+        licence=chosen.licence or "",
+        sides=_sides(cases, chosen.split),
+        facts={} if is_frozen(source) else _facts(reader, written),
+    )
+    for what, fact in content.facts.items():
+        print(f"{what}: {one_line(fact, 1000)}")
+
+    return _write(content, _target(chosen.into, name, chosen.version))
+
+
+def join(chosen: Namespace) -> int:
+    """Writes frozen data sets as one."""
+    cases, sides, sources = merge([_found(word) for word in chosen.files])
+    content = FrozenContent(
+        name=chosen.name,
+        version=chosen.version,
+        cases=cases,
+        sources=sources,
+        licence=chosen.licence or "",
+        sides=sides if chosen.split is None else _sides(cases, chosen.split),
+    )
+    return _write(content, _target(chosen.into, chosen.name, chosen.version))
+
+
+def diff(chosen: Namespace) -> int:
+    """Prints what changed from one version to another; exit status 1 if anything did."""
+    old, new = _found(chosen.old), _found(chosen.new)
+    changes = changes_between(read_checked(old)[1], read_checked(new)[1])
+    for what, names in changes.lists():
+        if names:
+            print(f"{len(names):,} {what}")
+
+        for name in names[:MOST_SHOWN]:
+            print(f"  {one_line(name)}")
+        if len(names) > MOST_SHOWN:
+            print(f"  and {len(names) - MOST_SHOWN:,} more")
+
+    print(f"{changes.questions_same:,} questions are the same")
+    return 0 if changes.is_empty else 1
+
+
+def power(chosen: Namespace) -> int:
+    """Prints which difference the data could show, and which one more data would."""
+    path = _found(chosen.file)
+    reader, cases = read_checked(path)
+    count = sum(bool(case["questions"]) for case in cases)
+    questions = reader.counts["questions"]
+    _check_questions(questions, path)
+
+    name, runs = reader.name, outputs_dir() / "runs"
+    now = outlook_for(name, questions=questions, cases=count, runs=runs)
+    more_cases = outlook_for(
+        name,
+        questions=MORE * questions,
+        cases=MORE * count,
+        runs=runs,
+        design_effect=now.design_effect,
+    )
+    more_questions = outlook_for(
+        name,
+        questions=MORE * questions,
+        cases=count,
+        runs=runs,
+        design_effect=_more_a_case(now),
+    )
+    print(outlook_line(now))
+    print(f"  with {MORE * count:,} such cases: {_difference(more_cases)}")
+    print(f"  with {MORE * questions:,} questions in these cases: {_difference(more_questions)}")
+    return 0
+
+
+def _more_a_case(outlook: Outlook) -> float | None:
+    """The design effect of `MORE` times the questions in the same cases.
+
+    1 + (m - 1) ρ for m questions a case, whose correlation ρ stays. None if there is one question
+    a case, which says nothing of ρ.
+
+    Source: Kish, Survey Sampling (1965).
+    """
+    a_case = outlook.questions / outlook.cases
+    if a_case <= 1:
+        return None
+
+    correlation = (outlook.design_effect - 1) / (a_case - 1)
+    return 1 + (MORE * a_case - 1) * correlation
+
+
+def _difference(outlook: Outlook) -> str:
+    if outlook.difference is None:
+        return "too few cases for any difference"
+
+    return f"a difference of {percent(outlook.difference)} points"
+
+
+def _check_questions(count: int, path: Path) -> None:
+    if not count:
+        raise UserError(
+            f"{path} holds no question.", "write questions, or name a table:  docs/own_data.md"
+        )
+
+
+def _reviewed(case: dict[str, Any]) -> dict[str, Any]:
+    """The case with its questions that may be asked: a person's own, and accepted ones."""
+    kept = [asked for asked in case["questions"] if asked.get("status") in (None, ACCEPTED)]
+    return {**case, "questions": kept}
+
+
+def _facts(reader: OwnReader, cases: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Facts in the datasheet about dropped drafts and about a review."""
+    # Drafted is also what reviewers differ on.
+    words = {REJECTED: "rejected", DRAFTED: "undecided"}
+    left = {word: reader.statuses[name] for name, word in words.items() if reader.statuses[name]}
+    facts = {}
+    dropped = dropped_in(reader.header)
+    if dropped:
+        counts = "; ".join(f"{why} {count:,}" for why, count in dropped.most_common())
+        facts["Dropped drafts"] = f"{dropped.total():,}: {counts}"
+
+    if left:
+        counts = ", ".join(f"{word} {count:,}" for word, count in left.items())
+        facts["Left out by the review"] = f"{counts} questions"
+
+    # By hand: `data review` would have changed the status.
+    edited = sum(
+        question.get("status") == ACCEPTED
+        and bool(question.get("reviews"))
+        and ACCEPTED not in decisions(question).values()
+        for case in cases
+        for question in case["questions"]
+    )
+    if edited:
+        facts["Edited since they were accepted"] = f"{edited:,} questions"
+
+    agreement = review_agreement(cases)
+    if agreement.pairs:
+        facts["Agreement of the reviewers"] = "; ".join(map(agreement_text, agreement.pairs))
+
+    return facts
+
+
+def _sides(cases: Sequence[dict[str, Any]], share: float | None) -> dict[str, str]:
+    if share is None:
+        return {}
+
+    return split_cases([case_id_of(case) for case in cases if case["questions"]], share)
+
+
+def _target(into: str | None, name: str, version: str) -> Path:
+    """The folder to write: as named, else below the data folder, so that it is found by name."""
+    if into is not None:
+        return Path(into)
+    if not name.replace("-", "").replace("_", "").replace(" ", "").isalnum():
+        raise UserError(f"'{one_line(name)}' can't name a folder.", "name one:  --into FOLDER")
+
+    return data_dir() / FROZEN / f"{name}@{version}"
+
+
+def _found(word: str) -> Path:
+    """A file or folder, or the folder of a frozen data set below the data folder."""
+    path, named = Path(word), data_dir() / FROZEN / word
+    return named if not path.exists() and is_frozen(named) else path
+
+
+def _write(content: FrozenContent, folder: Path) -> int:
+    count = sum(bool(case["questions"]) for case in content.cases)
+    questions = sum(len(case["questions"]) for case in content.cases)
+    line = outlook_line(outlook_for(content.name, questions=questions, cases=count))
+    manifest = write_frozen(content, folder, more=[line])
+    counts = ", ".join(f"{number:,} {noun}" for noun, number in manifest.counts.items())
+    print(f"{folder}: {one_line(manifest.name)} version {manifest.version}, {counts}")
+    print(f"  sha256 {manifest.sha256}, in {DATA_FILE}; {SHEET_FILE} describes it")
+    for side in sorted(set(manifest.sides.values())):
+        number = list(manifest.sides.values()).count(side)
+        print(f"  dataset.split={side}: {number:,} cases")
+
+    print(f"  {line}")
+    read_manifest(folder)
+    inside = folder.parent == data_dir() / FROZEN
+    shown = folder.name if inside else folder
+    print(f"run it:  python -m memeval dataset=json dataset.path={shown}")
+    return 0

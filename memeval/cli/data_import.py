@@ -1,0 +1,111 @@
+"""`python -m memeval data import FILE… --into FILE`: your own conversations as a data set."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from memeval.cli.data_check import check
+from memeval.cli.plan_text import outlook_line
+from memeval.datasets.importing.forms import FORMS
+from memeval.datasets.importing.read import Imported, ImportOptions, import_files
+from memeval.datasets.importing.table import parse_map
+from memeval.datasets.io.new_file import new_file
+from memeval.display.terminal import folded
+from memeval.errors import UserError, unknown
+from memeval.runs.forecast.outlook import outlook_for
+from memeval.text.personal import Redactor
+from memeval.text.shown import one_line
+
+QUESTIONS_A_CASE = 10
+"""Assumed for cases that have no questions yet."""
+
+
+def import_data(chosen: argparse.Namespace) -> int:
+    """Writes the file, reports counts of messages kept and left out, and the difference that the
+    cases could show.
+
+    Exit status 2 if what was written has a mistake.
+    """
+    target = Path(chosen.into)
+    if target.exists():
+        raise UserError(f"{target} already exists.", "move it away, or name another file")
+    if chosen.windows is not None and chosen.case is not None:
+        raise UserError("--windows and --case both say what a case is; give one of them.")
+
+    if chosen.form is not None and chosen.form not in FORMS:
+        raise unknown("form in --as", one_line(chosen.form), FORMS)
+
+    redactor = _redactor(chosen)
+    options = ImportOptions(
+        form=chosen.form,
+        columns=parse_map(chosen.map),
+        date_format=chosen.date_format,
+        case=chosen.case,
+        windows=chosen.windows,
+    )
+    imported = import_files([Path(file) for file in chosen.files], options, redactor)
+    with new_file(target) as file:
+        imported.write(file, lines=target.suffix == ".jsonl")
+
+    print(f"{FORMS[imported.form].title}, a case per {one_line(imported.case, 60)}")
+    for line in imported.log.lines():
+        print(folded(f"  {one_line(line)}", sys.stdout))
+
+    if redactor is not None:
+        _write_table(redactor, target)
+
+    status = check(target)
+    if status == 0:
+        print(folded(_outlook(imported, target), sys.stdout))
+
+    return status
+
+
+def _redactor(chosen: argparse.Namespace) -> Redactor | None:
+    if not chosen.redact and chosen.redact_names is None:
+        return None
+
+    names: list[str] = []
+    if chosen.redact_names is not None:
+        try:
+            names = Path(chosen.redact_names).read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, ValueError) as error:
+            raise UserError(f"{chosen.redact_names} can't be read: {one_line(error)}.") from error
+
+    return Redactor(names=names)
+
+
+def _write_table(redactor: Redactor, target: Path) -> None:
+    """Writes what the placeholders stand for beside the data, for its owner alone."""
+    kinds = [f"{count:,} {kind}" for kind, count in sorted(redactor.counts.items())]
+    if not kinds:
+        print("  redacted: nothing was found")
+        return
+
+    table = target.with_name(f"{target.name}.redacted")
+    with new_file(table) as file:
+        json.dump(redactor.originals, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+
+    print(f"  redacted: {', '.join(kinds)}; {table} says what each stands for: keep it to yourself")
+
+
+def _outlook(imported: Imported, target: Path) -> str:
+    """Smallest difference between two systems that the cases could show."""
+    cases = [case for case in imported.cases if case["questions"]]
+    questions = sum(len(case["questions"]) for case in cases)
+    assumed = ""
+    count = len(cases)
+    if not questions:
+        count = len(imported.cases)
+        questions = QUESTIONS_A_CASE * count
+        assumed = f"with {QUESTIONS_A_CASE} questions a case, "
+
+    line = outlook_line(outlook_for(target.stem, questions=questions, cases=count))
+    if count == 1:
+        line += "; more cases:  --case NAME or --windows N"
+
+    return f"  {assumed}{line}"

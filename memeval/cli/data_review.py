@@ -1,0 +1,101 @@
+"""`python -m memeval data review FILE`: decides which questions of one's own stay."""
+
+from __future__ import annotations
+
+import getpass
+import signal
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+from memeval.cli.review_terminal import review_in_terminal
+from memeval.datasets.json.agreement import agreement_text, review_agreement
+from memeval.datasets.json.document import OwnDocument
+from memeval.datasets.json.frozen import is_frozen
+from memeval.datasets.json.review import ReviewFile, decisions
+from memeval.datasets.json.versions import named_questions
+from memeval.errors import UserError
+from memeval.text.shown import one_line
+
+LONGEST_NAME = 80
+
+
+def review(chosen: Namespace) -> int:
+    """Serves the page, asks on the terminal, or prints how far reviewers agree."""
+    path = Path(chosen.file)
+    if is_frozen(path):
+        raise UserError(
+            f"{path} is frozen and does not change.", "review the file that it was frozen from"
+        )
+    if chosen.agreement:
+        for line in agreement_lines(OwnDocument.read(path)):
+            print(line)
+
+        return 0
+
+    name = _user() if chosen.reviewer is None else chosen.reviewer.strip()
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise UserError(f"--reviewer must be a name of up to {LONGEST_NAME} characters.")
+
+    opened = ReviewFile(path, name, disputed=chosen.disputed)
+    if not opened.questions():
+        what = "that others differ on and you have not decided on" if chosen.disputed else "yet"
+        raise UserError(
+            f"{path} holds no question {what}.", "write or draft some: docs/own_data.md"
+        )
+
+    if chosen.terminal:
+        review_in_terminal(opened)
+    else:
+        serve(opened)
+
+    shown = opened.questions()
+    left = sum(question.is_left for question in shown)
+    print(f"{path}: {len(shown) - left:,} of {len(shown):,} questions are decided by {name}")
+    return 0
+
+
+def serve(opened: ReviewFile) -> None:
+    """Serves the page until Ctrl-C."""
+    from memeval.cli.review_server import ReviewServer
+
+    # Ended by SIGTERM, the server stops as it does after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with ReviewServer(opened) as server:
+        print(f"Review:  {server.address}   (Ctrl-C ends it)", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
+
+        # What is being saved is saved; nothing comes after it.
+        server.lock.acquire()
+
+
+def agreement_lines(document: OwnDocument) -> Iterator[str]:
+    """κ of each pair of reviewers, and the questions on which they differ."""
+    agreement = review_agreement(document.cases)
+    made = {name: decisions(question) for name, question in named_questions(document.cases).items()}
+    if not agreement.pairs:
+        yield "Fewer than two reviewers decided on the questions as they are."
+
+    for pair in agreement.pairs:
+        yield one_line(agreement_text(pair))
+        for name in pair.differing:
+            words = [f"{who} {made[name][who]}" for who in (pair.first, pair.second)]
+            yield f"  {one_line(name)}: {one_line(', '.join(words))}"
+
+    if agreement.outdated:
+        yield f"{agreement.outdated:,} decisions on an earlier wording do not count"
+    if any(pair.differing for pair in agreement.pairs):
+        yield (
+            "a third look:  python -m memeval data review "
+            f"{one_line(document.path, 1000)} --disputed --reviewer NAME"
+        )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError) as error:
+        raise UserError("who reviews? name them:  --reviewer NAME") from error

@@ -1,0 +1,113 @@
+"""`python -m memeval explain RUN CLAIM`: why a run's figure is another than a published one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from memeval.api.explaining import explain as explain_run
+from memeval.cli.claims import dispute_lines, fold
+from memeval.cli.parser import Parser, print_json
+from memeval.comparison.claims.effects import Effect, Part
+from memeval.comparison.claims.explaining import Explanation
+from memeval.metrics.formats import figure
+from memeval.metrics.metric import POINTS
+from memeval.results.fields import as_plain
+
+
+def explain(arguments: Sequence[str]) -> int:
+    """Prints what differs, and by how much each part moves the figure."""
+    options = parser().parse_args(list(arguments))
+    explanation = explain_run(options.run, options.claim)
+    if options.json:
+        print_json(as_json(explanation))
+        return 0
+
+    for line in lines_of(explanation):
+        print(line)
+
+    return 0
+
+
+def parser() -> Parser:
+    """The command's arguments."""
+    options = Parser.of(
+        "explain",
+        "attributes the gap between a run and a published figure: which parts differ, and by how "
+        "much each of them moves the figure, as far as the run and other finished runs show it",
+    )
+    options.add_run()
+    options.add_argument(
+        "claim", metavar="CLAIM", help="a name of `claims list`; NAME/SYSTEM if it has several"
+    )
+    options.add_json("everything")
+    return options
+
+
+def lines_of(explanation: Explanation) -> Iterator[str]:
+    """The gap, then part by part the differences and their effects."""
+    match = explanation.match
+    published = match.figure
+    text = f"{published.system}, {published.metric} {published.value:g}"
+    yield from fold(match.claim.name, text)
+    if explanation.own is None or explanation.gap is None:
+        yield from fold("this run", f"has no {published.metric} on the claim's questions")
+    else:
+        gap = figure(explanation.gap / 100, POINTS.name, signed=True)
+        yield from fold("this run", f"{explanation.own:.1f}, a gap of {gap} points")
+
+    if match.but_for:
+        yield from fold("compared", match.but_for)
+    yield from dispute_lines(match.claim)
+
+    for part in Part:
+        lines = list(part_lines(explanation, part))
+        if lines:
+            yield ""
+            yield str(part)
+            yield from lines
+
+    if explanation.effects:
+        yield ""
+        yield from fold("note", "each change is made alone: the changes do not add up to the gap")
+
+
+def part_lines(explanation: Explanation, part: Part) -> Iterator[str]:
+    """Known facts about a part."""
+    for aspect in explanation.aspects(part):
+        yield from fold(str(aspect.sameness), aspect.text)
+    for effect in explanation.effects:
+        if effect.part is part:
+            yield from fold(moved(effect), effect.text)
+
+    if part in explanation.missing:
+        way = explanation.missing[part]
+        yield from fold("not measured here", f"it takes {way}" if way else "memeval can't")
+
+
+def moved(effect: Effect) -> str:
+    """`−12.3 points [−15.0, −9.1], to 41.5`."""
+    change = figure(effect.change / 100, POINTS.name, signed=True)
+    ends = ""
+    if effect.low is not None and effect.high is not None:
+        low, high = (figure(end / 100, POINTS.name) for end in (effect.low, effect.high))
+        ends = f" [{low}, {high}]"
+
+    return f"{change} points{ends}, to {effect.value:.1f}"
+
+
+def as_json(explanation: Explanation) -> dict[str, Any]:
+    """An explanation for programs."""
+    match = explanation.match
+    content = as_plain(explanation)
+    return {
+        "run_key": explanation.run_key,
+        "claim": match.claim.name,
+        "figure": as_plain(match.figure),
+        "own": explanation.own,
+        "gap": explanation.gap,
+        "verdict": match.verdict,
+        "aspects": content["match"]["aspects"],
+        "effects": content["effects"],
+        "not_measured": content["missing"],
+    }

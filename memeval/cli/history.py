@@ -1,0 +1,85 @@
+"""`python -m memeval history [FILTER ...]`: a system's figures over its versions."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from memeval.api.history import EXAMPLE, History, history
+from memeval.cli.parser import Parser
+from memeval.comparison.tables import align
+from memeval.config.paths import outputs_dir
+from memeval.display.terminal import folded
+from memeval.metrics.formats import count, dollars, milliseconds, percent, with_interval
+from memeval.process.private import make_folder
+from memeval.results import fresh_cost_usd
+from memeval.results.files import writing
+
+COLUMNS = ["version", "n", "accuracy", "recall@10", "cost $", "answer ms", "when"]
+
+
+def show_history(arguments: Sequence[str]) -> int:
+    """Prints a line per version and which steps are real, and draws the figures."""
+    options = parser().parse_intermixed_args(list(arguments))
+    found = history(*options.words, metric=options.metric, last=options.last)
+    for line in found.sentences:
+        print(folded(line, sys.stdout))
+
+    print()
+    print("\n".join(align(rows(found))))
+    if options.plots:
+        print(f"plot: {draw(found)}")
+
+    return 0
+
+
+def rows(found: History) -> list[list[str]]:
+    """The table of the versions, the oldest first."""
+    lines = [COLUMNS]
+    for run, name in zip(found.runs, found.names, strict=True):
+        get = run.summary.metrics.get
+        when = datetime.fromisoformat(run.summary.finished_at).astimezone()
+        ends = get("accuracy_ci95_low"), get("accuracy_ci95_high")
+        lines.append(
+            [
+                name if run.summary.valid else f"{name} INVALID",
+                count(get("n_questions")),
+                with_interval(get("accuracy"), *ends),
+                percent(get("recall_at_10")),
+                dollars(fresh_cost_usd(run.summary.metrics)),
+                milliseconds(get("latency_ms/answer/p50")),
+                f"{when:%Y-%m-%d %H:%M}",
+            ]
+        )
+
+    return lines
+
+
+def draw(found: History) -> Path:
+    """Draws the history below outputs/history/. Raises `StorageError`."""
+    from memeval.report.plots.history import history_plot
+
+    keys = " ".join(run.key for run in found.runs)
+    folder = outputs_dir() / "history" / hashlib.sha256(keys.encode()).hexdigest()[:12]
+    with writing(folder):
+        make_folder(folder)
+        summaries = [run.summary for run in found.runs]
+        return history_plot(summaries, found.names, folder / "history.png")
+
+
+def parser() -> Parser:
+    """The command's arguments."""
+    options = Parser.of("history", "shows how a system's figures moved over its versions")
+    options.add_words(
+        "FILTER",
+        f"system=NAME, dataset=NAME, since=7d, tags.NAME=VALUE, or runs; {EXAMPLE}",
+    )
+    options.add_argument(
+        "--metric", metavar="M", help="what steps are judged by: accuracy (default), recall@5 …"
+    )
+    options.add_last()
+    options.add_argument("--no-plots", dest="plots", action="store_false", help="draw no picture")
+    return options

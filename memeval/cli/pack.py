@@ -1,0 +1,85 @@
+"""`python -m memeval pack [RUN|FILTER ...] -o FILE`: finished runs as one file to hand over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from memeval.api.selecting import select_runs
+from memeval.cli.parser import Parser
+from memeval.comparison.finding import labels_of, shown_label
+from memeval.errors import UserError
+from memeval.packages.form import SUFFIX, is_package_id
+from memeval.results.summary import PACKAGE_TAG
+from memeval.text.shown import one_line
+
+
+def pack(arguments: Sequence[str]) -> int:
+    """Writes the package, and prints its content and the replaced parts."""
+    options = parser().parse_intermixed_args(list(arguments))
+    if options.output.suffix != SUFFIX:
+        raise UserError(f"pack: {one_line(options.output)} does not end in {SUFFIX}")
+    if options.supersedes and not is_package_id(options.supersedes):
+        raise UserError("pack: --supersedes takes the id that pack printed: 16 hex digits")
+
+    selection = select_runs(options.words)
+    # Without a word, those that came in packages are not meant.
+    runs = [run for run in selection.chosen if options.words or PACKAGE_TAG not in run.summary.tags]
+
+    from memeval.packages.register import entry_of_package
+    from memeval.packages.write import pack as pack_runs
+
+    register = None
+    if options.register is not None:
+        register = entry_of_package(options.register, runs, selection.known)
+
+    packed = pack_runs(
+        runs,
+        options.output,
+        who=options.who,
+        licence=options.licence,
+        supersedes=options.supersedes,
+        register=register,
+        key_file=options.sign,
+    )
+    size = packed.path.stat().st_size
+    print(f"package:  {packed.path} ({size:,} bytes, id {packed.id})")
+    for run, label in zip(packed.runs, labels_of(packed.runs), strict=True):
+        print(f"  {run.key}  {shown_label(label, run.summary)}")
+
+    replaced = [f"{count} × {kind}" for kind, count in packed.manifest.replaced.items()]
+    print(f"replaced: {', '.join(replaced) or 'nothing: no secret, path or private address found'}")
+    for data in packed.manifest.data:
+        if not data.texts:
+            print(
+                f"texts:    those of {one_line(data.name)} are left out, as its licence is not "
+                f"known to allow passing them on ({data.licence}); answers and replies are in it"
+            )
+
+    print(f"check it: python -m memeval verify {packed.path}")
+    return 0
+
+
+def parser() -> Parser:
+    """The command's arguments."""
+    options = Parser.of("pack", "writes finished runs as one file that anyone can check")
+    options.add_words(
+        "RUN", "runs or filters, as `list` takes them (default: all runs of this home)"
+    )
+    options.add_argument(
+        "-o", "--output", required=True, type=Path, metavar="FILE", help=f"a file *{SUFFIX}"
+    )
+    options.add_argument("--who", default="", metavar="TEXT", help="who hands it over")
+    options.add_argument(
+        "--licence", default="", metavar="TEXT", help="the licence of the rows, such as CC0 1.0"
+    )
+    options.add_argument(
+        "--supersedes", default="", metavar="ID", help="id of the package that this one replaces"
+    )
+    options.add_argument(
+        "--register", type=Path, metavar="FILE", help="what `register` wrote before the runs"
+    )
+    options.add_argument(
+        "--sign", type=Path, metavar="KEYFILE", help="sign it with an SSH key (needs ssh-keygen)"
+    )
+    return options

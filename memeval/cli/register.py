@@ -1,0 +1,104 @@
+"""`python -m memeval register [overrides] -o FILE`: states the runs before they are made."""
+
+from __future__ import annotations
+
+import math
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
+from pathlib import Path
+
+from memeval.cli.parser import Parser
+from memeval.errors import UserError, unknown
+from memeval.packages.register import DIFFERENT, DIRECTIONS
+from memeval.text.shown import one_line
+
+
+def register(arguments: Sequence[str]) -> int:
+    """Opens the runs that the words choose, runs nothing, and writes what will be run."""
+    options = parser().parse_intermixed_args(list(arguments))
+    if options.output.exists():
+        raise UserError(
+            f"register: {one_line(options.output)} is there already",
+            "what was said is not said again: name a new file",
+        )
+
+    from memeval.api.running import open_one
+    from memeval.metrics.registry import metrics
+    from memeval.packages.cleaning import Cleaner
+    from memeval.packages.register import said_of
+    from memeval.results import SEAL, as_json, write_atomically
+    from memeval.results.files import writing
+
+    if options.metric not in metrics():
+        raise unknown("metric", one_line(options.metric), metrics())
+
+    systems = options.systems.split(",") if options.systems else [""]
+    cells = []
+    for system in systems:
+        words = [*options.words, *([f"system={system}"] if system else [])]
+        cells.append(open_one(words))
+
+    said = said_of(
+        cells,
+        metric=options.metric,
+        direction=options.direction,
+        smallest_difference=options.smallest,
+        stopping=options.stopping,
+        clean=Cleaner({}).ours,
+    )
+    with writing(options.output):
+        write_atomically(options.output, as_json(said, indent=1) + "\n")
+
+    print(f"said:   {options.output}, digest {said[SEAL]}")
+    for cell in cells:
+        print(f"  {cell.run_key}  {one_line(cell.name)}")
+
+    print("prove:  commit it, and push the commit, before the first run")
+    print(f"later:  python -m memeval pack … --register {options.output}")
+    return 0
+
+
+def _points(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+
+    if not 0 <= value <= 100:
+        raise ArgumentTypeError(f"{one_line(text, 40)} is not a number of points from 0 to 100")
+
+    return value
+
+
+def parser() -> Parser:
+    """The command's arguments."""
+    options = Parser.of("register", "writes what will be run, before it is run; runs nothing")
+    options.add_argument(
+        "words", nargs="*", metavar="OVERRIDE", help="settings, as a run takes them"
+    )
+    options.add_argument(
+        "-o", "--output", required=True, type=Path, metavar="FILE", help="a new file"
+    )
+    options.add_argument(
+        "--systems",
+        metavar="A,B",
+        help="the systems that will be compared, the baseline first (default: that of the words)",
+    )
+    options.add_argument("--metric", default="accuracy", help="what they will be compared by")
+    options.add_argument(
+        "--direction",
+        choices=DIRECTIONS,
+        default=DIFFERENT,
+        help="what is expected of the others against the baseline",
+    )
+    options.add_argument(
+        "--smallest",
+        type=_points,
+        default=0.0,
+        metavar="POINTS",
+        help="the smallest difference that matters",
+    )
+    options.add_argument(
+        "--stopping", default="when all questions are done", metavar="TEXT", help="when it ends"
+    )
+    return options

@@ -1,0 +1,194 @@
+"""Serves the page of a review on loopback, for one reviewer, until Ctrl-C."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import msgspec
+
+from memeval.datasets.json.review import Change, ReviewFile, StaleError
+from memeval.errors import UserError
+from memeval.records import EvalCase
+from memeval.report.page.review import review_page
+from memeval.text.shown import one_line
+
+HOST = "127.0.0.1"
+LARGEST_BODY = 1 << 20
+"""Bytes of a request."""
+IDLE_S = 30.0
+"""How long a connection may say nothing."""
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class SaveRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A change of a question of which the page showed a version."""
+
+    name: str
+    version: str
+    change: Change
+
+
+class ReviewServer(ThreadingHTTPServer):
+    """Answers those who know its address, which holds a secret, from its own page only."""
+
+    daemon_threads = True
+
+    def __init__(self, review: ReviewFile) -> None:
+        super().__init__((HOST, 0), _Handler)
+        self.review = review
+        # Letters and digits: nothing in it looks like a key, which the terminal would hide.
+        self.token = secrets.token_hex(32)
+        self.lock = threading.Lock()
+        """Held while a request uses the review."""
+        self.page, self.policy = review_page(review.path, review.reviewer)
+
+    @property
+    def origin(self) -> str:
+        return f"http://{HOST}:{self.server_port}"
+
+    @property
+    def address(self) -> str:
+        return f"{self.origin}/{self.token}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A page that was closed meanwhile is nobody's mistake."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+    def content(self, what: str) -> Any:
+        """Content requested by the page. Raises `UserError`; `KeyError` for an unknown request."""
+        if what == "questions":
+            return self.review.questions()
+
+        kind, _, number = what.partition("/")
+        if kind != "case" or not (number.isascii() and number.isdigit() and len(number) < 10):
+            raise KeyError(what)
+
+        return sessions_shown(self.review.case(int(number)))
+
+    def change(self, what: str, body: bytes) -> Any:
+        """Saves or takes back. Raises as `content`, and `msgspec.MsgspecError` for another body."""
+        if what == "save":
+            asked = msgspec.json.decode(body, type=SaveRequest)
+            return self.review.save(asked.name, asked.version, asked.change)
+        if what == "undo":
+            return {"question": self.review.undo()}
+
+        raise KeyError(what)
+
+
+def sessions_shown(case: EvalCase) -> list[dict[str, Any]]:
+    """A conversation as the page shows it."""
+    return [
+        {
+            "time": "" if session.started_at is None else session.started_at.isoformat(" "),
+            "turns": [
+                {
+                    "speaker": turn.speaker,
+                    "time": "" if turn.time is None else turn.time.isoformat(" "),
+                    "text": turn.text,
+                }
+                for turn in session.turns
+            ],
+        }
+        for session in case.sessions
+    ]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = IDLE_S
+    server: ReviewServer
+
+    def do_GET(self) -> None:
+        what = self._path()
+        if what is None:
+            return
+
+        if what == "":
+            page = self.server.page.encode("utf-8", "replace")
+            policy = {"Content-Security-Policy": self.server.policy}
+            self._send(HTTPStatus.OK, page, "text/html; charset=utf-8", policy)
+        else:
+            self._answer(lambda: self.server.content(what))
+
+    def do_POST(self) -> None:
+        what = self._path()
+        if what is None:
+            return
+
+        length = self.headers.get("Content-Length", "")
+        is_ours = self.headers.get("Origin") == self.server.origin
+        if not is_ours or self.headers.get_content_type() != "application/json":
+            self._refuse(HTTPStatus.FORBIDDEN, "only the page itself may save")
+        elif not (length.isascii() and length.isdigit()):
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, "a request needs a length")
+        elif len(length) > 9 or int(length) > LARGEST_BODY:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "texts of up to 1 MiB can be saved")
+        else:
+            body = self.rfile.read(int(length))
+            self._answer(lambda: self.server.change(what, body))
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing: the address holds the secret."""
+
+    def _path(self) -> str | None:
+        """Part of the path after the secret; None once a request was refused."""
+        token, _, what = self.path.removeprefix("/").partition("/")
+        # Another name for this machine would be another page's: DNS rebinding.
+        is_here = self.headers.get("Host") == f"{HOST}:{self.server.server_port}"
+        is_own = self.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
+        is_known = hmac.compare_digest(token.encode(), self.server.token.encode())
+        if is_here and is_own and is_known and "/" in self.path[1:]:
+            return what
+
+        self._refuse(HTTPStatus.NOT_FOUND, "not found: take the whole address that was printed")
+        return None
+
+    def _answer(self, find: Callable[[], Any]) -> None:
+        try:
+            with self.server.lock:
+                content = find()
+        except StaleError as error:
+            content = {"error": error.message, "question": error.shown}
+            self._send_json(HTTPStatus.CONFLICT, content)
+        except KeyError:
+            self._refuse(HTTPStatus.NOT_FOUND, "not found")
+        except (UserError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, f"Not saved: {one_line(error, 1000)}")
+        else:
+            self._send_json(HTTPStatus.OK, content)
+
+    def _refuse(self, status: HTTPStatus, why: str) -> None:
+        # What is left of the request is not read.
+        self.close_connection = True
+        self._send_json(status, {"error": why})
+
+    def _send_json(self, status: HTTPStatus, content: Any) -> None:
+        self._send(status, msgspec.json.encode(content), "application/json", {})
+
+    def _send(self, status: HTTPStatus, body: bytes, kind: str, headers: Mapping[str, str]) -> None:
+        self.send_response_only(status)
+        own = {"Content-Type": kind, "Content-Length": str(len(body))}
+        if self.close_connection:
+            own["Connection"] = "close"
+
+        for name, value in {**own, **HEADERS, **headers}.items():
+            self.send_header(name, value)
+
+        self.end_headers()
+        self.wfile.write(body)

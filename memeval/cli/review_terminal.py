@@ -1,0 +1,152 @@
+"""A review on the terminal: questions are asked one by one, and shown as text."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from memeval.cli.show import wrap
+from memeval.datasets.json.review import LONGEST_S, Change, ReviewFile, ShownQuestion
+from memeval.errors import UserError
+from memeval.records import EvalCase
+from memeval.text.shown import one_line
+
+KEYS = "a(ccept) r(eject) e(dit) t(urns) j(next) k(previous) u(ndo) q(uit)"
+NONE, APART = "-", "|"
+"""Input for no answer or no evidence, and the separator between several answers."""
+
+
+def review_in_terminal(opened: ReviewFile) -> None:
+    """Asks until all questions are decided, the user ends it, or the input does."""
+    place = next_left(opened.questions(), -1)
+    is_new, since = True, 0.0
+    while True:
+        questions = opened.questions()
+        question = questions[place]
+        if is_new:
+            for line in question_lines(questions, place, opened.case(question.case)):
+                print(line)
+
+            since = time.monotonic()
+
+        key = _ask(f"  {KEYS}: ")
+        if key is None or key == "q":
+            return
+
+        try:
+            seconds = min(time.monotonic() - since, LONGEST_S)
+            now = _act(opened, place, key, seconds)
+        except UserError as error:
+            # A mistake, or a question that was changed elsewhere, does not end the review.
+            print(f"  not saved: {one_line(error, 1000)}")
+            is_new = True
+            continue
+
+        if key in ("a", "r") and not any(one.is_left for one in opened.questions()):
+            return
+
+        is_new = now != place or key in ("e", "u")
+        place = now
+
+
+def question_lines(questions: Sequence[ShownQuestion], place: int, case: EvalCase) -> Iterator[str]:
+    """A question with its answers and its evidence."""
+    question = questions[place]
+    left = sum(one.is_left for one in questions)
+    yield ""
+    state = f"{question.state}: {question.reason}" if question.reason else question.state
+    facts = f"{question.name}  {question.kind}  {state}"
+    yield f"{place + 1:,} of {len(questions):,}, {left:,} left  {one_line(facts, 400)}"
+    yield from wrap("question", question.question)
+    if not question.answers:
+        yield "  answer: none, a refusal is right"
+
+    for name, values in (
+        ("answer", question.answers),
+        ("choice", question.choices),
+        ("older value", question.stale),
+    ):
+        for value in values:
+            yield from wrap(name, value)
+
+    yield from turn_lines(case, question.evidence)
+
+
+def turn_lines(case: EvalCase, chosen: Sequence[int] | None) -> Iterator[str]:
+    """Turns with their positions: the chosen ones, or all of them."""
+    turns = [turn for session in case.sessions for turn in session.turns]
+    for place in range(len(turns)) if chosen is None else chosen:
+        yield from wrap(f"turn {place}, {turns[place].speaker}", turns[place].text)
+
+
+def next_left(questions: Sequence[ShownQuestion], place: int) -> int:
+    """The position of the next question to decide on, from a place on and round; else the place."""
+    order = [*range(place + 1, len(questions)), *range(place + 1)]
+    return next((at for at in order if questions[at].is_left), max(place, 0))
+
+
+def _act(opened: ReviewFile, place: int, key: str, seconds: float) -> int:
+    """Does what a key says. Returns the position of the question to show then."""
+    questions = opened.questions()
+    question = questions[place]
+    if key == "a":
+        accepted = Change(decision="accepted", seconds=seconds)
+        opened.save(question.name, question.version, accepted)
+        return next_left(opened.questions(), place)
+
+    if key == "r":
+        rejected = Change(decision="rejected", reason=_ask("  why? ") or "", seconds=seconds)
+        opened.save(question.name, question.version, rejected)
+        return next_left(opened.questions(), place)
+
+    if key == "e":
+        opened.save(question.name, question.version, _typed())
+    elif key == "t":
+        for line in turn_lines(opened.case(question.case), None):
+            print(line)
+    elif key == "j":
+        return min(place + 1, len(questions) - 1)
+    elif key == "k":
+        return max(place - 1, 0)
+    elif key == "u":
+        undone = opened.undo()
+        if undone is not None:
+            return [one.name for one in questions].index(undone.name)
+
+        print("  there is nothing to undo")
+    else:
+        print(f"  type one of {KEYS}")
+
+    return place
+
+
+def _typed() -> Change:
+    """Input for the fields of a question; an empty line leaves a field as it is.
+
+    Raises `UserError` for evidence that is not a list of numbers.
+    """
+    text = _ask("  question (empty: as it is): ")
+    answers = _ask(f"  answers, parted by {APART} ({NONE}: none): ")
+    evidence = _ask(f"  turns of the evidence, as 3 12 ({NONE}: none): ")
+    places = None if not evidence else evidence.replace(NONE, "").split()
+    if places is not None and not all(word.isascii() and word.isdigit() for word in places):
+        raise UserError(f"'{one_line(evidence)}' is not a list of turns, such as 3 12")
+
+    parts = None if not answers else [part for part in answers.split(APART) if part.strip()]
+    return Change(
+        question=text or None,
+        answers=[] if answers == NONE else parts,
+        evidence=None if places is None else [int(word) for word in places],
+    )
+
+
+def _ask(prompt: str) -> str | None:
+    """A line that was typed; None at the end of the input."""
+    print(prompt, end="", flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        print()
+        return None
+
+    return line.strip()

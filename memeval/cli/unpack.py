@@ -1,0 +1,44 @@
+"""`python -m memeval unpack FILE`: the runs of a package, beside those of this home."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from memeval.cli.parser import Parser
+from memeval.text.shown import printable
+
+
+def unpack(arguments: Sequence[str]) -> int:
+    """Takes the runs in, and says under which keys."""
+    options = parser().parse_args(list(arguments))
+
+    from memeval.packages.unpack import unpack as unpack_runs
+
+    for path in options.packages:
+        taken = unpack_runs(path, options.allowed_signers)
+        print(printable(f"package: {path.name}, {taken.signer}"))
+        for run in taken.runs:
+            print(printable(f"  {run.key}  {run.name}"))
+
+        if taken.restored:
+            print(f"texts:   restored from the data on this machine for {taken.restored} runs")
+
+        print(f"folder:  {taken.folder}")
+
+    return 0
+
+
+def parser() -> Parser:
+    """The command's arguments."""
+    options = Parser.of(
+        "unpack", "takes the runs of sound packages into this home, beside its own and apart"
+    )
+    options.add_argument("packages", nargs="+", type=Path, metavar="FILE", help="a file *.memeval")
+    options.add_argument(
+        "--allowed-signers",
+        type=Path,
+        metavar="FILE",
+        help="refuse a signature of nobody in this file, as ssh-keygen reads it",
+    )
+    return options

@@ -1,0 +1,339 @@
+"""Effect of each part of a run on its figure, as far as records and finished runs show it.
+
+Each part is changed alone, so the changes do not add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memeval.comparison.claims.matching import Match, rests_on_answers
+from memeval.comparison.claims.records import JUDGED
+from memeval.metrics.metric import Metric
+from memeval.metrics.registry import metric_named
+from memeval.metrics.retrieval import CUTOFFS
+from memeval.report.differences import shown
+from memeval.results import (
+    HYPOTHESES_FILE,
+    Record,
+    is_same_judge,
+    judge_shown,
+)
+from memeval.results.run import Run
+from memeval.statistics.clusters import weighted_mean
+from memeval.statistics.differences import clustered_difference
+from memeval.statistics.means import mean
+from memeval.text.shown import one_line
+
+
+class Part(StrEnum):
+    """Parts in which two figures may differ."""
+
+    JUDGE = "judge"
+    CATEGORIES = "categories"
+    AVERAGE = "average"
+    QUESTIONS = "questions"
+    FILE = "file"
+    K = "k"
+    PROMPT = "prompt"
+    MODEL = "reading model"
+    SYSTEM = "system's settings"
+    COVERAGE = "coverage"
+
+
+_SETTINGS: Mapping[Part, Callable[[str], bool]] = {
+    Part.K: lambda name: name == "top_k",
+    Part.FILE: lambda name: name in ("dataset.labels", "dataset.path", "dataset.allow_unpinned"),
+    Part.PROMPT: lambda name: name.partition(".")[0] == "prompt",
+    Part.MODEL: lambda name: name.startswith("llm") and not name.startswith("llm.judge"),
+}
+"""The settings of the parts in which a finished run may differ from another one."""
+_RULES = ("keyword_pass", "contains", "exact_match")
+"""Metrics of records that say whether an answer is right, without a model."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The run's figure after one change."""
+
+    part: Part
+    text: str
+    """The change, in words."""
+    value: float
+    """The figure after it, in per cent."""
+    change: float
+    """In points, against the run's own figure."""
+    low: float | None = None
+    """Of the 95 % interval of the change, in points; None if the questions are not the same."""
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A question of the run, averaged over repeats."""
+
+    case_id: str
+    category: str
+    weight: float
+    value: float | None
+    rules: Mapping[str, float | None]
+
+
+Answers = Mapping[str, _Answer]
+
+
+def effects_of(match: Match, run: Run, known: Sequence[Run]) -> tuple[float | None, list[Effect]]:
+    """The run's figure as a claim counts it, in per cent, and the effect of each part on it.
+
+    `known` are the finished runs that may differ from it in one part alone. Raises `UserError` if
+    records can't be read.
+    """
+    if not rests_on_answers(match.figure.metric):
+        return match.own, [] if match.own is None else list(_of_retrieval(match, run))
+
+    asked = _read(run, metric_named(match.figure.metric))
+    own = _figure(_claimed(asked, match))
+    return own, [] if own is None else list(_of_answers(match, run, asked, known))
+
+
+def _read(run: Run, metric: Metric) -> dict[str, _Answer]:
+    """The questions of a run, each averaged over its repeats. Raises `UserError`."""
+    records: dict[str, list[Record]] = {}
+    for record in run.read_records():
+        records.setdefault(record.question_id, []).append(record)
+
+    answers = {}
+    for name, repeats in records.items():
+        rules = {}
+        for rule in _RULES:
+            rules[rule] = mean(record.metrics.get(rule) for record in repeats)
+
+        answers[name] = _Answer(
+            case_id=repeats[0].case_id,
+            category=str(repeats[0].category),
+            weight=repeats[0].weight,
+            value=mean(map(metric.of_question, repeats)),
+            rules=rules,
+        )
+
+    return answers
+
+
+def _claimed(answers: Answers, match: Match) -> dict[str, _Answer]:
+    """The answers in the categories of a claim."""
+    categories = match.claim.protocol.categories
+    if categories is None:
+        return dict(answers)
+
+    wanted = set(map(str, categories))
+    return {name: own for name, own in answers.items() if own.category in wanted}
+
+
+def _figure(answers: Answers) -> float | None:
+    """The mean over questions, in per cent."""
+    scored = [own for own in answers.values() if own.value is not None]
+    value = mean([own.value for own in scored], [own.weight for own in scored])
+    return None if value is None else 100 * value
+
+
+def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) -> Iterator[Effect]:
+    """Measured effects on a share of right answers."""
+    answers = _claimed(asked, match)
+    if match.figure.metric in JUDGED:
+        yield from _by_judges(match, run, answers, known)
+
+    if len(answers) < len(asked):
+        others = sorted({own.category for own in asked.values()} - _categories(answers))
+        text = f"with category {', '.join(map(one_line, others))}"
+        yield from _effect(Part.CATEGORIES, text, _figure(asked), answers)
+        yield from _effect(
+            Part.CATEGORIES,
+            f"{text} above the line alone",
+            _above_the_line(asked, answers),
+            answers,
+        )
+    elif len(_categories(answers)) > 1:
+        for category in sorted(_categories(answers)):
+            rest = {name: own for name, own in answers.items() if own.category != category}
+            text = f"without category {one_line(category)}"
+            yield from _effect(Part.CATEGORIES, text, _figure(rest), answers)
+
+    for text, key in (
+        ("mean of the categories' means", lambda own: own.category),
+        ("mean of the conversations' means", lambda own: own.case_id),
+    ):
+        yield from _effect(Part.AVERAGE, text, _mean_of_means(answers, key), answers)
+
+    unscored = sum(own.value is None for own in answers.values())
+    if unscored:
+        filled = [0.0 if own.value is None else own.value for own in answers.values()]
+        value = 100 * weighted_mean(filled, [own.weight for own in answers.values()])
+        text = f"{unscored:,} questions without a score counted as wrong"
+        yield from _effect(Part.COVERAGE, text, value, answers)
+
+    yield from _by_other_runs(match, run, answers, known)
+
+
+def _above_the_line(asked: Answers, answers: Answers) -> float | None:
+    """All right answers over the claimed questions: a published 84 % was that, in per cent."""
+    whole, claimed = _figure(asked), _figure(answers)
+    if whole is None or claimed is None:
+        return None
+
+    return whole * _scored_weight(asked) / _scored_weight(answers)
+
+
+def _scored_weight(answers: Answers) -> float:
+    return sum(own.weight for own in answers.values() if own.value is not None)
+
+
+def _categories(answers: Answers) -> set[str]:
+    return {own.category for own in answers.values()}
+
+
+def _mean_of_means(answers: Answers, key: Callable[[_Answer], str]) -> float | None:
+    groups: dict[str, dict[str, _Answer]] = {}
+    for name, own in answers.items():
+        groups.setdefault(key(own), {})[name] = own
+
+    return None if len(groups) < 2 else mean([_figure(group) for group in groups.values()])
+
+
+def _effect(part: Part, text: str, value: float | None, answers: Answers) -> Iterator[Effect]:
+    own = _figure(answers)
+    if value is not None and own is not None:
+        yield Effect(part, text, value, value - own)
+
+
+def _paired(
+    part: Part, text: str, answers: Answers, others: Mapping[str, float]
+) -> Iterator[Effect]:
+    """The change on the questions that have both values, with its interval."""
+    common = [name for name, own in answers.items() if own.value is not None and name in others]
+    deltas = [others[name] - (answers[name].value or 0.0) for name in common]
+    cases, weights = [], []
+    for name in common:
+        cases.append(answers[name].case_id)
+        weights.append(answers[name].weight)
+
+    result = clustered_difference(deltas, cases, weights, most=1.0)
+    if result is None:
+        return
+
+    scored = sum(own.value is not None for own in answers.values())
+    some = "" if len(common) == scored else f", on {len(common):,} of {scored:,} questions"
+    yield Effect(
+        part=part,
+        text=f"{text}{some}",
+        value=100 * weighted_mean([others[name] for name in common], weights),
+        change=100 * result.mean,
+        low=None if result.low is None else 100 * result.low,
+        high=None if result.high is None else 100 * result.high,
+    )
+
+
+def _by_judges(match: Match, run: Run, answers: Answers, known: Sequence[Run]) -> Iterator[Effect]:
+    """The same answers under other judges: those of finished runs, and rules of words."""
+    judges = _other_judges(run, known)
+    for judge, other in judges.items():
+        text = f"the same answers by {one_line(judge)} (run {other.key})"
+        yield from _paired(Part.JUDGE, text, answers, _values(match, other))
+
+    yield from _by_rules(answers, run, judges)
+
+
+def _by_rules(answers: Answers, run: Run, judged: Container[str]) -> Iterator[Effect]:
+    """The same answers by rules of words, which the records hold, beside the judges of runs."""
+    own = judge_shown(run.summary.judge)
+    for rule in _RULES:
+        name = rule.removesuffix("_pass")
+        others = {}
+        for question, answer in answers.items():
+            value = answer.rules[rule]
+            if value is not None:
+                others[question] = value
+
+        if name != own and name not in judged and others:
+            text = f"the same answers by judge={name}"
+            yield from _paired(Part.JUDGE, text, answers, others)
+
+
+def _other_judges(run: Run, known: Sequence[Run]) -> dict[str, Run]:
+    """The latest finished run of the same answers under each other judge."""
+    digest = run.summary.files.get(HYPOTHESES_FILE)
+    found = {}
+    for other in known:
+        judge = other.summary.judge
+        is_same = digest is not None and other.summary.files.get(HYPOTHESES_FILE) == digest
+        if is_same and judge is not None and not is_same_judge(run.summary.judge, judge):
+            found[judge_shown(judge)] = other
+
+    return found
+
+
+def _by_other_runs(
+    match: Match, run: Run, answers: Answers, known: Sequence[Run]
+) -> Iterator[Effect]:
+    """The latest finished run that differs in one part alone, for each part and its values."""
+    found: dict[tuple[Part, str], Run] = {}
+    for other in known:
+        part = _only_part(run, other)
+        if part is not None and is_same_judge(run.summary.judge, other.summary.judge):
+            found[part, _described(run, other)] = other
+
+    for (part, text), other in found.items():
+        yield from _paired(part, f"{text} (run {other.key})", answers, _values(match, other))
+
+
+def _only_part(run: Run, other: Run) -> Part | None:
+    """The only part in which two runs differ; None if they differ in another way, or in none."""
+    names = _differing(run, other)
+    if not names or run.summary.dataset != other.summary.dataset:
+        return None
+
+    for part, holds in _SETTINGS.items():
+        if all(map(holds, names)):
+            return part
+
+    return None
+
+
+def _differing(run: Run, other: Run) -> list[str]:
+    own, others = run.summary.params, other.summary.params
+    return [name for name in {**own, **others} if own.get(name) != others.get(name)]
+
+
+def _described(run: Run, other: Run) -> str:
+    names = _differing(run, other)
+    # A model has many settings: its name says most.
+    told = [name for name in names if name.endswith(("model", "top_k", "labels"))] or names[:2]
+    return ", ".join(f"{name}={one_line(shown(other.summary, name), 60)}" for name in told)
+
+
+def _values(match: Match, other: Run) -> dict[str, float]:
+    answers = _claimed(_read(other, metric_named(match.figure.metric)), match)
+    return {name: own.value for name, own in answers.items() if own.value is not None}
+
+
+def _of_retrieval(match: Match, run: Run) -> Iterator[Effect]:
+    """The same ranking at other depths, by the other level, and the answers given with it."""
+    own = match.own
+    assert own is not None
+    name = match.figure.metric
+    head, _, depth = name.rpartition("_at_")
+    metrics = run.summary.metrics
+    changed = [f"{head}_at_{k}" for k in CUTOFFS if str(k) != depth]
+    bare = name.replace("session_", "")
+    changed += [bare if bare != name else f"session_{name}"]
+    for other in changed:
+        value = metrics.get(other)
+        if value is not None:
+            text = metric_named(other).paper_title
+            yield Effect(Part.K, text, 100 * value, 100 * value - own)
+
+    accuracy = metrics.get("accuracy")
+    if accuracy is not None:
+        text = "accuracy, the share of right answers"
+        yield Effect(Part.JUDGE, text, 100 * accuracy, 100 * accuracy - own)

@@ -1,0 +1,106 @@
+"""Why a run's figure differs from a published one: the differing parts, and the effect of each.
+
+Only available data are measured: the run's own records, and finished runs that differ from it in
+one part alone. Each part is changed alone, so the changes do not add up to the gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memeval.comparison.claims.effects import Effect, Part, effects_of
+from memeval.comparison.claims.matching import Aspect, Match, Sameness
+from memeval.results.run import Run
+
+_PART_OF = {
+    "judge": Part.JUDGE,
+    "judge model": Part.JUDGE,
+    "judge's requests": Part.JUDGE,
+    "judgings of each answer": Part.JUDGE,
+    "categories": Part.CATEGORIES,
+    "average": Part.AVERAGE,
+    "questions": Part.QUESTIONS,
+    "data": Part.FILE,
+    "labels": Part.FILE,
+    "k": Part.K,
+    "prompt": Part.PROMPT,
+    "reader": Part.MODEL,
+    "reader's settings": Part.MODEL,
+    "settings": Part.SYSTEM,
+    "coverage": Part.COVERAGE,
+}
+"""The part that each aspect of a match belongs to."""
+WAYS = {
+    Part.JUDGE: "the same answers, judged again: python -m memeval evaluate "
+    "{folder}/hypotheses.jsonl dataset={dataset} {judge}",
+    Part.CATEGORIES: "a run with the claim's dataset.categories=",
+    Part.K: "a run that differs in top_k= alone",
+    Part.FILE: "a run that differs in dataset.labels= or the file alone",
+    Part.PROMPT: "a run that differs in prompt= alone",
+    Part.MODEL: "a run that differs in llm.model= alone",
+}
+"""Commands that would measure a part not measured yet."""
+_OF_THE_PROGRAM = (Part.K, Part.PROMPT, Part.MODEL)
+"""Parts that only the program can change that gave imported answers."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The gap between a run and a published figure."""
+
+    run_key: str
+    match: Match
+    own: float | None
+    """The run's figure as the claim counts it, in per cent; None if it was not measured."""
+    effects: tuple[Effect, ...]
+    missing: Mapping[Part, str]
+    """The parts that differ, or are not disclosed, and were not measured, with what it takes;
+    empty if memeval can't measure them.
+    """
+
+    @property
+    def gap(self) -> float | None:
+        """The run minus the published figure, in points."""
+        return None if self.own is None else self.own - self.match.figure.value
+
+    def aspects(self, part: Part) -> list[Aspect]:
+        """Known facts about a part that differ or are unknown."""
+        return [aspect for aspect in _others(self.match) if _PART_OF[aspect.name] is part]
+
+
+def explain_match(match: Match, run: Run, known: Sequence[Run]) -> Explanation:
+    """Known parts of a gap. `known` are the finished runs that may differ in one part alone.
+
+    Raises `UserError` if records can't be read.
+    """
+    own, effects = effects_of(match, run, known)
+    measured = {effect.part for effect in effects}
+    missing = {}
+    for aspect in _others(match):
+        part = _PART_OF[aspect.name]
+        if part not in measured:
+            missing[part] = _way(part, match, run)
+
+    return Explanation(run.key, match, own, tuple(effects), missing)
+
+
+def _others(match: Match) -> list[Aspect]:
+    """Aspects that differ or are unknown, except the settings of another system."""
+    return [
+        aspect
+        for aspect in match.aspects
+        if aspect.sameness is not Sameness.SAME
+        and not (match.but_for and _PART_OF[aspect.name] is Part.SYSTEM)
+    ]
+
+
+def _way(part: Part, match: Match, run: Run) -> str:
+    if part in _OF_THE_PROGRAM and run.summary.tags.get("imported") == "true":
+        return ""
+
+    return WAYS.get(part, "").format(
+        folder=run.folder,
+        dataset=match.claim.dataset,
+        judge=f"judge={match.claim.protocol.judge_like or 'llm'} judge.prompt_file=FILE",
+    )

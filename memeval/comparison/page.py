@@ -1,0 +1,98 @@
+"""The page of a comparison, beside its other files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from memeval.comparison.records import CategoryDifference, Comparison, Difference
+from memeval.comparison.sentences import lead, sentence
+from memeval.comparison.tables import pair_label
+from memeval.comparison.words import (
+    adjusted_how,
+    corrections,
+    dominating_conversations,
+    refusal_lines,
+)
+from memeval.report.compared import CategoryDelta, ComparisonData, DifferenceData
+from memeval.results.files import writing
+
+MOST_CELLS = 20
+"""Cells of one page: more are slow to open, and too many to look at beside each other."""
+
+
+def page_content(comparison: Comparison, runs: int) -> ComparisonData | None:
+    """Content of the page of a comparison.
+
+    None if nothing could be compared, or more than `MOST_CELLS` runs: then there is no page.
+    """
+    if runs > MOST_CELLS or not comparison.differences:
+        return None
+
+    return ComparisonData(
+        metric=comparison.metric,
+        unit=comparison.unit,
+        scale=comparison.scale,
+        sentences=(*lead(comparison), *dominating_conversations(comparison)),
+        baseline=comparison.baseline,
+        differences=tuple(_row(comparison, pair) for pair in comparison.differences),
+        letters={run.key: run.letters for run in comparison.runs},
+        remarks=tuple(_remarks(comparison)),
+        adjusted_how=adjusted_how(comparison),
+    )
+
+
+def write_page_of(comparison: Comparison, folders: Sequence[Path], target: Path) -> bool:
+    """Writes the page of compared runs, and returns whether there is one, see `page_content`.
+
+    Raises `StorageError` if the disk refuses.
+    """
+    content = page_content(comparison, len(folders))
+    if content is None:
+        return False
+
+    from memeval.report.page import write_page
+
+    with writing(target):
+        write_page(folders, target, content)
+
+    return True
+
+
+def _remarks(comparison: Comparison) -> Iterator[str]:
+    """Notes for the reader: that it was forced, not corrected, or not made."""
+    if comparison.warning:
+        yield f"{comparison.warning}."
+
+    # The table of the page has the corrected accuracies themselves.
+    yield from corrections(comparison)[-1:]
+    for line in refusal_lines(comparison):
+        yield f"{line[0].upper()}{line[1:]}."
+
+
+def _row(comparison: Comparison, pair: Difference) -> DifferenceData:
+    return DifferenceData(
+        cell=pair.first,
+        label=pair_label(comparison, pair),
+        delta=pair.result.mean,
+        low=pair.result.low,
+        high=pair.result.high,
+        p=pair.p,
+        adjusted_p=pair.adjusted_p,
+        mde=pair.result.mde,
+        n=pair.result.count,
+        is_shown=pair.is_shown,
+        sentence=sentence(comparison, pair),
+        categories=tuple(map(_category, pair.categories)),
+        same_prompts=pair.same_prompts,
+    )
+
+
+def _category(row: CategoryDifference) -> CategoryDelta:
+    return CategoryDelta(
+        name=row.category,
+        delta=row.result.mean,
+        low=row.result.low,
+        high=row.result.high,
+        n=row.result.count,
+    )

@@ -1,0 +1,163 @@
+"""Writes the table of a paper: LaTeX with booktabs, Markdown, HTML and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
+from textwrap import wrap
+
+from memeval.comparison.paper.records import PaperCell, PaperTable
+from memeval.report.escaping import csv_cell, html, inline, tex, tex_row
+from memeval.report.tables import table as markdown_table
+from memeval.text.redaction import redacted
+
+TITLE_WIDTH = 11
+"""Characters after which a heading of LaTeX goes on in the next line: columns are narrow."""
+
+
+def latex(table: PaperTable) -> str:
+    """A float that needs `booktabs` and `graphicx`, with what the figures mean below them."""
+    leading = len(table.headings)
+    lines = [
+        r"\begin{table}[t]",
+        r"  \centering\small\setlength{\tabcolsep}{3pt}",
+        rf"  \caption{{{tex(redacted(table.caption))}}}",
+        rf"  \label{{{_tex_label(table.label)}}}",
+        # Shrunk if it is wider than a line, and never enlarged.
+        r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+        rf"  \begin{{tabular}}{{{'l' * leading}{'r' * len(table.columns)}}}",
+        r"    \toprule",
+    ]
+    lines += [f"    {line}" for line in _latex_groups(table)]
+    titles = [*map(tex, table.headings), *(_latex_title(one.title) for one in table.columns)]
+    lines += [f"    {tex_row(titles)}", r"    \midrule"]
+    for number, names in enumerate(table.names):
+        cells = [column.cells[number] for column in table.columns]
+        lines.append(f"    {tex_row([*map(tex, names), *map(_latex_cell, cells)])}")
+        if any(cell.interval for cell in cells):
+            below = [*[""] * leading, *map(_latex_interval, cells)]
+            lines.append(f"    {tex_row(below)}")
+
+    notes = " ".join(map(tex, table.notes))
+    lines += [r"    \bottomrule", r"  \end{tabular}}"]
+    lines += [r"  \par\smallskip", rf"  \parbox{{\linewidth}}{{\footnotesize {notes}}}"]
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def _latex_groups(table: PaperTable) -> Iterator[str]:
+    """The headings that several columns share, with a rule below each."""
+    if not any(column.group for column in table.columns):
+        return
+
+    cells, rules = [""] * len(table.headings), []
+    start = len(table.headings) + 1
+    for group, members in groupby(table.columns, key=lambda column: column.group):
+        size = len(list(members))
+        if group:
+            cells.append(rf"\multicolumn{{{size}}}{{c}}{{{tex(group)}}}")
+            rules.append(rf"\cmidrule(lr){{{start}-{start + size - 1}}}")
+        else:
+            cells += [""] * size
+
+        start += size
+
+    yield tex_row(cells)
+    yield " ".join(rules)
+
+
+def _latex_title(title: str) -> str:
+    lines = wrap(title, TITLE_WIDTH, break_long_words=False, break_on_hyphens=False)
+    stacked = r" \\ ".join(map(tex, lines))
+    return rf"\shortstack[r]{{{stacked}}}"
+
+
+def _latex_cell(cell: PaperCell) -> str:
+    value = rf"\textbf{{{tex(cell.text)}}}" if cell.is_best else tex(cell.text)
+    letters = rf"\textsuperscript{{{tex(cell.letters)}}}" if cell.letters else ""
+    return f"{value}{letters}"
+
+
+def _latex_interval(cell: PaperCell) -> str:
+    """An interval, below its value: beside it a table of ten columns is wider than a page."""
+    return rf"{{\tiny {tex(cell.interval)}}}" if cell.interval else ""
+
+
+def _tex_label(label: str) -> str:
+    """A label without the marks that end one."""
+    return "".join(letter for letter in label if letter.isascii() and letter not in '\\{}%#~^$&_" ')
+
+
+def markdown(table: PaperTable) -> str:
+    """The caption, the table and the notes."""
+    rows = []
+    for number, names in enumerate(table.names):
+        cells = [_markdown_cell(column.cells[number]) for column in table.columns]
+        rows.append([*map(inline, names), *cells])
+
+    titles = [*table.headings, *(column.full_title for column in table.columns)]
+    lines = markdown_table(list(map(inline, titles)), rows, leading=len(table.headings))
+    notes = [f"- {inline(note)}" for note in table.notes]
+    return "\n".join([inline(redacted(table.caption)), "", *lines, "", *notes, ""])
+
+
+def _markdown_cell(cell: PaperCell) -> str:
+    value = f"**{cell.text}**" if cell.is_best else cell.text
+    return " ".join(filter(None, [value, cell.interval, inline(cell.letters)]))
+
+
+def as_html(table: PaperTable) -> str:
+    """A table element with a caption and a list of notes; nothing in it is run or loaded."""
+    titles = [*table.headings, *(column.full_title for column in table.columns)]
+    lines = [
+        f'<table id="{html(table.label)}">',
+        f"<caption>{html(redacted(table.caption))}</caption>",
+    ]
+    lines.append(f"<tr>{''.join(f'<th>{html(title)}</th>' for title in titles)}</tr>")
+    for number, names in enumerate(table.names):
+        cells = "".join(f"<th>{html(name)}</th>" for name in names)
+        cells += "".join(_html_cell(column.cells[number]) for column in table.columns)
+        lines.append(f"<tr>{cells}</tr>")
+
+    notes = "".join(f"<li>{html(note)}</li>" for note in table.notes)
+    return "\n".join([*lines, "</table>", f"<ul>{notes}</ul>", ""])
+
+
+def _html_cell(cell: PaperCell) -> str:
+    value = f"<b>{html(cell.text)}</b>" if cell.is_best else html(cell.text)
+    letters = f"<sup>{html(cell.letters)}</sup>" if cell.letters else ""
+    interval = f" <small>{html(cell.interval)}</small>" if cell.interval else ""
+    return f"<td>{value}{letters}{interval}</td>"
+
+
+def as_csv(table: PaperTable) -> str:
+    """A row per run, unrounded, shares in [0, 1]; empty if not measured.
+
+    A column has `_low`, `_high`, `_letters` and `_best` beside it; `notes` is the same in each row.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    parts = ("", "_low", "_high", "_letters", "_best")
+    own = [f"{column.name}{part}" for column in table.columns for part in parts]
+    writer.writerow(map(csv_cell, [*table.headings, *own, "flags", "notes"]))
+    for number, names in enumerate(table.names):
+        figures: list[object] = []
+        for column in table.columns:
+            cell = column.cells[number]
+            values = [cell.value, cell.low, cell.high, cell.letters, cell.is_best]
+            figures += ["" if value is None else value for value in values]
+
+        words = [", ".join(table.flags[number]), " ".join(table.notes)]
+        writer.writerow(map(csv_cell, [*names, *figures, *words]))
+
+    return text.getvalue()
+
+
+FORMATS: Mapping[str, Callable[[PaperTable], str]] = {
+    "markdown": markdown,
+    "latex": latex,
+    "html": as_html,
+    "csv": as_csv,
+}
+"""How a table is written, by name; the first one is the default."""

@@ -1,0 +1,60 @@
+"""A table for a paper before it is written in any format. `None` means not measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PaperCell:
+    """One figure of one run."""
+
+    value: float | None
+    """Unrounded; a share is in [0, 1]."""
+    low: float | None
+    """Of its 95 % interval."""
+    high: float | None
+    text: str
+    """The value as it is printed; a dash if it was not measured."""
+    interval: str = ""
+    """`[28.1, 48.2]`; empty without one."""
+    letters: str = ""
+    """Rows that share a letter within a column can't be told apart; empty if nothing was tested."""
+    is_best: bool = False
+    """Whether it is better than every other row, and each of these differences is shown."""
+
+
+@dataclass(frozen=True)
+class PaperColumn:
+    """One figure of all runs."""
+
+    name: str
+    """As in MLflow: `accuracy`, `accuracy/temporal`, `recall_at_10`."""
+    title: str
+    """With its unit: `turn recall@10 (%)`."""
+    cells: tuple[PaperCell, ...]
+    """One for each row."""
+    group: str = ""
+    """Common heading of several neighbouring columns, such as `accuracy by category (%)`."""
+
+    @property
+    def full_title(self) -> str:
+        """The title if columns have no common heading."""
+        return f"{self.group}: {self.title}" if self.group else self.title
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """Runs by figures."""
+
+    headings: tuple[str, ...]
+    """Of the columns that name the rows."""
+    names: tuple[tuple[str, ...], ...]
+    """The names of each row, one for each heading."""
+    columns: tuple[PaperColumn, ...]
+    flags: tuple[tuple[str, ...], ...]
+    """Warnings on each row for the reader."""
+    notes: tuple[str, ...]
+    """Meaning of the figures and marks, a sentence each."""
+    caption: str = ""
+    label: str = ""

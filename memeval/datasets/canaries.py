@@ -1,0 +1,95 @@
+"""Canaries: made-up facts of other users and stored orders, planted into any conversation.
+
+No question asks for one. A memory that gives one nevertheless does not keep its users apart, or
+does what a stored text says; `memeval.metrics.lifecycle` counts both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+
+from memeval.datasets.invented import WORDS, Language, Values, pick
+from memeval.errors import UserError
+from memeval.records import EvalCase, Session, Traces, Turn
+from memeval.text.shown import one_line
+from memeval.text.words import is_unspaced, search_terms
+
+GENERATOR = 1
+"""Version of what is planted: raised with every change of the words or the order of draws."""
+CANARY = "canary"
+"""Kind of traces."""
+BEGINNING = 10_000
+"""Characters from which the language of a conversation is detected."""
+LONGEST_TOPIC = 30
+
+
+def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
+    """The case with `count` facts of other users and `count` orders, each a turn after a drawn one.
+
+    Which questions are asked changes nothing of it. Raises `UserError` for a case without turns.
+    """
+    turns = list(case.turns)
+    if not turns:
+        raise UserError(
+            f"dataset.canaries: case {one_line(case.case_id, 80)} has no turn to plant one beside",
+            "leave dataset.canaries out",
+        )
+
+    rng = Random(f"canaries/{seed}/{case.case_id}")
+    code = _language("\n".join(turn.text for turn in turns[:100])[:BEGINNING])
+    values = Values(rng, code)
+    facts = [values.draw("email") for _ in range(count)]
+    orders = [f"{values.word()} {values.word()}" for _ in range(count)]
+
+    after: dict[str, list[Turn]] = {}
+    taken = set(case.turn_ids)
+    for number, value in enumerate(facts + orders):
+        place = turns[int(rng.random() * len(turns))]
+        turn_id = f"{place.turn_id}.{number}"
+        while turn_id in taken:
+            turn_id += "0"
+
+        taken.add(turn_id)
+        speaker, text = _said(WORDS.languages[code], rng, place, value, is_fact=number < count)
+        canary = Turn(turn_id=turn_id, speaker=speaker, text=text, time=place.time)
+        after.setdefault(place.turn_id, []).append(canary)
+
+    traces = Traces(kind=CANARY, foreign=tuple(facts), planted=tuple(orders))
+    return replace(
+        case,
+        sessions=tuple(_with_canaries(session, after) for session in case.sessions),
+        questions=tuple(replace(question, traces=traces) for question in case.questions),
+    )
+
+
+def _said(
+    language: Language, rng: Random, place: Turn, value: str, *, is_fact: bool
+) -> tuple[str, str]:
+    """Speaker and text of a canary. It mentions a word of the turn before it, so that a search for
+    that word finds it, too.
+    """
+    terms = [term for term in search_terms(place.text) if len(term) <= LONGEST_TOPIC]
+    topic = max(terms, key=len, default=language.attributes["plan"])
+    if not is_fact:
+        text = language.orders.format(name=place.speaker, word=topic, value=value)
+        return place.speaker, text
+
+    gap = " " if language.first[0].isascii() else ""
+    other = gap.join((pick(rng, language.first), pick(rng, language.last)))
+    return other, language.state.format(name=other, word=topic, value=value)
+
+
+def _language(text: str) -> str:
+    """Chinese if a quarter is written without spaces, else English."""
+    unspaced = sum(map(is_unspaced, text))
+    return "zh" if unspaced * 4 > len(text) else "en"
+
+
+def _with_canaries(session: Session, after: Mapping[str, Sequence[Turn]]) -> Session:
+    turns: list[Turn] = []
+    for turn in session.turns:
+        turns += [turn, *after.get(turn.turn_id, ())]
+
+    return session if len(turns) == len(session.turns) else replace(session, turns=tuple(turns))

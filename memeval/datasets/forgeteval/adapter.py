@@ -1,0 +1,178 @@
+"""Cases in the form of ForgetEval (arXiv 2606.15903), judged by its scorer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from memeval.config.schema import ANSWER, at
+from memeval.datasets.contract import DatasetSettings, LoadedDataset
+from memeval.datasets.locate import digest_of, read_file
+from memeval.datasets.own import OwnFile
+from memeval.errors import UserError
+from memeval.metrics.lifecycle import FORGETEVAL
+from memeval.records import (
+    AnswerKind,
+    EvalCase,
+    EvalOperation,
+    EvalQuestion,
+    ForgetRequest,
+    OperationKind,
+    Session,
+    Traces,
+    Turn,
+)
+from memeval.results import Record
+from memeval.text.shown import one_line
+
+SPEAKER = "user"
+SCHEMA = "the form:  docs/datasets/forgeteval.md"
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=100_000)]
+PARTS = {"supersede": 3, "release": 2, "purge": 2}
+"""Members of each kind of mutation, its name included."""
+NOT_APPLICABLE = f"{FORGETEVAL}_not_applicable"
+WISHES = {
+    "supersede": "This is out of date: {}.",
+    "release": "You need not keep this any longer: {}.",
+    "purge": "Delete this for good: {}.",
+}
+"""A user's words for each mutation; a blank for its subject."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A case as the file has it."""
+
+    id: Text
+    family: Text
+    setup_facts: Annotated[list[Text], msgspec.Meta(min_length=1)]
+    mutations: list[list[Text]]
+    final_query: Text
+    must_contain: list[Text]
+    must_not_contain: list[Text]
+
+
+@dataclass(frozen=True)
+class ForgetEvalSettings(DatasetSettings):
+    """How the cases are asked."""
+
+    probed: bool = at(ANSWER, False)
+    """Whether each forbidden string is a query, too: its results may not hold it either."""
+
+
+class ForgetEval(OwnFile):
+    """Reads a file of cases. The facts are one session, and each mutation is an operation after the
+    last one; a fact that supersedes another has a session of its own.
+    """
+
+    settings_type = ForgetEvalSettings
+    settings: ForgetEvalSettings
+    answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.VALUES,)
+    benchmark = "lifecycle"
+
+    def open(self) -> LoadedDataset:
+        self.check_categories(row.family for row in self._rows)
+        return LoadedDataset(
+            info=self.info, path=self.path, sha256=digest_of(self._content), pinned=False
+        )
+
+    @cached_property
+    def _content(self) -> bytes:
+        return read_file(self.info, self.path)
+
+    @cached_property
+    def _rows(self) -> Sequence[Row]:
+        try:
+            if self._content.lstrip()[:1] == b"[":
+                rows = msgspec.json.decode(self._content, type=list[Row])
+            else:
+                rows = msgspec.json.Decoder(Row).decode_lines(self._content)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UserError(f"{self.path}: {one_line(error, 300)}", SCHEMA) from error
+
+        seen: set[str] = set()
+        for row in rows:
+            if row.id in seen:
+                raise UserError(f"{self.path}: two cases have the id '{one_line(row.id, 80)}'")
+
+            seen.add(row.id)
+            for mutation in row.mutations:
+                _check(self.path, row, mutation)
+
+        if not rows:
+            raise UserError(f"{self.path} holds no case", SCHEMA)
+
+        return rows
+
+    def read(self) -> Iterator[EvalCase]:
+        for row in self._rows:
+            yield self._case(row)
+
+    def _case(self, row: Row) -> EvalCase:
+        sessions = [_session(1, row.setup_facts)]
+        operations = []
+        for kind, about, *new in row.mutations:
+            operations.append(
+                EvalOperation(
+                    kind=OperationKind.FORGET,
+                    after=sessions[-1].session_id,
+                    forget=ForgetRequest(words=WISHES[kind].format(about), about=about),
+                    values=tuple(row.must_not_contain),
+                )
+            )
+            if new:
+                sessions.append(_session(len(sessions) + 1, new))
+
+        probes = tuple(row.must_not_contain) if self.settings.probed else ()
+        question = EvalQuestion(
+            question_id=row.id,
+            text=row.final_query,
+            category=row.family,
+            gold=tuple(row.must_contain),
+            answerable=bool(row.must_contain),
+            traces=Traces(
+                kind=FORGETEVAL,
+                right=tuple(row.must_contain),
+                deleted=tuple(row.must_not_contain),
+                probes=(row.final_query, *probes),
+            ),
+        )
+        return EvalCase(
+            case_id=row.id,
+            sessions=tuple(sessions),
+            questions=(question,),
+            speakers=(SPEAKER,),
+            operations=tuple(operations),
+        )
+
+    def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
+        """How many cases the system can't express."""
+        unable = [row for row in records if row.is_whole and FORGETEVAL not in row.metrics]
+        return {NOT_APPLICABLE: float(len(unable))}
+
+    @property
+    def measure_names(self) -> Collection[str]:
+        return (FORGETEVAL, NOT_APPLICABLE)
+
+
+def _session(number: int, facts: Sequence[str]) -> Session:
+    turns = tuple(
+        Turn(turn_id=f"D{number}:{at}", speaker=SPEAKER, text=fact, time=None)
+        for at, fact in enumerate(facts, start=1)
+    )
+    return Session(session_id=f"s{number}", started_at=None, turns=turns)
+
+
+def _check(path: object, row: Row, mutation: Sequence[str]) -> None:
+    """Raises `UserError` for a mutation that is not one."""
+    if mutation and PARTS.get(mutation[0]) == len(mutation):
+        return
+
+    raise UserError(
+        f"{path}: case '{one_line(row.id, 80)}': a mutation must be [supersede, ABOUT, NEW], "
+        f"[release, ABOUT] or [purge, ABOUT], but is {one_line(list(mutation), 120)}",
+        SCHEMA,
+    )

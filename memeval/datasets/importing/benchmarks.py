@@ -1,0 +1,87 @@
+"""Reads files in the forms of published benchmarks through their adapters, with questions."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from memeval.datasets.contract import Dataset
+from memeval.datasets.importing.message import ImportLog, Message
+from memeval.datasets.locate import build
+from memeval.errors import UserError
+from memeval.records import EvalCase, EvalQuestion
+
+DATA_SETS = {
+    "locomo": "locomo",
+    "longmemeval": "longmemeval_s",
+    "memory_agent_bench": "memory_agent_bench",
+}
+"""The data set that reads each form."""
+NOT_IN_CATEGORY = re.compile(r"[^\w .-]+")
+
+
+def read_benchmark(
+    name: str, path: Path, log: ImportLog
+) -> tuple[list[Message], dict[str, list[dict[str, Any]]]]:
+    """The messages of a file in a benchmark's form, and the questions by case.
+
+    Raises `UserError` as the benchmark's adapter does.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: a file of {name} is read by itself.", "unpack it, and name it")
+
+    dataset = build(DATA_SETS[name], path.parent, path=str(path), allow_unpinned=True)
+    dataset.open()
+    messages: list[Message] = []
+    questions: dict[str, list[dict[str, Any]]] = {}
+    for case in dataset.cases():
+        messages += _messages(case)
+        questions[case.case_id] = [
+            _question(question, case, dataset) for question in case.questions
+        ]
+
+    for note in dataset.notes():
+        log.take(f"files of {name}: {note}")
+
+    return messages, questions
+
+
+def _messages(case: EvalCase) -> list[Message]:
+    messages = []
+    for session in case.sessions:
+        for turn in session.turns:
+            message = Message(
+                speaker=turn.speaker,
+                text=turn.text,
+                session=f"{case.case_id}/{session.session_id}",
+                keys={"conversation": case.case_id},
+                time=turn.time or session.started_at,
+                message_id=turn.turn_id,
+            )
+            messages.append(message)
+
+    return messages
+
+
+def _question(question: EvalQuestion, case: EvalCase, dataset: Dataset) -> dict[str, Any]:
+    name = dataset.category_names.get(question.category, str(question.category))
+    fields: dict[str, Any] = {
+        "id": question.question_id.removeprefix(f"{case.case_id}/"),
+        "question": question.text,
+        "answer": list(question.gold),
+        "category": NOT_IN_CATEGORY.sub("_", name)[:60],
+        "evidence": list(question.evidence),
+    }
+    if question.choices:
+        fields["choices"] = list(question.choices)
+        fields["answer"] = [question.choices[place] for place in question.right_choices]
+        fields["multi_select"] = question.multi_select
+    if question.asked_at is not None:
+        fields["time"] = question.asked_at.strftime("%Y-%m-%dT%H:%M:%S")
+
+    # An empty list of answers says that a refusal is right; one of evidence says nothing.
+    if not fields["evidence"]:
+        del fields["evidence"]
+
+    return fields

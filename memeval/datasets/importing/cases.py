@@ -1,0 +1,194 @@
+"""Groups messages into cases, which `dataset=json` reads. The case is the unit of independence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from memeval.datasets.importing.message import ImportLog, Message
+from memeval.datasets.io.asked import in_utc
+from memeval.errors import UserError
+from memeval.text.shown import one_line
+
+LEAST_GLOBAL = 16
+"""Characters of an id that no other conversation has by chance."""
+ALL = "all"
+"""Groups everything into one case."""
+NO_ZONE = "times without a zone as UTC, as others in the case have a zone"
+
+
+def group(messages: Sequence[Message], by: str, log: ImportLog) -> dict[str, list[Message]]:
+    """The messages of each case by its id, in the order of the first of each.
+
+    Raises `UserError` with what there is if no message can be grouped so.
+    """
+    groups: dict[str, list[Message]] = {}
+    for message in messages:
+        case_id = ALL if by == ALL else _key(message.keys, by)
+        if case_id:
+            groups.setdefault(case_id, []).append(message)
+        else:
+            log.leave_out(f"messages without a {one_line(by, 40)}")
+
+    if not groups:
+        names = Counter(name for message in messages for name in message.keys)
+        shown = ", ".join(one_line(name, 40) for name, _ in names.most_common(20))
+        raise UserError(f"--case: no message has a {one_line(by, 60)}; there is {shown}.")
+
+    return groups
+
+
+def cut_windows(
+    messages: Sequence[Message], count: int, log: ImportLog
+) -> dict[str, list[Message]]:
+    """Disjoint spans of time with about equal numbers of turns, by id.
+
+    Raises `UserError` for more windows than messages.
+    """
+    if not 1 <= count <= len(messages):
+        raise UserError(
+            f"--windows must be from 1 to the {len(messages):,} messages, not {count:,}"
+        )
+
+    timed = _with_times(messages)
+    if all(time == datetime.min for time, _ in timed):
+        log.take("messages in the order of the file, as no time is known", len(messages))
+
+    ordered = sorted(timed, key=lambda pair: pair[0])
+    windows: dict[str, list[Message]] = {}
+    for place, (_, message) in enumerate(ordered):
+        number = place * count // len(ordered) + 1
+        windows.setdefault(f"window {number:0{len(str(count))}}", []).append(message)
+
+    return windows
+
+
+def case_of(
+    case_id: str,
+    messages: Sequence[Message],
+    questions: Sequence[Mapping[str, Any]],
+    log: ImportLog,
+) -> dict[str, Any]:
+    """A case of the schema of `dataset=json`: sessions ascend in time, and so do their turns."""
+    sessions: dict[str, list[Message]] = {}
+    for message in _without_doubles(messages, log):
+        sessions.setdefault(message.session, []).append(message)
+
+    zones = {message.time.tzinfo is not None for message in messages if message.time is not None}
+    has_zone = True in zones
+    if len(zones) > 1:
+        without = [one for one in messages if one.time is not None and one.time.tzinfo is None]
+        log.take(NO_ZONE, len(without))
+
+    starts = _with_times([_started(session) for session in sessions.values()])
+    ordered = sorted(starts, key=lambda pair: pair[0])
+    # The end of a session is the start of the next one that has a time.
+    ends: list[datetime | None] = [None]
+    for start, message in reversed(ordered[1:]):
+        ends.append(start if message.time else ends[-1])
+
+    ends.reverse()
+    writer = _TurnWriter(has_zone=has_zone, log=log)
+    written = []
+    for (_, message), end in zip(ordered, ends, strict=True):
+        written.append(writer.session(sessions[message.session], before=end))
+
+    return {"case_id": case_id, "sessions": written, "questions": list(questions)}
+
+
+class _TurnWriter:
+    """Writes the sessions of a case, the earliest first."""
+
+    def __init__(self, *, has_zone: bool, log: ImportLog) -> None:
+        self.ids: set[str] = set()
+        self.latest = datetime.min
+        self.sessions = 0
+        self.has_zone = has_zone
+        self.log = log
+
+    def session(self, messages: Sequence[Message], before: datetime | None) -> dict[str, Any]:
+        """A session; times after `before`, when the next one starts, are left out."""
+        self.sessions += 1
+        turns = []
+        for number, message in enumerate(messages, start=1):
+            turn_id = self._id(message, number)
+            turn = {"id": turn_id, "speaker": message.speaker, "text": message.text}
+            if (time := self._time(message, before)) is not None:
+                turn["time"] = time
+
+            turns.append(turn)
+
+        title = messages[0].title
+        return {"turns": turns} if title is None else {"meta": {"title": title}, "turns": turns}
+
+    def _id(self, message: Message, number: int) -> str:
+        if message.message_id and message.message_id not in self.ids:
+            self.ids.add(message.message_id)
+            return message.message_id
+        if message.message_id:
+            self.log.take("ids that another message has, under new ids")
+
+        turn_id = f"s{self.sessions}t{number}"
+        while turn_id in self.ids:
+            turn_id += "~"
+
+        self.ids.add(turn_id)
+        return turn_id
+
+    def _time(self, message: Message, before: datetime | None) -> str | None:
+        if message.time is None:
+            return None
+
+        time = in_utc(message.time).replace(microsecond=0)
+        if time < self.latest or (before is not None and time > before):
+            self.log.leave_out("times that run backwards, or reach into the next session")
+            return None
+
+        self.latest = time
+        return time.strftime(f"%Y-%m-%dT%H:%M:%S{'Z' if self.has_zone else ''}")
+
+
+def _key(keys: Mapping[str, str], by: str) -> str:
+    """The value of a key, whose name may be in another case."""
+    if by in keys:
+        return keys[by]
+
+    return next((value for name, value in keys.items() if name.lower() == by.lower()), "")
+
+
+def _with_times(messages: Iterable[Message]) -> list[tuple[datetime, Message]]:
+    """Each message with its time in UTC; one without takes that of the message before it."""
+    timed, latest = [], datetime.min
+    for message in messages:
+        if message.time is not None:
+            latest = in_utc(message.time).replace(microsecond=0)
+
+        timed.append((latest, message))
+
+    return timed
+
+
+def _started(session: Sequence[Message]) -> Message:
+    """The first message of a session that has a time, else the first."""
+    return next((message for message in session if message.time is not None), session[0])
+
+
+def _without_doubles(messages: Sequence[Message], log: ImportLog) -> list[Message]:
+    """The messages without those that have id, speaker and text of an earlier one."""
+    seen: set[tuple[str, ...]] = set()
+    kept = []
+    for message in messages:
+        given = message.message_id or ""
+        # An id such as 1 is only that of one message of its conversation.
+        scope = "" if len(given) >= LEAST_GLOBAL else message.keys.get("conversation", "")
+        known = (scope, given, message.speaker, message.text)
+        if given and known in seen:
+            log.leave_out("messages that are there twice")
+            continue
+
+        seen.add(known)
+        kept.append(message)
+
+    return kept

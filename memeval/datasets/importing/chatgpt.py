@@ -1,0 +1,152 @@
+"""Reads the conversations of an export of ChatGPT.
+
+Each conversation is a tree (`mapping`): a regenerated answer is another branch. The branch that the
+user saw last is the path from `current_node` up to the root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from memeval.datasets.importing.message import ASSISTANT, USER, ImportLog, Message, key_of
+from memeval.datasets.importing.times import read_time
+
+TEXTS = ("text", "multimodal_text")
+"""The types of content that hold text."""
+
+
+def read_chatgpt(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
+    """The texts of user and assistant on the path to the current node of each conversation."""
+    for number, record in enumerate(records):
+        mapping = record.get("mapping") if isinstance(record, dict) else None
+        if not isinstance(mapping, dict):
+            log.leave_out("conversations without a mapping")
+            continue
+
+        path = _path(record, mapping, log)
+        if path is None:
+            log.leave_out("conversations whose tree leads in a circle")
+            continue
+
+        yield from _messages(record, mapping, path, f"{place} {number}", log)
+
+
+def _messages(
+    record: Mapping[str, Any],
+    mapping: Mapping[str, Any],
+    path: Sequence[str],
+    session: str,
+    log: ImportLog,
+) -> Iterator[Message]:
+    given_id = key_of(record.get("conversation_id")) or key_of(record.get("id"))
+    keys = {"conversation": given_id or session}
+    on_path = set(path)
+    for name, node in mapping.items():
+        if name not in on_path and _message(node).get("content"):
+            log.leave_out("messages of other branches")
+
+    kept = False
+    for name in path:
+        message = _message(mapping[name])
+        if not message:
+            continue
+
+        reason, text = _judge(message, log)
+        if reason:
+            log.leave_out(reason)
+            continue
+
+        kept = True
+        yield Message(
+            speaker=message["author"]["role"],
+            text=text,
+            session=session,
+            keys=keys,
+            time=read_time(message.get("create_time"), log),
+            message_id=key_of(message.get("id")) or key_of(name),
+            title=log.clean(record.get("title")) or None,
+        )
+
+    if not kept:
+        log.leave_out("conversations without a text")
+
+
+def _message(node: Any) -> dict[str, Any]:
+    message = node.get("message") if isinstance(node, dict) else None
+    return message if isinstance(message, dict) else {}
+
+
+def _judge(message: Mapping[str, Any], log: ImportLog) -> tuple[str, str]:
+    """Why a message is left out, or an empty string and its text."""
+    author = message.get("author")
+    role = author.get("role") if isinstance(author, dict) else None
+    metadata = message.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation"):
+        return "hidden messages", ""
+    if role not in (USER, ASSISTANT):
+        return f"messages of {'tools' if role == 'tool' else 'the system or of nobody'}", ""
+    if message.get("recipient") not in (None, "all"):
+        return "calls of tools", ""
+
+    text = _text(message.get("content"), log)
+    return ("", text) if text else ("messages without a text", "")
+
+
+def _path(
+    record: Mapping[str, Any], mapping: Mapping[str, Any], log: ImportLog
+) -> list[str] | None:
+    """Names of the nodes from the root to the current one; None if they lead in a circle."""
+    name: Any = record.get("current_node")
+    if not isinstance(name, str) or name not in mapping:
+        name = _newest(mapping)
+        known = name is not None
+        log.take("conversations by their newest message, as they name no current one", known)
+
+    # A tree may have tens of thousands of nodes: names are looked up, and not searched for.
+    path: dict[str, None] = {}
+    while isinstance(name, str):
+        if name in path:
+            return None
+
+        node = mapping.get(name)
+        if not isinstance(node, dict):
+            log.take("conversations from where a deleted message cuts them off")
+            break
+
+        path[name] = None
+        name = node.get("parent")
+
+    return list(reversed(path))
+
+
+def _newest(mapping: Mapping[str, Any]) -> str | None:
+    """The node of the message that was written last; of equal ones, the last in the file."""
+    newest, latest = None, float("-inf")
+    for name, node in mapping.items():
+        time = _message(node).get("create_time")
+        # An integer may be too large for a float, and is compared as it is.
+        seconds = time if isinstance(time, int | float) else float("-inf")
+        if isinstance(node, dict) and seconds >= latest:
+            newest, latest = name, seconds
+
+    return newest
+
+
+def _text(content: Any, log: ImportLog) -> str:
+    """The text of a message; other parts, such as pictures, are left out."""
+    if not isinstance(content, dict) or content.get("content_type") not in TEXTS:
+        return ""
+
+    parts = content.get("parts") or []
+    # Some exporters write one part as it is, without a list.
+    texts = []
+    for part in parts if isinstance(parts, list) else [parts]:
+        # What was spoken is an object with its transcript.
+        text = log.clean(part.get("text") if isinstance(part, dict) else part)
+        if text:
+            texts.append(text)
+        elif isinstance(part, dict):
+            log.leave_out("pictures and files")
+
+    return "\n".join(texts)

@@ -1,0 +1,273 @@
+"""Reads chats: Claude's export, messages with roles, ShareGPT, and sessions of coding agents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from memeval.datasets.importing.message import (
+    ASSISTANT,
+    TOOL,
+    USER,
+    ImportLog,
+    Message,
+    key_of,
+    scalars,
+)
+from memeval.datasets.importing.times import read_time
+
+ROLES: Mapping[str, str] = {
+    "user": USER,
+    "human": USER,
+    "assistant": ASSISTANT,
+    "gpt": ASSISTANT,
+    "chatgpt": ASSISTANT,
+    "bot": ASSISTANT,
+    "ai": ASSISTANT,
+    "model": ASSISTANT,
+    "tool": TOOL,
+    "function": TOOL,
+    "observation": TOOL,
+    "function_call": TOOL,
+    "tool_call": TOOL,
+    "tool_response": TOOL,
+}
+SAID_IN = ("content", "parts", "value", "text")
+"""Fields that may hold what is said."""
+NOT_SAID = ("system", "developer")
+TIMES = ("timestamp", "created_at", "create_time", "time", "date")
+CONVERSATION_IDS = ("conversation_id", "session_id", "chat_id", "thread_id", "uuid", "id")
+USERS = ("user_id", "user")
+
+
+def is_chat(record: Mapping[str, Any]) -> bool:
+    return isinstance(record.get("messages"), list) or (
+        "role" in record and bool({"content", "parts", "tool_calls"} & set(record))
+    )
+
+
+def is_sharegpt(record: Mapping[str, Any]) -> bool:
+    return isinstance(_sharegpt_turns(record), list)
+
+
+def _sharegpt_turns(record: Mapping[str, Any]) -> Any:
+    return record.get("conversations", record.get("conversation"))
+
+
+def is_agent(record: Mapping[str, Any]) -> bool:
+    return "type" in record and (isinstance(record.get("message"), dict) or "sessionId" in record)
+
+
+def read_claude(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
+    """Claude's export: attachments are kept by name only."""
+    for number, record in enumerate(_objects(records, log)):
+        yield from _conversation(record, record.get("chat_messages"), f"{place} {number}", log)
+
+
+def read_chat(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
+    """Messages with `role` and `content`: as `messages` of a record, or a list of them alone."""
+    bare = []
+    for number, record in enumerate(records):
+        session = f"{place} {number}"
+        if isinstance(record, list):
+            yield from _conversation({}, record, session, log)
+        elif isinstance(record, dict) and "messages" in record:
+            yield from _conversation(record, record["messages"], session, log)
+        else:
+            bare.append(record)
+
+    by_conversation: dict[str, list[Any]] = {}
+    for record in bare:
+        name = _first(record, CONVERSATION_IDS[:-2]) if isinstance(record, dict) else ""
+        by_conversation.setdefault(name, []).append(record)
+
+    for name, messages in by_conversation.items():
+        fields = {"conversation_id": name} if name else {}
+        yield from _conversation(fields, messages, name or place, log)
+
+
+def read_sharegpt(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
+    """ShareGPT's form: `from` and `value`."""
+    for number, record in enumerate(_objects(records, log)):
+        yield from _conversation(record, _sharegpt_turns(record), f"{place} {number}", log)
+
+
+def read_agent(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[Message]:
+    """A session of a coding agent: calls of tools and their results are turns of `tool`."""
+    for record in _objects(records, log):
+        kind = record.get("type")
+        message = record.get("message")
+        if kind not in (USER, ASSISTANT) or not isinstance(message, dict):
+            log.leave_out("events that are not messages")
+            continue
+        if record.get("isMeta") or record.get("isSidechain"):
+            log.leave_out("hidden messages, and those of sub-agents")
+            continue
+
+        session = key_of(record.get("sessionId")) or place
+        fields = {name: value for name, value in record.items() if name != "message"}
+        inner = {**message, "role": message.get("role") or kind}
+        outer = {"timestamp": record.get("timestamp"), "id": record.get("uuid")}
+        yield from _turns(
+            {**inner, **outer}, session, scalars(fields) | {"conversation": session}, None, log
+        )
+
+
+def _objects(records: Sequence[Any], log: ImportLog) -> Iterator[dict[str, Any]]:
+    for record in records:
+        if isinstance(record, dict):
+            yield record
+        else:
+            log.leave_out("records that are not objects")
+
+
+def _conversation(
+    record: Mapping[str, Any], messages: Any, session: str, log: ImportLog
+) -> Iterator[Message]:
+    if not isinstance(messages, list):
+        log.leave_out("conversations without a list of messages")
+        return
+
+    keys = {name: value for name, value in scalars(record).items() if name != "id"}
+    keys["conversation"] = _first(record, CONVERSATION_IDS) or session
+    if user := _first(record, USERS):
+        keys["user"] = user
+
+    title = log.clean(record.get("title") or record.get("name")) or None
+    kept = 0
+    for message in messages:
+        if not isinstance(message, dict):
+            log.leave_out("messages that are null or not objects")
+            continue
+
+        for turn in _turns(message, session, keys, title, log):
+            kept += 1
+            yield turn
+
+    if not kept:
+        log.leave_out("conversations without a text")
+
+
+def _turns(
+    message: Mapping[str, Any],
+    session: str,
+    keys: Mapping[str, str],
+    title: str | None,
+    log: ImportLog,
+) -> Iterator[Message]:
+    """The turns of a message: its text, and each call of a tool and each result."""
+    named = message.get("role") or message.get("sender") or message.get("from")
+    role = str(named or "").strip().lower()
+    if role in NOT_SAID:
+        log.leave_out("messages of the system")
+        return
+    if role not in ROLES:
+        log.leave_out("messages without a known role")
+        return
+
+    said = _said(message, ROLES[role], log)
+    if not said:
+        log.leave_out("messages without a text")
+
+    fields = {field: value for field, value in message.items() if field not in SAID_IN}
+    own = {
+        name: value for name in ("user", "channel", "thread") if (value := _first(message, (name,)))
+    }
+    given_id = key_of(message.get("uuid")) or key_of(message.get("id"))
+    time = read_time(_first_value(message, TIMES), log)
+    for number, (speaker, text) in enumerate(said):
+        yield Message(
+            speaker=speaker,
+            text=text,
+            session=session,
+            keys={**scalars(fields), **keys, **own},
+            time=time,
+            message_id=f"{given_id}/{number}" if given_id and number else given_id or None,
+            title=title,
+        )
+
+
+def _said(message: Mapping[str, Any], role: str, log: ImportLog) -> list[tuple[str, str]]:
+    """Speaker and text of each turn in a message."""
+    content = next((message[name] for name in SAID_IN if message.get(name)), "")
+    texts: list[str] = []
+    tools: list[str] = []
+    for part in content if isinstance(content, list) else [content]:
+        _add_part(part, texts, tools, log)
+
+    # Older exports of Claude leave the parts empty and have the text beside them.
+    if not texts and not tools:
+        texts = [log.clean(message.get("text"))]
+
+    for file in _files(message):
+        texts.append(f"[file: {file}]")
+
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else []:
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            tools.append(_called(function.get("name"), function.get("arguments")))
+
+    text = "\n".join(filter(None, texts))
+    said = [(role, text)] if text else []
+    said += [(TOOL, tool) for tool in map(log.clean, tools) if tool]
+    return said
+
+
+def _add_part(part: Any, texts: list[str], tools: list[str], log: ImportLog) -> None:
+    if isinstance(part, str):
+        texts.append(log.clean(part))
+        return
+    if not isinstance(part, dict):
+        log.leave_out("parts that are null or of another type")
+        return
+
+    kind = part.get("type", "text")
+    if kind == "tool_use":
+        tools.append(_called(part.get("name"), part.get("input")))
+    elif kind == "tool_result":
+        tools.append(_result(part.get("content"), log))
+    elif isinstance(part.get("text"), str) and kind in ("text", "input_text", "output_text"):
+        texts.append(log.clean(part["text"]))
+    else:
+        what = "thoughts of the model" if "think" in str(kind) else "pictures and files"
+        log.leave_out(what)
+
+
+def _called(name: Any, arguments: Any) -> str:
+    """A call as text: the tool's name and its arguments as JSON."""
+    given = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return f"{key_of(name) or 'tool'}({given})".strip()
+
+
+def _result(content: Any, log: ImportLog) -> str:
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "\n".join(filter(None, map(log.clean, parts)))
+
+    return log.clean(content)
+
+
+def _files(message: Mapping[str, Any]) -> list[str]:
+    """Names of what was attached; attachments and files of Claude may name one file twice."""
+    names: dict[str, None] = {}
+    for field in ("attachments", "files"):
+        values = message.get(field)
+        for value in values if isinstance(values, list) else []:
+            if isinstance(value, dict) and (name := key_of(value.get("file_name"))):
+                names[name] = None
+
+    return list(names)
+
+
+def _first(record: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The first of the fields that is a name, those of `metadata` included; empty without one."""
+    fields = scalars(record)
+    return next((fields[name] for name in names if name in fields), "")
+
+
+def _first_value(record: Mapping[str, Any], names: Sequence[str]) -> Any:
+    inner = record.get("metadata")
+    both = {**(inner if isinstance(inner, dict) else {}), **record}
+    return next((both[name] for name in names if both.get(name) is not None), None)

@@ -1,0 +1,75 @@
+"""The records of a JSON or JSON Lines file, whatever its encoding."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from memeval.datasets.importing.message import ImportLog
+from memeval.datasets.io.fields import parse_json
+from memeval.datasets.io.lines import numbered
+
+BAD_LINES = "lines that are not JSON"
+
+
+def records_of(content: bytes, path: Path, log: ImportLog) -> list[Any]:
+    """The items of a list, the values of JSON Lines, or the only value.
+
+    Lines that are not JSON are left out. Raises `UserError` for a file without any JSON, and for
+    one value that is cut off.
+    """
+    content = _as_utf8(content, log)
+    lines = [line for _, line in numbered(content.splitlines(keepends=True))]
+    values, bad = _lines(lines) if len(lines) > 1 else ([], 0)
+    # The lines of an indented file are not JSON by themselves, but for a few brackets.
+    if values and 2 * bad <= len(lines) and isinstance(values[0], dict | list):
+        log.leave_out(BAD_LINES, bad)
+        return values
+
+    value = parse_json(content, path)
+    if isinstance(value, list):
+        return value
+
+    # An object around the list of conversations.
+    if isinstance(value, dict) and len(value) <= 3:
+        for name in ("conversations", "data", "chats"):
+            inner = value.get(name)
+            if isinstance(inner, list) and not any("from" in item for item in _objects(inner)):
+                return inner
+
+    return [value]
+
+
+def _objects(values: list[Any]) -> list[dict[str, Any]]:
+    return [value for value in values if isinstance(value, dict)]
+
+
+def _lines(lines: list[bytes]) -> tuple[list[Any], int]:
+    values, bad = [], 0
+    for number, line in enumerate(lines):
+        try:
+            values.append(json.loads(line))
+        except (ValueError, RecursionError):
+            bad += 1
+            # An indented file of millions of lines is not tried line by line.
+            if number == bad - 1 == 2:
+                return [], bad
+
+    return values, bad
+
+
+def _as_utf8(content: bytes, log: ImportLog) -> bytes:
+    """UTF-16 and UTF-32 as UTF-8, without a byte-order mark."""
+    encoding = json.detect_encoding(content[:64])
+    if encoding in ("utf-8", "utf-8-sig"):
+        return content.removeprefix(b"\xef\xbb\xbf")
+
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError:
+        # Left to the reader, which names the position.
+        return content
+
+    log.take(f"files as {encoding}")
+    return text.removeprefix("\ufeff").encode("utf-8", "surrogatepass")

@@ -1,0 +1,69 @@
+"""The forms that are imported, and how each is recognised."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memeval.datasets.importing.chats import is_agent, is_chat, is_sharegpt
+from memeval.datasets.importing.slack import is_slack
+
+
+def _has(*fields: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether a record has all of these fields."""
+    return set(fields).issubset
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of files."""
+
+    title: str
+    recognises: Callable[[Mapping[str, Any]], bool]
+    """Whether a record has this form."""
+    case: str = "conversation"
+    """Key that groups messages into cases, unless the user names one."""
+
+
+FORMS: Mapping[str, Form] = {
+    "chatgpt": Form("an export of ChatGPT", _has("mapping")),
+    "claude": Form("an export of Claude", _has("chat_messages")),
+    "locomo": Form("a file in LoCoMo's form", _has("sample_id", "conversation")),
+    "longmemeval": Form("a file in LongMemEval's form", _has("haystack_sessions")),
+    "memory_agent_bench": Form("a file in MemoryAgentBench's form", _has("context", "questions")),
+    "agent": Form("sessions of a coding agent", is_agent, case="folder"),
+    "messages": Form("chat messages", is_chat),
+    "slack": Form("an export of Slack", is_slack, case="channel"),
+    "sharegpt": Form("conversations of ShareGPT", is_sharegpt),
+    # A table has rows, and no records.
+    "table": Form("a table of messages", lambda _: False),
+}
+"""By the name that `--as` takes. The first that recognises a record has it."""
+MOST_LOOKED_AT = 1_000
+"""Records of a file by which its form is recognised."""
+OWN = "dataset=json"
+
+
+def recognise(records: Sequence[Any]) -> str | None:
+    """The form of most records; None for no known form. `OWN` is what an import writes."""
+    votes: Counter[str] = Counter()
+    for record in records[:MOST_LOOKED_AT]:
+        if (name := _form_of(record)) is not None:
+            votes[name] += 1
+
+    return votes.most_common(1)[0][0] if votes else None
+
+
+def _form_of(record: Any) -> str | None:
+    if isinstance(record, list):
+        # A single conversation is a list of messages.
+        first = next((item for item in record if isinstance(item, dict)), None)
+        return "messages" if first is not None and is_chat(first) else None
+    if not isinstance(record, dict):
+        return None
+    if "cases" in record or ("sessions" in record and "questions" in record):
+        return OWN
+
+    return next((name for name, form in FORMS.items() if form.recognises(record)), None)

@@ -1,0 +1,93 @@
+"""A message of an export on its way into a case, and the log of everything that is left out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from memeval.datasets.io.fields import HALF_CHARACTER
+from memeval.records import TOOL_SPEAKER
+
+USER, ASSISTANT, TOOL = "user", "assistant", TOOL_SPEAKER
+PLURAL = re.compile(r"^(\w+)s ")
+LONGEST_KEY = 200
+"""Characters of a name by which messages are grouped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message: it becomes a turn."""
+
+    speaker: str
+    text: str
+    session: str
+    """Names the session within the import."""
+    keys: Mapping[str, str]
+    """Keys that may group it into cases: conversation, thread, user, channel, any column."""
+    time: datetime | None = None
+    """With its zone if the export names one."""
+    message_id: str | None = None
+    title: str | None = None
+    """Of its session."""
+
+
+@dataclass
+class ImportLog:
+    """Counts of messages that were left out, and of forms in which files were read."""
+
+    left_out: Counter[str] = field(default_factory=Counter)
+    read_as: Counter[str] = field(default_factory=Counter)
+
+    def leave_out(self, what: str, count: int = 1) -> None:
+        self.left_out[what] += count
+
+    def take(self, what: str, count: int = 1) -> None:
+        self.read_as[what] += count
+
+    def clean(self, value: Any) -> str:
+        """The text without blanks around it; empty for a value that is not a string."""
+        if not isinstance(value, str):
+            return ""
+
+        if HALF_CHARACTER.search(value):
+            self.take("texts whose halves of surrogate pairs became U+FFFD")
+            value = HALF_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", value)
+
+        return str(value).strip()
+
+    def lines(self) -> list[str]:
+        """The log for a person, one line for each kind."""
+        lines = []
+        for verb, counts in (("took", self.read_as), ("left out", self.left_out)):
+            for what, count in sorted(counts.items()):
+                if count:
+                    lines.append(f"{verb}: {count:,} {_one(what) if count == 1 else what}")
+
+        return lines
+
+
+def _one(what: str) -> str:
+    """`tables with ';' between cells` of a single one."""
+    return PLURAL.sub(r"\1 ", what)
+
+
+def key_of(value: Any) -> str:
+    """A value as a name to group by, on one line; empty if it can't be one."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+
+    return HALF_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", " ".join(str(value).split()))[
+        :LONGEST_KEY
+    ]
+
+
+def scalars(record: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a record that are names or numbers, those of its `metadata` included."""
+    inner = record.get("metadata")
+    fields = {**(inner if isinstance(inner, dict) else {}), **record}
+    keys = {str(name): key_of(value) for name, value in fields.items()}
+    return {name: value for name, value in keys.items() if value}

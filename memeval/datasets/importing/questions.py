@@ -1,0 +1,96 @@
+"""Questions from a table, for the cases of an import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memeval.datasets.importing.table import Table
+from memeval.datasets.io.asked import QUESTION_FIELDS
+from memeval.datasets.io.fields import Fields
+from memeval.errors import UserError
+
+COLUMNS = ("case_id", *(name for name in QUESTION_FIELDS if name != "golds"))
+MANY = "|"
+"""Parts several answers, pieces of evidence or choices in one cell."""
+PAGE = "the columns:  docs/own_data.md"
+
+
+def read_questions(table: Table) -> list[tuple[str, dict[str, Any]]]:
+    """Each question with its case's id, which is empty if the table names none.
+
+    Raises `UserError` for a column that questions do not have, and for a row with more or fewer
+    cells than the header.
+    """
+    for name in table.names:
+        if name not in COLUMNS:
+            raise UserError(
+                f"{table.path}: column '{name}' is not one of {', '.join(COLUMNS)}.", PAGE
+            )
+
+    if "answer" not in table.names:
+        raise UserError(f"{table.path}: column 'answer' is missing.", PAGE)
+
+    questions = []
+    for number, cells in enumerate(table.rows, start=1):
+        if len(cells) != len(table.names):
+            raise UserError(
+                f"{table.path}: row {number}: {len(cells)} cells, but the header has "
+                f"{len(table.names)} columns: is the file cut off?"
+            )
+
+        values = dict(zip(table.names, cells, strict=True))
+        row = Fields(path=table.path, record=f"row {number}", values=values)
+        questions.append((_cell(row, "case_id"), dict(_question(row))))
+
+    return questions
+
+
+def by_case(
+    questions: list[tuple[str, dict[str, Any]]], case_ids: list[str]
+) -> dict[str, list[Mapping[str, Any]]]:
+    """The questions of each case. Without an id, they are about the only case there is.
+
+    Raises `UserError` for a question about a case that is not there.
+    """
+    grouped: dict[str, list[Mapping[str, Any]]] = {}
+    for case_id, question in questions:
+        if not case_id and len(case_ids) > 1:
+            raise UserError(
+                f"the table of questions has no case_id, and there are {len(case_ids):,} cases.",
+                PAGE,
+            )
+
+        named = case_id or case_ids[0]
+        if named not in case_ids:
+            raise UserError(f"the table of questions: no message is of the case '{named}'.", PAGE)
+
+        grouped.setdefault(named, []).append(question)
+
+    return grouped
+
+
+def _question(row: Fields) -> Iterator[tuple[str, Any]]:
+    for name in ("id", "question", "category", "time"):
+        if value := _cell(row, name):
+            yield name, value
+
+    yield "answer", _parts(row, "answer")
+    for name in ("evidence", "choices"):
+        if parts := _parts(row, name):
+            yield name, parts
+
+    if flag := _cell(row, "multi_select"):
+        if flag not in ("true", "false"):
+            raise row.wrong("multi_select", "is not true or false")
+
+        yield "multi_select", flag == "true"
+
+
+def _parts(row: Fields, name: str) -> list[str]:
+    return [part.strip() for part in _cell(row, name).split(MANY) if part.strip()]
+
+
+def _cell(row: Fields, name: str) -> str:
+    """A cell; empty if the table has no such column."""
+    return str(row.values.get(name, "")).strip()

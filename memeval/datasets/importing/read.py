@@ -1,0 +1,256 @@
+"""Reads the files of an import, and makes cases of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from memeval.datasets.importing import cases
+from memeval.datasets.importing.benchmarks import DATA_SETS, read_benchmark
+from memeval.datasets.importing.chatgpt import read_chatgpt
+from memeval.datasets.importing.chats import read_agent, read_chat, read_claude, read_sharegpt
+from memeval.datasets.importing.contents import records_of
+from memeval.datasets.importing.forms import FORMS, OWN, recognise
+from memeval.datasets.importing.message import ImportLog, Message
+from memeval.datasets.importing.questions import by_case, read_questions
+from memeval.datasets.importing.slack import is_slack_file, read_names, read_slack
+from memeval.datasets.importing.sources import SourceFile, is_workbook, open_sources
+from memeval.datasets.importing.table import Table, read_csv, read_excel, read_table
+from memeval.errors import UserError
+from memeval.text.personal import Redactor
+
+CONVERSATIONS = re.compile(r"conversations([-_ ]?\(?\d+\)?)?\.json")
+USERS = "users.json"
+TABLES = (".csv", ".tsv", ".xlsx")
+READERS = {
+    "chatgpt": read_chatgpt,
+    "claude": read_claude,
+    "messages": read_chat,
+    "sharegpt": read_sharegpt,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions:
+    """Settings of a user for the files. None: recognised automatically."""
+
+    form: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns of a table by field."""
+    date_format: str | None = None
+    case: str | None = None
+    """Unit of a case: the name of a key of the messages."""
+    windows: int | None = None
+    """Spans of time that are cases instead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imported:
+    """The cases of an import."""
+
+    form: str
+    case: str
+    """Unit of a case, in a word."""
+    cases: Sequence[Mapping[str, Any]]
+    log: ImportLog
+
+    def write(self, file: IO[str], *, lines: bool) -> None:
+        """Writes the cases: as JSON, or one per line."""
+        if lines:
+            file.writelines(f"{json.dumps(case, ensure_ascii=False)}\n" for case in self.cases)
+        else:
+            json.dump({"cases": self.cases}, file, indent=1, ensure_ascii=False)
+            file.write("\n")
+
+
+def import_files(
+    paths: Sequence[Path], options: ImportOptions, redactor: Redactor | None = None
+) -> Imported:
+    """The cases of exports, tables and benchmark files.
+
+    Raises `UserError` for files that can't be read, of no known form, of several forms, or without
+    a message. Odd records within them are left out, and counted in the log.
+    """
+    log = ImportLog()
+    reader = _Reader(options=options, log=log)
+    with open_sources(paths, log) as files:
+        chosen = _beside_left_out(files, log)
+        for file in chosen:
+            reader.read(file)
+
+        form = reader.finish(chosen)
+
+    messages = reader.messages
+    questions = [*reader.questions]
+    if redactor is not None:
+        messages = [_redacted(message, redactor) for message in messages]
+        questions = [
+            (redactor.redact(case_id), _redacted_in(question, redactor))
+            for case_id, question in questions
+        ]
+
+    case = options.case or FORMS[form].case
+    if options.windows is not None:
+        case = "window of time"
+        groups = cases.cut_windows(messages, options.windows, log)
+    else:
+        # A table need not say to which conversation a message belongs.
+        named = any(case in message.keys for message in messages)
+        case = case if named or options.case or form != "table" else cases.ALL
+        groups = cases.group(messages, case, log)
+
+    asked = by_case(questions, list(groups))
+    written = [
+        cases.case_of(case_id, group, asked.get(case_id, ()), log)
+        for case_id, group in groups.items()
+    ]
+    return Imported(form=form, case=case, cases=written, log=log)
+
+
+@dataclass
+class _Reader:
+    """Reads one file after the other."""
+
+    options: ImportOptions
+    log: ImportLog
+    messages: list[Message] = field(default_factory=list)
+    questions: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    """Each with the id of its case."""
+    forms: dict[str, Path] = field(default_factory=dict)
+    """The forms that were found, each with the first file that has it."""
+    unknown: list[Path] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    """Names of Slack's users by id."""
+    labels: set[str] = field(default_factory=set)
+
+    def read(self, file: SourceFile) -> None:
+        content = file.read()
+        if not content.strip():
+            self.log.leave_out("empty files")
+            return
+
+        workbook = is_workbook(content)
+        if workbook or file.ending in TABLES or self.options.form == "table":
+            read = read_excel if workbook else read_csv
+            self._read_table(read(content, file.place, self.log))
+            return
+
+        records = records_of(content, file.place, self.log)
+        if PurePosixPath(file.name).name == USERS and recognise(records) is None:
+            self.names |= read_names(records, self.log)
+            return
+
+        self._read_records(records, file)
+
+    def finish(self, files: Sequence[SourceFile]) -> str:
+        """The only form that was found. Raises `UserError` if there is no form, or a second one."""
+        if len(self.forms) > 1:
+            found = "; ".join(f"{path}: {FORMS[name].title}" for name, path in self.forms.items())
+            raise UserError(f"the files have several forms ({found}).", "import each by itself")
+        if not self.forms and self.unknown:
+            raise UserError(
+                f"{self.unknown[0]}: the form is not one that is imported.",
+                f"the forms:  {', '.join(FORMS)}",
+                "say which it is:  --as FORM, or for a table  --map speaker=COLUMN,text=COLUMN",
+            )
+        if not self.messages:
+            left_out = "; ".join(self.log.lines())
+            where = files[0].path if files else "what was named"
+            raise UserError(f"{where} holds no message. {left_out}".strip())
+
+        self.log.leave_out("files of no known form", len(self.unknown))
+        return next(iter(self.forms))
+
+    def _read_table(self, table: Table) -> None:
+        if table.holds_questions:
+            self.questions += read_questions(table)
+            return
+
+        self.forms.setdefault("table", table.path)
+        options = self.options
+        self.messages += read_table(table, options.columns, options.date_format, self.log)
+
+    def _read_records(self, records: Sequence[Any], file: SourceFile) -> None:
+        form = self.options.form or recognise(records)
+        if form is None and is_slack_file(file.name):
+            form = "slack"
+        if form == OWN:
+            raise UserError(
+                f"{file.place} has the form of {OWN} already.",
+                f"check it:  python -m memeval data check {file.place}",
+            )
+        if form is None and not records:
+            self.log.leave_out("files without a record")
+            return
+        if form is None:
+            self.unknown.append(file.place)
+            return
+
+        self.forms.setdefault(form, file.place)
+        if form in DATA_SETS:
+            messages, questions = read_benchmark(form, file.place, self.log)
+            self.messages += messages
+            for case_id, asked in questions.items():
+                self.questions += [(case_id, question) for question in asked]
+        elif form == "slack":
+            channel = file.folder or file.stem
+            self.messages += read_slack(records, channel, file.stem, self.names, self.log)
+        elif form == "agent":
+            folder = file.folder or file.path.parent.name or file.stem
+            for message in read_agent(records, self._label(file), self.log):
+                keys = {**message.keys, "folder": folder}
+                self.messages.append(replace(message, keys=keys))
+        else:
+            self.messages += READERS[form](records, self._label(file), self.log)
+
+    def _label(self, file: SourceFile) -> str:
+        """The file's name without ending, told apart from that of another file."""
+        label, number = file.stem, 1
+        while label in self.labels:
+            number += 1
+            label = f"{file.stem}-{number}"
+
+        self.labels.add(label)
+        return label
+
+
+def _beside_left_out(files: Sequence[SourceFile], log: ImportLog) -> list[SourceFile]:
+    """The files with conversations; of an export, other lists lie beside them."""
+    named = [file for file in files if CONVERSATIONS.fullmatch(PurePosixPath(file.name).name)]
+    channels = [file for file in files if is_slack_file(file.name)]
+    if channels and not named:
+        # The names of users are needed before the messages.
+        named = [file for file in files if PurePosixPath(file.name).name == USERS] + channels
+
+    exports = {file.path for file in named}
+    chosen = named + [file for file in files if file.path not in exports]
+    log.leave_out("files beside the conversations", len(files) - len(chosen))
+    return chosen
+
+
+def _redacted(message: Message, redactor: Redactor) -> Message:
+    redact, redact_short = redactor.redact, redactor.redact_short
+    keys = {name: redact_short(value) for name, value in message.keys.items()}
+    return replace(
+        message,
+        speaker=redact_short(message.speaker),
+        text=redact(message.text),
+        title=None if message.title is None else redact_short(message.title),
+        message_id=None if message.message_id is None else redact(message.message_id),
+        keys=keys,
+    )
+
+
+def _redacted_in(value: Any, redactor: Redactor) -> Any:
+    if isinstance(value, str):
+        return redactor.redact(value)
+    if isinstance(value, list):
+        return [_redacted_in(item, redactor) for item in value]
+    if isinstance(value, dict):
+        return {name: _redacted_in(item, redactor) for name, item in value.items()}
+
+    return value

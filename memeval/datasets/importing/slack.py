@@ -1,0 +1,93 @@
+"""Reads an export of Slack: a folder per channel, with a file per day."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from memeval.datasets.importing.message import ImportLog, Message, key_of
+from memeval.datasets.importing.times import read_time
+
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+MENTION = re.compile(r"<@(\w{1,40})(?:\|[^<>]{0,200})?>")
+SAID = (None, "bot_message", "me_message", "thread_broadcast", "file_share", "file_comment")
+"""Kinds of messages that somebody wrote; others tell of joins, renames and the like."""
+
+
+def is_slack(record: Mapping[str, Any]) -> bool:
+    return "ts" in record and bool({"user", "text", "bot_id", "subtype"} & set(record))
+
+
+def is_slack_file(name: str) -> bool:
+    """Whether a file of this name holds the messages of a channel's day."""
+    path = PurePosixPath(name)
+    return bool(DAY.fullmatch(path.stem)) and path.suffix == ".json" and bool(path.parent.name)
+
+
+def read_names(users: Sequence[Any], log: ImportLog) -> dict[str, str]:
+    """Names by id of user, from `users.json`."""
+    names = {}
+    for user in users:
+        if not isinstance(user, dict) or not key_of(user.get("id")):
+            log.leave_out("users without an id")
+            continue
+
+        inner = user.get("profile")
+        profile = inner if isinstance(inner, dict) else {}
+        given = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"))
+        found = filter(None, map(key_of, (*given, user.get("name"))))
+        names[key_of(user["id"])] = next(found, key_of(user["id"]))
+
+    return names
+
+
+def read_slack(
+    records: Sequence[Any], channel: str, day: str, names: Mapping[str, str], log: ImportLog
+) -> Iterator[Message]:
+    """The messages of a channel's day. A thread is a session, and so is the rest of a day."""
+    for record in records:
+        if not isinstance(record, dict):
+            log.leave_out("messages that are null or not objects")
+            continue
+        if record.get("subtype") not in SAID or record.get("hidden"):
+            log.leave_out("messages of the system")
+            continue
+
+        text = _text(record, names, log)
+        if not text:
+            log.leave_out("messages without a text")
+            continue
+
+        speaker = _speaker(record, names)
+        thread = key_of(record.get("thread_ts"))
+        session = f"{channel}/{thread or day}"
+        stamp = key_of(record.get("ts"))
+        yield Message(
+            speaker=speaker,
+            text=text,
+            session=session,
+            keys={"channel": channel, "thread": session, "user": speaker},
+            time=read_time(stamp, log),
+            message_id=f"{channel}/{stamp}" if stamp else None,
+        )
+
+
+def _text(record: Mapping[str, Any], names: Mapping[str, str], log: ImportLog) -> str:
+    written = MENTION.sub(
+        lambda match: f"@{names.get(match[1], match[1])}", log.clean(record.get("text"))
+    )
+    parts = [html.unescape(written)] if written else []
+    files = record.get("files")
+    for file in files if isinstance(files, list) else []:
+        name = key_of(file.get("name")) if isinstance(file, dict) else ""
+        parts += [f"[file: {name}]"] if name else []
+
+    return "\n".join(parts)
+
+
+def _speaker(record: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    user = key_of(record.get("user"))
+    return names.get(user, user) or key_of(record.get("username")) or "bot"

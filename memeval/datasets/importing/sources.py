@@ -1,0 +1,242 @@
+"""The files of an import: as named, of a folder, or of a zip archive, never unpacked to disk.
+
+An archive's own statements are not trusted: bytes are counted while they are read.
+"""
+
+from __future__ import annotations
+
+import lzma
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from memeval.datasets.importing.message import ImportLog
+from memeval.errors import UserError
+from memeval.text.shown import one_line
+
+ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".xlsx")
+MOST_FILES = 100_000
+MOST_BYTES = 1 << 29
+"""Of one file, unpacked."""
+MOST_IN_ALL = 1 << 31
+MOST_RATIO = 500
+"""Unpacked to packed bytes. Chats reach 20; only bombs reach 1,000."""
+RATIO_FROM = 1 << 20
+"""Smaller files do no harm, whatever their ratio."""
+BLOCK = 1 << 18
+UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    OSError,
+    EOFError,
+    ValueError,
+    RuntimeError,
+)
+"""Errors of `zipfile` for archives that are damaged, encrypted or packed otherwise."""
+ZIP_MARK = b"PK\x03\x04"
+EMPTY_ZIP = b"PK\x05\x06"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of the import."""
+
+    path: Path
+    """Path that the user named, or of a file in a folder that the user named."""
+    name: str
+    """Within the archive or folder, with slashes; only shown, and never opened."""
+    read: Callable[[], bytes]
+
+    @property
+    def place(self) -> Path:
+        """As messages name it."""
+        if self.path.name == self.name:
+            return self.path
+
+        return self.path / one_line(self.name)
+
+    @property
+    def stem(self) -> str:
+        return PurePosixPath(self.name).stem
+
+    @property
+    def folder(self) -> str:
+        """The name of the innermost folder; empty without one."""
+        return PurePosixPath(self.name).parent.name
+
+    @property
+    def ending(self) -> str:
+        return PurePosixPath(self.name).suffix.lower()
+
+
+@contextmanager
+def open_sources(paths: Sequence[Path], log: ImportLog) -> Iterator[list[SourceFile]]:
+    """The files that may hold messages, in the order of their names; others are counted.
+
+    Raises `UserError` for what can't be read, and for an archive that breaks a bound.
+    """
+    with ExitStack() as stack:
+        budget = _Budget()
+        files: list[SourceFile] = []
+        for path in paths:
+            files += _files(path, budget, stack)
+
+        known = [file for file in files if file.ending in ENDINGS or len(files) == 1]
+        log.leave_out("files of other kinds", len(files) - len(known))
+        yield known
+
+
+def check_archive(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]:
+    """The files of an archive. Raises `UserError` if it says itself that it breaks a bound."""
+    entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+    if len(entries) > MOST_FILES:
+        raise UserError(f"{path} holds {len(entries):,} files; at most {MOST_FILES:,} are read.")
+
+    for entry in entries:
+        if entry.flag_bits & 1:
+            raise UserError(f"{path} is encrypted.", "unpack it, and name the folder")
+
+        too_dense = entry.file_size > MOST_RATIO * max(entry.compress_size, 1)
+        if entry.file_size > RATIO_FROM and too_dense:
+            raise _too_large(path, entry.filename, f"more than {MOST_RATIO} times as large")
+
+    if sum(entry.file_size for entry in entries) > MOST_IN_ALL:
+        raise _too_large(path, "all its files together", f"more than {MOST_IN_ALL:,} bytes")
+
+    return entries
+
+
+@dataclass
+class _Budget:
+    left: int = MOST_IN_ALL
+
+    def read(self, file: IO[bytes], path: Path, name: str, packed: int) -> bytes:
+        """The whole file, as long as it stays within the bounds."""
+        most = min(self.left, MOST_BYTES, max(MOST_RATIO * packed, RATIO_FROM))
+        blocks, size = [], 0
+        while block := file.read(BLOCK):
+            size += len(block)
+            if size > most:
+                raise _too_large(path, name, f"more than {most:,} bytes")
+
+            blocks.append(block)
+
+        self.left -= size
+        return b"".join(blocks)
+
+
+def _too_large(path: Path, name: str, how: str) -> UserError:
+    return UserError(
+        f"{path}: {one_line(name)} is {how} when it is unpacked; it is not read.",
+        "if you trust it: unpack it, and name the files that hold the conversations",
+    )
+
+
+def _files(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFile]:
+    if path.is_dir():
+        return _of_folder(path, budget)
+
+    try:
+        with path.open("rb") as file:
+            mark = file.read(4)
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror}.") from error
+
+    if mark in (ZIP_MARK, EMPTY_ZIP) and path.suffix.lower() != ".xlsx":
+        return _of_archive(path, budget, stack)
+
+    return [SourceFile(path=path, name=path.name, read=_reader(path, budget))]
+
+
+def _of_folder(folder: Path, budget: _Budget) -> list[SourceFile]:
+    files = []
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if path.is_symlink() or not path.is_file() or _is_hidden(name.as_posix()):
+            continue
+
+        # The folder's own name tells apart the logs of several folders.
+        named = f"{folder.name}/{name.as_posix()}"
+        files.append(SourceFile(path=folder, name=named, read=_reader(path, budget)))
+        if len(files) > MOST_FILES:
+            raise UserError(f"{folder} holds more than {MOST_FILES:,} files.")
+
+    if not files:
+        raise UserError(f"{folder} holds no file.")
+
+    return files
+
+
+def _of_archive(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFile]:
+    try:
+        archive = stack.enter_context(zipfile.ZipFile(path))
+    except UNREADABLE as error:
+        raise UserError(
+            f"{path} is a zip archive that can't be read: {one_line(error)} (is it cut off?).",
+            "get the export again",
+        ) from error
+
+    files = []
+    for entry in sorted(check_archive(archive, path), key=lambda entry: entry.filename):
+        # As Windows has it, a name may have the other slash.
+        name = entry.filename.replace("\\", "/")
+        if not _is_hidden(name):
+            read = _entry_reader(archive, entry, path, budget)
+            files.append(SourceFile(path=path, name=name, read=read))
+
+    if not files:
+        raise UserError(f"{path} holds no file.")
+
+    return files
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether it is one of the files that operating systems add to the real ones."""
+    return any(part.startswith((".", "__MACOSX")) and part != ".." for part in name.split("/"))
+
+
+def _reader(path: Path, budget: _Budget) -> Callable[[], bytes]:
+    def read() -> bytes:
+        try:
+            with path.open("rb") as file:
+                return budget.read(file, path, path.name, packed=MOST_BYTES)
+        except OSError as error:
+            raise UserError(f"{path} can't be read: {error.strerror}.") from error
+
+    return read
+
+
+def _entry_reader(
+    archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, budget: _Budget
+) -> Callable[[], bytes]:
+    def read() -> bytes:
+        try:
+            with archive.open(entry) as file:
+                return budget.read(file, path, entry.filename, packed=entry.compress_size)
+        except UNREADABLE as error:
+            raise UserError(
+                f"{path}: {one_line(entry.filename)} is damaged: {one_line(error)}.",
+                "get the export again",
+            ) from error
+
+    return read
+
+
+def is_workbook(content: bytes) -> bool:
+    """Whether it is an Excel file, which is a zip archive too."""
+    if not content.startswith(ZIP_MARK):
+        return False
+
+    try:
+        with zipfile.ZipFile(BytesIO(content)) as archive:
+            return "xl/workbook.xml" in archive.namelist()
+    except (zipfile.BadZipFile, ValueError):
+        return False

@@ -1,0 +1,128 @@
+"""Reads the times of exports: ISO 8601, counts since 1970, and dates in a stated format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from memeval.datasets.importing.message import ImportLog
+from memeval.errors import UserError
+
+UNITS = ((1e11, 1.0, "seconds"), (1e14, 1e3, "milliseconds"), (1e17, 1e6, "microseconds"))
+"""Below the first figure a count since 1970 is in this unit: 1e11 seconds is the year 5138."""
+NANOSECONDS = 1e9
+EARLIEST, LATEST = datetime(1970, 1, 2, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+LEAST_YEAR = 1000
+"""Earlier ones have fewer digits, and are slips."""
+NUMBER = re.compile(r"\d{9,19}(?:\.\d+)?")
+FRACTION = re.compile(r"(\.\d{6})\d+")
+DAY_AND_MONTH = re.compile(
+    r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?:,?[ T]+\d{1,2}:\d{2}(:\d{2})?( ?[AaPp][Mm])?)?"
+)
+
+
+def read_time(value: Any, log: ImportLog, date_format: str | None = None) -> datetime | None:
+    """The time that a field holds; None for null and for something else, which is counted."""
+    if value is None or value == "":
+        return None
+
+    time = _by_format(value, date_format) if date_format else _plain(value, log)
+    if time is None:
+        log.leave_out("times that could not be read (the messages stay)")
+
+    return time
+
+
+def format_of(values: Iterable[str], place: str) -> str | None:
+    """The format of a column of dates with day and month in figures; None for other columns.
+
+    Raises `UserError` if day and month can't be told apart.
+    """
+    matches = [DAY_AND_MONTH.fullmatch(value.strip()) for value in values if value.strip()]
+    dates = [match for match in matches if match is not None]
+    if not dates or 2 * len(dates) < len(matches):
+        return None
+
+    day_first = any(int(date[1]) > 12 for date in dates)
+    month_first = any(int(date[3]) > 12 for date in dates)
+    first = dates[0]
+    forms = [_format(first, "%d", "%m"), _format(first, "%m", "%d")]
+    if day_first == month_first:
+        raise UserError(
+            f"{place}: day and month can't be told apart in '{first[0]}'",
+            f"say which:  --date-format '{forms[0]}'  or  --date-format '{forms[1]}'",
+        )
+
+    return forms[0] if day_first else forms[1]
+
+
+def _format(date: re.Match[str], first: str, second: str) -> str:
+    year = "%Y" if len(date[4]) == 4 else "%y"
+    days = date[2].join([first, second, year])
+    rest = date[0][date.end(4) :]
+    if not rest:
+        return days
+
+    before = rest[: len(rest) - len(rest.lstrip(", T"))]
+    hours = "%I:%M" if date[6] else "%H:%M"
+    seconds = ":%S" if date[5] else ""
+    half = f"{date[6][:-2]}%p" if date[6] else ""
+    return f"{days}{before}{hours}{seconds}{half}"
+
+
+def _by_format(value: Any, date_format: str) -> datetime | None:
+    try:
+        time = datetime.strptime(str(value).strip(), date_format)
+    except (ValueError, re.error):
+        return None
+
+    return time if time.year >= LEAST_YEAR else None
+
+
+def _plain(value: Any, log: ImportLog) -> datetime | None:
+    if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
+        value = float(value)
+
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _since_1970(value, log)
+
+    return _iso(value) if isinstance(value, str) else None
+
+
+def _since_1970(value: float, log: ImportLog) -> datetime | None:
+    divisor, unit = NANOSECONDS, "nanoseconds"
+    for below, by, name in UNITS:
+        if value < below:
+            divisor, unit = by, name
+            break
+
+    try:
+        time = datetime.fromtimestamp(value / divisor, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+    if not EARLIEST <= time < LATEST:
+        return None
+
+    log.take(f"times as {unit} since 1970")
+    return time
+
+
+def _iso(text: str) -> datetime | None:
+    plain = text.strip().removesuffix(" UTC")
+    if plain != text.strip():
+        plain += "+00:00"
+
+    try:
+        time = datetime.fromisoformat(FRACTION.sub(r"\1", plain))
+        if time.year < LEAST_YEAR:
+            return None
+
+        # A time near the year 1 or 9999 may have no equivalent in UTC.
+        time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+    return time

@@ -1,0 +1,87 @@
+"""How far the reviewers of one's own questions agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from memeval.datasets.json.frozen import case_id_of
+from memeval.datasets.json.review import REVIEWS, decisions
+from memeval.datasets.json.versions import named_questions
+from memeval.statistics.agreement import Kappa, cohen_kappa
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewerPair:
+    """Two reviewers on the questions that both decided on in the present wording."""
+
+    first: str
+    second: str
+    count: int
+    differing: tuple[str, ...]
+    """Questions that one accepted and the other rejected."""
+    kappa: Kappa | None
+    """None if it is not defined: both made the same decision every time, or share no question."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewAgreement:
+    """All pairs of reviewers of a file."""
+
+    pairs: tuple[ReviewerPair, ...]
+    outdated: int
+    """Decisions on an earlier wording of their question, which do not count."""
+
+
+def review_agreement(cases: Sequence[Mapping[str, Any]]) -> ReviewAgreement:
+    """How far reviewers agree, over cases as they are written."""
+    made: dict[str, Mapping[str, str]] = {}
+    case_ids: dict[str, str] = {}
+    total = 0
+    for case in cases:
+        for name, question in named_questions([case]).items():
+            made[name] = decisions(question)
+            case_ids[name] = case_id_of(case)
+            total += len(question.get(REVIEWS) or ())
+
+    reviewers = sorted({reviewer for decided in made.values() for reviewer in decided})
+    return ReviewAgreement(
+        pairs=tuple(
+            _pair(first, second, made, case_ids) for first, second in combinations(reviewers, 2)
+        ),
+        outdated=total - sum(map(len, made.values())),
+    )
+
+
+def agreement_text(pair: ReviewerPair) -> str:
+    """A pair in words: `Ana and Ben: κ 0.71 [0.50, 0.92], they differ on 5 of 50 questions`."""
+    differ = f"they differ on {len(pair.differing):,} of {pair.count:,} questions"
+    kappa = "κ is not defined"
+    if pair.kappa is not None:
+        kappa = f"κ {pair.kappa.value:.2f}"
+        low, high = pair.kappa.low, pair.kappa.high
+        ends = f" [{low:.2f}, {high:.2f}]" if low is not None and high is not None else ""
+        kappa += ends or " without an interval"
+
+    return f"{pair.first} and {pair.second}: {kappa}, {differ}"
+
+
+def _pair(
+    first: str,
+    second: str,
+    made: Mapping[str, Mapping[str, str]],
+    case_ids: Mapping[str, str],
+) -> ReviewerPair:
+    both = [name for name, decided in made.items() if {first, second} <= set(decided)]
+    ones = [made[name][first] for name in both]
+    twos = [made[name][second] for name in both]
+    differing = [name for name, one, two in zip(both, ones, twos, strict=True) if one != two]
+    return ReviewerPair(
+        first=first,
+        second=second,
+        count=len(both),
+        differing=tuple(differing),
+        kappa=cohen_kappa(ones, twos, [case_ids[name] for name in both]),
+    )

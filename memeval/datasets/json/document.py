@@ -1,0 +1,162 @@
+"""A file of one's own that is changed in place: whole or not at all, in the layout that it has."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memeval.datasets.json.reader import META, Layout, OwnReader
+from memeval.errors import UserError
+from memeval.records import EvalCase
+from memeval.results.files import as_json, json_line, write_atomically
+from memeval.text.shown import one_line
+
+DROPPED = "dropped_drafts"
+"""Key of a file's `meta` for its dropped drafts."""
+
+
+@dataclass
+class OwnDocument:
+    """The cases of a file; `replace` changes one, and `write` saves all."""
+
+    path: Path
+    layout: Layout
+    header: dict[str, Any]
+    cases: list[dict[str, Any]]
+    """As they are written."""
+    checked: list[EvalCase]
+    """As they are read, with all their questions, whatever their status."""
+    stamp: tuple[int, ...]
+    """Of the file as it was read or written; another one shows that somebody changed it."""
+    _texts: dict[int, str] = field(default_factory=dict)
+    """Cases as JSON: of a large file, a decision changes one of them."""
+
+    @classmethod
+    def read(cls, path: Path) -> OwnDocument:
+        """Checks and reads a file. Raises `UserError` with every mistake."""
+        if not path.is_file():
+            raise UserError(f"{path} is not a file of dataset=json.")
+
+        path = path.resolve()
+        stamp = stamp_of(path)
+        reader = OwnReader(path)
+        cases, checked = [], []
+        for place, value in reader.values():
+            case = reader.case(place, value)
+            cases.append(value)
+            if case is not None:
+                checked.append(case)
+
+        reader.mistakes.refuse()
+        return cls(
+            path=path,
+            layout=reader.layout,
+            header=reader.header,
+            cases=cases,
+            checked=checked,
+            stamp=stamp,
+        )
+
+    def write(self) -> None:
+        """Replaces the file. Raises `UserError` if it can't be written; the old one then stays."""
+        try:
+            mode = self.path.stat().st_mode
+            write_atomically(self.path, self._text())
+            self.path.chmod(mode)
+        except OSError as error:
+            raise UserError(f"{self.path} can't be written: {error.strerror or error}.") from error
+
+        self.stamp = stamp_of(self.path)
+
+    def replace(self, number: int, case: dict[str, Any]) -> None:
+        """Puts a case in the place of the one that has this position.
+
+        Raises `UserError` with its mistakes, and changes nothing then.
+        """
+        reader = OwnReader(self.path)
+        checked = reader.case(f"case {number + 1}", case)
+        reader.mistakes.refuse()
+        assert checked is not None, "a case without a mistake is read"
+        self.cases[number], self.checked[number] = case, checked
+        self._texts.pop(number, None)
+
+    def note_dropped(self, counts: Mapping[str, int]) -> None:
+        """Notes the dropped drafts in the file's header; does nothing for a file without one."""
+        if self.layout is Layout.OBJECT or self.header:
+            meta = self.header.get(META)
+            own = meta if isinstance(meta, dict) else {}
+            self.header[META] = {**own, DROPPED: dict(counts)}
+
+    def _text(self) -> str:
+        texts = [self._case_text(number) for number in range(len(self.cases))]
+        if self.layout is Layout.LINES:
+            return "".join([json_line(self.header) if self.header else "", *texts])
+        if self.layout is Layout.CASE:
+            return f"{texts[0]}\n"
+        if self.layout is Layout.LIST:
+            return "[\n " + ",\n ".join(texts) + "\n]\n"
+
+        opening = as_json({**self.header, "cases": []}, indent=1).removesuffix("[]\n}")
+        return f"{opening}[\n  " + ",\n  ".join(texts) + "\n ]\n}\n"
+
+    def _case_text(self, number: int) -> str:
+        """A case as `json.dumps(…, indent=1)` of the whole file writes it."""
+        if number not in self._texts:
+            case = self.cases[number]
+            if self.layout is Layout.LINES:
+                text = json_line(case)
+            else:
+                depth = {Layout.OBJECT: 2, Layout.LIST: 1}.get(self.layout, 0)
+                text = as_json(case, indent=1).replace("\n", "\n" + " " * depth)
+
+            self._texts[number] = text
+
+        return self._texts[number]
+
+
+def dropped_in(header: Mapping[str, Any]) -> Counter[str]:
+    """How many proposals of drafted questions were dropped, by reason, as a file notes it."""
+    meta = header.get(META)
+    noted = meta.get(DROPPED) if isinstance(meta, dict) else None
+    counts = noted.items() if isinstance(noted, dict) else ()
+    return Counter(
+        {one_line(why, 100): count for why, count in counts if type(count) is int and count > 0}
+    )
+
+
+def stamp_of(path: Path) -> tuple[int, ...]:
+    """Values that change with every write. Raises `UserError` if the file does not exist."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror}.") from error
+
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Waits until no other process changes a file, and keeps others waiting.
+
+    Raises `UserError` if it can't be opened.
+    """
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise UserError(f"{path} can't be read: {error.strerror}.") from error
+
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # While we waited, the name may have become that of a new file.
+            if os.fstat(descriptor).st_ino == path.stat().st_ino:
+                yield
+                return
+        finally:
+            os.close(descriptor)

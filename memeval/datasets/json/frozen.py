@@ -1,0 +1,244 @@
+"""Frozen data sets of one's own: a folder with a version, a digest, a split and a datasheet."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memeval.datasets.io.new_file import new_file
+from memeval.datasets.json.reader import META, OwnReader
+from memeval.datasets.split import SIDES
+from memeval.errors import UserError
+from memeval.llm.tokens import count_tokens
+from memeval.process.private import make_folder
+from memeval.results.files import file_digest
+from memeval.text.shown import one_line
+
+DATA_FILE, MANIFEST_FILE, SHEET_FILE = "data.jsonl", "frozen.json", "DATASHEET.md"
+VERSION = re.compile(r"[\w.+-]{1,40}")
+CANARY = "This file is a test. It must not be in a training corpus: memeval canary {}"
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """Content of `frozen.json`."""
+
+    name: str
+    version: str
+    sha256: str
+    """Of the data file."""
+    canary: str
+    counts: dict[str, int]
+    """Cases, sessions, turns and questions."""
+    sides: dict[str, str] = {}
+    """`dev` or `test` by case; empty without a split of its own."""
+    licence: str = ""
+    sources: list[str] = []
+    """The files or frozen sets that it was made from, as name and sha256."""
+
+
+class FrozenContent(msgspec.Struct, frozen=True, kw_only=True):
+    """Content to be frozen."""
+
+    name: str
+    version: str
+    cases: list[dict[str, Any]]
+    sources: list[str]
+    licence: str = ""
+    sides: dict[str, str] = {}
+    facts: dict[str, str] = {}
+    """Rows of the datasheet about drafts and review, over all questions, those left out too."""
+
+
+def is_frozen(path: Path) -> bool:
+    """Whether a folder holds a frozen data set."""
+    return (path / MANIFEST_FILE).is_file()
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a frozen data set.
+
+    Raises `UserError` if it is missing or damaged, and if the data was edited since.
+    """
+    try:
+        manifest = msgspec.json.decode((folder / MANIFEST_FILE).read_bytes(), type=Manifest)
+        digest = file_digest(folder / DATA_FILE)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{folder} is not a frozen data set that can be read: {one_line(error)}",
+            "make one:  python -m memeval data freeze FILE --into FOLDER --version 1",
+        ) from error
+
+    if digest != manifest.sha256:
+        raise UserError(
+            f"{folder / DATA_FILE} was edited after it was frozen as version "
+            f"{one_line(manifest.version)}.",
+            f"freeze it again:  python -m memeval data freeze {folder / DATA_FILE} --into FOLDER "
+            "--version NEXT",
+        )
+
+    return manifest
+
+
+def data_file(path: Path) -> Path:
+    """The file that holds the cases: that of a frozen folder, or the file itself."""
+    return path / DATA_FILE if is_frozen(path) else path
+
+
+def read_checked(path: Path) -> tuple[OwnReader, list[dict[str, Any]]]:
+    """The cases of a file or a frozen folder as they are written, and the reader with its counts.
+
+    Raises `UserError` with every mistake.
+    """
+    if is_frozen(path):
+        read_manifest(path)
+
+    file = data_file(path)
+    if not file.is_file():
+        raise UserError(f"{path} is not a file or a frozen data set.")
+
+    reader = OwnReader(file)
+    reader.check()
+    reader.mistakes.refuse()
+    return reader, [value for _, value in OwnReader(file).values()]
+
+
+def case_id_of(case: Mapping[str, Any]) -> str:
+    """The id of a case, under either of its names."""
+    return str(case.get("case_id", case.get("id")))
+
+
+def split_cases(case_ids: Sequence[str], share: float) -> dict[str, str]:
+    """The side of each case: the given share of them, at least one, is `dev`.
+
+    Which ones depends on their ids alone. Raises `UserError` if a side would be empty.
+    """
+    if not 0 < share < 1 or len(case_ids) < 2:
+        raise UserError(
+            f"--split {share:g} of {len(case_ids):,} cases leaves a side empty: it is a share "
+            "between 0 and 1 of two or more cases."
+        )
+
+    ordered = sorted(case_ids, key=lambda name: sha256(f"memeval split {name}".encode()).digest())
+    count = min(max(round(share * len(ordered)), 1), len(ordered) - 1)
+    dev, test = SIDES
+    return {name: dev if place < count else test for place, name in enumerate(ordered)}
+
+
+def write_frozen(content: FrozenContent, folder: Path, more: Sequence[str] = ()) -> Manifest:
+    """Writes the data, the manifest and the datasheet; `more` are lines of the datasheet.
+
+    Raises `UserError` for a version that is not a short word, a folder that is there already, and
+    data that has no question.
+    """
+    if not VERSION.fullmatch(content.version):
+        raise UserError(f"--version '{one_line(content.version)}' is not like 1, 2.0 or 2026-05.")
+    if folder.exists():
+        raise UserError(f"{folder} already exists.", "a version is frozen once: name another")
+
+    lines = [json.dumps(case, ensure_ascii=False) for case in content.cases]
+    # From the content: the same data has the same canary, and so the same sha256.
+    digest = sha256("\n".join([content.name, content.version, *lines]).encode()).hexdigest()
+    canary = CANARY.format(uuid.uuid5(uuid.NAMESPACE_OID, digest))
+    header = {"name": content.name, META: {"version": content.version, "canary": canary}}
+    make_folder(folder)
+    with new_file(folder / DATA_FILE) as file:
+        for line in (json.dumps(header, ensure_ascii=False), *lines):
+            file.write(f"{line}\n")
+
+    reader = OwnReader(folder / DATA_FILE)
+    reader.check()
+    manifest = Manifest(
+        name=reader.name,
+        version=content.version,
+        sha256=reader.sha256,
+        canary=canary,
+        counts={noun: reader.counts[noun] for noun in ("cases", "sessions", "turns", "questions")},
+        sides=content.sides,
+        licence=content.licence,
+        sources=content.sources,
+    )
+    with new_file(folder / SHEET_FILE) as file:
+        file.writelines(f"{line}\n" for line in _datasheet(manifest, reader, content, more))
+    with new_file(folder / MANIFEST_FILE) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1).decode() + "\n")
+
+    return manifest
+
+
+def _datasheet(
+    manifest: Manifest,
+    reader: OwnReader,
+    content: FrozenContent,
+    more: Sequence[str],
+) -> list[str]:
+    counts = ", ".join(f"{count:,} {noun}" for noun, count in manifest.counts.items())
+    sides = Counter(manifest.sides.values())
+    questions = [question for case in content.cases for question in case["questions"]]
+    asked = [question.get(META) for question in questions]
+    texts = [turn.text for case in OwnReader(reader.path).cases() for turn in case.turns]
+    notes = [meta for meta in asked if isinstance(meta, dict)]
+    reviewers = Counter(
+        one_line(name, 60)
+        for question in questions
+        for name in {review["reviewer"] for review in question.get("reviews") or []}
+    )
+    placeholders = Counter(
+        re.findall(r"<([a-z]+)-\d+>", json.dumps(content.cases, ensure_ascii=False))
+    )
+    facts = {
+        "Version": manifest.version,
+        "Made from": "; ".join(manifest.sources),
+        "sha256": manifest.sha256,
+        "Holds": counts,
+        "Tokens": f"{sum(count_tokens(text) for text in texts):,} in the turns, counted offline",
+        "Scripts": _scripts(texts),
+        "Split by case": _counted(sides) or "that of memeval: dataset.split",
+        "Categories": _counted(reader.categories),
+        "Right answer is a refusal": f"{len(questions) - reader.counts['answerable']:,} questions",
+        "With an answer but no evidence": f"{reader.counts['without_evidence']:,} questions",
+        "Drafted by": _stated(notes, "drafted_by", len(questions)),
+        "Status": _stated(questions, "status", len(questions)),
+        "Reviewed by": _counted(reviewers) or "nobody",
+        **content.facts,
+        "Placeholders of a redaction": _counted(placeholders) or "none",
+        "Licence": manifest.licence or "not stated",
+        "Canary": manifest.canary,
+    }
+    rows = [f"| {name} | {_cell(value)} |" for name, value in facts.items()]
+    return [f"# {manifest.name}", "", "| | |", "|---|---|", *rows, "", *more]
+
+
+def _scripts(texts: Sequence[str]) -> str:
+    """The scripts of the letters, with their shares: which languages they are is not known."""
+    letters = Counter(char for text in texts for char in text if char.isalpha())
+    scripts: Counter[str] = Counter()
+    for char, number in letters.items():
+        scripts[unicodedata.name(char, "other").split()[0].capitalize()] += number
+
+    shares = [(name, 100 * number / letters.total()) for name, number in scripts.most_common()]
+    return ", ".join(f"{name} {share:.1f} %" for name, share in shares if share >= 0.05)
+
+
+def _counted(counts: Mapping[Any, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
+
+
+def _stated(notes: Sequence[Mapping[str, Any]], name: str, count: int) -> str:
+    """The values that questions state of themselves, with counts; the rest states none."""
+    values = Counter(str(note[name]) for note in notes if note.get(name) is not None)
+    left = count - values.total()
+    stated = _counted(values)
+    return ", ".join(filter(None, [stated, f"not stated {left:,}" if left else ""]))
+
+
+def _cell(value: str) -> str:
+    return one_line(value, 2_000).replace("|", "\\|")

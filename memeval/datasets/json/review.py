@@ -1,0 +1,331 @@
+"""The user's own questions under review: shown to a reviewer, decided, changed and taken back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from memeval.datasets.json.document import OwnDocument, locked, stamp_of
+from memeval.datasets.json.reader import ACCEPTED, DRAFTED, META, REJECTED
+from memeval.datasets.json.versions import named_questions
+from memeval.errors import UserError
+from memeval.records import EvalCase, EvalQuestion
+
+OPEN, CHANGED = "open", "changed"
+"""States of a question that its reviewer has not decided on; changed since they did."""
+STATUS, REVIEWS = "status", "reviews"
+NOT_WORDING = frozenset({"id", STATUS, REVIEWS, META})
+"""Fields that may change without another look at the question."""
+LONGEST_S = 86_400.0
+
+Question = dict[str, Any]
+Review = Mapping[str, Any]
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A reviewer's change of a question. None leaves a field as it is."""
+
+    question: str | None = None
+    answers: list[str] | None = None
+    """The answer and its variants; none if a refusal is right."""
+    evidence: list[Annotated[int, msgspec.Meta(ge=0)]] | None = None
+    """Positions among the turns of the case."""
+    decision: Literal["accepted", "rejected"] | None = None
+    reason: str = ""
+    """Why it is rejected."""
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_S)] = 0.0
+    """How long the reviewer looked at it."""
+
+
+class ShownQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """A question as its reviewer sees it, which tells no decision of anybody else."""
+
+    name: str
+    """`case_id/id`."""
+    case: int
+    """Position of the case in the file."""
+    case_id: str
+    kind: str
+    question: str
+    answers: Sequence[str]
+    choices: Sequence[str]
+    stale: Sequence[str]
+    evidence: list[int]
+    state: str
+    """`open`, `changed`, or what the reviewer decided."""
+    reason: str
+    seconds: float | None
+    """How long the reviewer looked at it; None before a decision."""
+    version: str
+    """Of all that is shown. A change names the version that it is about."""
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the reviewer is still to decide."""
+        return self.state in (OPEN, CHANGED)
+
+
+class StaleError(UserError):
+    """A change of a version that is not the present one; `shown` is the question as it is."""
+
+    def __init__(self, shown: ShownQuestion) -> None:
+        super().__init__(f"{shown.name} was changed elsewhere since it was shown; nothing is saved")
+        self.shown = shown
+
+
+@dataclass
+class ReviewFile:
+    """A file that one reviewer decides on. Each change is on disk when its method returns."""
+
+    path: Path
+    reviewer: str
+    disputed: bool = False
+    """Whether only questions are shown on which others differed when the file was opened, and the
+    reviewer had not decided.
+    """
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _done: list[tuple[str, Question, str]] = field(default_factory=list)
+    """For each change its question's name, the question before, and the version after."""
+
+    def __post_init__(self) -> None:
+        self._document = OwnDocument.read(self.path)
+        named = named_questions(self._document.cases)
+        self._disputed = {name for name in named if is_disputed(named[name], self.reviewer)}
+
+    def questions(self) -> list[ShownQuestion]:
+        """All questions, in the file's order."""
+        self._refresh()
+        return [
+            self._shown(case, question)
+            for case, content in enumerate(self._document.checked)
+            for question, read in enumerate(content.questions)
+            if not self.disputed or read.question_id in self._disputed
+        ]
+
+    def case(self, number: int) -> EvalCase:
+        """The case at a position. Raises `UserError` if it does not exist."""
+        if not 0 <= number < len(self._document.checked):
+            raise UserError(f"{self.path} has no case {number + 1}")
+
+        return self._document.checked[number]
+
+    def save(self, name: str, version: str, change: Change) -> ShownQuestion:
+        """Changes a question of which the reviewer saw a version.
+
+        Raises `StaleError` if it has another one by now, and `UserError` for a change that
+        the file can't hold.
+        """
+        if change.decision == REJECTED and not change.reason.strip():
+            raise UserError("a rejected question needs a reason")
+
+        with locked(self.path):
+            case, question = self._find(name)
+            before = self._question(case, question)
+            if version_of(before, self.reviewer) != version:
+                raise StaleError(self._shown(case, question))
+
+            changed = self._changed(case, question, change)
+            if changed == before:
+                return self._shown(case, question)
+
+            self._write(case, question, changed)
+
+        self._done.append((name, before, version_of(changed, self.reviewer)))
+        return self._shown(case, question)
+
+    def undo(self) -> ShownQuestion | None:
+        """Takes back the last change that was made here; None if no change is left.
+
+        Later decisions of others stay. Raises `StaleError` if the question was changed since.
+        """
+        if not self._done:
+            return None
+
+        name, before, after = self._done.pop()
+        with locked(self.path):
+            case, question = self._find(name)
+            now = self._question(case, question)
+            if version_of(now, self.reviewer) != after:
+                raise StaleError(self._shown(case, question))
+
+            reviews = [*_others(now, self.reviewer), *_own(before, self.reviewer)]
+            restored = _with_reviews(before, reviews)
+            if not reviews and STATUS in before:
+                restored[STATUS] = before[STATUS]
+
+            self._write(case, question, restored)
+
+        return self._shown(case, question)
+
+    def _changed(self, case: int, question: int, change: Change) -> Question:
+        read = self._document.checked[case].questions[question]
+        changed = deepcopy(self._question(case, question))
+        if change.question is not None and change.question.strip() != read.text:
+            changed["question"] = change.question.strip()
+
+        answers = None if change.answers is None else [text.strip() for text in change.answers]
+        if answers is not None and answers != list(read.gold):
+            field_name = "golds" if changed.get("golds") is not None else "answer"
+            changed[field_name] = answers[0] if len(answers) == 1 else answers
+
+        if change.evidence is not None and change.evidence != _positions(read):
+            names = turn_names(self._document.cases[case])
+            changed["evidence"] = [
+                names[place] if place < len(names) and names[place] is not None else place
+                for place in dict.fromkeys(change.evidence)
+            ]
+
+        own = _own(changed, self.reviewer)
+        if change.decision is not None:
+            own = [self._review(changed, change, own)]
+        elif changed == self._question(case, question):
+            return changed
+
+        return _with_reviews(changed, [*_others(changed, self.reviewer), *own])
+
+    def _review(self, question: Question, change: Change, earlier: Sequence[Review]) -> Review:
+        seconds = change.seconds + sum(review.get("seconds") or 0 for review in earlier)
+        review = {
+            "reviewer": self.reviewer,
+            "decision": change.decision,
+            "at": self.now().isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "seconds": round(seconds, 1),
+            "wording": wording_of(question),
+        }
+        return {**review, "reason": change.reason.strip()} if change.reason.strip() else review
+
+    def _refresh(self) -> None:
+        if stamp_of(self.path) != self._document.stamp:
+            self._document = OwnDocument.read(self.path)
+
+    def _find(self, name: str) -> tuple[int, int]:
+        """The position of a question's case, and its own in there."""
+        self._refresh()
+        for case, content in enumerate(self._document.checked):
+            for question, read in enumerate(content.questions):
+                if read.question_id == name:
+                    return case, question
+
+        raise UserError(f"{name} is no longer in {self.path}")
+
+    def _question(self, case: int, question: int) -> Question:
+        value: Question = self._document.cases[case]["questions"][question]
+        return value
+
+    def _write(self, case: int, question: int, changed: Question) -> None:
+        content = self._document.cases[case]
+        questions = [*content["questions"]]
+        questions[question] = changed
+        self._document.replace(case, {**content, "questions": questions})
+        self._document.write()
+
+    def _shown(self, case: int, question: int) -> ShownQuestion:
+        value = self._question(case, question)
+        read = self._document.checked[case].questions[question]
+        own = next(iter(_own(value, self.reviewer)), {})
+        state = OPEN
+        if own:
+            state = own["decision"] if _is_valid(own, wording_of(value)) else CHANGED
+
+        return ShownQuestion(
+            name=read.question_id,
+            case=case,
+            case_id=self._document.checked[case].case_id,
+            kind=str(read.category),
+            question=read.text,
+            answers=read.gold,
+            choices=read.choices,
+            stale=value.get("stale") or (),
+            evidence=_positions(read),
+            state=state,
+            reason=own.get("reason") or "",
+            seconds=own.get("seconds"),
+            version=version_of(value, self.reviewer),
+        )
+
+
+def wording_of(question: Mapping[str, Any]) -> str:
+    """A digest of what a decision is about: the question, its answers, evidence, choices …"""
+    return _digest({name: question[name] for name in question if name not in NOT_WORDING})
+
+
+def version_of(question: Question, reviewer: str) -> str:
+    """A digest of what a reviewer sees of a question."""
+    return _digest([wording_of(question), _own(question, reviewer)])
+
+
+def decisions(question: Mapping[str, Any]) -> dict[str, str]:
+    """The decision of each reviewer on the present wording."""
+    wording = wording_of(question)
+    return {
+        review["reviewer"]: review["decision"]
+        for review in question.get(REVIEWS) or ()
+        if _is_valid(review, wording)
+    }
+
+
+def is_disputed(question: Mapping[str, Any], reviewer: str) -> bool:
+    """Whether others differ on a question that the reviewer did not decide on."""
+    made = decisions(question)
+    return reviewer not in made and len(set(made.values())) > 1
+
+
+def turn_names(case: Mapping[str, Any]) -> list[str | None]:
+    """The ids of the turns of a case as it is written, by position."""
+    turns = [
+        turn
+        for session in case["sessions"]
+        for turn in session.get("turns", session.get("messages"))
+    ]
+    return [None if turn.get("id") is None else str(turn["id"]) for turn in turns]
+
+
+def _with_reviews(question: Question, reviews: Sequence[Review]) -> Question:
+    """The question with these reviews, and the status that follows: the majority's decision.
+
+    Without one it is drafted; a question of the user's own without a review has no status.
+    """
+    changed = {name: question[name] for name in question if name not in (STATUS, REVIEWS)}
+    if not reviews and STATUS not in question:
+        return changed
+
+    changed[REVIEWS] = list(reviews)
+    made = list(decisions(changed).values())
+    lead = made.count(ACCEPTED) - made.count(REJECTED)
+    if not reviews:
+        del changed[REVIEWS]
+
+    changed[STATUS] = DRAFTED if lead == 0 else ACCEPTED if lead > 0 else REJECTED
+    return changed
+
+
+def _own(question: Mapping[str, Any], reviewer: str) -> list[Review]:
+    """The reviewer's latest review, if there is one."""
+    own = [review for review in question.get(REVIEWS) or () if review["reviewer"] == reviewer]
+    return own[-1:]
+
+
+def _others(question: Mapping[str, Any], reviewer: str) -> list[Review]:
+    return [review for review in question.get(REVIEWS) or () if review["reviewer"] != reviewer]
+
+
+def _is_valid(review: Review, wording: str) -> bool:
+    """Whether a review is about a wording; one that names none is about any."""
+    return bool(review.get("wording", wording) == wording)
+
+
+def _positions(question: EvalQuestion) -> list[int]:
+    return [int(turn_id.removeprefix("t")) for turn_id in question.evidence]
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True)
+    return sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,136 @@
+"""Changes between two versions of a data set, and several frozen sets as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memeval.datasets.io.fields import quoted
+from memeval.datasets.json.frozen import case_id_of, is_frozen, read_checked, read_manifest
+from memeval.datasets.json.reader import META
+from memeval.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """The changes from one version to another; names are `case_id` or `case_id/question`."""
+
+    cases_added: tuple[str, ...]
+    cases_removed: tuple[str, ...]
+    cases_changed: tuple[str, ...]
+    """Cases of which a session or a turn is another one."""
+    questions_added: tuple[str, ...]
+    questions_removed: tuple[str, ...]
+    questions_changed: tuple[str, ...]
+    """Each with the fields that changed."""
+    questions_same: int
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(names for _, names in self.lists())
+
+    def lists(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Each kind of change with its names."""
+        yield "cases added", self.cases_added
+        yield "cases removed", self.cases_removed
+        yield "cases with another conversation", self.cases_changed
+        yield "questions added", self.questions_added
+        yield "questions removed", self.questions_removed
+        yield "questions changed", self.questions_changed
+
+
+def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> Changes:
+    """Changes between two versions; reviewers' comments and fields `meta` are not compared."""
+    before = {case_id_of(case): case for case in old}
+    after = {case_id_of(case): case for case in new}
+    shared = [name for name in before if name in after]
+    asked_before, asked_after = named_questions(old), named_questions(new)
+    changed = []
+    for name, question in asked_before.items():
+        fields = _changed_fields(question, asked_after.get(name, question))
+        if fields:
+            changed.append(f"{name} ({', '.join(fields)})")
+
+    both = sum(name in asked_after for name in asked_before)
+    return Changes(
+        cases_added=tuple(name for name in after if name not in before),
+        cases_removed=tuple(name for name in before if name not in after),
+        cases_changed=tuple(
+            name
+            for name in shared
+            if _without_meta(before[name]["sessions"]) != _without_meta(after[name]["sessions"])
+        ),
+        questions_added=tuple(name for name in asked_after if name not in asked_before),
+        questions_removed=tuple(name for name in asked_before if name not in asked_after),
+        questions_changed=tuple(changed),
+        questions_same=both - len(changed),
+    )
+
+
+def merge(
+    paths: Sequence[Path],
+) -> tuple[list[dict[str, Any]], dict[str, str], list[str]]:
+    """The cases of frozen sets together, their sides of the split, and their sources.
+
+    A case that is in two of them with equal content is kept once. The sides are empty unless all
+    of them have a split. Raises `UserError` for a case of which they hold different contents or
+    sides.
+    """
+    cases: dict[str, dict[str, Any]] = {}
+    sides: dict[str, str] = {}
+    sources = []
+    splits = 0
+    for path in paths:
+        if not is_frozen(path):
+            raise UserError(
+                f"{path} is not a frozen data set.",
+                f"freeze it first:  python -m memeval data freeze {path} --into FOLDER --version 1",
+            )
+
+        manifest = read_manifest(path)
+        sources.append(f"{manifest.name} {manifest.version} sha256 {manifest.sha256}")
+        splits += bool(manifest.sides)
+        for case in read_checked(path)[1]:
+            name = case_id_of(case)
+            side = manifest.sides.get(name, "")
+            if cases.setdefault(name, case) != case:
+                raise UserError(
+                    f"{path}: case {quoted(name)} has another content in an earlier set."
+                )
+            if sides.setdefault(name, side) != side:
+                raise UserError(f"{path}: case {quoted(name)} is on the other side of the split.")
+
+    if splits not in (0, len(paths)):
+        raise UserError(
+            "some of the sets have a split of their own and others have none.",
+            "split the whole:  --split 0.5",
+        )
+
+    return list(cases.values()), sides if splits else {}, sources
+
+
+def named_questions(cases: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Questions as they are written, by the name that results give them."""
+    named = {}
+    for case in cases:
+        for number, question in enumerate(case["questions"]):
+            name = question.get("id")
+            named[f"{case_id_of(case)}/{f'q{number}' if name is None else name}"] = question
+
+    return named
+
+
+def _changed_fields(question: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    names = sorted({*question, *other} - {META, "status", "reviews"})
+    return [name for name in names if question.get(name) != other.get(name)]
+
+
+def _without_meta(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_meta(item) for name, item in value.items() if name != META}
+    if isinstance(value, list):
+        return [_without_meta(item) for item in value]
+
+    return value

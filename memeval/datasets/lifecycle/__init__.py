@@ -1,0 +1,1 @@
+"""A memory's life: generated cases in which facts change, go and must stay apart."""

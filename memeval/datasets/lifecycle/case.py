@@ -1,0 +1,459 @@
+"""Builds one case: facts that are said, change and are to be forgotten, and its questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from random import Random
+
+from memeval.datasets.invented import WORDS, Language, Values, pick, spell
+from memeval.llm.tokens import count_tokens
+from memeval.records import (
+    MONTHS,
+    CorrectRequest,
+    EvalCase,
+    EvalOperation,
+    EvalQuestion,
+    ForgetRequest,
+    OperationKind,
+    Session,
+    Traces,
+    Turn,
+)
+
+CONVERSATION, OPERATION, BOTH = "conversation", "operation", "both"
+"""Channels of a wish to forget or to correct."""
+FIRST, CHANGED, AGAIN, WISHES, CONSOLIDATED, LATER, IMPORTED = range(7)
+"""Sessions: facts; changes; repetitions; wishes; more talk, three times."""
+SESSIONS = 7
+DAYS_BETWEEN = 9
+GERMAN_MONTHS = (
+    *("Januar", "Februar", "März", "April", "Mai", "Juni"),
+    *("Juli", "August", "September", "Oktober", "November", "Dezember"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Parameters that determine a case besides its number."""
+
+    seed: int
+    n_cases: int
+    languages: tuple[str, ...]
+    channel: str
+    tokens: int
+    """Of filler in each session."""
+    later_tokens: int
+    """Of filler between a deletion and the last look at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """An attribute of a person, and the turn that says it."""
+
+    name: str
+    attribute: str
+    value: str
+    turn_id: str = ""
+    sentence: str = ""
+
+
+@dataclass
+class Builder:
+    """A case under way."""
+
+    number: int
+    plan: Plan
+    rng: Random = field(init=False)
+    language: Language = field(init=False)
+    lines: list[list[tuple[str, str]]] = field(init=False)
+    """Speaker and text of each turn, by session."""
+    questions: list[EvalQuestion] = field(default_factory=list)
+    operations: list[EvalOperation] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        code = language_of(self.number, self.plan)
+        self.language = WORDS.languages[code]
+        self.rng = Random(f"lifecycle/{self.plan.seed}/{self.number}")
+        self.values = Values(self.rng, code)
+        self.lines = [[] for _ in range(SESSIONS)]
+        days = int(self.rng.random() * 100)
+        self.start = datetime(2023, 1, 9, 10) + timedelta(days=days)
+
+    @property
+    def case_id(self) -> str:
+        return f"lifecycle-{self.number}"
+
+    def build(self) -> EvalCase:
+        own = tenant_fact(self.number, self.plan)
+        self.names.add(own.name)
+        self.values.take(own.value)
+        self._ask("current", self.say(FIRST, own))
+        for attribute in ("employer", "email"):
+            self._ask("current", self.say(FIRST, self.fact(attribute)))
+
+        self._fill(FIRST)
+        self._changes()
+        self._corrections()
+        self._deletions()
+        self._end_and_orders()
+        self._tenant()
+        self._returns()
+        for session in range(CHANGED, SESSIONS):
+            self._fill(session)
+
+        return EvalCase(
+            case_id=self.case_id,
+            sessions=tuple(map(self._session, range(SESSIONS))),
+            questions=tuple(self.questions),
+            speakers=(self.language.user, self.language.assistant),
+            operations=tuple(self.operations),
+            checkpoints=tuple(session_id(n) for n in (WISHES, CONSOLIDATED, LATER)),
+            others=(self._other_session(),),
+        )
+
+    # What is said.
+
+    def fact(self, attribute: str, *, name: str = "", value: str = "") -> Fact:
+        """A new fact, about a person of whom nothing else is known unless one is named."""
+        value = value or self.values.draw(attribute)
+        return Fact(name=name or self._name(), attribute=attribute, value=value)
+
+    def say(self, session: int, fact: Fact, template: str = "", **slots: str) -> Fact:
+        """The fact with the turn that says it."""
+        sentence = self.fill(template or self.language.state, fact, **slots)
+        turn_id = self._turn(session, sentence)
+        return Fact(fact.name, fact.attribute, fact.value, turn_id, sentence)
+
+    def fill(self, template: str, fact: Fact, **slots: str) -> str:
+        """A template about a fact, in the case's language."""
+        return fill(template, fact, self.language, **slots)
+
+    def _name(self) -> str:
+        gap = " " if self.language.first[0].isascii() else ""
+        while True:
+            name = gap.join(
+                (pick(self.rng, self.language.first), pick(self.rng, self.language.last))
+            )
+            if name not in self.names:
+                self.names.add(name)
+                return name
+
+    def _turn(self, session: int, text: str) -> str:
+        lines = self.lines[session]
+        lines.append((self.language.user, text))
+        turn_id = f"D{session + 1}:{len(lines)}"
+        lines.append((self.language.assistant, pick(self.rng, self.language.noted)))
+        return turn_id
+
+    def _fill(self, session: int) -> None:
+        """Filler after the facts of a session."""
+        left = self.plan.later_tokens if session == LATER else self.plan.tokens
+        while left > 0:
+            text = pick(self.rng, self.language.filler)
+            while "{topic}" in text:
+                text = text.replace("{topic}", pick(self.rng, self.language.topics), 1)
+
+            self._turn(session, text)
+            left -= count_tokens(text)
+
+    def _session(self, session: int) -> Session:
+        time = self.time(session)
+        turns = [
+            Turn(turn_id=f"D{session + 1}:{number}", speaker=speaker, text=text, time=time)
+            for number, (speaker, text) in enumerate(self.lines[session], start=1)
+        ]
+        return Session(session_id=session_id(session), started_at=time, turns=tuple(turns))
+
+    def time(self, session: int) -> datetime:
+        """When a session starts."""
+        return self.start + timedelta(days=DAYS_BETWEEN * session)
+
+    # What is asked, kind by kind.
+
+    def _ask(
+        self,
+        kind: str,
+        fact: Fact,
+        template: str = "",
+        *,
+        text: str = "",
+        after: int = WISHES,
+        facets: Mapping[str, str] | None = None,
+        evidence: Sequence[str] = (),
+        traces: Traces | None = None,
+    ) -> None:
+        """A question about a fact; by default for its value."""
+        traces = traces or Traces(kind=kind, right=(fact.value,))
+        self.questions.append(
+            EvalQuestion(
+                question_id=f"{self.case_id}/q{len(self.questions)}",
+                text=text or self.fill(template or self.language.ask, fact),
+                category=kind,
+                gold=traces.right[:1],
+                evidence=tuple(evidence) or ((fact.turn_id,) if traces.right else ()),
+                asked_at=self.time(after) + timedelta(days=1),
+                answerable=bool(traces.right),
+                facets={"form": "plain", **(facets or {})},
+                asked_after=None if after == IMPORTED else session_id(after),
+                traces=traces,
+            )
+        )
+
+    def _changes(self) -> None:
+        """Values that change once, twice and four times; questions on an earlier value, and on the
+        date of a change.
+        """
+        templates = self.language.updates
+        for changes, attribute in ((1, "address"), (2, "plan"), (4, "room")):
+            facts = [self.say(FIRST, self.fact(attribute))]
+            for number in range(changes):
+                new = self.fact(attribute, name=facts[0].name)
+                # The last change is alone in its session, so that its day is known.
+                session = AGAIN if number == changes - 1 else CHANGED
+                facts.append(self.say(session, new, templates[number]))
+
+            newest, older = facts[-1], tuple(fact.value for fact in facts[:-1])
+            traces = Traces(kind="updated", right=(newest.value,), older=older)
+            self._ask("updated", newest, traces=traces)
+            if changes == 1:
+                self._ask(
+                    "history",
+                    facts[-2],
+                    self.language.ask_before,
+                    evidence=(facts[-2].turn_id, newest.turn_id),
+                )
+            if changes == 2:
+                day = Traces(kind="history", right=days(self.time(AGAIN)))
+                self._ask("history", newest, self.language.ask_when, traces=day)
+
+    def _corrections(self) -> None:
+        """Values that were wrong: one that was just said, and one that was denied."""
+        for attribute, form in (("phone", "plain"), ("allergy", "negation")):
+            wrong = self.say(FIRST, self.fact(attribute))
+            right = self.fact(attribute, name=wrong.name)
+            words = self.fill(self.language.correct, right, old=wrong.value)
+            turn_id = wrong.turn_id
+            if self.plan.channel != OPERATION:
+                turn_id = self._turn(CHANGED, words)
+
+            if self.plan.channel != CONVERSATION:
+                self.operations.append(
+                    EvalOperation(
+                        kind=OperationKind.CORRECT,
+                        after=session_id(CHANGED),
+                        correct=CorrectRequest(words=words, old=wrong.value, new=right.value),
+                    )
+                )
+
+            traces = Traces(kind="corrected", right=(right.value,), older=(wrong.value,))
+            facets = {"form": form}
+            self._ask("corrected", right, evidence=(turn_id,), traces=traces, facets=facets)
+
+    def _deletions(self) -> None:
+        """Facts that are to be forgotten, and their neighbours, form by form."""
+        language = self.language
+
+        plain = self.say(FIRST, self.fact("address"))
+        self.say(AGAIN, plain, language.again)
+        beside = self.say(FIRST, self.fact("employer", name=plain.name))
+        alike = plain.name + language.longer
+        self.names.add(alike)
+        namesake = self.say(FIRST, self.fact("address", name=alike))
+        self._delete(plain, "plain", "directly", language.ask)
+        self._ask("neighbour", beside)
+        self._ask("neighbour", namesake, facets={"form": "prefix"})
+
+        ticket = self.say(FIRST, self.fact("ticket"))
+        longer = self.say(FIRST, self.fact("ticket", value=ticket.value + "0"))
+        self._delete(ticket, "prefix", "paraphrased", language.paraphrased)
+        self._ask("neighbour", longer, facets={"form": "prefix"})
+
+        pet = self.say(FIRST, self.fact("pet"))
+        self.say(AGAIN, pet, language.again)
+        inside = self.say(FIRST, self.fact("pet", value=pet.value + "burga"))
+        self._delete(pet, "substring", "neighbours", language.neighbours)
+        self._ask("neighbour", inside, facets={"form": "substring"})
+
+        phone = self.fact("phone")
+        employer = self.fact("employer", name=phone.name)
+        both = self.say(
+            FIRST,
+            phone,
+            language.two,
+            other=employer.value,
+            word2=language.attributes["employer"],
+            the2=language.the["employer"],
+        )
+        self._delete(both, "two_facts", "role_play", language.role_play)
+        second = Fact(employer.name, "employer", employer.value, both.turn_id, both.sentence)
+        self._ask("neighbour", second, facets={"form": "two_facts"})
+
+        allergy = self.say(FIRST, self.fact("allergy"))
+        others = self.say(FIRST, self.fact("allergy"))
+        self._delete(allergy, "same_attribute", "listed", language.list)
+        self._ask("neighbour", others, facets={"form": "same_attribute"})
+
+        room = self.say(FIRST, self.fact("room"))
+        spelled = spell(room.value, language)
+        wide = "".join(chr(ord(sign) + 0xFEE0) for sign in room.value.lower())
+        self.say(AGAIN, Fact(room.name, room.attribute, f"{wide} ({spelled})"), language.again)
+        self._delete(room, "surface", "directly", language.ask, also=(spelled,))
+
+        email = self.say(FIRST, self.fact("email"))
+        code = "de" if language is WORDS.languages["en"] else "en"
+        foreign = WORDS.languages[code]
+        self._delete(email, "other_language", "directly", fill(foreign.ask, email, foreign))
+
+    def _delete(
+        self,
+        fact: Fact,
+        form: str,
+        asked: str,
+        template: str,
+        *,
+        also: tuple[str, ...] = (),
+        kind: str = "deleted",
+        after: int = WISHES,
+        facets: Mapping[str, str] | None = None,
+    ) -> None:
+        """The wish to forget a fact, and the question whether it is gone."""
+        words = self.fill(self.language.forget, fact)
+        if self.plan.channel != OPERATION:
+            self._turn(WISHES, words)
+
+        about = f"{fact.name} {self.language.attributes[fact.attribute]}"
+        values = (fact.value, *also)
+        if self.plan.channel != CONVERSATION:
+            self.operations.append(
+                EvalOperation(
+                    kind=OperationKind.FORGET,
+                    after=session_id(WISHES),
+                    forget=ForgetRequest(words=words, about=about),
+                    values=values,
+                )
+            )
+
+        traces = Traces(kind=kind, deleted=values, probes=(*values, fact.sentence))
+        found = {"form": form, "asked": asked, **(facets or {})}
+        text = self.fill(template, fact)
+        self._ask(kind, fact, text=text, traces=traces, facets=found, after=after)
+
+    def _end_and_orders(self) -> None:
+        """A value with an end, and a stored text that gives orders."""
+        language = self.language
+        end = self.time(CHANGED)
+        visitor = self.fact("plan", value=days(end)[0])
+        visitor = self.say(FIRST, visitor, language.expires)
+        traces = Traces(kind="expired", right=tuple(language.over), known=(visitor.value,))
+        self._ask("expired", visitor, language.ask_expired, traces=traces)
+
+        fact = self.say(FIRST, self.fact("room"))
+        planted = self.values.word()
+        self.say(CHANGED, Fact(fact.name, fact.attribute, planted), language.orders)
+        traces = Traces(kind="injected", right=(fact.value,), planted=(planted,))
+        self._ask("injected", fact, traces=traces)
+
+    @property
+    def _other(self) -> int:
+        """The number of the case of another user."""
+        return self.number % max(2, self.plan.n_cases) + 1
+
+    def _other_session(self) -> Session:
+        """Session of another case's user."""
+        other = tenant_fact(self._other, self.plan)
+        language = WORDS.languages[language_of(self._other, self.plan)]
+        said = (
+            (language.user, fill(language.state, other, language)),
+            (language.assistant, language.noted[0]),
+        )
+        turns = tuple(
+            Turn(turn_id=f"other:{number}", speaker=speaker, text=text, time=self.start)
+            for number, (speaker, text) in enumerate(said, start=1)
+        )
+        return Session(session_id="other", started_at=self.start, turns=turns)
+
+    def _tenant(self) -> None:
+        """The question for what another user said of somebody, in a memory of their own."""
+        other = tenant_fact(self._other, self.plan)
+        traces = Traces(kind="tenant", foreign=(other.value,), probes=(other.value,))
+        self._ask("tenant", other, traces=traces)
+
+    def _returns(self) -> None:
+        """Deleted facts that are looked for once more: after maintenance, after much more talk, and
+        after the session that said them was imported again.
+        """
+        facts = {
+            "consolidate": (self.say(FIRST, self.fact("plan")), CONSOLIDATED),
+            "filler": (self.say(FIRST, self.fact("phone")), LATER),
+            "import": (self.say(FIRST, self.fact("employer")), IMPORTED),
+        }
+        for cause, (fact, session) in facts.items():
+            self._delete(
+                fact,
+                "plain",
+                "directly",
+                self.language.ask,
+                kind="returned",
+                after=session,
+                facets={"after": cause},
+            )
+
+        self.operations += [
+            EvalOperation(OperationKind.CONSOLIDATE, after=session_id(CONSOLIDATED)),
+            EvalOperation(
+                OperationKind.REINGEST, after=session_id(IMPORTED), session_id=session_id(FIRST)
+            ),
+        ]
+
+
+def make_case(number: int, plan: Plan) -> EvalCase:
+    """The case of a number, from 1. The same arguments give the same case in any process."""
+    return Builder(number, plan).build()
+
+
+def language_of(number: int, plan: Plan) -> str:
+    """The language of a case: they take turns."""
+    return plan.languages[(number - 1) % len(plan.languages)]
+
+
+def tenant_fact(number: int, plan: Plan) -> Fact:
+    """A fact that the user of a case says, and that another user's case asks for."""
+    code = language_of(number, plan)
+    language = WORDS.languages[code]
+    rng = Random(f"lifecycle/{plan.seed}/{number}/tenant")
+    gap = " " if language.first[0].isascii() else ""
+    name = gap.join((pick(rng, language.first), pick(rng, language.last)))
+    return Fact(name=name, attribute="email", value=Values(rng, code).draw("email"))
+
+
+def fill(template: str, fact: Fact, language: Language, **slots: str) -> str:
+    """A template about a fact."""
+    word, the = language.attributes[fact.attribute], language.the[fact.attribute]
+    return template.format(name=fact.name, word=word, the=the, value=fact.value, **slots)
+
+
+def session_id(session: int) -> str:
+    """The id of a session by its number from 0."""
+    return f"s{session + 1}"
+
+
+def days(time: datetime) -> tuple[str, ...]:
+    """A day as answers may write it."""
+    day, year = time.day, time.year
+    suffix = "th" if 11 <= day <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+    month, german = MONTHS[time.month - 1], GERMAN_MONTHS[time.month - 1]
+    return (
+        f"{day} {month} {year}",
+        f"{month} {day}, {year}",
+        f"{day}{suffix} {month} {year}",
+        f"{day}{suffix} of {month} {year}",
+        f"{month} {day}{suffix}, {year}",
+        time.date().isoformat(),
+        f"{day}. {german} {year}",
+        f"{day}.{time.month}.{year}",
+        f"{time:%d.%m.%Y}",
+        f"{year}年{time.month}月{day}日",
+    )

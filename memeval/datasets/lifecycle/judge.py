@@ -1,0 +1,32 @@
+"""Judges an answer by the values that it gives: by code, see `memeval.metrics.lifecycle`."""
+
+from __future__ import annotations
+
+from memeval.judges.contract import Judge, Metrics
+from memeval.metrics.lifecycle import Given, outcome
+from memeval.records import EvalQuestion, Label, Verdict
+
+LABELS = {Given.RIGHT: Label.CORRECT, Given.REFUSED: Label.ABSTAINED}
+"""Labels of the outcomes; those of the others are wrong."""
+
+
+class LifecycleJudge(Judge):
+    """Right if the answer gives the right value and none that is replaced, forgotten, another
+    user's or planted. The reason names the outcome.
+    """
+
+    name = "lifecycle"
+    benchmark = "lifecycle"
+    judges_refusals = True
+    judges_blanks = True
+
+    async def judge(
+        self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
+    ) -> Verdict:
+        if question.traces is None:
+            return self.unscored("the question names no values to judge by")
+
+        result = outcome(answer, question.traces)
+        label = LABELS.get(result, Label.WRONG)
+        score = float(result is Given.RIGHT)
+        return Verdict(judge=self.name, label=label, score=score, reason=result.value)

@@ -1,0 +1,258 @@
+"""Drafts questions about the cases of a file, wave by wave, until there are as many as wanted.
+
+Everything that is asked depends on the file, the kinds and the number alone, and every reply is in
+the cache of the home: the same command continues what a kill or a spent budget has ended, and pays
+for nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from memeval.drafting.checks import Checker
+from memeval.drafting.proposal import (
+    UNANSWERABLE,
+    Asked,
+    Proposal,
+    Reason,
+    check_question,
+    check_quotes,
+    read_proposal,
+)
+from memeval.drafting.slots import Slot, parts_of, shown_for, slots
+from memeval.errors import ModelError
+from memeval.llm.contract import DraftPrompt
+from memeval.llm.metering import Ledger, metered
+from memeval.llm.model import LanguageModel
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.models import Models
+from memeval.prompts import load_builtin
+from memeval.records import EvalCase, EvalQuestion, Role, Session, Usage
+
+WAVE = 50
+"""Proposals that are under way at a time; then those that stay are saved."""
+MOST_TRIES = 3
+"""Proposals per question that is wanted, at most."""
+OFFLINE_KINDS = ("single_hop", "temporal")
+"""Kinds of questions that the offline drafter can propose."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Questions to be drafted."""
+
+    count: int
+    """Drafted questions of these cases in all, those that are in the file already included."""
+    shares: Mapping[str, float]
+    """Share of each kind."""
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """A question that stays."""
+
+    case_id: str
+    question: EvalQuestion
+    proposal: Proposal
+    name: str
+    """Its id in the file."""
+    meta: Mapping[str, Any]
+    """Drafter, its prompt, and the result of each check."""
+
+
+@dataclass
+class Drafting:
+    """Questions for some cases, and the outcome of each proposal."""
+
+    cell: Cell
+    models: Models
+    cases: Sequence[EvalCase]
+    wanted: Wanted
+    save: Callable[[Sequence[Drafted]], None]
+    """Called with what stays of each wave."""
+    assumes: bool = False
+    """Takes each check as passed once its requests were made: for an estimate."""
+    dropped: Counter[Reason] = field(default_factory=Counter)
+    kept: int = 0
+    usages: list[Usage] = field(default_factory=list)
+
+    @cached_property
+    def before(self) -> int:
+        """Drafted questions that the file has already."""
+        open_slots = islice(self._slots(), self._most_slots)
+        return sum(self._is_done(slot) for slot in open_slots)
+
+    @property
+    def proposals(self) -> int:
+        return self.kept + self.dropped.total()
+
+    async def run(self) -> None:
+        """Drafts until enough questions stay, or too many proposals did not."""
+        try:
+            coming = (slot for slot in islice(self._slots(), self._most_slots))
+            todo = (slot for slot in coming if not self._is_done(slot))
+            while wave := list(islice(todo, min(self._missing, WAVE))):
+                failed = self.dropped[Reason.FAILED]
+                await self._draft_wave(wave)
+                # An endpoint that fails each call would be asked for ever.
+                if self.dropped[Reason.FAILED] - failed == len(wave):
+                    return
+        finally:
+            for work in self._work.values():
+                self.usages += work.checker.usages
+                await work.checker.close()
+
+    @property
+    def _missing(self) -> int:
+        return max(self.wanted.count - self.before - self.kept, 0)
+
+    @property
+    def _most_slots(self) -> int:
+        return MOST_TRIES * self.wanted.count
+
+    def _slots(self) -> Any:
+        return slots(len(self.cases), self.wanted.shares)
+
+    def _is_done(self, slot: Slot) -> bool:
+        return self._id_of(slot) in self._ids
+
+    @cached_property
+    def _ids(self) -> frozenset[str]:
+        return frozenset(one.question_id for case in self.cases for one in case.questions)
+
+    def _id_of(self, slot: Slot) -> str:
+        return f"{self.cases[slot.case].case_id}/{slot.name}"
+
+    async def _draft_wave(self, wave: Sequence[Slot]) -> None:
+        proposed = await asyncio.gather(*map(self._propose, wave))
+        survivors: list[tuple[Slot, Proposal]] = []
+        # In the order of the slots: which of two equal questions stays depends on nothing else.
+        for slot, proposal in zip(wave, proposed, strict=True):
+            reason = proposal if isinstance(proposal, Reason) else self._check(slot, proposal)
+            if reason is None:
+                assert isinstance(proposal, Proposal)
+                survivors.append((slot, proposal))
+            else:
+                self.dropped[reason] += 1
+
+        checked = await asyncio.gather(*(self._ask(slot, one) for slot, one in survivors))
+        stay = []
+        for found in checked:
+            if isinstance(found, Reason):
+                self.dropped[found] += 1
+            else:
+                stay.append(found)
+
+        self.kept += len(stay)
+        if stay:
+            self.save(stay)
+
+    async def _propose(self, slot: Slot) -> Proposal | Reason:
+        case, work = self.cases[slot.case], self._work_of(slot)
+        shown, about = shown_for(slot, case.case_id, work.parts)
+        prompt = DraftPrompt(
+            kind=slot.kind,
+            sessions=tuple(shown),
+            about=about,
+            system_text=self._template.system,
+            user_template=self._template.user,
+        )
+        try:
+            with metered(Ledger(scope=f"draft {self._id_of(slot)}")) as ledger:
+                reply = await self._drafter.complete(prompt, role=Role.DRAFT, seed=slot.round)
+        except ModelError:
+            return Reason.FAILED
+
+        self.usages += ledger.usages
+        return read_proposal(reply.text, slot.kind)
+
+    def _check(self, slot: Slot, proposal: Proposal) -> Reason | None:
+        """The checks that need no model."""
+        work = self._work_of(slot)
+        return (
+            check_quotes(proposal, work.turns)
+            or check_question(proposal)
+            or work.asked.check(proposal)
+        )
+
+    async def _ask(self, slot: Slot, proposal: Proposal) -> Drafted | Reason:
+        """The checks that ask a model."""
+        is_answerable = proposal.kind != UNANSWERABLE
+        question = EvalQuestion(
+            question_id=self._id_of(slot),
+            text=proposal.question,
+            category=proposal.kind,
+            gold=proposal.golds,
+            evidence=proposal.evidence_ids if is_answerable else (),
+            answerable=is_answerable,
+        )
+        reason, results = await self._work_of(slot).checker.check(proposal, question)
+        if reason is not None:
+            return reason
+
+        by_code = {"form, quotations, wording": "passed", "asked already": "no"}
+        meta = {
+            "drafted_by": self._drafter.name,
+            "checked_by": self.models.reader.name,
+            "prompt": self._template.sha256[:16],
+            "checks": by_code | results,
+        }
+        return Drafted(
+            case_id=self.cases[slot.case].case_id,
+            question=question,
+            proposal=proposal,
+            name=slot.name,
+            meta=meta,
+        )
+
+    @cached_property
+    def _template(self) -> Any:
+        return load_builtin("draft")
+
+    @cached_property
+    def _drafter(self) -> LanguageModel:
+        return self.models.drafter()
+
+    @cached_property
+    def _work(self) -> dict[int, _Work]:
+        return {}
+
+    def _work_of(self, slot: Slot) -> _Work:
+        if slot.case not in self._work:
+            case = self.cases[slot.case]
+            checker = Checker(self.cell, self.models, case, assumes=self.assumes)
+            self._work[slot.case] = _Work(case, checker)
+
+        return self._work[slot.case]
+
+
+class _Work:
+    """State of a case while questions are drafted for it."""
+
+    def __init__(self, case: EvalCase, checker: Checker) -> None:
+        self.checker = checker
+        self.asked = Asked.of(case.questions)
+        self.turns = {turn.turn_id: turn for turn in case.turns}
+        self.parts: list[Session] = parts_of(case)
+
+
+def as_written(drafted: Drafted, names: Mapping[str, str | int]) -> dict[str, Any]:
+    """A question as the file has it; `names` are the file's own names of the turns."""
+    question, proposal = drafted.question, drafted.proposal
+    quotes = [{"turn": names[one.turn_id], "quote": one.text} for one in proposal.evidence]
+    return {
+        "id": drafted.name,
+        "question": question.text,
+        "answer": list(question.gold),
+        "category": proposal.kind,
+        "evidence": [names[turn_id] for turn_id in question.evidence],
+        **({"stale": [value for value, _ in proposal.stale]} if proposal.stale else {}),
+        "status": "drafted",
+        "meta": {**drafted.meta, "near" if proposal.kind == UNANSWERABLE else "quotes": quotes},
+    }

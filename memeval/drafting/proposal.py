@@ -1,0 +1,244 @@
+"""Proposals of a drafter, and the checks that need no model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from memeval.judges.objects import only_object
+from memeval.records import EvalQuestion, Turn
+from memeval.text.given import is_given, plain
+from memeval.text.words import search_terms
+
+UNANSWERABLE, MULTI_HOP, UPDATE = "unanswerable", "multi_hop", "update"
+LONGEST_QUESTION, LONGEST_ANSWER, LONGEST_QUOTE = 500, 300, 2_000
+"""In characters."""
+MOST_EVIDENCE = MOST_VARIANTS = 10
+GRAM = 3
+SAME_SHARE = 0.6
+"""Jaccard similarity of the word 3-grams of two questions from which they count as one."""
+
+
+class Reason(StrEnum):
+    """Why a proposal was dropped, in the order of the checks."""
+
+    FAILED = "a call of the model failed"
+    NOTHING = "nothing was proposed"
+    MALFORMED = "not in the form that was asked for"
+    NO_TURN = "evidence that is not a turn of the case"
+    NOT_QUOTED = "a quotation that is not in its turn"
+    GIVEN = "the answer is in the question"
+    NAMES_TEXT = "the question speaks of the conversation itself"
+    PRONOUN = "a pronoun without a name before it"
+    DUPLICATE = "asked already"
+    NOT_SUPPORTED = "not answered right from its evidence"
+    KNOWN = "answered right without memory"
+    NOT_NEEDED = "answered right without one of its turns"
+    NO_OLDER = "no older value in an earlier turn"
+    ANSWERED = "answered although it should not be"
+    NO_NEAR = "no true fact comes near"
+    UNSCORED = "the judge's reply could not be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Words of a turn."""
+
+    turn_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A proposed question."""
+
+    kind: str
+    question: str
+    golds: tuple[str, ...]
+    """The answer and its variants; empty for one that can't be answered."""
+    evidence: tuple[Quote, ...]
+    """For one that can't be answered: the facts that come near."""
+    stale: tuple[tuple[str, Quote], ...] = ()
+    """Older values, each with its words."""
+
+    @property
+    def evidence_ids(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(quote.turn_id for quote in self.evidence))
+
+
+def read_proposal(reply: str, kind: str) -> Proposal | Reason:
+    """The proposal in a reply, or the reason why it holds no proposal of the wanted kind."""
+    found = only_object(reply)
+    if found is None:
+        return Reason.MALFORMED
+    if "question" in found.values and found.values["question"] is None:
+        return Reason.NOTHING
+
+    try:
+        return _proposal(found.values, kind)
+    except (KeyError, TypeError, ValueError):
+        return Reason.MALFORMED
+
+
+def _proposal(values: Mapping[str, Any], kind: str) -> Proposal:
+    """Raises `KeyError`, `TypeError` or `ValueError` for another form."""
+    answer, variants = values["answer"], values.get("variants") or []
+    golds = [
+        _text(gold, LONGEST_ANSWER) for gold in ([] if answer is None else [answer, *variants])
+    ]
+    evidence = tuple(_quote(item) for item in values.get("evidence") or [])
+    stale = tuple(
+        (_text(item["value"], LONGEST_ANSWER), _quote(item)) for item in values.get("stale") or []
+    )
+    turns = {quote.turn_id for quote in evidence}
+    if (
+        values["kind"] != kind
+        or (kind == UNANSWERABLE) != (not golds)
+        or len(golds) > MOST_VARIANTS
+        or max(len(evidence), len(stale)) > MOST_EVIDENCE
+        or (kind != UNANSWERABLE and not turns)
+        or (kind == MULTI_HOP and len(turns) < 2)
+    ):
+        raise ValueError
+
+    return Proposal(
+        kind=kind,
+        question=_text(values["question"], LONGEST_QUESTION),
+        golds=tuple(dict.fromkeys(golds)),
+        evidence=evidence,
+        stale=stale if kind == UPDATE else (),
+    )
+
+
+def _text(value: Any, longest: int) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not value.strip() or len(value) > longest:
+        raise ValueError
+
+    # A character that can't be written as UTF-8 raises a ValueError.
+    value.encode()
+    return value.strip()
+
+
+def _quote(item: Any) -> Quote:
+    turn_id = str(item["turn"]).strip().strip("[]")
+    return Quote(turn_id=turn_id, text=_text(item["quote"], LONGEST_QUOTE))
+
+
+def check_quotes(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
+    """Whether each turn exists and holds its quotation, after NFKC, case and white space."""
+    quotes = [*proposal.evidence, *(quote for _, quote in proposal.stale)]
+    if any(quote.turn_id not in turns for quote in quotes):
+        return Reason.NO_TURN
+    if any(plain(quote.text) not in plain(turns[quote.turn_id].text) for quote in quotes):
+        return Reason.NOT_QUOTED
+
+    return None
+
+
+_TEXT = r"(?:conversation|chat|session|transcript|dialogue|excerpt|discussion|exchange|thread|text)"
+_NAMES_TEXT = re.compile(
+    rf"\b(?:this|the|that|these|those|our|above|earlier|given|following)\s+"
+    rf"(?:(?:above|earlier|first|second|last|given|previous)\s+)?{_TEXT}s?\b"
+    rf"|\b(?:session|turn|message|chat|conversation)s?\s*(?:#|no\.?|number)?\s*\d+\b"
+    rf"|\[?\bt\d+\b\]?"
+    rf"|\b(?:in|of|from|during|to)\s+(?:this|these|the\s+above)\s+(?:messages?|turns?|logs?)\b",
+    re.IGNORECASE,
+)
+_PRONOUNS = frozenset(
+    "he she they it his her hers their theirs its him them himself herself themselves itself "
+    "this these those".split()
+)
+_NO_NAMES = frozenset(
+    "what when where which who whom whose why how did does do is are was were has have had will "
+    "would can could should may might must shall much many long often old far soon in on at for "
+    "from to of with by about after before since until during into the a an and or not s kind "
+    "sort type time day date year month week person name number".split()
+)
+"""Words that name nobody and nothing that a pronoun could stand for."""
+
+
+def check_question(proposal: Proposal) -> Reason | None:
+    """Whether the question is complete on its own and does not give its answer away."""
+    if any(is_given(gold, proposal.question) for gold in proposal.golds):
+        return Reason.GIVEN
+    if _NAMES_TEXT.search(proposal.question):
+        return Reason.NAMES_TEXT
+
+    words = search_terms(proposal.question)
+    first = next((word for word in words if word not in _NO_NAMES), "")
+    # In "when was it that Ben moved?", `it` stands for nothing.
+    is_empty = first == "it" and "that" in words
+    return Reason.PRONOUN if first in _PRONOUNS and not is_empty else None
+
+
+@dataclass
+class Asked:
+    """The questions that a case has, to recognise one that is proposed again."""
+
+    grams: list[frozenset[tuple[str, ...]]]
+    answers: set[tuple[frozenset[str], frozenset[str]]]
+    """Plain answers with their evidence."""
+
+    @classmethod
+    def of(cls, questions: Iterable[EvalQuestion]) -> Asked:
+        asked = cls(grams=[], answers=set())
+        for question in questions:
+            asked._add(question.text, question.gold, question.evidence)
+
+        return asked
+
+    def check(self, proposal: Proposal) -> Reason | None:
+        """Notes a proposal, unless its question is there already."""
+        grams = _grams(proposal.question)
+        answer = _answer(proposal.golds[:1], proposal.evidence_ids)
+        is_same = any(_share(grams, other) >= SAME_SHARE for other in self.grams)
+        if is_same or (proposal.golds and answer in self.answers):
+            return Reason.DUPLICATE
+
+        self._add(proposal.question, proposal.golds[:1], proposal.evidence_ids)
+        return None
+
+    def _add(self, text: str, golds: Sequence[str], evidence: Sequence[str]) -> None:
+        self.grams.append(_grams(text))
+        self.answers.add(_answer(golds[:1], evidence))
+
+
+def _answer(golds: Iterable[str], ids: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+    return frozenset(map(plain, golds)), frozenset(ids)
+
+
+def _grams(text: str) -> frozenset[tuple[str, ...]]:
+    words = search_terms(text)
+    starts = range(max(len(words) - GRAM + 1, 1))
+    return frozenset(tuple(words[start : start + GRAM]) for start in starts)
+
+
+def _share(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -> float:
+    return len(one & other) / len(one | other)
+
+
+def check_older(proposal: Proposal, order: Mapping[str, int]) -> Reason | None:
+    """Whether each older value stands in its words, before the turn with what holds now.
+
+    `order` is the position of each turn.
+    """
+    now = max(order[turn_id] for turn_id in proposal.evidence_ids)
+    is_older = proposal.stale and all(
+        is_given(value, quote.text)
+        and order[quote.turn_id] < now
+        and plain(value) not in map(plain, proposal.golds)
+        for value, quote in proposal.stale
+    )
+    return None if is_older else Reason.NO_OLDER
+
+
+def check_near(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
+    """Whether a turn that is quoted speaks of something that the question names."""
+    asked = set(search_terms(proposal.question)) - _NO_NAMES
+    near = {term for turn_id in proposal.evidence_ids for term in search_terms(turns[turn_id].text)}
+    return None if asked & near else Reason.NO_NEAR

@@ -1,0 +1,123 @@
+"""Source of each drafted question: its case, its kind, and the parts of its sessions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from random import Random
+
+from memeval.errors import UserError, unknown
+from memeval.llm.tokens import count_tokens
+from memeval.records import EvalCase, Session
+
+KINDS = (
+    "single_hop",
+    "multi_hop",
+    "temporal",
+    "update",
+    "preference",
+    "assistant",
+    "unanswerable",
+)
+PART_TOKENS = 800
+"""Tokens of the turns that one part of a session holds at most; a longer turn is a part of
+its own.
+"""
+THIRDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place for one question. Its request depends on the file and the kinds alone."""
+
+    case: int
+    """Position among the cases."""
+    round: int
+    """How many slots the case had before."""
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """The id of its question in the file."""
+        return f"draft-{self.round}"
+
+
+def parse_kinds(text: str | None) -> dict[str, float]:
+    """The share of each kind, of `single_hop=2,update=1`; a kind without a number counts once.
+
+    All kinds alike without a text. Raises `UserError` for unknown kinds and other numbers.
+    """
+    if text is None:
+        return dict.fromkeys(KINDS, 1 / len(KINDS))
+
+    weights: dict[str, float] = {}
+    for word in text.split(","):
+        name, equals, number = word.strip().partition("=")
+        if name not in KINDS:
+            raise unknown("kind in --kinds", name, KINDS)
+        try:
+            weights[name] = float(number) if equals else 1.0
+        except ValueError:
+            weights[name] = -1.0
+
+        if not 0 < weights[name] < float("inf"):
+            raise UserError(f"--kinds {word.strip()}: a share is a number above 0, as update=2.")
+
+    whole = sum(weights.values())
+    return {name: weight / whole for name, weight in weights.items()}
+
+
+def slots(cases: int, shares: Mapping[str, float]) -> Iterator[Slot]:
+    """All slots: each round goes over all cases, and kinds come in their shares."""
+    given = Counter[str]()
+    for number in count():
+        # In another order each time: else a case would get one kind again and again.
+        order = Random(f"round {number}").sample(range(cases), cases)
+        for case in order:
+            due = given.total() + 1
+            kind = max(shares, key=lambda name: shares[name] * due - given[name])
+            given[kind] += 1
+            yield Slot(case=case, round=number, kind=kind)
+
+
+def parts_of(case: EvalCase) -> list[Session]:
+    """The sessions of a case, long ones cut between turns."""
+    parts = []
+    for session in case.sessions:
+        start = tokens = 0
+        for place, turn in enumerate(session.turns):
+            more = count_tokens(turn.text)
+            if place > start and tokens + more > PART_TOKENS:
+                parts.append(replace(session, turns=session.turns[start:place]))
+                start, tokens = place, 0
+
+            tokens += more
+
+        parts.append(replace(session, turns=session.turns[start:]))
+
+    return parts
+
+
+def shown_for(slot: Slot, case_id: str, parts: Sequence[Session]) -> tuple[list[Session], str]:
+    """The parts that a drafter is shown, in order of time, and the turn to begin from.
+
+    The part to begin from is early, in the middle and late in turn. The second one is its
+    neighbour and one from far away in turn, so that both distances of evidence occur alike.
+    """
+    draw = Random(f"{case_id} {slot.round}")
+    third, whole = slot.round % THIRDS, len(parts)
+    first, end = third * whole // THIRDS, (third + 1) * whole // THIRDS
+    start = draw.choice(range(first, end) or range(whole))
+
+    is_near = (slot.round // THIRDS) % 2 == 0
+    others = [
+        place
+        for place in range(whole)
+        if (abs(place - start) == 1 if is_near else abs(place - start) * THIRDS >= whole)
+        and place != start
+    ]
+    places = sorted({start, draw.choice(others)} if others else {start})
+    about = draw.choice(parts[start].turns)
+    return [parts[place] for place in places], about.turn_id

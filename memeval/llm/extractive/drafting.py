@@ -1,0 +1,54 @@
+"""Simple questions from dated sentences: to try drafting without a key."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import date
+
+from memeval.llm.contract import DraftPrompt
+from memeval.llm.extractive.dates import moments
+from memeval.llm.extractive.sentences import read_chunk
+
+_NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?![\w.,]*\w)")
+FEWEST_WORDS = 5
+"""Words of a sentence that leaves enough beside its answer."""
+
+
+def propose(prompt: DraftPrompt) -> str:
+    """A question about a date or a number of the turns that are shown, the chosen one first; none
+    if they have no such sentence.
+    """
+    turns = [turn for session in prompt.sessions for turn in session.turns]
+    for turn in sorted(turns, key=lambda turn: turn.turn_id != prompt.about):
+        said = None if turn.time is None else turn.time.date()
+        for sentence in read_chunk(turn.text):
+            if sentence.asks or len(sentence.words) < FEWEST_WORDS:
+                continue
+
+            text = sentence.text.strip().rstrip(".!")
+            found = _answer(prompt.kind, text, said)
+            if found is None:
+                continue
+
+            asked, answer, (start, end) = found
+            rest = " ".join(f"{text[:start]} {text[end:]}".split())
+            question = {
+                "kind": prompt.kind,
+                "question": f"{asked}, as {turn.speaker} said: {rest}?",
+                "answer": answer,
+                "evidence": [{"turn": turn.turn_id, "quote": text}],
+            }
+            return json.dumps(question)
+
+    return json.dumps({"question": None})
+
+
+def _answer(kind: str, text: str, said: date | None) -> tuple[str, str, tuple[int, int]] | None:
+    """Question word for the date or the number of a sentence, the answer, and its position."""
+    if kind == "temporal":
+        found = moments(text, said)
+        return ("When", found[0].text, (found[0].start, found[0].end)) if found else None
+
+    number = _NUMBER.search(text)
+    return ("Which number", number.group(), number.span()) if number else None

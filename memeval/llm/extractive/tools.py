@@ -1,0 +1,250 @@
+"""The fixed policy by which the offline reader uses tools. It is a stand-in for a model.
+
+It searches with the question's rare words, then with a name that it found, at most three steps. Of
+a session it stores what each turn states, by the first tool that writes; by `delete_memory` and
+`update_memory`, if it has them, it does what a sentence asks for in plain words.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from memeval.llm.contract import SessionPrompt, ToolCall, ToolPrompt
+from memeval.llm.extractive.entries import entries
+from memeval.llm.extractive.words import STOP_WORDS
+
+MOST_SEARCHES = 3
+MOST_WORDS = 6
+"""Words of one search."""
+_SEARCHES = re.compile(r"search|find|query|grep|recall|retrieve|look", re.IGNORECASE)
+_PATTERN = re.compile(r"pattern|regex", re.IGNORECASE)
+DONE = "done"
+"""Reply when a session is stored."""
+_WRITES = re.compile(r"add|append|create|insert|remember|save|store|write", re.IGNORECASE)
+_NOTE = re.compile(
+    r"text|content|note|memory|fact|observation|value|data|message|body", re.IGNORECASE
+)
+"""Names of arguments that take what is to be stored."""
+_PATH = re.compile(r"path|file", re.IGNORECASE)
+_DELETE, _UPDATE = "delete_memory", "update_memory"
+_FORGET = re.compile(
+    r"^(?:(?:please|bitte) )?(?:forget|delete|vergiss|lösche) (.+)|^请?(?:忘掉|忘记|删除)(.+)",
+    re.IGNORECASE,
+)
+_CORRECT = re.compile(
+    r"is not (.+), it is (.+?)[.!]?$|nicht (.+), sondern (.+?)[.!]?$|不是(.+)，而是(.+?)[。！]?$"
+)
+_POSSESSIVE = re.compile(r"['’]s\b|的")
+_GERMAN = {"bei", "von", "der", "die", "das", "den"}
+_KEEPS_DATE = re.compile(r"\bdate\b")
+_DEEPEST = 5
+"""Levels of a schema that are filled."""
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_HEAD = re.compile(r"^(?:[\w.-]+:\d+: )?(?:\[[^\]]*\] )?")
+"""Prefix of an entry before its words: file and line, and its date."""
+
+
+def next_calls(prompt: ToolPrompt) -> tuple[ToolCall, ...]:
+    """The calls that come next; none for the answer, or if the session is stored."""
+    if isinstance(prompt.asked, SessionPrompt):
+        return () if prompt.exchange else tuple(_writing(prompt.asked, prompt.tools))
+
+    call = _search(prompt, prompt.asked.question)
+    return () if call is None else (call,)
+
+
+def _search(prompt: ToolPrompt, question: str) -> ToolCall | None:
+    """The search that comes next; None for the answer."""
+    made = [
+        call["function"]["arguments"]
+        for message in prompt.exchange
+        for call in message.get("tool_calls", ())
+    ]
+    tool = _search_among(prompt.tools)
+    if prompt.last or tool is None or len(made) >= MOST_SEARCHES:
+        return None
+
+    words = rare_words(question)
+    if len(made) == 1 and prompt.seen:
+        words = _names(prompt.seen, words)
+    elif made:
+        # Nothing was found by all of them at once, or the names led no further.
+        if prompt.seen:
+            return None
+
+        words = sorted(words, key=len, reverse=True)[len(made) - 1 :][:1]
+
+    if not words:
+        return None
+
+    name, argument = tool
+    arguments = json.dumps({argument: _query(words, argument)}, ensure_ascii=False)
+    if arguments in made:
+        return None
+
+    return ToolCall(call_id=f"call_{len(made) + 1}", name=name, arguments=arguments)
+
+
+def rare_words(text: str) -> list[str]:
+    """The words of a text that are not function words, in order, each once."""
+    words = [word for word in _WORD.findall(text) if word.casefold() not in STOP_WORDS]
+    return list(dict.fromkeys(words))[:MOST_WORDS]
+
+
+def _search_among(tools: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
+    """The tool to search by and the name of the argument for the words; None without one."""
+    texts = [(str(tool["name"]), name) for tool in tools if (name := _text_argument(tool))]
+    searching = [tool for tool in texts if _SEARCHES.search(tool[0])]
+    return next(iter([*searching, *texts]), None)
+
+
+def _text_argument(tool: Mapping[str, Any]) -> str | None:
+    """The first argument that takes a string, required ones first."""
+    parameters = mapping_of(tool.get("parameters"))
+    properties = mapping_of(parameters.get("properties"))
+    required = [name for name in names_in(parameters.get("required")) if name in properties]
+    for name in [*required, *properties]:
+        if mapping_of(properties[name]).get("type") == "string":
+            return str(name)
+
+    return None
+
+
+def mapping_of(value: Any) -> Mapping[str, Any]:
+    """A part of a schema, which comes from outside; empty if it is not a mapping."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def names_in(value: Any) -> list[str]:
+    """The names in a part of a schema; empty if it is not a list."""
+    names = value if isinstance(value, list) else []
+    return [name for name in names if isinstance(name, str)]
+
+
+def _query(words: Sequence[str], argument: str) -> str:
+    """The words as the argument takes them: a pattern finds each of them."""
+    return "|".join(map(re.escape, words)) if _PATTERN.search(argument) else " ".join(words)
+
+
+def _names(seen: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The names that were found most often, beside those of the question."""
+    of_question = {word.casefold() for word in known}
+    counts: Counter[str] = Counter()
+    for entry in seen:
+        said = _HEAD.sub("", entry).partition(": ")[2] or entry
+        # The first word of a sentence is in capitals, too.
+        inside = re.findall(r"(?<=[a-z,] )[A-Z][a-z]+", said)
+        counts.update(name for name in inside if name.casefold() not in STOP_WORDS | of_question)
+
+    found = [name for name, _ in counts.most_common(2)]
+    return [*found, *known[:2]] if found else []
+
+
+def _writing(session: SessionPrompt, tools: Sequence[Mapping[str, Any]]) -> Iterator[ToolCall]:
+    """A call for each turn that states something."""
+    tool = next((tool for tool in tools if stores_text(tool)), None)
+    if tool is None:
+        return
+
+    keeps_date = _KEEPS_DATE.search(str(tool["description"]))
+    facts = []
+    changes = 0
+    for entry in entries(session.context):
+        if entry.asks:
+            continue
+
+        change = _change(entry.text, {str(tool["name"]) for tool in tools})
+        if change is not None:
+            changes += 1
+            name, given = change
+            made = json.dumps(given, ensure_ascii=False)
+            yield ToolCall(call_id=f"call_{changes}", name=name, arguments=made)
+        elif len(entry.terms) > 1:
+            facts.append(entry)
+
+    turns = groupby(facts, key=lambda entry: (entry.stamp, entry.speaker))
+    for number, ((stamp, speaker), of_turn) in enumerate(turns, start=changes + 1):
+        said = " ".join(entry.text for entry in of_turn)
+        note = f"{speaker}: {said}" if speaker else said
+        if stamp and not keeps_date:
+            note = f"[{stamp}] {note}"
+
+        label = " ".join(rare_words(f"{speaker} {said}"))
+        arguments = filled(tool["parameters"], note=note, label=label)
+        yield ToolCall(
+            call_id=f"call_{number}",
+            name=str(tool["name"]),
+            arguments=json.dumps(arguments, ensure_ascii=False),
+        )
+
+
+def _change(sentence: str, names: Collection[str]) -> tuple[str, dict[str, str]] | None:
+    """The tool and the arguments for what a sentence wants changed; None if it wants nothing."""
+    forget, correct = _FORGET.search(sentence), _CORRECT.search(sentence)
+    if forget and _DELETE in names:
+        words = _WORD.findall(_POSSESSIVE.sub(" ", forget[1] or forget[2]))
+        kept = [word for word in words if word.casefold() not in STOP_WORDS | _GERMAN]
+        return _DELETE, {"about": " ".join(kept or words)}
+    if correct and _UPDATE in names:
+        old, new = filter(None, correct.groups())
+        return _UPDATE, {"old": old, "new": new}
+
+    return None
+
+
+def stores_text(tool: Mapping[str, Any]) -> bool:
+    """Whether a tool takes a text and keeps it, by its name and its arguments."""
+    if not _WRITES.search(str(tool["name"])):
+        return False
+
+    arguments = filled(tool.get("parameters"), note="\0", label="")
+    return "\0" in json.dumps(arguments, ensure_ascii=False).replace("\\u0000", "\0")
+
+
+def filled(schema: Any, name: str = "", *, note: str, label: str, depth: int = 0) -> Any:
+    """The smallest value that a schema allows, with the note wherever it takes a string."""
+    schema = without_references(schema) if depth == 0 else schema
+    schema = schema if isinstance(schema, Mapping) and depth < _DEEPEST else {}
+    options = schema.get("enum")
+    if isinstance(options, list) and options:
+        return options[0]
+
+    kind = schema.get("type")
+    if kind == "array":
+        return [filled(schema.get("items"), name, note=note, label=label, depth=depth + 1)]
+    if kind == "object":
+        properties = mapping_of(schema.get("properties"))
+        return {
+            part: filled(properties.get(part), part, note=note, label=label, depth=depth + 1)
+            for part in names_in(schema.get("required")) or list(properties)[:1]
+        }
+
+    text = note if _NOTE.search(name) else label
+    if _PATH.search(name):
+        text = "notes.txt"
+
+    numbers = {"integer": schema.get("minimum", 1), "number": schema.get("minimum", 1)}
+    return {**numbers, "boolean": False}.get(str(kind), text)
+
+
+def without_references(schema: Any, definitions: Mapping[str, Any] | None = None) -> Any:
+    """A schema with what its `$ref` name in their places, as far as they name its own `$defs`."""
+    if isinstance(schema, list):
+        return [without_references(part, definitions) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+
+    known = mapping_of(schema.get("$defs")) if definitions is None else definitions
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    if name in known:
+        # Without the name itself: a definition may hold itself.
+        inner = {other: part for other, part in known.items() if other != name}
+        return without_references(known[name], inner)
+
+    parts = ((key, part) for key, part in schema.items() if key != "$defs")
+    return {key: without_references(part, known) for key, part in parts}

@@ -1,0 +1,97 @@
+"""Language models: the contract that each keeps, and the one that counts its calls."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Self
+
+from memeval.errors import WorldError
+from memeval.llm.contract import Completion, Prompt
+from memeval.llm.metering import Answered, current_ledger
+from memeval.llm.reply import CutReplyError, FilteredReplyError
+from memeval.records import Role
+
+if TYPE_CHECKING:
+    from memeval.config.schema import LlmConfig
+    from memeval.llm.network import Network
+
+
+class LanguageModel(ABC):
+    """A model that completes typed prompts. Raises `ModelError` if a call failed."""
+
+    name: str
+    """As reports show it."""
+    deterministic: bool = False
+    """Whether equal prompts give equal replies under every seed."""
+    sends_messages: bool = True
+    """False for the offline reader, which reads the typed prompt and never sends its messages."""
+
+    @classmethod
+    def from_settings(cls, settings: LlmConfig, role: str, network: Network) -> Self:
+        """The model under the settings of a role: `llm`, `llm.ingest` or `llm.judge`.
+
+        Called for the models of packages. `network` has the run's endpoints and caches. Raises
+        `UserError` for unusable settings. Default: built without arguments.
+        """
+        return cls()
+
+    @abstractmethod
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+        """One reply to `prompt`.
+
+        `role` says what the call is metered as, `seed` tells repeats apart.
+        """
+
+    def forget(self, completion: Completion) -> None:
+        """Drops a useless reply from the cache, so that the next call with this prompt asks again.
+
+        The default does nothing.
+        """
+
+    async def aclose(self) -> None:
+        """Gives connections back."""
+
+
+class MeteredModel(LanguageModel):
+    """A model whose calls are counted in the current ledger."""
+
+    def __init__(self, inner: LanguageModel) -> None:
+        self._inner = inner
+        self.name, self.deterministic = inner.name, inner.deterministic
+        self.sends_messages = inner.sends_messages
+
+    async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
+        ledger = current_ledger()
+        try:
+            with ledger.calling():
+                completion = await self._inner.complete(prompt, role=role, seed=seed)
+        # Both are errors of the world as well: they come first, because the endpoint did answer.
+        except CutReplyError:
+            ledger.note_end(role, "length")
+            raise
+        except FilteredReplyError:
+            ledger.note_end(role, "content_filter")
+            raise
+        except WorldError:
+            ledger.failed += 1
+            raise
+
+        ledger.usages.append(completion.usage)
+        ledger.took(role, completion.latency_s)
+        if role is Role.ANSWER:
+            ledger.answered = Answered(prompt, completion, sent=self.sends_messages)
+
+        ledger.note_end(
+            # A protocol's low limit is meant to be reached: such a reply is whole.
+            role,
+            "stop" if completion.cut and prompt.bounded else completion.finish_reason,
+        )
+        ledger.mended.update(completion.notes)
+
+        return completion
+
+    def forget(self, completion: Completion) -> None:
+        self._inner.forget(completion)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

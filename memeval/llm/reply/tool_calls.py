@@ -1,0 +1,67 @@
+"""The tool calls of a chat completion, as they come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from memeval.llm.contract import ToolCall
+from memeval.llm.reply.text import without_controls
+
+
+def read_tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    """The calls of a message, in its order; empty without calls.
+
+    Calls are not checked here: later errors go back to their sender. A member that is missing or of
+    another type is read as empty.
+    """
+    calls = message.get("tool_calls")
+    if isinstance(calls, dict):
+        calls = [calls]
+    if isinstance(calls, list):
+        return tuple(_tool_call(call.get("id"), call.get("function")) for call in _objects(calls))
+
+    # OpenAI's protocol before tools; some servers still reply in it.
+    function = message.get("function_call")
+    return (_tool_call(None, function),) if isinstance(function, dict) else ()
+
+
+def stored_tool_calls(value: object) -> tuple[ToolCall, ...] | None:
+    """The calls of an entry of the response cache; None if they are not sound."""
+    if not isinstance(value, list):
+        return None
+
+    calls = []
+    for row in value:
+        if not (
+            isinstance(row, list) and len(row) == 3 and all(isinstance(part, str) for part in row)
+        ):
+            return None
+
+        calls.append(ToolCall(*row))
+
+    return tuple(calls)
+
+
+def _objects(values: list[Any]) -> list[Mapping[str, Any]]:
+    return [value for value in values if isinstance(value, dict)]
+
+
+def _tool_call(call_id: object, function: object) -> ToolCall:
+    named = function if isinstance(function, dict) else {}
+    name, arguments = named.get("name"), named.get("arguments")
+    # Some servers send the arguments as an object, and none as null.
+    if not isinstance(arguments, str):
+        arguments = "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+
+    return ToolCall(
+        call_id=_clean(call_id),
+        name=_clean(name),
+        arguments=_clean(arguments) or "{}",
+    )
+
+
+def _clean(value: object) -> str:
+    """A string without what no request or file can hold; empty for anything else."""
+    return without_controls(value)[0].strip() if isinstance(value, str) else ""

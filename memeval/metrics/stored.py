@@ -1,0 +1,88 @@
+"""Figures of what the systems wrote that list it (`dump`); of others they are not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from memeval.metrics.formats import NONE, with_interval
+from memeval.metrics.metric import PAGE, REPORT, SHOW, Metric, Unit
+from memeval.results import RunSummary
+from memeval.results.rows import StoredItems
+from memeval.statistics.means import scored_mean
+
+PER_TURN, REPEATED = "stored_items_per_turn", "stored_repeated"
+WITHOUT_FACT, GROWTH = "stored_without_fact", "stored_growth"
+SHARES: dict[str, Callable[[StoredItems], tuple[int, int]]] = {
+    REPEATED: lambda stored: (stored.repeated, stored.items),
+    WITHOUT_FACT: lambda stored: (stored.without_fact, stored.items),
+    GROWTH: lambda stored: (stored.late, stored.placed),
+}
+"""Items that count, and of how many."""
+
+
+def stored_measures(stored: Iterable[tuple[str, StoredItems]]) -> dict[str, float | None]:
+    """The figures of the memories of a repeat, by the id of their case; empty without any.
+
+    A share is that of all items of all cases, with a 95 % interval clustered by case.
+    """
+    by_case = dict(stored)
+    turns = sum(own.turns for own in by_case.values())
+    if not turns:
+        return {}
+
+    items = sum(own.items for own in by_case.values())
+    measures: dict[str, float | None] = {PER_TURN: items / turns}
+    for name, counts in SHARES.items():
+        shares = {case: counts(own) for case, own in by_case.items()}
+        shares = {case: pair for case, pair in shares.items() if pair[1]}
+        values = [part / whole for part, whole in shares.values()]
+        weights = [float(whole) for _, whole in shares.values()]
+        result = scored_mean(values, list(shares), weights)
+        if result is not None:
+            measures[name] = result.mean
+            measures[f"{name}_ci95_low"] = result.low
+            measures[f"{name}_ci95_high"] = result.high
+
+    return measures
+
+
+def _share(name: str, summary: RunSummary) -> str:
+    """A share of a run with its interval, in per cent; empty if it was not measured."""
+    value = summary.metrics.get(name)
+    if value is None:
+        return ""
+
+    low, high = (summary.metrics.get(f"{name}_ci95_{end}") for end in ("low", "high"))
+    return f"{with_interval(value, low, high)} %"
+
+
+def _decimals(value: float | None) -> str:
+    return NONE if value is None else f"{value:.2f}"
+
+
+def _metric(name: str, title: str, hint: str) -> Metric:
+    return Metric(
+        name,
+        more_is_better=False,
+        columns={PAGE: title},
+        lines={SHOW: title, REPORT: title},
+        texts=dict.fromkeys((SHOW, REPORT), partial(_share, name)),
+        optional=(SHOW, REPORT),
+        hint=hint,
+    )
+
+
+METRICS = (
+    Metric(
+        PER_TURN,
+        Unit("items per turn", short=_decimals, full=_decimals),
+        columns={PAGE: "stored per turn"},
+        lines={SHOW: "stored per turn", REPORT: "stored per turn"},
+        optional=(SHOW, REPORT),
+        hint="items that the memory wrote, per turn of the conversation",
+    ),
+    _metric(REPEATED, "stored twice", "items that say what another one says, word for word"),
+    _metric(WITHOUT_FACT, "stored without a fact", "items without a rare word of what was said"),
+    _metric(GROWTH, "stored late", "items from the second half of the turns"),
+)

@@ -1,0 +1,123 @@
+"""How a model used the tools of a memory: to read it for a question, and to write it.
+
+Only runs under `reader=tools` and `writer=tools` have these figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from memeval.metrics.metric import PAGE, POINTS, REPORT, SHOW, TABLE, Metric, Unit
+from memeval.results import Record
+
+EACH = Unit("per question", short=lambda value: "–" if value is None else f"{value:.1f}")
+EACH = replace(EACH, full=EACH.short)
+COUNTED = Unit("count")
+WRITE_RECALL = "write_recall"
+OPTIONAL = (TABLE, PAGE, SHOW, REPORT)
+
+
+def _by_tools(read: Callable[[Record], float | None]) -> Callable[[Record], float | None]:
+    """The value of a question that was answered by tools; None for others."""
+    return lambda record: read(record) if record.steps else None
+
+
+def evidence_seen(record: Record) -> float | None:
+    """Share of the evidence turns that some result of a tool shows.
+
+    The tool says which turns these are, else those count that the result quotes (see
+    `memeval.metrics.quotation`). None without evidence.
+    """
+    evidence = set(record.evidence)
+    if not evidence:
+        return None
+
+    seen = {turn for step in record.steps for call in step.calls for turn in call.turn_ids or ()}
+    return len(evidence & seen) / len(evidence)
+
+
+def _calls(record: Record) -> float:
+    return float(sum(len(step.calls) for step in record.steps))
+
+
+def _errors(record: Record) -> float:
+    return float(sum(call.fault is not None for step in record.steps for call in step.calls))
+
+
+def _read(
+    name: str,
+    read: Callable[[Record], float | None],
+    title: str,
+    *,
+    unit: Unit = EACH,
+    places: tuple[str, ...] = (PAGE,),
+    more_is_better: bool = False,
+    hint: str = "",
+) -> Metric:
+    return Metric(
+        name,
+        unit,
+        of_record=_by_tools(read),
+        averaged=False,
+        more_is_better=more_is_better,
+        columns=dict.fromkeys(places, title),
+        lines={SHOW: title, REPORT: title},
+        optional=OPTIONAL,
+        hint=hint,
+    )
+
+
+def _written(name: str, title: str, unit: Unit = COUNTED) -> Metric:
+    return Metric(
+        name,
+        unit,
+        more_is_better=False,
+        columns={PAGE: title},
+        lines={SHOW: title, REPORT: title},
+        optional=OPTIONAL,
+    )
+
+
+METRICS = (
+    _read("steps", lambda record: float(len(record.steps)), "steps", hint="replies per question"),
+    _read("tool_calls", _calls, "tool calls", places=(TABLE, PAGE), hint="per question"),
+    _read("tool_errors", _errors, "tool errors", hint="calls without a result, per question"),
+    _read(
+        "without_call",
+        lambda record: float(not _calls(record)),
+        "no call",
+        unit=POINTS,
+        hint="questions that were answered without any call",
+    ),
+    _read(
+        "at_step_limit",
+        lambda record: float(record.step_limit),
+        "at the limit",
+        unit=POINTS,
+        hint="questions whose model had to answer before it was ready",
+    ),
+    _read(
+        "evidence_seen",
+        evidence_seen,
+        "evidence seen",
+        unit=POINTS,
+        places=(TABLE, PAGE),
+        more_is_better=True,
+        hint="share of the evidence turns that a result shows",
+    ),
+    Metric(
+        WRITE_RECALL,
+        of_record=lambda record: record.metrics.get(WRITE_RECALL),
+        averaged=False,
+        columns={TABLE: "write recall", PAGE: "write recall"},
+        lines={SHOW: "write recall", REPORT: "write recall"},
+        optional=OPTIONAL,
+        hint="share of the evidence turns that the written memory quotes",
+    ),
+    _written("write_calls", "writer's calls"),
+    _written("writes", "writes"),
+    _written("write_errors", "writer's errors"),
+    _written("write_items", "items written"),
+    _written("write_kept", "written of read", POINTS),
+)

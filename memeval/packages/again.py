@@ -1,0 +1,174 @@
+"""Verdicts and answers of a packaged run, asked for again: in a home of their own, so that nothing
+of the package enters yours, and no reply comes from a cache.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from memeval.api.judging import from_answers
+from memeval.config.paths import data_dir
+from memeval.config.resolve import read_config
+from memeval.config.schema import RunConfig
+from memeval.errors import UserError
+from memeval.llm.prices import UNKNOWN_PROVIDER, provider_of
+from memeval.packages.data import config_of
+from memeval.pipeline.execute.progress import Silent
+from memeval.pipeline.open.code import is_built_in
+from memeval.pipeline.open.imported_source import IMPORTED
+from memeval.pipeline.open.opening import open_cell
+from memeval.pipeline.verify.sound import name_ids
+from memeval.results import CONFIG_FILE, Record, json_line, read_records
+from memeval.results.run import Run
+from memeval.runs.cell import Runner, complete_cell
+from memeval.statistics.proportions import wilson_interval
+from memeval.systems.external.served import ServedSettings
+from memeval.systems.registry import system_class
+from memeval.text.redaction import holds_replacement
+from memeval.text.shown import one_line
+
+SEED = 20_260_101
+"""Of the draw, so that a second look asks for the same."""
+
+
+def judge_again(run: Run, records: Sequence[Record], count: int) -> str:
+    """Asks the judge of a run again about `count` answers; says how far the verdicts agree.
+
+    Raises `UserError` for settings that can't be used here.
+    """
+    judged = [one for one in records if one.score is not None and one.hypothesis is not None]
+    # One repeat: a file of answers has one answer for each question.
+    drawn = _draw([one for one in judged if one.repeat == 0], count)
+    with _own_home() as home:
+        config = _config(run, drawn)
+        file = home / "answers.jsonl"
+        lines = [
+            json_line({"question_id": one.question_id, "hypothesis": one.hypothesis})
+            for one in drawn
+        ]
+        file.write_text("".join(lines), encoding="utf-8")
+        made = from_answers(str(file), config, "", only_listed=True, judged_by=None)
+        again = _complete(made.cell, made.runner)
+
+    return _agreement("verdicts", drawn, again)
+
+
+def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
+    """Answers `count` questions of a run again; says how far the verdicts agree.
+
+    Raises `UserError` for settings that can't be used here, and for answers of another program.
+    """
+    if run.summary.tags.get("imported") == "true":
+        raise UserError("another program gave its answers: nothing here can answer again")
+
+    system = system_class(config_of(run).system["name"])
+    if issubclass(system.settings_type, ServedSettings) or not is_built_in(system):
+        raise UserError("its system is a program or a service of its author's, which is not called")
+
+    asked = [one for one in records if one.score is not None and one.repeat == 0]
+    drawn = _draw(asked, count)
+    with _own_home():
+        again = _complete(open_cell(_config(run, drawn), ""), None)
+
+    return _agreement("answers", drawn, again)
+
+
+def _complete(cell: object, runner: Runner | None) -> dict[str, Record]:
+    from memeval.pipeline.open.cell import Cell
+
+    assert isinstance(cell, Cell)
+    complete_cell(cell, lambda: nullcontext(Silent()), runner)
+    return {one.question_id: one for one in read_records(cell.folder / "records.jsonl")}
+
+
+def _draw(records: Sequence[Record], count: int) -> list[Record]:
+    if not records:
+        raise UserError("it has no scored answer to draw from")
+
+    chosen = random.Random(SEED).sample(range(len(records)), min(count, len(records)))
+    return [records[number] for number in sorted(chosen)]
+
+
+def _config(run: Run, drawn: Sequence[Record]) -> RunConfig:
+    """The settings of a run for some of its questions, one repeat, nothing logged."""
+    config_of(run)
+    lines = []
+    for line in (run.folder / CONFIG_FILE).read_text(encoding="utf-8").splitlines():
+        # Your key goes to no address that the package names, but for those of known providers;
+        # that of OPENAI_BASE_URL takes its place.
+        name, colon, value = line.partition(": ")
+        is_theirs = "://" in value and provider_of(value.strip("'\" ")) == UNKNOWN_PROVIDER
+        lines.append(f"{name}{colon}null" if is_theirs or holds_replacement(line) else line)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, CONFIG_FILE)
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        config = read_config(path)
+
+    for settings in (config.llm, config.llm.ingest, config.llm.judge, config.embedder):
+        if getattr(settings, "headers", None):
+            raise UserError("its requests have headers of its author's, which are not sent")
+        variable = getattr(settings, "api_key_env", None)
+        if variable is not None and not variable.endswith("_API_KEY"):
+            raise UserError(f"it names a variable that is no API key: {one_line(variable, 60)}")
+
+    whole = dict.fromkeys(("limit_cases", "limit_questions", "sample", "only"))
+    ids = [one.question_id for one in drawn]
+    config.dataset = {**config.dataset, **whole, "question_ids": ids}
+    if config.system["name"] == IMPORTED:
+        config.system = {"name": IMPORTED}
+
+    config.num_runs, config.tracking.name, config.plots = 1, "none", False
+    return config
+
+
+@contextmanager
+def _own_home() -> Iterator[Path]:
+    """A temporary home; the data folder stays the same."""
+    before: Mapping[str, str | None] = {
+        name: os.environ.get(name) for name in ("MEMEVAL_HOME", "MEMEVAL_DATA_DIR")
+    }
+    data = data_dir()
+    with tempfile.TemporaryDirectory(prefix="memeval-again-") as folder:
+        os.environ["MEMEVAL_HOME"], os.environ["MEMEVAL_DATA_DIR"] = folder, str(data)
+        try:
+            yield Path(folder)
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+
+def _agreement(noun: str, drawn: Sequence[Record], again: Mapping[str, Record]) -> str:
+    """`17 of 20 answers agree (85.0 % [64.0, 94.8]); not: …`."""
+    unlike = []
+    scored = 0
+    for one in drawn:
+        other = again.get(one.question_id)
+        if other is None or other.score is None:
+            continue
+
+        scored += 1
+        if other.is_right != one.is_right:
+            unlike.append(one.question_id)
+
+    if not scored:
+        return f"of {len(drawn)} {noun} none could be scored again"
+
+    low, high = wilson_interval(scored - len(unlike), scored)
+    share = 100 * (scored - len(unlike)) / scored
+    text = (
+        f"{scored - len(unlike)} of {scored} {noun} have the same verdict again "
+        f"({share:.1f} % [{100 * low:.1f}, {100 * high:.1f}])"
+    )
+    if scored < len(drawn):
+        text += f", {len(drawn) - scored} could not be scored"
+
+    return f"{text}; not: {name_ids(unlike)}" if unlike else text

@@ -1,0 +1,143 @@
+"""Removes content that must not leave with a package: secrets, paths, names of machines, private
+addresses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import re
+import shlex
+import socket
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from memeval.config.paths import data_dir, project_root
+from memeval.llm.prices import UNKNOWN_PROVIDER, provider_of
+from memeval.text.personal import IP
+from memeval.text.redaction import PATH, map_strings, redacted, without_known
+from memeval.text.secret_shapes import REDACTED
+
+SHORTEST_NAME = 5
+"""Letters of a machine's name; a shorter one occurs in ordinary text."""
+_ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^\s/?#\"'<>\\,;)]+)")
+_REPLACED_HOST = re.compile(r"host-[0-9a-f]{8}")
+_WHOLE_PATH = re.compile(r"(?:~?/|[A-Za-z]:[\\/]|\\\\)(?!/)[^\n]*")
+_PATH = re.compile(r"(?<![\w/.:~\]-])(?:~?/|[A-Za-z]:\\)[^\s/\\'\",;:)]+[/\\][^\s'\",;:)]+")
+
+
+class Cleaner:
+    """Replaces, and counts what it replaced by kind.
+
+    Settings, commands, notes and errors are ours: all that looks like a secret, a path or an
+    address is replaced there. Answers and replies are measured as they are: there only what is
+    known is replaced, such as this machine's name and the hosts that the settings name.
+    """
+
+    def __init__(self, settings: Any) -> None:
+        self.counts: Counter[str] = Counter()
+        self._names: dict[str, tuple[str, str]] = {}
+        """Replacement for each known name, and its kind."""
+        folders = [Path.home(), project_root(), data_dir(), Path.cwd()]
+        for folder in (str(folder) for folder in folders if len(folder.parts) > 2):
+            self._names[folder] = (PATH, "path")
+
+        machine = socket.gethostname()
+        for name in {machine, machine.partition(".")[0]}:
+            if len(name) >= SHORTEST_NAME and not name.isdigit() and name != "localhost":
+                self._names[name] = (host_digest(name), "host")
+
+        map_strings(settings, self._learn_hosts)
+        names = sorted(self._names, key=len, reverse=True)
+        self._known = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)")
+
+    def _learn_hosts(self, text: str) -> str:
+        for match in _ADDRESS.finditer(text):
+            host = match["host"].rpartition("@")[2]
+            bare = host.partition(":")[0]
+            if _is_private(match[0]) and len(bare) >= SHORTEST_NAME and bare != "localhost":
+                self._names[host] = self._names[bare] = (host_digest(host), "host")
+
+        return text
+
+    def ours(self, value: Any) -> Any:
+        """A JSON value that memeval or its user wrote."""
+        return map_strings(value, self._clean)
+
+    def measured(self, value: Any) -> Any:
+        """A JSON value that holds texts of data and replies."""
+        return map_strings(value, self.text)
+
+    def text(self, text: str) -> str:
+        """A text of data or of a reply."""
+        clean = without_known(text)
+        self._count_secrets(text, clean)
+        return self._known.sub(self._replace_known, clean)
+
+    def command(self, command: str) -> str:
+        """A command line, word by word."""
+        try:
+            words = shlex.split(command)
+        except ValueError:
+            return self._clean(command)
+
+        cleaned = []
+        for word in words:
+            name, equals, value = word.rpartition("=")
+            cleaned.append(f"{name}{equals}{self._clean(value)}")
+
+        return self._clean(shlex.join(cleaned))
+
+    def _clean(self, text: str) -> str:
+        clean = redacted(text)
+        self._count_secrets(text, clean)
+        if _WHOLE_PATH.fullmatch(clean):
+            return self._shorten(clean)
+
+        clean = _ADDRESS.sub(self._replace_address, clean)
+        clean = self._known.sub(self._replace_known, clean)
+        clean = _PATH.sub(lambda match: self._shorten(match[0]), clean)
+        return IP.sub(self._replace_ip, clean)
+
+    def _count_secrets(self, before: str, after: str) -> None:
+        if before != after:
+            self.counts["secret"] += after.count(REDACTED) - before.count(REDACTED)
+
+    def _shorten(self, path: str) -> str:
+        self.counts["path"] += 1
+        # The name of the file says which one it was; the folders say whose machine.
+        name = re.split(r"[/\\]", path.rstrip("/\\"))[-1]
+        return f"{PATH}/{name}"
+
+    def _replace_known(self, match: re.Match[str]) -> str:
+        replacement, kind = self._names[match[0]]
+        self.counts[kind] += 1
+        return replacement
+
+    def _replace_address(self, match: re.Match[str]) -> str:
+        if not _is_private(match[0]):
+            return match[0]
+
+        self.counts["host"] += 1
+        return f"{match['scheme']}://{host_digest(match['host'])}"
+
+    def _replace_ip(self, match: re.Match[str]) -> str:
+        try:
+            ipaddress.ip_address(match[0])
+        except ValueError:
+            return match[0]
+
+        self.counts["host"] += 1
+        return host_digest(match[0])
+
+
+def _is_private(address: str) -> bool:
+    host = _ADDRESS.match(address)
+    is_replaced = host is not None and _REPLACED_HOST.fullmatch(host["host"]) is not None
+    return not is_replaced and provider_of(address) == UNKNOWN_PROVIDER
+
+
+def host_digest(host: str) -> str:
+    """Placeholder for a host: the same for the same host, so that its runs can be compared."""
+    return f"host-{hashlib.sha256(host.lower().encode()).hexdigest()[:8]}"

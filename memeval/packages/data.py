@@ -1,0 +1,126 @@
+"""The data that a packaged run asked about, if it is on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memeval.config.resolve import read_config
+from memeval.config.schema import RunConfig
+from memeval.datasets.contract import Dataset
+from memeval.errors import UserError
+from memeval.packages.form import is_withheld, withheld
+from memeval.pipeline.execute.metrics import measure_answer
+from memeval.pipeline.execute.turns import CaseTurns
+from memeval.pipeline.open.code import is_built_in
+from memeval.pipeline.open.opening import open_dataset
+from memeval.records import EvalCase, EvalQuestion
+from memeval.results import CONFIG_FILE, AnswerRow, Record
+from memeval.results.run import Run
+from memeval.text.shown import one_line
+
+
+@dataclass(frozen=True)
+class Data:
+    """A data set, read."""
+
+    config: RunConfig
+    """Of the run."""
+    dataset: Dataset
+    cases: dict[str, EvalCase]
+    questions: dict[str, EvalQuestion]
+    """Those that the settings of the run ask."""
+
+
+def config_of(run: Run) -> RunConfig:
+    """The config of a packaged run.
+
+    Raises `UserError` for one that names a class or a file of its author's: nothing of a package is
+    imported or read.
+    """
+    try:
+        config = read_config(run.folder / CONFIG_FILE)
+    except UserError:
+        raise
+    except Exception as error:
+        # The file may hold anything, and what reads it raises as it likes.
+        raise UserError(f"its config.yaml can't be read: {one_line(error)}") from error
+
+    own = [config.judge.class_, config.dataset.get("class"), config.system.get("class")]
+    own += [config.embedder.class_, config.reranker.class_]
+    if any(own):
+        raise UserError("it names a class of its author's, which is not loaded")
+    if config.dataset.get("path"):
+        raise UserError("it asked about a file of its author's, which is not looked for")
+    if config.judge.prompt_file or config.prompt.file:
+        raise UserError("it was made with a prompt of its author's, which a package does not hold")
+
+    return config
+
+
+def data_of(run: Run) -> Data:
+    """The data of a run. Raises `UserError` if it is not here, or is another."""
+    config = config_of(run)
+    try:
+        dataset = open_dataset(config)
+        if not is_built_in(type(dataset)):
+            raise UserError("a class of an installed package reads it, which is not loaded")
+
+        loaded = dataset.open()
+    except UserError as error:
+        raise UserError(f"the data is not here ({one_line(error.message, 200)})") from error
+
+    if loaded.sha256 != run.summary.tags.get("data_sha256"):
+        raise UserError(f"the data here has another sha256 ({loaded.sha256[:8]})")
+
+    cases = {case.case_id: case for case in dataset.cases()}
+    questions = {one.question_id: one for case in cases.values() for one in case.questions}
+    return Data(config, dataset, cases, questions)
+
+
+def unlike_data(
+    records: list[Record], rows: dict[tuple[int, str], AnswerRow], data: Data
+) -> Iterator[str]:
+    """Ids of the records whose question, gold or figures the data and the rows make otherwise."""
+    turns = {name: CaseTurns.of(case) for name, case in data.cases.items()}
+    for record in records:
+        question = data.questions.get(record.question_id)
+        row = rows.get((record.repeat, record.question_id))
+        is_known = record.case_id in turns and question is not None and row is not None
+        if not is_known or question is None or row is None or not _is_asked(record, question):
+            yield record.question_id
+            continue
+
+        measured = measure_answer(row, question, turns[record.case_id], data.dataset)
+        ranking, shown = measured.ranking, measured.shown
+        made = (
+            dict(measured.metrics),
+            ranking.turns if ranking else None,
+            ranking.sessions if ranking else None,
+            shown.turns if shown else None,
+            shown.sessions if shown else None,
+        )
+        said = (
+            dict(record.metrics),
+            record.evidence_ranks,
+            record.session_evidence_ranks,
+            record.shown_evidence_ranks,
+            record.shown_session_ranks,
+        )
+        if made != said:
+            yield record.question_id
+
+
+def _is_asked(record: Record, question: EvalQuestion) -> bool:
+    """Whether a record is of this question; of a text that is withheld its digest is compared."""
+    texts = [(record.question, question.text)]
+    texts += list(zip(record.gold, question.gold, strict=False))
+    texts += list(zip(record.choices, question.choices, strict=False))
+    counts = (len(record.gold), len(record.choices)) == (len(question.gold), len(question.choices))
+    facts = ("category", "answerable", "evidence", "right_choices", "weight", "asked_at")
+    return (
+        counts
+        and all(getattr(record, name) == getattr(question, name) for name in facts)
+        and dict(record.facets) == dict(question.facets)
+        and all(said == (withheld(own) if is_withheld(said) else own) for said, own in texts)
+    )

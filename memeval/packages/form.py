@@ -1,0 +1,117 @@
+"""The form of a package: its entries, their order, their bounds, and the manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from memeval.records import Count
+from memeval.results import CONFIG_FILE, RECORDS_FILE, RUN_FILE
+from memeval.results.summary import RunKey
+
+FORMAT = 1
+SUFFIX = ".memeval"
+NAMESPACE = "memeval"
+"""Of the signatures, so that none of another purpose counts here."""
+MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
+ENVIRONMENT, REGISTER, TEXTS = "environment.json", "register.json", "texts.jsonl"
+ANSWERS, VERDICTS, INGESTS = "answers.jsonl", "verdicts.jsonl", "ingest.jsonl"
+OF_RUN = (RUN_FILE, CONFIG_FILE, RECORDS_FILE, ANSWERS, VERDICTS, INGESTS)
+"""The entries of each run, in their order."""
+
+MOST_ENTRIES = 3_000
+LARGEST_SMALL = 16 * 2**20
+"""Bytes of an entry that is read as one JSON object."""
+LARGEST_ENTRY = 2**30
+LARGEST = 4 * 2**30
+"""Bytes of all entries together."""
+
+_ENTRY = re.compile(
+    r"(?:manifest\.json(?:\.sig)?|environment\.json|register\.json|texts\.jsonl|"
+    r"runs/(?!\.)[A-Za-z0-9._-]{1,100}/(?:run\.json|config\.yaml|(?:records|answers|verdicts|"
+    r"ingest)\.jsonl))"
+)
+_WITHHELD = re.compile(r"sha256:[0-9a-f]{64}")
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Line = Annotated[str, Meta(max_length=1_000)]
+
+
+class Entry(Struct, frozen=True, forbid_unknown_fields=True):
+    """An entry of a package."""
+
+    sha256: Digest
+    size: Count
+    """Bytes, unpacked."""
+
+
+class PackedData(Struct, frozen=True, forbid_unknown_fields=True):
+    """A data set that runs of a package asked about."""
+
+    name: Line
+    sha256: Line
+    licence: Line
+    texts: bool
+    """Whether its texts are in the package; else their digests are."""
+
+
+class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+    """Content of a package."""
+
+    format: int
+    memeval: Line
+    """The version that packed it."""
+    code: Line
+    """Digest of the code that made the figures."""
+    who: Line
+    """Author of the package, in their own words."""
+    licence: Line
+    """Of the rows, in their words."""
+    supersedes: Line
+    """Id of the package that this one replaces; empty for none."""
+    runs: tuple[RunKey, ...]
+    data: tuple[PackedData, ...]
+    protocols: Mapping[str, Mapping[str, Any]]
+    """Conditions that two runs must share to be compared, by run key."""
+    replaced: Mapping[str, Count]
+    """How many secrets, paths and addresses were replaced, by kind."""
+    entries: Mapping[str, Entry]
+    """All entries but the manifest and its signature, in their order."""
+
+
+def is_entry(name: str) -> bool:
+    """Whether a package may hold an entry of this name."""
+    return _ENTRY.fullmatch(name) is not None
+
+
+def entry_of(key: str, name: str) -> str:
+    """Name of an entry of a run."""
+    return f"runs/{key}/{name}"
+
+
+def withheld(text: str) -> str:
+    """Placeholder in a package for a text that may not be passed on."""
+    return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def is_withheld(text: str) -> bool:
+    """Whether a text is only there as its digest."""
+    return _WITHHELD.fullmatch(text) is not None
+
+
+def package_id(manifest: bytes) -> str:
+    """Sixteen hex digits that tell packages apart: of the manifest, and so of all its entries."""
+    return hashlib.sha256(manifest).hexdigest()[:16]
+
+
+def is_package_id(text: str) -> bool:
+    """Whether a string could be the id of a package."""
+    return re.fullmatch(r"[0-9a-f]{16}", text) is not None
+
+
+def counted(number: int, noun: str) -> str:
+    """As `1 run` and `2 runs`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

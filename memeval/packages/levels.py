@@ -1,0 +1,405 @@
+"""Checks a package, level by level: intact, figures, verdicts, answers, who, registered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import networkx  # type: ignore[import-untyped]
+from networkx import connected_components
+
+from memeval.comparison.build import compare_runs
+from memeval.config.schema import RunConfig
+from memeval.errors import UserError
+from memeval.judges.contract import Judge
+from memeval.judges.recorded import RECORDED
+from memeval.judges.registry import build_judge, judge_type
+from memeval.llm.own_prices import FIELDS, VARIABLE
+from memeval.metrics.registry import metrics
+from memeval.packages.data import Data, config_of, data_of, unlike_data
+from memeval.packages.facts import protocol_of, surroundings
+from memeval.packages.form import counted
+from memeval.packages.read import Package, open_package
+from memeval.packages.register import register_problems
+from memeval.packages.rows import PackagedRows, text_problems
+from memeval.packages.signing import check_signature, signer_of
+from memeval.pipeline.execute.judging import judge_answer
+from memeval.pipeline.verify.figures import same_figure
+from memeval.pipeline.verify.sound import name_ids, verify_run
+from memeval.report.export.terms import terms_of
+from memeval.results.run import Run
+from memeval.text.shown import one_line
+from memeval.witness.figures import compared
+from memeval.witness.rows import questions_of
+
+NAMES = {1: "intact", 2: "figures", 3: "verdicts", 4: "answers", 5: "who", 6: "registered"}
+_OF_FIGURES = ("run.json: figures", "run.json: the witness", "records.jsonl: no figures")
+"""Beginnings of what `verify_run` says about figures, and not about files."""
+MOST_COMPARED = 8
+"""Runs of a package whose comparisons are made twice: of 8 there are 28."""
+ANY_PRICE_DAY = "2000-01-01"
+
+
+@dataclass
+class Level:
+    """Checks and findings of one level."""
+
+    number: int
+    did: str = ""
+    is_done: bool = True
+    """Whether there was something to check, and it was checked."""
+    problems: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """`intact`, `figures` …"""
+        return NAMES[self.number]
+
+
+@dataclass(frozen=True)
+class Checks:
+    """Options of `verify` beyond the levels that need nothing."""
+
+    data: bool = False
+    """Whether it is a problem that the data is not here."""
+    judge: int = 0
+    """Verdicts of a model that it is asked for again, per run."""
+    answer: int = 0
+    """Questions that are answered again, per run."""
+    allowed_signers: Path | None = None
+
+
+def verify_package(path: Path, checks: Checks = Checks()) -> Iterator[Level]:
+    """The levels, one after the other; the others need the first.
+
+    Raises `UserError` only for what the user got wrong: all that is wrong with the package is a
+    problem of a level.
+    """
+    intact = Level(1)
+    try:
+        with open_package(path) as package:
+            yield from _Verifier(package, checks).levels(intact)
+    except (UserError, ValueError, KeyError, TypeError) as error:
+        # What a package holds may have any form: until it is found intact, that is its problem.
+        if intact.did:
+            raise
+
+        intact.problems.append(one_line(error, 300))
+        yield intact
+
+
+class _Verifier:
+    """One look at one unpacked package."""
+
+    def __init__(self, package: Package, checks: Checks) -> None:
+        self.package, self.checks = package, checks
+        self.records = {run.key: run.read_records() for run in package.runs}
+        self.rows = {run.key: PackagedRows(package, run) for run in package.runs}
+        self.data: dict[str, Data] = {}
+
+    def levels(self, intact: Level) -> Iterator[Level]:
+        figures = Level(2)
+        with _prices_of(self.package):
+            for run in self.package.runs:
+                verified = verify_run(run.folder)
+                for line in verified.problems:
+                    level = figures if line.startswith(_OF_FIGURES) else intact
+                    level.problems.append(f"{run.key}: {line}")
+
+                intact.unchecked += [
+                    f"{run.key}: {line}" for line in verified.unchecked if "own metrics" not in line
+                ]
+
+        self._intact(intact)
+        entries = len(self.package.manifest.entries)
+        intact.did = f"{entries} entries, {counted(len(self.package.runs), 'run')}"
+        yield intact
+        if intact.problems:
+            return
+
+        self._figures(figures)
+        yield figures
+        yield self._verdicts()
+        yield self._answers()
+        yield self._who()
+        register = self.package.register
+        said = Level(6, did="nothing was said beforehand", is_done=register is not None)
+        if register is not None:
+            said.did = "said beforehand"
+            said.problems += register_problems(register, self.package.runs, self.records)
+            said.unchecked += [str(line) for line in register.get("left_out", ())]
+
+        yield said
+
+    def _intact(self, level: Level) -> None:
+        package, used = self.package, set()
+        for run in package.runs:
+            rows, records = self.rows[run.key], self.records[run.key]
+            level.problems += [f"{run.key}: {line}" for line in rows.problems(records)]
+            used |= rows.references
+            if protocol_of(run.summary, records) != package.manifest.protocols[run.key]:
+                level.problems.append(f"{run.key}: its protocol in the manifest is another")
+
+            told = package.environment.get("runs", {}).get(run.key)
+            if not _same_surroundings(told, surroundings(run.summary, rows.usages)):
+                level.problems.append(f"{run.key}: environment.json tells something else of it")
+
+        level.problems += text_problems(package, used)
+        data = {(one.name, one.sha256) for one in package.manifest.data}
+        asked = {
+            (run.summary.dataset, run.summary.tags.get("data_sha256", "")) for run in package.runs
+        }
+        if data != asked or len(data) != len(package.manifest.data):
+            level.problems.append("the manifest names other data than the runs")
+
+        for run in package.runs:
+            named = [one for one in package.manifest.data if one.name == run.summary.dataset]
+            if any(one.texts for one in named) and not terms_of(run.summary).allows_texts:
+                level.problems.append(
+                    f"{run.key}: it holds texts of {one_line(run.summary.dataset)}, whose licence "
+                    "is not known to allow passing them on"
+                )
+
+    def _figures(self, level: Level) -> None:
+        runs = self.package.runs
+        with_data = 0
+        for run in runs:
+            try:
+                data = data_of(run)
+            except UserError as error:
+                into = level.problems if self.checks.data else level.unchecked
+                into.append(f"{run.key}: not compared with the data: {error.message}")
+                continue
+
+            self.data[run.key] = data
+            unlike = list(unlike_data(self.records[run.key], self.rows[run.key].answers, data))
+            with_data += 1
+            asked = {record.question_id for record in self.records[run.key]}
+            missing = [name for name in data.questions if name not in asked]
+            may_miss = run.summary.is_stopped or run.summary.params.get("system.only_listed")
+            if missing and not may_miss:
+                level.problems.append(
+                    f"{run.key}: {counted(len(missing), 'question')} of its settings have no "
+                    f"record: {name_ids(missing)}"
+                )
+            if unlike:
+                level.problems.append(
+                    f"{run.key}: {counted(len(unlike), 'record')} unlike what rows and data make: "
+                    f"{name_ids(unlike)}"
+                )
+
+        made = self._compare(level)
+        level.did = (
+            f"all figures of {counted(len(runs), 'run')} and {counted(made, 'comparison')} made "
+            f"again from the rows, twice; {with_data} also from the data"
+        )
+
+    def _compare(self, level: Level) -> int:
+        """Comparisons of runs that may be compared, made by memeval and by the witness."""
+        runs = self.package.runs[:MOST_COMPARED]
+        if len(runs) < 2 or any(run.metrics.get("accuracy") is None for run in runs):
+            return 0
+
+        comparison = compare_runs(runs, metrics()["accuracy"], all_pairs=True)
+        # Runs that may be compared, one with another, are adjusted together.
+        graph = networkx.Graph([(one.first, one.second) for one in comparison.differences])
+        keys_of = [
+            [run.key for run in runs if run.key in group] for group in connected_components(graph)
+        ]
+        asked = {run.key: self._asked(run) for run in runs}
+        for keys in keys_of:
+            own = [one for one in comparison.differences if one.first in keys]
+            pairs = [(keys.index(one.first), keys.index(one.second)) for one in own]
+            made = compared([questions_of(asked[key]) for key in keys], pairs)
+            for one, (other, p) in zip(own, made, strict=True):
+                result = one.result
+                said = (result.mean, result.low, result.high, one.adjusted_p)
+                again = (None,) * 4 if other is None else (other.mean, other.low, other.high, p)
+                # Of two or more conversations; a single one has no p.
+                if result.groups > 1 and not all(map(same_figure, said, again)):
+                    level.problems.append(
+                        f"the witness compares {one.first} and {one.second} otherwise"
+                    )
+
+        return len(comparison.differences)
+
+    def _asked(self, run: Run) -> list[dict[str, Any]]:
+        headline = {row.category for row in run.summary.categories if row.headline}
+        rows = [record.to_json() for record in self.records[run.key]]
+        return [row for row in rows if not headline or str(row["category"]) in headline]
+
+    def _verdicts(self) -> Level:
+        level, done = Level(3), 0
+        for run in self.package.runs:
+            try:
+                data = self.data.get(run.key)
+                judge = _rule_judge(data.config if data else config_of(run))
+                if judge is None:
+                    level.unchecked.append(f"{run.key}: {_why_not_again(run)}")
+                elif data is None:
+                    level.unchecked.append(f"{run.key}: its data is not here, nothing judged again")
+                else:
+                    unlike = asyncio.run(self._judge_again(run, judge, data))
+                    done += len(self.rows[run.key].verdicts)
+                    if unlike:
+                        level.problems.append(
+                            f"{run.key}: {counted(len(unlike), 'verdict')} unlike those of the "
+                            f"rule: {name_ids(unlike)}"
+                        )
+            except UserError as error:
+                level.unchecked.append(f"{run.key}: {error.message}")
+
+        level.did = f"{counted(done, 'verdict')} by rule made again"
+        level.is_done = done > 0 or self.checks.judge > 0
+        if self.checks.judge:
+            from memeval.packages.again import judge_again
+
+            for run in self.package.runs:
+                if run.key in self.data and _rule_judge_or_none(run) is None:
+                    agreement = judge_again(run, self.records[run.key], self.checks.judge)
+                    level.did += f"; {run.key}: {agreement}"
+
+        return level
+
+    async def _judge_again(self, run: Run, judge: Judge, data: Data) -> list[str]:
+        unlike = []
+        rows = self.rows[run.key]
+        records = {(one.repeat, one.question_id): one for one in self.records[run.key]}
+        for place, verdict in rows.verdicts.items():
+            answer, question = rows.answers[place], data.questions.get(verdict.id)
+            if verdict.verdict is None or question is None or answer.hypothesis is None:
+                continue
+
+            row = await judge_answer(judge, question, answer.hypothesis, records[place].metrics)
+            again = row.verdict
+            said = verdict.verdict
+            if again is None or (again.label, again.score, again.chosen) != (
+                said.label,
+                said.score,
+                said.chosen,
+            ):
+                unlike.append(verdict.id)
+
+        return unlike
+
+    def _answers(self) -> Level:
+        level = Level(4, did="not asked for (--answer N)", is_done=self.checks.answer > 0)
+        if not self.checks.answer:
+            return level
+
+        from memeval.packages.again import answer_again
+
+        said = []
+        for run in self.package.runs:
+            try:
+                said.append(
+                    f"{run.key}: {answer_again(run, self.records[run.key], self.checks.answer)}"
+                )
+            except UserError as error:
+                level.unchecked.append(f"{run.key}: {error.message}")
+
+        level.did = "; ".join(said) or "no question was answered again"
+        return level
+
+    def _who(self) -> Level:
+        level, package = Level(5), self.package
+        who = one_line(package.manifest.who, 200) or "nobody is named"
+        if package.signature is None:
+            level.did, level.is_done = f"not signed ({who})", False
+            return level
+
+        try:
+            if self.checks.allowed_signers is None:
+                check_signature(package.manifest_bytes, package.signature)
+                level.is_done = False
+                level.did = f"signed by a key that nobody vouches for ({who}): --allowed-signers"
+            else:
+                signer = signer_of(
+                    package.manifest_bytes, package.signature, self.checks.allowed_signers
+                )
+                level.did = f"signed by {signer} ({who})"
+        except UserError as error:
+            level.did = f"signed ({who})"
+            level.problems.append(error.message)
+
+        return level
+
+
+def _same_surroundings(told: Any, made: Mapping[str, Any]) -> bool:
+    """Whether two are equal but for the prices, by which figures are made again."""
+
+    def without_prices(content: Any) -> Any:
+        models = [
+            {name: value for name, value in model.items() if name != "usd_per_million"}
+            for model in content["models"]
+        ]
+        return {**content, "models": models}
+
+    try:
+        return bool(without_prices(told) == without_prices(made))
+    except (TypeError, KeyError, AttributeError):
+        return False
+
+
+@contextmanager
+def _prices_of(package: Package) -> Iterator[None]:
+    """The package's prices in force, as figures of dollars rest on them."""
+    models = {}
+    for run in package.environment.get("runs", {}).values():
+        for model in run.get("models", ()):
+            prices = model.get("usd_per_million")
+            if isinstance(prices, dict) and model.get("provider") != "offline":
+                models[str(model.get("model"))] = {name: prices.get(name) for name in FIELDS}
+
+    before = os.environ.get(VARIABLE)
+    if models:
+        path = package.folder / "prices.yaml"
+        # YAML holds JSON, but for a date, which has no quotes.
+        path.write_text(f"date: {ANY_PRICE_DAY}\nmodels: {json.dumps(models)}\n", encoding="utf-8")
+        os.environ[VARIABLE] = str(path)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(VARIABLE, None)
+        else:
+            os.environ[VARIABLE] = before
+
+
+def _rule_judge(config: RunConfig) -> Judge | None:
+    """The judge of a run if it is a rule; None if it is a model, or recorded elsewhere."""
+    name = config.judge.name
+    if config.stages != "all" or name == RECORDED or judge_type(name).needs_model:
+        return None
+
+    return build_judge(
+        name, threshold=config.judge.threshold, template=None, model=_no_model, seed=config.seed
+    )
+
+
+def _rule_judge_or_none(run: Run) -> Judge | None:
+    try:
+        return _rule_judge(config_of(run))
+    except UserError:
+        return None
+
+
+def _no_model() -> Any:
+    raise UserError("a judge by rule asked for a model")
+
+
+def _why_not_again(run: Run) -> str:
+    judge = run.summary.judge
+    if judge is None:
+        return "nothing was judged"
+    if judge.name == RECORDED:
+        return "its verdicts were recorded elsewhere, and can't be made again"
+
+    return f"a model judged ({one_line(judge.shown)}): --judge N asks one again"

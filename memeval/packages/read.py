@@ -1,0 +1,331 @@
+"""Opens packages of others. Nothing of one is unpacked before its list of entries is looked at, and
+no name in it leads out of the folder that it is unpacked to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from memeval.errors import UserError
+from memeval.packages.form import (
+    ANSWERS,
+    ENVIRONMENT,
+    FORMAT,
+    INGESTS,
+    LARGEST,
+    LARGEST_ENTRY,
+    LARGEST_SMALL,
+    MANIFEST,
+    MOST_ENTRIES,
+    OF_RUN,
+    REGISTER,
+    SIGNATURE,
+    TEXTS,
+    VERDICTS,
+    Manifest,
+    entry_of,
+    is_entry,
+    package_id,
+)
+from memeval.pipeline.verify.sound import recorded_keys
+from memeval.process.private import make_folder, open_private
+from memeval.results import CONFIG_FILE, RECORDS_FILE, RUN_FILE, RunSummary, texts_file
+from memeval.results.fields import read_as
+from memeval.results.run import Run
+from memeval.text.shown import one_line
+
+_CHUNK = 2**20
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package, unpacked to a folder that is laid out as the `outputs/` of a home."""
+
+    path: Path
+    folder: Path
+    id: str
+    """Sixteen hex digits of its manifest."""
+    manifest: Manifest
+    manifest_bytes: bytes
+    """Bytes that a signature signs."""
+    signature: bytes | None
+    environment: Json
+    """Surroundings of the runs: `packed_on`, and `runs` by key."""
+    register: Json | None
+    """Statement registered before the runs."""
+    runs: tuple[Run, ...]
+    """As those of a home; texts that may not be passed on are `sha256:…`."""
+
+
+@contextmanager
+def open_package(path: str | Path) -> Iterator[Package]:
+    """Unpacks a package to a folder that is removed at the end.
+
+    Raises `UserError` for a file that is not a package, or is damaged.
+    """
+    with tempfile.TemporaryDirectory(prefix="memeval-package-") as folder:
+        yield unpack_to(Path(path), Path(folder))
+
+
+def read_manifest(path: str | Path) -> Manifest:
+    """The manifest of a package, without its other entries.
+
+    Raises `UserError` for a file that is not a package.
+    """
+    with _opened(Path(path)) as archive:
+        return _manifest(Path(path), _bytes(archive, MANIFEST))
+
+
+def unpack_to(path: Path, folder: Path) -> Package:
+    """Unpacks a package to an empty folder, each entry compared with the manifest.
+
+    Raises `UserError` naming the file and the mistake.
+    """
+    with _opened(path) as archive:
+        content = _bytes(archive, MANIFEST)
+        manifest = _manifest(path, content)
+        _check_list(path, archive, manifest)
+        # First under the names of the package: only what has its digest is looked into.
+        raw = folder / "package"
+        for name in manifest.entries:
+            _extract(path, archive, name, raw / name, manifest)
+
+        signed = SIGNATURE in archive.namelist()
+        signature = _bytes(archive, SIGNATURE) if signed else None
+
+    register = _object(path, raw / REGISTER, REGISTER) if REGISTER in manifest.entries else None
+    environment = _object(path, raw / ENVIRONMENT, ENVIRONMENT)
+    runs = tuple(_lay_out(path, raw, folder, key) for key in manifest.runs)
+    return Package(
+        path=path,
+        folder=folder,
+        id=package_id(content),
+        manifest=manifest,
+        manifest_bytes=content,
+        signature=signature,
+        environment=environment,
+        register=register,
+        runs=runs,
+    )
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _check_form(path, archive)
+            yield archive
+    except OSError as error:
+        raise UserError(f"{one_line(path)} can't be read: {error.strerror or error}") from error
+    # zlib.error and others come from an archive whose bytes were changed.
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError) as error:
+        raise _bad(path, f"it is not a sound zip file ({one_line(error, 100)})") from error
+
+
+def _bad(path: Path, what: str) -> UserError:
+    return UserError(f"{one_line(path.name)} is not a sound package: {what}")
+
+
+def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
+    """Raises `UserError` for what a package never holds, before anything is unpacked."""
+    infos = archive.infolist()
+    if len(infos) > MOST_ENTRIES:
+        raise _bad(path, f"{len(infos):,} entries, more than {MOST_ENTRIES:,}")
+    if archive.comment or (infos and infos[0].header_offset != 0):
+        raise _bad(path, "the zip file holds more than its entries")
+
+    names = set()
+    for info in infos:
+        shown = one_line(info.orig_filename, 100)
+        if not is_entry(info.orig_filename) or not is_entry(info.filename):
+            raise _bad(path, f"no package holds an entry '{shown}'")
+        if info.filename in names:
+            raise _bad(path, f"two entries '{shown}'")
+        if not stat.S_ISREG(info.external_attr >> 16 | stat.S_IFREG) or info.flag_bits & 1:
+            raise _bad(path, f"'{shown}' is a link, or encrypted")
+        if info.comment or info.extra or info.compress_type != zipfile.ZIP_DEFLATED:
+            raise _bad(path, f"'{shown}' is not written as packages are")
+
+        names.add(info.filename)
+
+    if MANIFEST not in names:
+        raise _bad(path, f"it has no {MANIFEST}")
+    if any(info.file_size > LARGEST_ENTRY for info in infos):
+        raise _bad(path, f"an entry is larger than {LARGEST_ENTRY:,} bytes")
+    if sum(info.file_size for info in infos) > LARGEST:
+        raise _bad(path, f"its entries are larger than {LARGEST:,} bytes")
+
+
+def _manifest(path: Path, content: bytes) -> Manifest:
+    try:
+        values = json.loads(content)
+        if isinstance(values, dict) and values.get("format") != FORMAT:
+            raise UserError(
+                f"{one_line(path.name)} has the format {one_line(values.get('format'), 20)}, and "
+                f"this version reads {FORMAT}",
+                "a newer memeval may read it:  pip install -U memeval-bench",
+            )
+
+        manifest = read_as(values, Manifest)
+    except (ValueError, RecursionError) as error:
+        raise _bad(path, f"{MANIFEST}: {one_line(error, 200)}") from error
+
+    runs = [entry_of(key, name) for key in manifest.runs for name in OF_RUN]
+    first = [ENVIRONMENT, *([REGISTER] if REGISTER in manifest.entries else [])]
+    if list(manifest.entries) != [*first, *runs, TEXTS] or not manifest.runs:
+        raise _bad(path, f"{MANIFEST} does not list the entries of its runs, in their order")
+    if list(manifest.protocols) != list(manifest.runs):
+        raise _bad(path, f"{MANIFEST} does not have a protocol for each run")
+
+    return manifest
+
+
+def _check_list(path: Path, archive: zipfile.ZipFile, manifest: Manifest) -> None:
+    names = archive.namelist()
+    first = [MANIFEST, *([SIGNATURE] if SIGNATURE in names else [])]
+    if names != [*first, *manifest.entries]:
+        unlisted = [name for name in names if name not in (*first, *manifest.entries)]
+        missing = [name for name in manifest.entries if name not in names]
+        what = f"'{(unlisted or missing)[0]}' is " if unlisted or missing else ""
+        what += ("not listed in" if unlisted else "missing") if what else "the order is not that of"
+        raise _bad(path, what if missing and not unlisted else f"{what} {MANIFEST}")
+
+    for name, entry in manifest.entries.items():
+        if archive.getinfo(name).file_size != entry.size:
+            raise _bad(path, f"'{name}' does not have the size that {MANIFEST} says")
+
+
+def _bytes(archive: zipfile.ZipFile, name: str) -> bytes:
+    with archive.open(name) as file:
+        content = file.read(LARGEST_SMALL + 1)
+
+    if len(content) > LARGEST_SMALL:
+        raise zipfile.BadZipFile(f"{name} is larger than {LARGEST_SMALL:,} bytes")
+
+    return content
+
+
+def _extract(
+    path: Path, archive: zipfile.ZipFile, name: str, target: Path, manifest: Manifest
+) -> None:
+    entry = manifest.entries[name]
+    make_folder(target.parent)
+    digest, size = hashlib.sha256(), 0
+    with archive.open(name) as file, _new_file(target) as out:
+        while chunk := file.read(_CHUNK):
+            size += len(chunk)
+            # What the list says of a size need not be true.
+            if size > entry.size:
+                break
+
+            digest.update(chunk)
+            out.write(chunk)
+
+    if size != entry.size or digest.hexdigest() != entry.sha256:
+        raise _bad(path, f"'{name}' is damaged or was edited: it is not what {MANIFEST} lists")
+
+
+def _new_file(path: Path) -> IO[bytes]:
+    return os.fdopen(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
+
+
+def _object(path: Path, file: Path, name: str) -> Json:
+    try:
+        if file.stat().st_size > LARGEST_SMALL:
+            raise ValueError("too large")
+
+        content = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise _bad(path, f"{name}: {one_line(error, 200)}") from error
+
+    if not isinstance(content, dict):
+        raise _bad(path, f"{name} is not an object")
+
+    return content
+
+
+def _lay_out(path: Path, raw: Path, folder: Path, key: str) -> Run:
+    """Puts the entries of a run into the layout of a home."""
+    run_folder = folder / "runs" / key
+    make_folder(run_folder)
+    for name in (RUN_FILE, CONFIG_FILE, RECORDS_FILE):
+        os.link(raw / entry_of(key, name), run_folder / name)
+
+    try:
+        if (run_folder / RUN_FILE).stat().st_size > LARGEST_SMALL:
+            raise ValueError("too large")
+
+        # Interpolations would read the environment of the person who opens it.
+        if b"${" in (run_folder / CONFIG_FILE).read_bytes():
+            raise ValueError(f"{CONFIG_FILE} holds an interpolation")
+
+        summary = RunSummary.read(run_folder)
+        # They name files: `recorded_keys` refuses what could lead elsewhere.
+        keys = [recorded_keys(repeat) for repeat in summary.identity["keys"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise _bad(path, f"{entry_of(key, RUN_FILE)}: {one_line(error, 200)}") from error
+
+    if summary.run_key != key:
+        raise _bad(path, f"{entry_of(key, RUN_FILE)} is of another run")
+
+    answers = {own["answer"]: folder / "answers" / f"{own['answer']}.jsonl" for own in keys}
+    verdicts = {own["judge"]: folder / "verdicts" / f"{own['judge']}.jsonl" for own in keys}
+    parts: tuple[tuple[str, str, Mapping[str, Path]], ...] = (
+        (ANSWERS, "answer", answers),
+        (INGESTS, "answer", answers),
+        (VERDICTS, "judge", verdicts),
+    )
+    for name, stage, files in parts:
+        _split(path, raw / entry_of(key, name), stage, files)
+
+    for file in answers.values():
+        texts = texts_file(file)
+        # One file for all: a reference is the digest of its text.
+        if not texts.exists():
+            os.link(raw / TEXTS, texts)
+
+    return Run(run_folder, summary)
+
+
+def _split(path: Path, entry: Path, stage: str, files: Mapping[str, Path]) -> None:
+    """Appends the rows of each repeat to the file of its key."""
+    target: IO[bytes] | None = None
+    try:
+        with entry.open("rb") as rows:
+            for line in rows:
+                if line.startswith(b'{"header":'):
+                    if target is not None:
+                        target.close()
+
+                    target = _target(line, stage, files)
+                if target is None:
+                    raise ValueError("a row without a header")
+
+                target.write(line)
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise _bad(path, f"{entry.name}: {one_line(error, 200)}") from error
+    finally:
+        if target is not None:
+            target.close()
+
+
+def _target(line: bytes, stage: str, files: Mapping[str, Path]) -> IO[bytes]:
+    key = json.loads(line)["header"].get(stage)
+    # Only keys of the run's own identity name files.
+    if key not in files:
+        raise ValueError(f"its header names no {stage} key of the run")
+
+    make_folder(files[key].parent)
+    return os.fdopen(open_private(files[key], os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")

@@ -1,0 +1,210 @@
+"""Statement registered before a run: cells, questions, judge, comparison, and the smallest
+difference that matters; and whether the runs kept to it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from memeval.errors import UserError
+from memeval.packages.facts import digest_of_ids
+from memeval.packages.form import LARGEST_SMALL, Digest, Line
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.judge_identity import judge_identity
+from memeval.results import SEAL, JudgeIdentity, Record, as_json, is_sealed, sealed
+from memeval.results.fields import as_plain, read_as
+from memeval.results.run import Run
+from memeval.results.summary import PACKAGE_TAG, RunKey
+from memeval.text.shown import one_line
+
+HIGHER, LOWER, DIFFERENT = "higher", "lower", "different"
+DIRECTIONS = (HIGHER, LOWER, DIFFERENT)
+Json = dict[str, Any]
+
+
+class SaidCell(Struct, frozen=True, forbid_unknown_fields=True):
+    """A cell that will be run."""
+
+    key: RunKey
+    name: Line
+    data_sha256: Line
+    questions: int
+    questions_sha256: Digest
+    judge: Mapping[str, Any] | None
+
+
+class Said(Struct, frozen=True, forbid_unknown_fields=True):
+    """Content of the statement."""
+
+    format: int
+    cells: tuple[SaidCell, ...]
+    """The first is the baseline of the comparison."""
+    metric: Line
+    direction: Annotated[str, Meta(pattern=f"^(?:{'|'.join(DIRECTIONS)})$")]
+    """Expected direction of the other cells against the first."""
+    smallest_difference: Annotated[float, Meta(ge=0, le=100)]
+    """Points below which a difference does not matter."""
+    stopping: Line
+    """When the runs end, in words."""
+
+
+def said_of(
+    cells: Sequence[Cell],
+    *,
+    metric: str,
+    direction: str,
+    smallest_difference: float,
+    stopping: str,
+    clean: Any,
+) -> Json:
+    """Planned runs, sealed; `clean` replaces content that must not leave this machine."""
+    listed = []
+    for cell in cells:
+        ids = [one.question_id for case in cell.dataset.cases() for one in case.questions]
+        judge = judge_identity(cell)
+        listed.append(
+            SaidCell(
+                key=cell.run_key,
+                name=one_line(clean(cell.name), 1_000),
+                data_sha256=cell.loaded.sha256,
+                questions=len(ids),
+                questions_sha256=digest_of_ids(ids),
+                judge=None if judge is None else clean(judge.to_json()),
+            )
+        )
+
+    said = Said(
+        format=1,
+        cells=tuple(listed),
+        metric=metric,
+        direction=direction,
+        smallest_difference=smallest_difference,
+        stopping=one_line(stopping, 1_000),
+    )
+    return sealed(json.loads(as_json(as_plain(said))))
+
+
+def read_said(path: Path) -> Json:
+    """A file that `register` wrote. Raises `UserError` for another, or an edited one."""
+    try:
+        if path.stat().st_size > LARGEST_SMALL:
+            raise ValueError("too large")
+
+        content = json.loads(path.read_bytes())
+        _parse(content)
+    except OSError as error:
+        raise UserError(f"{one_line(path)} can't be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"{one_line(path)} is not what register wrote: {one_line(error)}"
+        ) from error
+
+    return dict(content)
+
+
+def entry_of_package(path: Path, packed: Sequence[Run], known: Sequence[Run]) -> Json:
+    """The entry `register.json`: the statement, the proof of its time, and the runs left out."""
+    return {
+        "said": read_said(path),
+        "commit": _commit_of(path),
+        "left_out": _left_out(packed, known),
+    }
+
+
+def register_problems(
+    entry: Mapping[str, Any], runs: Sequence[Run], records: Mapping[str, Sequence[Record]]
+) -> Iterator[str]:
+    """Deviations of the runs from the statement."""
+    try:
+        said = _parse(entry.get("said"))
+    except ValueError as error:
+        yield f"register.json: {one_line(error, 200)}"
+        return
+
+    by_key = {run.key: run for run in runs}
+    for cell in said.cells:
+        run = by_key.pop(cell.key, None)
+        if run is None:
+            yield f"{cell.key} ({one_line(cell.name, 80)}) was said, and is not in the package"
+            continue
+
+        if digest_of_ids({one.question_id for one in records[run.key]}) != cell.questions_sha256:
+            yield f"{cell.key}: other questions were asked than was said"
+        if run.summary.tags.get("data_sha256") != cell.data_sha256:
+            yield f"{cell.key}: other data was asked about than was said"
+        if cell.judge is not None and run.summary.judge != _judge(cell.judge):
+            yield f"{cell.key}: another judge judged than was said"
+
+    for key in by_key:
+        yield f"{key} ran, and was not said beforehand"
+
+
+def _judge(content: Mapping[str, Any]) -> JudgeIdentity | None:
+    try:
+        return JudgeIdentity.from_json(content)
+    except ValueError:
+        return None
+
+
+def _parse(content: Any) -> Said:
+    """Raises `ValueError` for what `register` did not write."""
+    if not isinstance(content, dict) or not is_sealed(content):
+        raise ValueError("it is damaged, or was edited")
+
+    return read_as({name: value for name, value in content.items() if name != SEAL}, Said)
+
+
+def _commit_of(path: Path) -> Json | None:
+    """The first commit that holds the file as it is; None outside of a repository."""
+
+    def git(*words: str) -> str:
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(path.resolve().parent), *words],
+                check=False,
+                capture_output=True,
+                timeout=60,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+
+        return done.stdout.decode(errors="replace").strip() if not done.returncode else ""
+
+    content = git("hash-object", str(path.resolve()))
+    found = git("log", "--format=%H %cI", "--reverse", f"--find-object={content}", "--", path.name)
+    if not content or not found:
+        return None
+
+    commit, _, date = found.splitlines()[0].partition(" ")
+    return {"commit": commit, "date": date}
+
+
+def _left_out(packed: Sequence[Run], known: Sequence[Run]) -> list[str]:
+    """Runs of this home with the settings of packed ones that are not in the package, counted."""
+    keys = {run.key for run in packed}
+    alike = [_settings(run) for run in packed]
+    counts: Counter[str] = Counter()
+    for run in known:
+        if run.key in keys or PACKAGE_TAG in run.summary.tags or _settings(run) not in alike:
+            continue
+
+        kind = "stopped" if run.summary.is_stopped else "finished" if run.valid else "invalid"
+        counts[kind] += 1
+
+    return [
+        f"{count} {kind} {'run' if count == 1 else 'runs'} of the same settings (other seeds or "
+        "repeats) left out"
+        for kind, count in sorted(counts.items())
+    ]
+
+
+def _settings(run: Run) -> Json:
+    own = ("seed", "num_runs", "label")
+    return {name: value for name, value in run.summary.params.items() if name not in own}

@@ -1,0 +1,138 @@
+"""The rows of a package: content of their files beyond that of the records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from memeval.errors import UserError
+from memeval.packages.form import ANSWERS, INGESTS, TEXTS, VERDICTS, counted, entry_of
+from memeval.packages.read import Package
+from memeval.pipeline.execute.rows import is_about
+from memeval.records import Usage
+from memeval.results import AnswerRow, IngestRow, Record, VerdictRow
+from memeval.results.rows import answer_or_ingest, is_ingest_of
+from memeval.results.run import Run
+from memeval.text.shown import one_line
+
+
+class PackagedRows:
+    """The rows of a packaged run, by repeat and id."""
+
+    def __init__(self, package: Package, run: Run) -> None:
+        raw = package.folder / "package"
+        self.sequences = {
+            name: _ids(raw / entry_of(run.key, name)) for name in (ANSWERS, VERDICTS, INGESTS)
+        }
+        self.answers: dict[tuple[int, str], AnswerRow] = {}
+        self.ingests: list[IngestRow] = []
+        self.verdicts: dict[tuple[int, str], VerdictRow] = {}
+        for number, row in _parsed(raw / entry_of(run.key, ANSWERS)):
+            answer = answer_or_ingest(row)
+            if isinstance(answer, AnswerRow):
+                self.answers[number, answer.id] = answer
+
+        for _, row in _parsed(raw / entry_of(run.key, INGESTS)):
+            self.ingests.append(IngestRow.from_json(row))
+        for number, row in _parsed(raw / entry_of(run.key, VERDICTS)):
+            verdict = VerdictRow.from_json(row)
+            self.verdicts[number, verdict.id] = verdict
+
+    @property
+    def usages(self) -> list[Usage]:
+        """All of the run's."""
+        rows: list[AnswerRow | VerdictRow | IngestRow] = [*self.answers.values()]
+        rows += [*self.verdicts.values(), *self.ingests]
+        return [usage for row in rows for usage in row.usage]
+
+    @property
+    def references(self) -> set[str]:
+        """Of the texts that the answers refer to."""
+        found: set[str | None] = set()
+        for row in self.answers.values():
+            found |= {row.context, *(message.text for message in row.prompt)}
+            found |= {chunk.text for chunk in row.retrieved or ()}
+            for step in row.steps:
+                found.add(step.text)
+                found |= {part for call in step.calls for part in (call.arguments, call.result)}
+
+        return {ref for ref in found if ref is not None}
+
+    def problems(self, records: Sequence[Record]) -> Iterator[str]:
+        """Rows too many, too few, in another order, or about another answer."""
+        repeats = sorted({record.repeat for record in records})
+        asked = [[one.question_id for one in records if one.repeat == own] for own in repeats]
+        if self.sequences[ANSWERS] != asked:
+            yield f"{ANSWERS} does not hold a row for each record, in their order"
+
+        for number, ids in enumerate(self.sequences[VERDICTS]):
+            known = asked[number] if number < len(asked) else []
+            if ids != [name for name in known if name in set(ids)]:
+                yield f"{VERDICTS} holds rows of other questions, or in another order"
+
+        cases = {record.case_id for record in records}
+        for ids in self.sequences[INGESTS]:
+            if len(ids) != len(set(ids)) or not all(is_ingest_of(name, cases) for name in ids):
+                yield f"{INGESTS} holds rows of other conversations, or one twice"
+
+        for place, verdict in self.verdicts.items():
+            answer = self.answers.get(place)
+            if verdict.judged is not None and answer and not is_about(verdict, answer):
+                yield f"the verdict on {one_line(verdict.id, 60)} is about another answer"
+
+
+def _parsed(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows with the number of their repeat; raises `UserError` for a line that is not a row."""
+    number = -1
+    for line in path.read_bytes().splitlines():
+        try:
+            row = dict(json.loads(line))
+            row.pop("seal", None)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise UserError(f"{path.name}: {one_line(error, 200)}") from error
+
+        if "header" in row:
+            number += 1
+        else:
+            yield number, row
+
+
+def _ids(path: Path) -> list[list[str]]:
+    ids: list[list[str]] = []
+    for number, row in _parsed(path):
+        while len(ids) <= number:
+            ids.append([])
+
+        ids[number].append(str(row.get("id")))
+
+    return ids
+
+
+def text_problems(package: Package, used: set[str]) -> Iterator[str]:
+    """Texts that nothing refers to, or in another order."""
+    lines = (package.folder / "package" / TEXTS).read_bytes().splitlines()
+    ids, parts = [], {}
+    for line in lines:
+        try:
+            entry = dict(json.loads(line))
+        except (ValueError, TypeError, RecursionError):
+            yield f"{TEXTS}: a line is not an object"
+            return
+
+        ids.append(str(entry.get("id")))
+        parts[ids[-1]] = [str(part) for part in entry.get("parts") or ()]
+
+    if ids != sorted(set(ids)):
+        yield f"{TEXTS}: a text twice, or in another order"
+
+    reached, left = set(), list(used)
+    while left:
+        ref = left.pop()
+        if ref not in reached:
+            reached.add(ref)
+            left += parts.get(ref, ())
+
+    if set(ids) - reached:
+        yield f"{TEXTS}: {counted(len(set(ids) - reached), 'text')} that nothing refers to"

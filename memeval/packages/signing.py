@@ -1,0 +1,83 @@
+"""Signatures of manifests by SSH keys, as `ssh-keygen -Y` makes and checks them."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from memeval.errors import UserError
+from memeval.packages.form import NAMESPACE
+from memeval.text.shown import one_line
+
+PROGRAM = "ssh-keygen"
+LONGEST_S = 120
+"""A key on a token waits for a touch."""
+
+
+def sign(content: bytes, key_file: Path) -> bytes:
+    """The signature of `content` by an SSH key, in OpenSSH's form.
+
+    Raises `UserError` without the program, and for a key that it refuses.
+    """
+    if not key_file.is_file():
+        raise UserError(f"--sign: there is no key file {one_line(key_file)}")
+
+    with tempfile.TemporaryDirectory() as folder:
+        signed = Path(folder, "manifest")
+        signed.write_bytes(content)
+        _run(["-Y", "sign", "-f", str(key_file), "-n", NAMESPACE, str(signed)], b"")
+        return signed.with_name("manifest.sig").read_bytes()
+
+
+def signer_of(content: bytes, signature: bytes, allowed_signers: Path) -> str:
+    """Signer of `content`, by the file of allowed signers.
+
+    Raises `UserError` if the signer is not in the file, or the signature is of other content.
+    """
+    if not allowed_signers.is_file():
+        raise UserError(f"--allowed-signers: there is no file {one_line(allowed_signers)}")
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "manifest.sig")
+        file.write_bytes(signature)
+        named = ["-f", str(allowed_signers), "-s", str(file)]
+        found = _run(["-Y", "find-principals", *named], content).splitlines()
+        if not found:
+            raise UserError("the signature is of nobody in the file of allowed signers")
+
+        _run(["-Y", "verify", *named, "-n", NAMESPACE, "-I", found[0]], content)
+        return one_line(found[0], 200)
+
+
+def check_signature(content: bytes, signature: bytes) -> None:
+    """Raises `UserError` if the signature is not of this content, by any signer."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "manifest.sig")
+        file.write_bytes(signature)
+        _run(["-Y", "check-novalidate", "-s", str(file), "-n", NAMESPACE], content)
+
+
+def _run(arguments: Sequence[str], content: bytes) -> str:
+    try:
+        done = subprocess.run(
+            [PROGRAM, *arguments],
+            check=False,
+            input=content,
+            capture_output=True,
+            timeout=LONGEST_S,
+        )
+    except FileNotFoundError:
+        raise UserError(
+            f"signatures need {PROGRAM}, which is not on this machine",
+            "install OpenSSH 8.2 or newer",
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise UserError(f"{PROGRAM} did not end within {LONGEST_S} s") from None
+
+    if done.returncode:
+        said = (done.stderr or done.stdout).decode(errors="replace")
+        raise UserError(f"{PROGRAM}: {one_line(said.strip(), 300)}")
+
+    return done.stdout.decode(errors="replace")

@@ -1,0 +1,156 @@
+"""Takes the runs of a package into this home, beside its own and apart from them.
+
+They lie in `outputs/imported/<package id>/`, with rows of their own: no run of this home takes a
+row of theirs for its own, whatever its key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from memeval.config.paths import outputs_dir
+from memeval.errors import UserError
+from memeval.packages.data import Data, data_of
+from memeval.packages.form import is_withheld
+from memeval.packages.levels import Checks, verify_package
+from memeval.packages.read import Package, unpack_to
+from memeval.process.private import make_folder
+from memeval.records import EvalQuestion
+from memeval.results import RECORDS_FILE, Record, file_digest, json_line, texts_file
+from memeval.results.files import write_atomically, writing
+from memeval.results.run import Run
+from memeval.results.summary import IMPORTED_RUNS, PACKAGE_TAG
+from memeval.results.texts import WITHHELD, reference
+from memeval.retrieval.granularity import Granularity, chunks
+from memeval.text.shown import one_line
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """Runs and files taken from a package."""
+
+    folder: Path
+    runs: tuple[Run, ...]
+    signer: str
+    """In the words of level 5."""
+    restored: int
+    """Runs whose texts the data of this machine gave back."""
+
+
+def unpack(path: Path, allowed_signers: Path | None = None) -> Unpacked:
+    """Unpacks a package that is sound; a second time does nothing.
+
+    Raises `UserError` for one with a problem, `StorageError` if the home can't be written.
+    """
+    signer = ""
+    for level in verify_package(path, Checks(allowed_signers=allowed_signers)):
+        if level.problems:
+            raise UserError(
+                f"{one_line(path.name)}: level {level.number} ({level.name}): {level.problems[0]}",
+                f"look:  python -m memeval verify {one_line(path)}",
+            )
+        if level.name == "who":
+            signer = level.did
+
+    root = outputs_dir() / IMPORTED_RUNS
+    with writing(root):
+        make_folder(root)
+        part = root / f".{os.getpid()}.tmp"
+        shutil.rmtree(part, ignore_errors=True)
+        make_folder(part)
+        try:
+            package = unpack_to(path, part)
+            restored = sum(_take_in(package, run, signer) for run in package.runs)
+            shutil.rmtree(part / "package")
+            target = root / package.id
+            shutil.rmtree(target, ignore_errors=True)
+            part.rename(target)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+
+    from memeval.comparison.finding import finished_runs
+
+    return Unpacked(target, tuple(finished_runs(target / "runs")), signer, restored)
+
+
+def imported_key(package: str, key: str) -> str:
+    """The key of a run that came in a package: a run of this home may have its own."""
+    return hashlib.sha256(f"{package} {key}".encode()).hexdigest()[:16]
+
+
+def _take_in(package: Package, run: Run, signer: str) -> bool:
+    """Tags a run, gives it a key of its own, and restores its texts; whether it could."""
+    try:
+        data = data_of(run)
+    except UserError:
+        data = None
+
+    records = run.read_records()
+    is_restored = data is not None and any(is_withheld(one.question) for one in records)
+    if data is not None and is_restored:
+        path = run.folder / RECORDS_FILE
+        lines = [json_line(_restored(one, data.questions[one.question_id])) for one in records]
+        # Not written in place: the file is a link to the entry of the package.
+        write_atomically(path, "".join(lines))
+        _restore_texts(run, data)
+
+    key = imported_key(package.id, run.key)
+    tags = {
+        **run.summary.tags,
+        PACKAGE_TAG: package.id,
+        "package_run": run.key,
+        "package_who": signer,
+    }
+    if "run_key" in tags:
+        tags["run_key"] = key
+
+    files = {**run.summary.files, RECORDS_FILE: file_digest(run.folder / RECORDS_FILE)}
+    summary = replace(run.summary, run_key=key, tags=tags, files=files)
+    summary.write(run.folder)
+    run.folder.rename(run.folder.with_name(key))
+    return is_restored
+
+
+def _restored(record: Record, question: EvalQuestion) -> dict[str, object]:
+    row = record.to_json()
+    row["question"], row["gold"] = question.text, list(question.gold)
+    if record.choices:
+        row["choices"] = list(question.choices)
+
+    return row
+
+
+def _restore_texts(run: Run, data: Data) -> None:
+    """Chunks, as the granularity of the run cuts the conversations, and gold values."""
+    params = run.summary.params
+    granularity = Granularity(
+        name=str(params.get("granularity", "turn")),
+        size=_number(params.get("granularity.size")),
+        overlap=_number(params.get("granularity.overlap")),
+    )
+    known: dict[str, str] = {}
+    for case in data.cases.values():
+        texts = [chunk.text for chunk in chunks(case, granularity)]
+        texts += [question.text for question in case.questions]
+        known |= {reference(text): text for text in texts}
+
+    for keys in run.summary.identity["keys"]:
+        path = texts_file(run.folder.parent.parent / "answers" / f"{keys['answer']}.jsonl")
+        lines = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            if entry.get(WITHHELD) and entry["id"] in known:
+                entry = {"id": entry["id"], "text": known[entry["id"]]}
+
+            lines.append(json_line(entry, (",", ":")))
+
+        write_atomically(path, "".join(lines))
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None

@@ -1,0 +1,421 @@
+"""Writes finished runs as one file that can be handed over and checked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace as replace_members
+
+from memeval import __version__
+from memeval.errors import UserError
+from memeval.packages.cleaning import Cleaner
+from memeval.packages.facts import machine_class, protocol_of, surroundings
+from memeval.packages.form import (
+    ANSWERS,
+    ENVIRONMENT,
+    FORMAT,
+    INGESTS,
+    MANIFEST,
+    OF_RUN,
+    REGISTER,
+    SIGNATURE,
+    TEXTS,
+    VERDICTS,
+    Entry,
+    Manifest,
+    PackedData,
+    entry_of,
+    package_id,
+    withheld,
+)
+from memeval.packages.signing import sign
+from memeval.pipeline.execute.rows import answer_digest
+from memeval.pipeline.measure.provenance import FIGURES_CODE
+from memeval.pipeline.measure.records import rows_digest
+from memeval.pipeline.verify.sound import verify_run
+from memeval.records import Usage
+from memeval.report.export.terms import terms_of
+from memeval.results import (
+    CONFIG_FILE,
+    RECORDS_FILE,
+    RUN_FILE,
+    AnswerRow,
+    IngestRow,
+    Record,
+    RunSummary,
+    Texts,
+    VerdictRow,
+    as_json,
+    json_line,
+    texts_file,
+)
+from memeval.results.fields import as_plain
+from memeval.results.files import writing
+from memeval.results.judge import JudgeIdentity
+from memeval.results.rows import answer_or_ingest, is_ingest_of
+from memeval.results.run import Run
+from memeval.results.store import read_rows, sealed_line
+from memeval.results.summary import PACKAGE_TAG
+from memeval.results.texts import WITHHELD, Joined, reference
+from memeval.text.shown import one_line
+
+_OURS = ("error", "notes")
+"""Members of a row that hold no text of data or of a reply."""
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Result of packing."""
+
+    path: Path
+    id: str
+    manifest: Manifest
+    runs: tuple[Run, ...]
+
+
+def pack(
+    runs: Sequence[Run],
+    path: Path,
+    *,
+    who: str = "",
+    licence: str = "",
+    supersedes: str = "",
+    register: Json | None = None,
+    key_file: Path | None = None,
+) -> Packed:
+    """Writes runs as a package; the same runs give the same bytes.
+
+    `key_file` is an SSH key that signs the manifest. Raises `UserError` for a run that is not sound
+    or came in a package itself, `StorageError` if the file can't be written.
+    """
+    for run in runs:
+        _check(run)
+
+    ordered = sorted(runs, key=lambda run: run.key)
+    summaries = [(dict(run.summary.params), run.summary.command) for run in ordered]
+    cleaner = Cleaner(summaries)
+    writer = _Writer(cleaner)
+    for run in ordered:
+        writer.add(run)
+
+    manifest = writer.manifest(
+        who=one_line(who, 1_000),
+        licence=one_line(licence, 1_000),
+        supersedes=one_line(supersedes, 100),
+        register=register,
+    )
+    content = (as_json(as_plain(manifest), indent=1) + "\n").encode()
+    entries = {MANIFEST: content}
+    if key_file is not None:
+        entries[SIGNATURE] = sign(content, key_file)
+
+    with writing(path):
+        _write(path, {**entries, **writer.ordered()})
+
+    return Packed(path=path, id=package_id(content), manifest=manifest, runs=tuple(ordered))
+
+
+def _check(run: Run) -> None:
+    shown = f"run {run.key} ({one_line(run.name, 80)})"
+    if PACKAGE_TAG in run.summary.tags:
+        raise UserError(f"{shown} came in a package", "hand that package over as it is")
+
+    verified = verify_run(run.folder)
+    problems = [*verified.problems, *(line for line in verified.unchecked if "not here" in line)]
+    if problems:
+        raise UserError(
+            f"{shown} is not sound: {problems[0]}",
+            f"look:  python -m memeval verify {run.key}",
+            "its own command makes it again from the sound rows",
+        )
+
+
+class _Writer:
+    """Collects the entries of a package."""
+
+    def __init__(self, cleaner: Cleaner) -> None:
+        self.cleaner = cleaner
+        self.entries: dict[str, bytes] = {}
+        self.texts: dict[str, bytes] = {}
+        self.data: dict[tuple[str, str], PackedData] = {}
+        self.protocols: dict[str, Json] = {}
+        self.surroundings: dict[str, Json] = {}
+        self.code = ""
+
+    def add(self, run: Run) -> None:
+        """Adds the entries of a run and its texts."""
+        allowed = terms_of(run.summary)
+        records = run.read_records()
+        usages: list[Usage] = []
+        rows: dict[str, list[bytes]] = {ANSWERS: [], VERDICTS: [], INGESTS: []}
+        digests: dict[str, str] = {}
+
+        for number, keys in enumerate(run.summary.identity["keys"]):
+            own = [record for record in records if record.repeat == number]
+            repeat = _Repeat(run, keys, own, self.cleaner, texts=allowed.allows_texts)
+            for name, lines in repeat.lines.items():
+                rows[name] += lines
+
+            usages += repeat.usages
+            digests |= repeat.digests
+            self.texts |= repeat.texts()
+
+        packed = [self._record(record, texts=allowed.allows_texts) for record in records]
+        # The same cleaning for the file and for the digests of it.
+        config = self._config(run)
+        files = {
+            CONFIG_FILE: config,
+            RECORDS_FILE: "".join(packed).encode(),
+            **{name: b"".join(content) for name, content in rows.items()},
+        }
+        summary = self._summary(run.summary, files, digests)
+        files[RUN_FILE] = summary.to_text().encode()
+        for name in OF_RUN:
+            self.entries[entry_of(run.key, name)] = files[name]
+
+        self.protocols[run.key] = protocol_of(summary, records)
+        self.surroundings[run.key] = surroundings(summary, usages)
+        self.code = summary.tags.get(FIGURES_CODE, "")
+        sha256 = summary.tags.get("data_sha256", "")
+        self.data[summary.dataset, sha256] = PackedData(
+            name=summary.dataset,
+            sha256=sha256,
+            licence=allowed.licence,
+            texts=allowed.allows_texts,
+        )
+
+    def _config(self, run: Run) -> bytes:
+        text = (run.folder / CONFIG_FILE).read_text(encoding="utf-8")
+        lines = []
+        for line in text.splitlines():
+            name, colon, value = line.partition(": ")
+            clean = self.cleaner.ours(value)
+            # A value that YAML would take for something else than a string.
+            lines.append(f"{name}{colon}{json.dumps(clean) if clean != value else value}")
+
+        return ("\n".join(lines) + "\n").encode()
+
+    def _summary(
+        self, summary: RunSummary, files: Mapping[str, bytes], rows: Mapping[str, str]
+    ) -> RunSummary:
+        clean = self.cleaner
+        judge = summary.judge
+        if judge is not None:
+            judge = JudgeIdentity.from_json(clean.ours(judge.to_json()))
+
+        tags = clean.ours(dict(summary.tags))
+        if "judge_key" in tags and judge is not None:
+            tags["judge_key"] = judge.digest
+        if "command" in tags:
+            tags["command"] = clean.command(summary.tags["command"])
+
+        named = (CONFIG_FILE, RECORDS_FILE)
+        return replace(
+            summary,
+            name=clean.ours(summary.name),
+            command=clean.command(summary.command),
+            params=clean.ours(dict(summary.params)),
+            tags=tags,
+            notes=tuple(
+                replace_members(note, text=clean.ours(note.text)) for note in summary.notes
+            ),
+            judge=judge,
+            files={name: hashlib.sha256(files[name]).hexdigest() for name in named},
+            rows=rows,
+            identity=clean.ours(dict(summary.identity)),
+        )
+
+    def _record(self, record: Record, *, texts: bool) -> str:
+        row = _cleaned(self.cleaner, record.to_json())
+        if not texts:
+            row["question"] = withheld(record.question)
+            row["gold"] = [withheld(gold) for gold in record.gold]
+            if record.choices:
+                row["choices"] = [withheld(choice) for choice in record.choices]
+
+        return json_line(row)
+
+    def manifest(
+        self, *, who: str, licence: str, supersedes: str, register: Json | None
+    ) -> Manifest:
+        """The manifest, once all runs are added."""
+        environment = {"packed_on": machine_class(), "runs": self.surroundings}
+        self.entries[ENVIRONMENT] = (as_json(environment, indent=1) + "\n").encode()
+        if register is not None:
+            self.entries[REGISTER] = (as_json(register, indent=1) + "\n").encode()
+
+        self.entries[TEXTS] = b"".join(self.texts[ref] for ref in sorted(self.texts))
+        listed = {
+            name: Entry(hashlib.sha256(content).hexdigest(), len(content))
+            for name, content in self.ordered().items()
+        }
+        return Manifest(
+            format=FORMAT,
+            memeval=__version__,
+            code=self.code,
+            who=self.cleaner.ours(who),
+            licence=self.cleaner.ours(licence),
+            supersedes=supersedes,
+            runs=tuple(self.protocols),
+            data=tuple(self.data[key] for key in sorted(self.data)),
+            protocols=self.protocols,
+            replaced=dict(sorted((+self.cleaner.counts).items())),
+            entries=listed,
+        )
+
+    def ordered(self) -> dict[str, bytes]:
+        """The entries in the order of the file: small ones that are read first come first."""
+        first = [name for name in (ENVIRONMENT, REGISTER) if name in self.entries]
+        runs = [name for name in self.entries if name.startswith("runs/")]
+        return {name: self.entries[name] for name in (*first, *runs, TEXTS)}
+
+
+class _Repeat:
+    """The rows of one repeat as a package holds them, and the texts that they refer to."""
+
+    def __init__(
+        self, run: Run, keys: Json, records: Sequence[Record], cleaner: Cleaner, *, texts: bool
+    ) -> None:
+        self.cleaner, self.with_texts = cleaner, texts
+        self.usages: list[Usage] = []
+        self.lines: dict[str, list[bytes]] = {}
+        self.digests: dict[str, str] = {}
+        outputs = run.folder.resolve().parent.parent
+        answers_name = f"answers/{keys['answer']}.jsonl"
+        verdicts_name = f"verdicts/{keys['judge']}.jsonl"
+        answers_header = {"answer": keys["answer"], "seed": keys["seed"]}
+        verdicts_header = {"judge": keys["judge"], "seed": keys["seed"]}
+        answers = read_rows(
+            (outputs / answers_name).read_bytes(), answers_header, answer_or_ingest
+        ).rows
+        verdicts = read_rows(
+            (outputs / verdicts_name).read_bytes(), verdicts_header, VerdictRow.from_json
+        ).rows
+        self.stored = Texts(texts_file(outputs / answers_name))
+        ids = [record.question_id for record in records]
+        cases = {record.case_id for record in records}
+        asked = [row for row in map(answers.get, ids) if isinstance(row, AnswerRow)]
+        judged = [row for row in map(verdicts.get, ids) if row is not None]
+        # The file may hold those of other runs' conversations.
+        ingests = [
+            row
+            for row in answers.values()
+            if isinstance(row, IngestRow) and is_ingest_of(row.id, cases)
+        ]
+        self.rows = asked
+        rows: list[AnswerRow | VerdictRow | IngestRow] = [*asked, *judged, *ingests]
+        self.usages = [usage for row in rows for usage in row.usage]
+
+        changed: dict[str, str] = {}
+        answer_rows = []
+        for row in asked:
+            clean = self._answer(row)
+            if clean.get("hypothesis") != row.hypothesis:
+                changed[row.id] = answer_digest(clean["hypothesis"])
+            answer_rows.append(clean)
+
+        verdict_rows = []
+        for verdict in judged:
+            clean = _cleaned(cleaner, verdict.to_json())
+            if verdict.id in changed:
+                clean["judged"] = changed[verdict.id]
+            verdict_rows.append(clean)
+
+        self._seal(ANSWERS, answers_header, answer_rows)
+        self._seal(VERDICTS, verdicts_header, verdict_rows)
+        self._seal(INGESTS, answers_header, [_cleaned(cleaner, row.to_json()) for row in ingests])
+        self.digests[answers_name] = self._digest(ids, ANSWERS)
+        self.digests[verdicts_name] = self._digest(ids, VERDICTS)
+
+    def _answer(self, row: AnswerRow) -> Json:
+        clean = _cleaned(self.cleaner, row.to_json())
+        if not self.with_texts and row.seen is not None:
+            clean["seen"] = {
+                depth: [withheld(value) for value in values] for depth, values in row.seen.items()
+            }
+        return clean
+
+    def _seal(self, name: str, header: Json, rows: Iterable[Json]) -> None:
+        lines = [sealed_line(header, {"header": header})]
+        self.lines[name] = lines + [sealed_line(header, row) for row in rows]
+
+    def _digest(self, ids: Sequence[str], name: str) -> str:
+        seals = {}
+        for line in self.lines[name][1:]:
+            row = json.loads(line)
+            seals[row["id"]] = row["seal"]
+
+        return rows_digest(ids, seals)
+
+    def texts(self) -> dict[str, bytes]:
+        """The lines of the texts, by reference: all of them if the data may be passed on, else
+        those of replies, and how the others are joined.
+        """
+        lines: dict[str, bytes] = {}
+        for ref, is_reply in self._references():
+            self._take(ref, lines, show=is_reply or self.with_texts)
+
+        return lines
+
+    def _references(self) -> Iterator[tuple[str, bool]]:
+        for row in self.rows:
+            for step in row.steps:
+                if step.text is not None:
+                    yield step.text, True
+                for call in step.calls:
+                    yield call.arguments, True
+                    yield call.result, False
+
+            for message in row.prompt:
+                yield message.text, False
+            for chunk in row.retrieved or ():
+                if chunk.text is not None:
+                    yield chunk.text, False
+            if row.context is not None:
+                yield row.context, False
+
+    def _take(self, ref: str, lines: dict[str, bytes], *, show: bool) -> None:
+        if ref in lines:
+            return
+
+        stored = self.stored.stored(ref)
+        if isinstance(stored, Joined):
+            entry = {"id": ref, "join": stored.separator, "parts": list(stored.parts)}
+            lines[ref] = json_line(entry, (",", ":")).encode()
+            for part in stored.parts:
+                self._take(part, lines, show=show)
+        elif stored is not None:
+            clean = self.cleaner.text(stored) if show else ""
+            # A text in which something was replaced is not the one of the reference.
+            kept = {"text": clean} if show and reference(clean) == ref else {WITHHELD: True}
+            lines[ref] = json_line({"id": ref, **kept}, (",", ":")).encode()
+
+
+def _cleaned(cleaner: Cleaner, row: Json) -> Json:
+    """A row or a record as it may be handed over."""
+    ours = {name: cleaner.ours(row[name]) for name in _OURS if name in row}
+    rest = {name: value for name, value in row.items() if name not in ours}
+    return {name: ours[name] if name in ours else cleaner.measured(rest[name]) for name in row}
+
+
+def _write(path: Path, entries: Mapping[str, bytes]) -> None:
+    part = path.with_name(f".{path.name}.tmp")
+    try:
+        with zipfile.ZipFile(part, "w") as archive:
+            for name, content in entries.items():
+                info = zipfile.ZipInfo(name, _EPOCH)
+                info.compress_type = zipfile.ZIP_DEFLATED
+                info.create_system, info.external_attr = 3, 0o600 << 16
+                archive.writestr(info, content, compresslevel=9)
+
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

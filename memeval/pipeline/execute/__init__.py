@@ -1,0 +1,1 @@
+"""Works on a cell: memories, answers and verdicts, as rows on disk."""

@@ -1,0 +1,240 @@
+"""Builds a cell's memories: cuts a case into chunks, makes its system, and loads or
+ingests its memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeVar
+
+from memeval.config.paths import outputs_dir, prepared_dir
+from memeval.config.settings import TENANTS, TIMEOUT
+from memeval.llm.metering import current_ledger
+from memeval.pipeline.execute.context_budget import BudgetedReader
+from memeval.pipeline.execute.memory import Memory
+from memeval.pipeline.execute.memory_build import Writer, build_memory, imagine_memory
+from memeval.pipeline.execute.reader import CellReader
+from memeval.pipeline.execute.timeline import USER, with_other_user
+from memeval.pipeline.execute.tool_loop import Limits
+from memeval.pipeline.execute.tool_reader import ToolReader
+from memeval.pipeline.execute.tool_writer import CaseWriter
+from memeval.pipeline.isolate.call import Steps
+from memeval.pipeline.isolate.process_state import ProcessState
+from memeval.pipeline.isolate.watch import Watched, build_watched
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.declared import Declared
+from memeval.pipeline.open.models import Models
+from memeval.pipeline.open.retrieving import SilentReader, retrieves_only
+from memeval.process.leftovers import sweep, sweep_temporary
+from memeval.records import EvalCase
+from memeval.retrieval.granularity import chunks
+from memeval.systems.base import IMAGINED, LINES, Reader, SystemContext
+
+T = TypeVar("T")
+
+
+class Builder:
+    """Builds the memories of one cell's cases with the cell's models."""
+
+    def __init__(self, cell: Cell, models: Models, *, saves: bool = True) -> None:
+        """Without `saves` nothing on disk is changed: for an estimate."""
+        assert isinstance(cell.source, Declared), "only a memory system builds memories"
+        self._cell, self._models, self._source = cell, models, cell.source
+        # Before any system exists: this is what is put back after each of their calls.
+        self._state = ProcessState()
+        self._saves = saves
+        if saves:
+            # A killed run can't clean up behind itself: the next one does.
+            sweep_temporary()
+            for folder in (prepared_dir(), outputs_dir() / "runs"):
+                sweep(folder)
+
+        self._bridge = Bridge()
+
+    async def memory(self, case: EvalCase, seed: int) -> Memory:
+        """The memory of a case for the repeat under `seed`. Raises whatever the system raises."""
+        cut = chunks(case, self._cell.granularity)
+        if self._cell.config.system.get(TENANTS):
+            cut = with_other_user(case, cut, self._cell.granularity)
+
+        if not self._saves:
+            return await imagine_memory(
+                self._cell,
+                case,
+                cut,
+                lambda: self._system(case, seed),
+                seed,
+                writer=self._writer(case, seed),
+            )
+
+        return await build_memory(
+            self._cell,
+            case,
+            cut,
+            lambda: self._system(case, seed),
+            seed,
+            writer=self._writer(case, seed),
+            shared=self._models.memories,
+            failed=self._models.connections.failed_memories,
+        )
+
+    def notes(self) -> list[str]:
+        """Changes that systems made to the process that they run in."""
+        return self._state.notes()
+
+    def _system(self, case: EvalCase, seed: int) -> Watched:
+        cell, models = self._cell, self._models
+        # Only now is it known on which loop the parts will be awaited.
+        self._bridge.loop = asyncio.get_running_loop()
+        parts = SystemContext(
+            reader=self._reader(seed),
+            model=models.ingest_model,
+            embedder=models.embedder(),
+            reranker=models.reranker,
+            top_k=cell.config.top_k,
+            seed=seed,
+            case_id=case.case_id,
+            extra={"origin": cell.run_key, IMAGINED: not self._saves, LINES: self._lines},
+            run_sync=self._bridge.run_sync,
+        )
+        system_class = self._source.system_class
+        watched = build_watched(
+            lambda: system_class(self._source.settings, parts),
+            system_class,
+            case_id=case.case_id,
+            timeout_s=cell.config.system.get(TIMEOUT),
+            state=self._state,
+            stop_parts=self._bridge.stop,
+        )
+        watched.user = USER if cell.config.system.get(TENANTS) else ""
+        return watched
+
+    def _lines(self) -> Iterator[str]:
+        """Lines said in all cases, if reading the cases again is quick."""
+        cases = self._cell.dataset.cases() if self._cell.is_read_quickly else ()
+        for case in cases:
+            for chunk in chunks(case, self._cell.granularity):
+                yield chunk.content
+
+    def tool_reader(self, watched: Watched, seed: int) -> ToolReader | None:
+        """The reader that holds a memory's tools; None if the cell's reader uses no tools."""
+        template, reader = self._cell.tool_template, self._cell.config.reader
+        if template is None:
+            return None
+
+        return ToolReader(
+            watched,
+            reader=self._cell_reader(seed),
+            model=self._models.reader,
+            instructions=template,
+            limits=Limits(
+                steps=reader.max_steps,
+                calls=reader.max_tool_calls,
+                result_tokens=reader.max_result_tokens,
+                context_tokens=self._cell.config.context_tokens,
+            ),
+            seed=seed,
+        )
+
+    def _writer(self, case: EvalCase, seed: int) -> Writer | None:
+        """Makes the writer of a memory; None if the cell's systems are given the chunks."""
+        template, writer = self._cell.writer_template, self._cell.config.writer
+        if template is None:
+            return None
+
+        return partial(
+            CaseWriter,
+            model=self._models.ingest_model,
+            template=template,
+            limits=Limits(
+                steps=writer.max_steps,
+                calls=writer.max_tool_calls,
+                result_tokens=writer.max_result_tokens,
+            ),
+            session_tokens=writer.max_session_tokens,
+            seed=seed,
+            changes=bool(case.operations or case.checkpoints),
+        )
+
+    def _reader(self, seed: int) -> Reader:
+        reader, most = self._unbounded_reader(seed), self._cell.config.context_tokens
+        return reader if most is None else BudgetedReader(reader, most)
+
+    def _unbounded_reader(self, seed: int) -> Reader:
+        if retrieves_only(self._cell.config):
+            return SilentReader()
+
+        return self._cell_reader(seed)
+
+    def _cell_reader(self, seed: int) -> CellReader:
+        cell = self._cell
+        return CellReader(
+            self._models.reader,
+            cell.template,
+            cell.style,
+            seed,
+            choosing=cell.choice_template,
+            choose_tokens=cell.config.prompt.choose_tokens,
+            by_form=cell.form_templates,
+            own_style=cell.source.answer_style is not None,
+            noting=cell.note_template,
+        )
+
+
+class Bridge:
+    """Lets worker threads wait for parts that are `async`, until the run is stopped."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._waited: set[Future[Any]] = set()
+        self._stopped = False
+
+    def run_sync(self, awaitable: Awaitable[T]) -> T:
+        """The result of `awaitable`. Raises `CancelledError` once the run is stopped."""
+        assert self.loop is not None, "no system has been built yet"
+        return wait_from_thread(awaitable, self.loop, self._enter)
+
+    def _enter(self, future: Future[Any]) -> None:
+        self._waited.add(future)
+        future.add_done_callback(self._waited.discard)
+        # A thread may enter after `stop` has looked at all that wait.
+        if self._stopped:
+            future.cancel()
+
+    def stop(self) -> None:
+        """Ends what is waited for, and whatever else a thread would wait for from now on."""
+        self._stopped = True
+        # A copy: each future takes itself out of the set as it is cancelled.
+        for future in self._waited.copy():
+            future.cancel()
+
+
+def wait_from_thread(
+    awaitable: Awaitable[T],
+    loop: asyncio.AbstractEventLoop,
+    entered: Callable[[Future[Any]], None] = lambda _: None,
+) -> T:
+    """The result of `awaitable`, which runs on `loop` while another thread waits for it.
+
+    Raises `RuntimeError` on the loop's own thread.
+    """
+    # The loop would wait for itself, for ever.
+    if threading.get_ident() == getattr(loop, "_thread_id", None):
+        raise RuntimeError(
+            "run_sync was called on the event loop: set in_thread = True, or await the part in "
+            "an async method"
+        )
+
+    # `run_coroutine_threadsafe` takes coroutines, and no other awaitables.
+    async def wait() -> T:
+        result: T = await Steps(awaitable)
+        return result
+
+    with current_ledger().own.handed_over():
+        future = asyncio.run_coroutine_threadsafe(wait(), loop)
+        entered(future)
+        return future.result()

@@ -1,0 +1,286 @@
+"""Work on one case of a cell: its questions are answered and judged, and each row is stored as soon
+as it is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from memeval.config.schema import ANSWER, JUDGE, STAGES
+from memeval.errors import ModelError, StorageError
+from memeval.judges.contract import Judge
+from memeval.llm.disk import is_about_disk
+from memeval.pipeline.execute.judging import failed_verdict, judge_answer, judge_of
+from memeval.pipeline.execute.memories import MemorySource
+from memeval.pipeline.execute.metrics import Measured, measure_answer
+from memeval.pipeline.execute.progress import Progress
+from memeval.pipeline.execute.question import failed_answer
+from memeval.pipeline.execute.repeat import Repeat, ingest_id
+from memeval.pipeline.execute.rows import answer_digest, is_about, is_final, usages_of
+from memeval.pipeline.execute.source import AnswerSource, CaseAnswers
+from memeval.pipeline.execute.timeline import cases_until
+from memeval.pipeline.execute.turns import CaseTurns
+from memeval.pipeline.execute.window import Room
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.connections import Connections
+from memeval.pipeline.open.models import Models
+from memeval.pipeline.open.retrieving import retrieves_only
+from memeval.records import EvalCase, EvalQuestion, Status
+from memeval.results import AnswerRow, IngestRow, VerdictRow
+from memeval.text.shown import one_line
+
+
+def _has_ended_well(row: AnswerRow | VerdictRow) -> bool:
+    return row.status in (Status.OK, Status.RETRIEVED)
+
+
+class CaseWork:
+    """The work on the cases of a cell, one after the other or several at once.
+
+    Rows that an earlier pass finished are taken as they are; failed ones are tried again.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        progress: Progress,
+        connections: Connections,
+        source: Callable[[Cell, Models], AnswerSource] = MemorySource,
+        judge: Judge | None = None,
+    ) -> None:
+        """`connections` are the endpoints, the cache and the budget that the cell's models use.
+
+        `source` makes what gives the answers; by default the cell's memory system is asked.
+
+        `judge` judges in place of one that is built from the config.
+        """
+        self.cell = cell
+        self.progress: Progress = progress
+        self._connections = connections
+        self._make_source, self._judge_given = source, judge
+        self._unread = 0
+        self._noted: list[str] = []
+
+    def begin(self, models: Models | None = None) -> None:
+        """Makes the cell's models, unless they are given, and the source of its answers."""
+        self._models = models or Models(
+            self.cell.config, self.cell.run_key, self.progress.say, self._connections
+        )
+        self._source = self._make_source(self.cell, self._models)
+        self.progress.watch(self._models.connections)
+
+    def notes(self) -> tuple[str, ...]:
+        """Notes on this pass for the reader."""
+        return tuple(dict.fromkeys([*self._noted, *self._source.notes()]))
+
+    def take_notes(self) -> tuple[str, ...]:
+        """The notes so far, once."""
+        notes, self._noted = self.notes(), []
+        return notes
+
+    def judge(self, seed: int) -> Judge:
+        """The judge of the repeat under a seed."""
+        return self._judge_given or judge_of(self.cell, self._models, seed)
+
+    async def work(self, repeat: Repeat, case: EvalCase, room: Room | None = None) -> None:
+        """Answers and judges the questions of a case."""
+        turns = CaseTurns.of(case)
+        kept = {
+            question.question_id: self._kept_answer(repeat, question, turns)
+            for question in case.questions
+        }
+        left = len(case.questions)
+        for part in cases_until(case):
+            await self._ask(repeat, part, kept, turns, room=room, left=left)
+            left -= len(part.questions)
+
+    async def _ask(
+        self,
+        repeat: Repeat,
+        case: EvalCase,
+        kept: Mapping[str, AnswerRow | None],
+        turns: CaseTurns,
+        *,
+        room: Room | None,
+        left: int,
+    ) -> None:
+        """Answers and judges the questions of a case, or of a checkpoint of it; `left` are those
+        that the case has left.
+        """
+        is_open = any(kept[question.question_id] is None for question in case.questions)
+        places = room.places if room else 0
+        for stage, count in self.count_stages(1, len(case.questions)).items():
+            self.progress.expect(stage, count)
+
+        # A memory may take minutes to load: it is not loaded if every answer is stored.
+        with self._stopping_all():
+            answers = await self._open_case(repeat, case) if is_open else None
+
+        self.progress.done("prepare", reused=answers is None or answers.reused)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number, question in enumerate(case.questions):
+                    before = kept[question.question_id]
+                    task = group.create_task(
+                        self._question(repeat, question, before, answers, turns)
+                    )
+                    if room and left - number <= places:
+                        # From here on, fewer questions are open than the case has places.
+                        task.add_done_callback(lambda _: room.leave_one())
+
+                    # A turn for what was asked before: all recalls of a case in one go would
+                    # hold up every call.
+                    await asyncio.sleep(0)
+        finally:
+            if answers is not None:
+                await answers.close()
+
+    def count_stages(self, cases: int, questions: int) -> dict[str, int]:
+        """How many items of each stage these numbers of cases and questions make."""
+        stages = {"prepare": cases, "answer": questions}
+        return stages if retrieves_only(self.cell.config) else {**stages, "judge": questions}
+
+    async def _open_case(self, repeat: Repeat, case: EvalCase) -> CaseAnswers:
+        """Opens the source of a case's answers; a failed ingest gives each question its error."""
+        answers = await self._source.open(case, repeat.seed)
+        taken = answers.ingest
+        row = repeat.answers.rows.get(ingest_id(case.case_id))
+        if taken is not None and not (isinstance(row, IngestRow) and row.health == taken.health):
+            # Only if the health differs: a memory that is loaded again would be noted each time.
+            repeat.answers.append(replace(taken, id=ingest_id(case.case_id)))
+            self.progress.spent(usages_of(taken, self.cell.run_key))
+
+        return answers
+
+    def _kept_answer(
+        self, repeat: Repeat, question: EvalQuestion, turns: CaseTurns
+    ) -> AnswerRow | None:
+        """The stored answer of a question; None if it is to be made, or made again."""
+        answer = repeat.answer(question.question_id)
+        if answer is None or not self._is_kept(answer, ANSWER):
+            return None
+
+        # Rankings are stored as positions: an edited row could point past the case's last turn.
+        if answer.ranking is not None and not turns.hold(answer.ranking):
+            self._noted.append(
+                f"The stored answer to {one_line(question.question_id, 80)} names turns that its "
+                "case does not have: it was left out and made again."
+            )
+            return None
+
+        return answer
+
+    async def _question(
+        self,
+        repeat: Repeat,
+        question: EvalQuestion,
+        kept: AnswerRow | None,
+        answers: CaseAnswers | None,
+        turns: CaseTurns,
+    ) -> None:
+        answer = kept
+        with self._stopping_all():
+            if answer is None:
+                assert answers is not None, "a case with open questions is opened"
+                row = await answers.answer(question, turns, repeat.texts)
+                answer = self._keep_answer(repeat, row)
+
+            done_well = _has_ended_well(answer)
+            self.progress.done("answer", reused=kept is not None, failed=not done_well)
+
+            # Also for stored answers: rows hold no metrics, so that a formula can change.
+            measured = measure_answer(answer, question, turns, self.cell.dataset)
+            repeat.measured[question.question_id] = measured
+            await self._judge(repeat, question, answer, measured)
+
+    @contextmanager
+    def _stopping_all(self) -> Iterator[None]:
+        """Keeps other cells from paying for replies that can't be stored on a full disk."""
+        try:
+            yield
+        except StorageError as error:
+            if is_about_disk(error):
+                self._connections.breaker.lose_store(error)
+
+            raise
+
+    def _keep_answer(self, repeat: Repeat, row: AnswerRow) -> AnswerRow:
+        """Stores an answer, and returns it as it is stored; one that can't be stored failed."""
+        row = replace(row, origin=self.cell.run_key)
+        self.progress.spent(row.usage)
+        # An answer that can't be stored is the failure of its question, and not of the run.
+        try:
+            stored = repeat.answers.append(row)
+        except ValueError as problem:
+            failure = failed_answer(row.id, Status.ANSWER_FAILED, problem)
+            stored = repeat.answers.append(replace(failure, origin=self.cell.run_key))
+
+        assert isinstance(stored, AnswerRow)
+        return stored
+
+    async def _judge(
+        self, repeat: Repeat, question: EvalQuestion, answer: AnswerRow, measured: Measured
+    ) -> None:
+        before = repeat.verdicts.rows.get(question.question_id)
+        kept = before is not None and self._is_kept(before, JUDGE)
+        if retrieves_only(self.cell.config):
+            return
+
+        if answer.status is not Status.OK or (kept and before and is_about(before, answer)):
+            self._score(question, before)
+            self.progress.done("judge", reused=kept, failed=answer.status is not Status.OK)
+            return
+
+        text = answer.hypothesis or ""
+        row = await judge_answer(repeat.judge, question, text, measured.metrics, before)
+        self.progress.spent(row.usage)
+        stored = self._keep_verdict(repeat, row, text)
+        self.watch(stored)
+        self._score(question, stored)
+        self.progress.done("judge", failed=not _has_ended_well(stored))
+
+    def _score(self, question: EvalQuestion, row: VerdictRow | None) -> None:
+        """Reports a score that enters the accuracy."""
+        headline = self.cell.dataset.headline
+        score = None if row is None or row.verdict is None else row.verdict.score
+        if score is not None and (headline is None or question.category in headline):
+            self.progress.scored(score)
+
+    def _keep_verdict(self, repeat: Repeat, row: VerdictRow, answer: str) -> VerdictRow:
+        """Stores a verdict, and returns it as it is stored; one that can't be stored failed."""
+        digest, origin = answer_digest(answer), self.cell.run_key
+        try:
+            return repeat.verdicts.append(replace(row, judged=digest, origin=origin))
+        except ValueError as problem:
+            failure = failed_verdict(row.id, problem)
+            return repeat.verdicts.append(replace(failure, judged=digest, origin=origin))
+
+    def _is_kept(self, row: AnswerRow | VerdictRow | None, stage: str) -> bool:
+        """Whether a stored row of a stage is taken as it is: `fresh` names the first stage of which
+        none is.
+        """
+        fresh = self.cell.config.fresh
+        made_again = fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)
+        return is_final(row) and not made_again
+
+    def watch(self, row: VerdictRow) -> None:
+        """Stops the run if the judge's model never replies in the requested form: more calls would
+        be wasted.
+        """
+        if not row.tries or row.verdict is None:
+            # A call that failed says nothing of the judge's form: it neither counts nor resets.
+            self._unread = 0 if row.status is Status.OK else self._unread
+            return
+
+        self._unread += 1
+        most = self.cell.config.stop_after_failures
+        if most is not None and self._unread >= most:
+            raise ModelError(
+                f"the last {self._unread} replies of judge={self.cell.config.judge.name} could not "
+                f"be read ({one_line(row.verdict.reason)}; stop_after_failures={most}): "
+                "use a model that keeps to the form, or a prompt template that asks for it"
+            )

@@ -1,0 +1,102 @@
+"""When the agent's window is cut, and which chunks it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memeval.records import EvalCase, MemoryChunk
+from memeval.retrieval.granularity import Granularity
+from memeval.retrieval.granularity import chunks as cut
+
+ROLLING_TURNS = 40
+"""`compression_turn=rolling` compresses each time this many more turn pairs were ingested."""
+PAIRS, CHUNKS = "pairs", "chunks"
+"""Units that `compression_turn` and `retain_recent` count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """One cut of the window."""
+
+    after: int
+    """Chunks that are ingested before it."""
+    keeps: int
+    """How many of them the window keeps, the newest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Position of a turn pair among the chunks, counted from 1."""
+
+    first: int
+    """The first chunk that holds a turn of it."""
+    last: int
+    """The chunk that completes it."""
+
+
+def compression_points(turn: int | str, count: int) -> list[int]:
+    """After how many of `count` turn pairs, or chunks, the window is cut.
+
+    `rolling` cuts once more at the end, before the questions. Empty if the window is never cut:
+    for `never`, and for a turn past the end.
+    """
+    if turn == "never":
+        return []
+    if turn == "rolling":
+        return [*range(ROLLING_TURNS, count, ROLLING_TURNS), count] if count else []
+
+    point = count // 2 if turn == "middle" else int(turn)
+    # A turn past the end never comes. A note of the run says for how many cases.
+    return [point] if 1 <= point <= count else []
+
+
+def plan_compressions(
+    *, turn: int | str, unit: str, retain: int, case: EvalCase, chunks: Sequence[MemoryChunk]
+) -> list[Compression]:
+    """The cuts of the window while a case is ingested.
+
+    With `unit=pairs`, `turn` and `retain` both count turn pairs: the window is cut after the chunk
+    that completes a pair, and keeps the chunks that hold the latest `retain` pairs.
+    """
+    if unit == CHUNKS:
+        return [Compression(point, retain) for point in compression_points(turn, len(chunks))]
+
+    pairs = _pairs(case, chunks)
+    keeps = {}
+    for point in compression_points(turn, len(pairs)):
+        end = pairs[point - 1].last
+        # A chunk may complete several pairs: all that are in it were ingested with it.
+        ingested = [pair for pair in pairs if pair.last <= end]
+        latest = ingested[max(0, len(ingested) - retain) :]
+        # With retain_recent=0 nothing is kept: the window then starts behind its end.
+        start = min((pair.first for pair in latest), default=end + 1)
+        keeps[end] = end + 1 - start
+
+    return [Compression(after, keeps[after]) for after in sorted(keeps)]
+
+
+def _pairs(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[_Pair]:
+    """Positions of the turn pairs among the chunks, in the order of the conversation.
+
+    A pair is a round, as in `granularity=round`. If nobody replies, each turn is a pair. A pair
+    that no chunk holds is left out.
+    """
+    speakers = {turn.speaker for turn in case.turns}
+    name = "round" if len(speakers) > 1 else "turn"
+    numbers: dict[str, list[int]] = {}
+    for number, chunk in enumerate(chunks, start=1):
+        for turn_id in chunk.turn_ids:
+            numbers.setdefault(turn_id, []).append(number)
+
+    pairs = []
+    reached = 0
+    for pair in cut(case, Granularity(name)):
+        held = [number for turn_id in pair.turn_ids for number in numbers.get(turn_id, ())]
+        # Chunks may overlap or be out of step with the pairs: a pair ends no earlier than the
+        # one before it.
+        reached = max([reached, *held])
+        if reached:
+            pairs.append(_Pair(first=min(held, default=reached), last=reached))
+
+    return pairs

@@ -1,0 +1,277 @@
+"""Answers that another program gave, judged and reported like any run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from memeval.errors import MemevalError, UserError
+from memeval.judges.recorded import RECORDED
+from memeval.pipeline.execute.memories import MemorySource
+from memeval.pipeline.execute.question import failed_answer
+from memeval.pipeline.execute.source import AnswerSource, CaseAnswers
+from memeval.pipeline.execute.turns import CaseTurns
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.models import Models
+from memeval.records import EvalCase, EvalQuestion, Status
+from memeval.results import AnswerRow, TextStore
+from memeval.systems.external.ranked import Rankings
+from memeval.text.shown import one_line
+
+NAMED = 10
+"""Ids that a note names; it counts the others."""
+
+
+UNKNOWN = "unknown: ids that the data set does not have, left out"
+NOT_ASKED = "not asked: answers to questions outside of the chosen ones, left out"
+REPEATED = "repeated: further rows of an id, of which the first counts"
+MISSING = "missing: questions without a row, counted as failed"
+"""Findings on the ids of a file."""
+
+
+@dataclass(frozen=True)
+class VerdictMembers:
+    """Verdict members of a row, not yet parsed."""
+
+    line: int
+    content: Mapping[str, Any]
+
+
+_OF_VERDICTS = ("label", "labels", "judge", "autoeval_label", "recorded_judge_labels")
+"""Members of a row that record who judged its answer, and how."""
+
+
+@dataclass(frozen=True)
+class Hypotheses:
+    """A file of answers, read."""
+
+    path: Path
+    sha256: str
+    answers: Mapping[str, str | None]
+    """By question id, the first row of an id; None if the row holds no answer.
+
+    A blank one is an answer.
+    """
+    repeated: tuple[str, ...]
+    """Ids of further rows of an id that came before."""
+    verdicts: Mapping[str, VerdictMembers] = field(default_factory=dict)
+    """By question id, of the rows that record one."""
+
+
+def read_hypotheses(path: Path) -> Hypotheses:
+    """Reads JSON lines `{question_id, hypothesis}`, with the verdicts that rows record.
+
+    Raises `UserError` naming file, line and field if a row can't be read.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror}") from error
+
+    answers: dict[str, str | None] = {}
+    verdicts: dict[str, VerdictMembers] = {}
+    repeated = []
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+
+        question_id, hypothesis, row = _row(path, number, line)
+        if question_id in answers:
+            repeated.append(question_id)
+            continue
+
+        answers[question_id] = hypothesis
+        recorded = {name: row[name] for name in _OF_VERDICTS if name in row}
+        if recorded:
+            verdicts[question_id] = VerdictMembers(number, recorded)
+
+    if not answers:
+        raise UserError(
+            f"{path} is empty",
+            "rows look like:  {" + '"question_id": "conv-26/q0", "hypothesis": "7 May 2023"}',
+        )
+
+    return Hypotheses(
+        path=path,
+        sha256=hashlib.sha256(content).hexdigest(),
+        answers=answers,
+        repeated=tuple(repeated),
+        verdicts=verdicts,
+    )
+
+
+class _Number(str):
+    """A number as the file writes it."""
+
+
+def _as_written(text: str) -> _Number | None:
+    """A number's own text; None for one that is too large for a number, such as 1e400."""
+    return _Number(text) if math.isfinite(float(text)) else None
+
+
+_DECODER = json.JSONDecoder(
+    parse_int=_Number, parse_float=_as_written, parse_constant=lambda _: None
+)
+"""Keeps numbers as they are written, so that 7.50 stays "7.50"; refuses NaN and Infinity."""
+
+
+def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None, dict[str, Any]]:
+    """Question, answer, and the whole row."""
+    where = f"{one_line(path)}, line {number}"
+    try:
+        # Editors on Windows put a byte order mark at the beginning of a file.
+        row: Any = _DECODER.decode(line.decode("utf-8-sig" if number == 1 else "utf-8").strip())
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: not JSON ({one_line(error)})") from error
+
+    if not isinstance(row, dict):
+        raise UserError(f"{where}: not an object with question_id and hypothesis")
+
+    question_id, hypothesis = row.get("question_id"), row.get("hypothesis", "")
+    # A `_Number` is a str as well: 7 is refused as an id, and is fine as an answer.
+    if not isinstance(question_id, str) or isinstance(question_id, _Number):
+        raise UserError(f"{where}: question_id is missing, or is not a string")
+    if "hypothesis" not in row:
+        raise UserError(f"{where}: hypothesis is missing")
+
+    if hypothesis is not None and not isinstance(hypothesis, str):
+        raise UserError(
+            f"{where}: hypothesis must be a string or a number, but is {_KINDS[type(hypothesis)]}"
+        )
+
+    # JSON may hold an escaped half of a character. It would only fail when the row is stored.
+    try:
+        f"{question_id}{hypothesis}".encode()
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"{where}: half a character (a lone surrogate), which can't be stored"
+        ) from error
+
+    return question_id, None if hypothesis is None else str(hypothesis), row
+
+
+_KINDS = {bool: "true or false", list: "a list", dict: "an object"}
+
+
+class ImportedAnswers(AnswerSource, CaseAnswers):
+    """Takes answers from a file instead of asking a memory.
+
+    Ids that fit nowhere are counted and named.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        hypotheses: Hypotheses,
+        known: frozenset[str],
+        *,
+        only_listed: bool = False,
+    ) -> None:
+        """`known` holds the ids of all questions of the data set, those that this run leaves out
+        included.
+
+        `only_listed` asks only the questions that the file has a row for.
+        """
+        self._dataset, self._given = cell.dataset, hypotheses.answers
+        recorded = cell.config.judge.name == RECORDED
+        self._of_blanks = "whose recorded verdicts count" if recorded else "which is wrong"
+        self._repeated, self._known, self._only_listed = hypotheses.repeated, known, only_listed
+        self._asked: list[str] = []
+        self._left_out = 0
+
+    def cases(self) -> Iterator[EvalCase]:
+        for case in self._dataset.cases():
+            questions = case.questions
+            if self._only_listed:
+                questions = tuple(
+                    question for question in questions if question.question_id in self._given
+                )
+                self._left_out += len(case.questions) - len(questions)
+
+            # A case of which no question is listed is not opened at all.
+            if questions or not self._only_listed:
+                self._asked += [question.question_id for question in questions]
+                yield replace(case, questions=questions)
+
+    async def open(self, case: EvalCase, seed: int) -> CaseAnswers:
+        return self
+
+    async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
+        question_id = question.question_id
+        text = self._given.get(question_id)
+        if text is not None:
+            return AnswerRow(id=question_id, status=Status.OK, hypothesis=text)
+
+        listed = question_id in self._given
+        what = "its row holds no answer" if listed else "the file has no row for it"
+        return failed_answer(question_id, Status.ANSWER_FAILED, MemevalError(what))
+
+    def notes(self) -> tuple[str, ...]:
+        given, asked = self._given, dict.fromkeys(self._asked)
+        answers = {question_id: given[question_id] for question_id in asked if question_id in given}
+        blank = [
+            question_id
+            for question_id, text in answers.items()
+            if text is not None and not text.strip()
+        ]
+        findings = {
+            UNKNOWN: [question_id for question_id in given if question_id not in self._known],
+            NOT_ASKED: [
+                question_id
+                for question_id in given
+                if question_id in self._known and question_id not in asked
+            ],
+            REPEATED: self._repeated,
+            MISSING: [question_id for question_id in asked if question_id not in given],
+            "empty: rows without an answer, counted as failed": [
+                question_id for question_id, text in answers.items() if text is None
+            ],
+            f"blank: rows with an answer of no words, {self._of_blanks}": blank,
+        }
+        notes = [_count_ids(what, ids) for what, ids in findings.items() if ids]
+        if self._only_listed:
+            notes.append(
+                "partial: only questions that the file lists are asked, "
+                f"{self._left_out} others are left out"
+            )
+
+        return tuple(notes)
+
+
+class RankedAnswers(MemorySource):
+    """Asks the reader about what a file says was found; ids that fit nowhere are counted."""
+
+    def __init__(self, cell: Cell, models: Models, rankings: Rankings, known: frozenset[str]):
+        """`known` holds the ids of all questions of the data set."""
+        super().__init__(cell, models)
+        self._rankings, self._known = rankings, known
+        self._asked: set[str] = set()
+
+    def cases(self) -> Iterator[EvalCase]:
+        for case in super().cases():
+            self._asked.update(question.question_id for question in case.questions)
+            yield case
+
+    def notes(self) -> tuple[str, ...]:
+        rows = self._rankings.rows
+        findings = {
+            UNKNOWN: [row for row in rows if row not in self._known],
+            NOT_ASKED: [row for row in rows if row in self._known and row not in self._asked],
+            REPEATED: self._rankings.repeated,
+            MISSING: sorted(self._asked - rows.keys()),
+        }
+        counted = [_count_ids(what, ids) for what, ids in findings.items() if ids]
+        return (*super().notes(), *counted)
+
+
+def _count_ids(what: str, ids: Iterable[str]) -> str:
+    counted = Counter(ids)
+    names = list(counted)
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{sum(counted.values())} {what}: {', '.join(names[:NAMED])}{more}"

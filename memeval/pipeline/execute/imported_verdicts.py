@@ -1,0 +1,119 @@
+"""Verdicts that rows of a file of answers record beside the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memeval.errors import UserError, unknown
+from memeval.judges.recorded import RecordedJudge
+from memeval.pipeline.execute.imported import Hypotheses, VerdictMembers
+from memeval.records import Label
+from memeval.text.shown import one_line
+
+_LABELS = {
+    "correct": Label.CORRECT,
+    "yes": Label.CORRECT,
+    "true": Label.CORRECT,
+    "1": Label.CORRECT,
+    "wrong": Label.WRONG,
+    "incorrect": Label.WRONG,
+    "no": Label.WRONG,
+    "false": Label.WRONG,
+    "0": Label.WRONG,
+    "abstained": Label.ABSTAINED,
+}
+FORMS = (
+    'one judge:   {"question_id": "conv-26/q0", "hypothesis": "7 May 2023", "label": true, '
+    '"judge": "gpt-4o-mini"}',
+    'several:     {…, "labels": {"gpt-4o-mini": true, "person": false}}',
+)
+
+Votes = dict[str, tuple[Label, ...]]
+"""One judge's labels of each question."""
+
+
+def recorded_judge(hypotheses: Hypotheses, judged_by: str | None) -> RecordedJudge:
+    """The judge whose verdicts the file records.
+
+    `judged_by` chooses among several, and names the one judge of a file that does not name it.
+
+    Raises `UserError` if no row records a verdict, if one can't be read, and if several
+    judges did and none is chosen.
+    """
+    by_judge: dict[str, Votes] = {}
+    for question_id, members in hypotheses.verdicts.items():
+        for judge, votes in _read(hypotheses, members):
+            by_judge.setdefault(judge, {})[question_id] = votes
+
+    if not by_judge:
+        raise UserError(f"{one_line(hypotheses.path)} records no verdicts", *FORMS)
+    if judged_by is not None and list(by_judge) == [""]:
+        by_judge = {judged_by: by_judge[""]}
+    if judged_by is not None and judged_by not in by_judge:
+        raise unknown("judge", one_line(judged_by), map(one_line, by_judge))
+
+    if judged_by is None and len(by_judge) > 1:
+        names = ", ".join(one_line(name) or "one without a name" for name in sorted(by_judge))
+        raise UserError(
+            f"{one_line(hypotheses.path)} records verdicts of {len(by_judge)} judges: {names}",
+            "choose one:  --judged-by=NAME",
+        )
+
+    name = next(iter(by_judge)) if judged_by is None else judged_by
+    return RecordedJudge(name, by_judge[name])
+
+
+def _read(
+    hypotheses: Hypotheses, members: VerdictMembers
+) -> Iterator[tuple[str, tuple[Label, ...]]]:
+    """Judge and votes that a row records."""
+    where = f"{one_line(hypotheses.path)}, line {members.line}"
+    content: Mapping[str, Any] = members.content
+
+    # LongMemEval's own tools write {"autoeval_label": {"model": …, "label": …}}.
+    official = content.get("autoeval_label")
+    if isinstance(official, dict) and "label" in official:
+        yield _name(official.get("model"), where), _votes(official["label"], where)
+
+    # Published files of judged answers hold the labels of several judgings under the longer name.
+    for member in ("label", "recorded_judge_labels"):
+        if content.get(member) is not None:
+            yield _name(content.get("judge"), where), _votes(content[member], where)
+            break
+
+    labels = content.get("labels")
+    if labels is None:
+        return
+    if not isinstance(labels, dict):
+        raise UserError(f"{where}: labels must be an object of judges and their labels", *FORMS)
+
+    for judge, value in labels.items():
+        # null: this judge did not judge this answer. Another judge may have.
+        if value is not None:
+            yield _name(judge, where), _votes(value, where)
+
+
+def _name(value: Any, where: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not value.strip():
+        raise UserError(f"{where}: the judge's name must be a string", *FORMS)
+
+    return one_line(value, 80)
+
+
+def _votes(value: Any, where: str) -> tuple[Label, ...]:
+    votes = []
+    for vote in value if isinstance(value, list) else [value]:
+        label = _LABELS.get(str(vote).strip().lower()) if isinstance(vote, str | bool) else None
+        if label is None:
+            raise UserError(
+                f"{where}: label must be true, false, correct, wrong or abstained, not "
+                f"{one_line(vote, 40)}",
+                *FORMS,
+            )
+
+        votes.append(label)
+
+    return tuple(votes)

@@ -1,0 +1,158 @@
+"""Fills a memory with the chunks of a case, and checks how many of them it lost."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from memeval.errors import IngestLossError, SystemFaultError
+from memeval.llm.metering import Ledger
+from memeval.pipeline.execute.compression import Compression
+from memeval.pipeline.isolate.locations import locate_method
+from memeval.pipeline.isolate.watch import Watched
+from memeval.records import IngestHealth, MemoryChunk
+from memeval.systems.base import MemorySystem
+from memeval.text.shown import one_line
+
+CUT_REPLIES = "cut_replies"
+"""Note of an ingest of which replies were cut."""
+
+
+async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> IngestHealth:
+    """Health that the system reports of its ingest, else derived from its calls: a call that failed
+    or was cut counts as a lost chunk.
+    """
+    health = await watched.call("health")
+    if health is None:
+        # Several calls of one chunk may fail: no more can be lost than there is.
+        lost = min(chunks, ledger.failed + ledger.cut_calls + ledger.filtered_calls)
+        return IngestHealth(asked=chunks, stored=chunks - lost, lost=lost)
+
+    if not isinstance(health, IngestHealth):
+        location = locate_method(watched.system, "health")
+        raise SystemFaultError(
+            f"{location}: it must return an IngestHealth, but returned {type(health).__name__}"
+        )
+
+    counts = [health.asked, health.stored, health.lost]
+    if (
+        # True and False are ints in Python.
+        any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in counts)
+        or health.lost > health.asked
+    ):
+        location = locate_method(watched.system, "health")
+        raise SystemFaultError(
+            f"{location}: asked, stored and lost must be whole numbers from 0 on, lost at most "
+            f"asked: {one_line(counts)}"
+        )
+
+    return health
+
+
+def check_loss(health: IngestHealth, most: float, ledger: Ledger | None = None) -> None:
+    """Raises `IngestLossError`, which names replies that were cut, if too much was lost."""
+    if health.lost_share <= most:
+        return
+
+    message = f"{health.summary}, and max_ingest_loss allows {100 * most:.1f} %"
+    if ledger is not None and ledger.cut_calls:
+        message += f"; {_cut_replies(ledger)} (llm.ingest.max_tokens)"
+
+    raise IngestLossError(message)
+
+
+def _cut_replies(ledger: Ledger) -> str:
+    """How many replies were cut in the end, and of how many."""
+    return f"{ledger.cut_calls} of {ledger.calls} replies were cut at their limit of tokens"
+
+
+def notes_of_ingest(ledger: Ledger) -> dict[str, str]:
+    """Notes on the replies at ingest that were cut, withheld or repaired."""
+    notes = dict(ledger.notes)
+    if ledger.cut_calls:
+        notes[CUT_REPLIES] = _cut_replies(ledger)
+
+    if ledger.filtered_calls:
+        notes["filtered_replies"] = (
+            f"the provider's filter withheld {ledger.filtered_calls} of {ledger.calls} replies"
+        )
+
+    return notes
+
+
+async def await_ready(watched: Watched) -> bool:
+    """Waits until what was ingested can be found; returns whether the system needs such a wait."""
+    # Looked up, not called: a run of a system without it records no time to get ready.
+    own = getattr(type(watched.system), "await_ready", None)
+    if own is None or own is MemorySystem.await_ready:
+        return False
+
+    await watched.call("await_ready")
+    return True
+
+
+async def ingest(
+    system: MemorySystem, chunks: Sequence[MemoryChunk], points: Sequence[int], retain: int
+) -> None:
+    """Fills a system that nothing else is known of."""
+    watched = Watched(system)
+    await fill(watched, ingest_calls(chunks, [Compression(point, retain) for point in points]))
+    await await_ready(watched)
+
+
+async def fill(watched: Watched, calls: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
+    """Plain methods of a system that asks for it run in one worker thread, all else on the event
+    loop.
+    """
+    methods = [
+        watched.attribute(name, name) for name in ("reset", "ingest", "compress", "consolidate")
+    ]
+    # One `async` method is enough: a system is never called from two threads.
+    if not watched.attribute("in_thread", "ingest") or any(
+        map(inspect.iscoroutinefunction, methods)
+    ):
+        for name, arguments in calls:
+            await watched.call(name, *arguments)
+
+        return
+
+    await watched.run(calls)
+
+
+def ingest_calls(
+    chunks: Sequence[MemoryChunk],
+    compressions: Sequence[Compression],
+    first: int = 0,
+    end: int | None = None,
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """The calls that ingest the chunks from `first` to before `end`, in order: each method's name
+    and its arguments.
+
+    Those of a whole case make a memory.
+    """
+    kept = {compression.after: compression.keeps for compression in compressions}
+    if first == 0:
+        yield "reset", ()
+
+    for count, chunk in enumerate(chunks[first:end], start=first + 1):
+        yield "ingest", (chunk,)
+        # After its chunk, since a cut keeps the newest ones, this one among them.
+        if count in kept:
+            yield "compress", (tuple(chunks[max(0, count - kept[count]) : count]),)
+
+    yield "consolidate", ()
+
+
+async def await_value(value: Any) -> Any:
+    """The value; the result of one that is awaitable."""
+    return await value if isinstance(value, Awaitable) else value
+
+
+async def call_method(system: MemorySystem, method: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a method of a system in the way it needs: on the event loop, or in a worker thread."""
+    if system.in_thread and not inspect.iscoroutinefunction(method):
+        return await await_value(await asyncio.to_thread(method, *arguments))
+
+    return await await_value(method(*arguments))

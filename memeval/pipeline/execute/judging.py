@@ -1,0 +1,86 @@
+"""One answer, judged. Whatever a judge raises leaves the answer unscored."""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec.structs import replace
+
+from memeval.errors import StorageError, UserError
+from memeval.judges.accuracy import AccuracyJudge
+from memeval.judges.contract import Judge, Metrics, refusal_verdict
+from memeval.judges.registry import build_judge
+from memeval.llm.metering import Ledger, metered
+from memeval.pipeline.execute.question import failure_message, milliseconds
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.models import Models
+from memeval.records import EvalQuestion, Label, Status, Verdict
+from memeval.results import StepTimes, VerdictRow
+
+
+def judge_of(cell: Cell, models: Models, seed: int) -> Judge:
+    """The judge of a cell, for the repeat under a seed."""
+    judging = cell.config.judge
+    return build_judge(
+        judging.name,
+        threshold=judging.threshold,
+        template=cell.judge_template,
+        model=models.judge,
+        seed=seed,
+        settings=cell.judge_settings,
+        class_path=judging.class_,
+    )
+
+
+async def judge_answer(
+    judge: Judge,
+    question: EvalQuestion,
+    answer: str,
+    metrics: Metrics,
+    before: VerdictRow | None = None,
+) -> VerdictRow:
+    """The verdict row of an existing answer; `before` is the row of an earlier pass."""
+    ledger = Ledger(scope=question.question_id)
+    try:
+        with metered(ledger):
+            verdict = await _verdict(judge, question, answer, metrics, before)
+
+        status = Status.UNPARSED if verdict.label is Label.UNSCORED else Status.OK
+        row = VerdictRow(id=question.question_id, status=status, verdict=verdict)
+    except (asyncio.CancelledError, StorageError, UserError):
+        raise  # these concern the whole run, and not this answer
+    except Exception as error:  # noqa: BLE001
+        # The question boundary: whatever a judge raises leaves this answer unscored.
+        row = failed_verdict(question.question_id, error)
+
+    times = StepTimes(
+        judge_ms=milliseconds(ledger.calls_s()) if ledger.usages else None,
+        judge_wait_s=round(ledger.wait_s, 3),
+    )
+    return replace(row, usage=tuple(ledger.usages), times=times, notes=ledger.notes)
+
+
+async def _verdict(
+    judge: Judge,
+    question: EvalQuestion,
+    answer: str,
+    metrics: Metrics,
+    before: VerdictRow | None,
+) -> Verdict:
+    if question.choices:  # whatever judges answers in words
+        return await AccuracyJudge().judge(question, answer, metrics)
+    if not answer.strip() and not judge.judges_blanks:
+        # No model need be asked, and none may guess.
+        return Verdict(judge=judge.name, label=Label.WRONG, score=0.0, reason="the answer is blank")
+
+    if question.answerable or judge.judges_refusals:
+        tried = before.tries if before else 0
+        return await judge.judge(question, answer, metrics, tried=tried)
+
+    # Nothing in the conversation answers it: refusing is right, and a rule can read that.
+    return refusal_verdict(answer, metrics)
+
+
+def failed_verdict(question_id: str, error: Exception) -> VerdictRow:
+    """The row of an answer that could not be judged, and why."""
+    return VerdictRow(id=question_id, status=Status.JUDGE_FAILED, error=failure_message(error))

@@ -1,0 +1,106 @@
+"""Resources shared by cells that run side by side: connections, open files, and the order in which
+they hand out their cases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from memeval.pipeline.execute.stores import Stores
+from memeval.pipeline.execute.window import Window
+from memeval.pipeline.open.connections import Connections
+
+if TYPE_CHECKING:
+    from memeval.pipeline.execute.unit import Keeper, Unit, UnitDone
+
+
+class Turns:
+    """One cell at a time hands out its cases, in the sweep's order.
+
+    The next cell begins when the one before has no cases left: so early cells end first, and the
+    next cell uses the capacity that they leave idle at the endpoint.
+    """
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+
+    async def take(self, number: int) -> None:
+        """Waits for the turn of the cell with this number."""
+        if not self._taken:
+            self._taken = True
+            return
+
+        future = asyncio.get_running_loop().create_future()
+        # The id keeps the heap from comparing futures, which have no order.
+        heapq.heappush(self._waiting, (number, id(future), future))
+        try:
+            await future
+        except asyncio.CancelledError:
+            # The turn was handed over in the same moment: without this it would be lost.
+            if future.done() and not future.cancelled():
+                self.give()
+
+            raise
+
+    def give(self) -> None:
+        """Ends the turn."""
+        while self._waiting:
+            *_, future = heapq.heappop(self._waiting)
+            # Who was cancelled while waiting is still in the heap.
+            if not future.done():
+                future.set_result(None)
+                return
+
+        self._taken = False
+
+
+class Computing(Protocol):
+    """Other processes, which compute whole units."""
+
+    async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
+        """The result of a unit. `keeper` gets each row as soon as it exists.
+
+        `unit` returns the remaining work: it is called again if a process died.
+        """
+
+
+@dataclass
+class Lane:
+    """Resources shared by cells that wait for the same endpoints, or that only compute."""
+
+    connections: Connections
+    stores: Stores
+    window: Window
+    """Bounds what is open over all cells of the lane."""
+    turns: Turns = field(default_factory=Turns)
+    computing: Computing | None = None
+    """Processes that compute the units; None if they are run here."""
+
+
+@dataclass
+class Turn:
+    """The turn of one cell in its lane."""
+
+    lane: Lane
+    number: int
+    _has: bool = False
+
+    async def take(self) -> None:
+        """Waits for it, unless the cell has it."""
+        if not self._has:
+            await self.lane.turns.take(self.number)
+            self._has = True
+
+    def give(self) -> None:
+        """Ends it, if it is not ended yet."""
+        if self._has:
+            self._has = False
+            # Called from `finally`, where the loop may be closed already.
+            with suppress(RuntimeError):
+                self.lane.turns.give()

@@ -1,0 +1,136 @@
+"""Answers of the cell's memory system: one memory per case, asked question by question."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from memeval.errors import StorageError, UserError
+from memeval.metrics.lifecycle import FORGETEVAL
+from memeval.pipeline.execute.builder import Builder
+from memeval.pipeline.execute.memory import Memory
+from memeval.pipeline.execute.question import ask, failed_answer, milliseconds
+from memeval.pipeline.execute.service_watch import ServiceWatch
+from memeval.pipeline.execute.source import AnswerSource, CaseAnswers
+from memeval.pipeline.execute.tool_reader import ToolReader
+from memeval.pipeline.execute.turns import CaseTurns
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.models import Models
+from memeval.pipeline.open.retrieving import retrieves_only
+from memeval.records import EvalCase, EvalQuestion, Status
+from memeval.results import AnswerRow, IngestRow, StepTimes, TextStore
+
+
+class MemorySource(AnswerSource):
+    """Asks the memories that the cell's system makes of the cases."""
+
+    def __init__(self, cell: Cell, models: Models, *, saves: bool = True) -> None:
+        """Without `saves` nothing on disk is changed: for an estimate."""
+        self._cell = cell
+        self._builder = Builder(cell, models, saves=saves)
+        self._noted: list[str] = []
+        self._service = ServiceWatch(cell.config.stop_after_failures)
+
+    def cases(self) -> Iterator[EvalCase]:
+        return self._cell.dataset.cases()
+
+    async def open(self, case: EvalCase, seed: int) -> CaseAnswers:
+        try:
+            memory = await self._builder.memory(case, seed)
+        except (asyncio.CancelledError, StorageError, UserError):
+            raise  # these concern the whole run, and not this case
+        except Exception as error:  # noqa: BLE001
+            # The boundary of a case: a system's failure to ingest is the status of its questions.
+            self._service.failed(error)
+            return FailedIngest(error)
+
+        if memory.unsaved:
+            self._noted.append(
+                "A memory could not be saved, and is built again when it is needed: "
+                f"{memory.unsaved}"
+            )
+
+        only = retrieves_only(self._cell.config)
+        return MemoryAnswers(
+            memory,
+            self._noted,
+            self._service,
+            retrieves_only=only,
+            by_tools=self._builder.tool_reader(memory.watched, seed),
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*self._noted, *self._builder.notes()]))
+
+
+class FailedIngest(CaseAnswers):
+    """A case without a memory: the error of its ingest is the status of each question."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
+        return failed_answer(question.question_id, Status.INGEST_FAILED, self._error)
+
+
+class MemoryAnswers(CaseAnswers):
+    """The answers of one memory."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        noted: list[str],
+        service: ServiceWatch | None = None,
+        *,
+        retrieves_only: bool = False,
+        by_tools: ToolReader | None = None,
+    ) -> None:
+        """`service` counts failures of the memory that are those of a service; `by_tools` answers
+        by the memory's tools.
+        """
+        self._memory, self._noted, self._service = memory, noted, service
+        self._retrieves_only, self._by_tools = retrieves_only, by_tools
+        self.reused = memory.found
+        self.ingest = ingest_row(memory)
+
+    async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
+        row = await ask(
+            self._memory.watched,
+            question,
+            turns,
+            texts,
+            retrieves_only=self._retrieves_only,
+            service=self._service,
+            by_tools=self._by_tools,
+        )
+        # ForgetEval: what a system can't express is neither a pass nor a failure.
+        is_unable = any(done.items is None for done in self._memory.operations)
+        if is_unable and question.traces is not None and question.traces.kind == FORGETEVAL:
+            row = replace(row, seen={})
+
+        return row
+
+    async def close(self) -> None:
+        if trouble := await self._memory.close():
+            self._noted.append(f"close() of a memory failed, which spoils no answer: {trouble}")
+
+
+def ingest_row(memory: Memory) -> IngestRow:
+    """Row with the costs of a memory's ingest."""
+    return IngestRow(
+        id="",
+        chunks=memory.chunks,
+        compressions=memory.compressions,
+        origin=memory.origin,
+        health=memory.health,
+        usage=memory.usage,
+        times=StepTimes(
+            ingest_ms=milliseconds(memory.seconds), ready_ms=milliseconds(memory.ready_seconds)
+        ),
+        notes=memory.notes,
+        operations=memory.operations,
+        written=memory.written,
+        stored=memory.stored,
+    )

@@ -1,0 +1,272 @@
+"""The memory of one case, and how it is saved and loaded."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, structs
+
+from memeval import __version__
+from memeval.errors import IngestLossError, MemevalError
+from memeval.pipeline.execute.ingest import check_loss
+from memeval.pipeline.isolate.watch import Watched
+from memeval.pipeline.open.cell import Cell
+from memeval.process.leftovers import own_name
+from memeval.process.private import make_folder
+from memeval.records import Count, Finite, IngestHealth, Usage
+from memeval.results import is_sealed, sealed, write_atomically
+from memeval.results.fields import as_plain, read_as
+from memeval.results.files import as_json
+from memeval.results.rows import OperationDone, StoredItems, Written, check_health
+from memeval.systems.base import MemorySystem
+from memeval.text.redaction import without_known_in
+from memeval.text.shown import one_line
+
+MANIFEST = "memory.json"
+META = "meta.json"
+"""File that describes how a memory was made, for people to read."""
+
+
+class Manifest(Struct, frozen=True):
+    """Fields on the ingest in a saved memory's manifest, named as in `Memory`."""
+
+    chunks: Count
+    compressions: Count
+    usage: tuple[Usage, ...]
+    seconds: Finite | None
+    origin: str
+    notes: Mapping[str, str]
+    health: IngestHealth
+    ready_seconds: Finite | None = None
+    operations: tuple[OperationDone, ...] = ()
+    written: Written | None = None
+    stored: StoredItems | None = None
+
+
+IN_MANIFEST = Manifest.__struct_fields__[:-4]
+"""Members that every manifest has."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A case's memory, ready for questions."""
+
+    watched: Watched
+    chunks: int
+    """Chunks that were ingested."""
+    compressions: int
+    """How often the window was cut."""
+    usage: tuple[Usage, ...]
+    """Added up by role, model and kind."""
+    seconds: float | None
+    """Seconds of the ingest: the system's own work and its calls, one after the other; that of the
+    first build if it was loaded. None if it was not measured.
+    """
+    origin: str
+    """Key of the run that built it."""
+    health: IngestHealth
+    """Counts of chunks that were stored or lost."""
+    found: bool = False
+    """True if it was loaded."""
+    saved: bool = False
+    """True if it is on disk, whole."""
+    ready_seconds: float | None = None
+    """Wall time between the last chunk and a memory that can be searched; None for a system that
+    has nothing to wait for.
+    """
+    unsaved: str | None = None
+    """Reason why the memory could not be saved, if its system tried to."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """Notes on the replies that it rests on."""
+    operations: tuple[OperationDone, ...] = ()
+    """Operations done since the checkpoint that it was continued from."""
+    written: Written | None = None
+    """Content written by a model since then; None if the system was given the chunks."""
+    stored: StoredItems | None = None
+    """Items that its system lists as stored; None if it lists nothing."""
+
+    @property
+    def system(self) -> MemorySystem:
+        """The system that holds it."""
+        return self.watched.system
+
+    async def close(self) -> str | None:
+        """Gives back what the system holds; returns what went wrong with that, if anything."""
+        return await self.watched.close()
+
+
+async def load_memory(
+    cell: Cell, folder: Path, identity: Mapping[str, str], fresh: Callable[[], Watched]
+) -> Memory | None:
+    """Loads a saved memory.
+
+    None if nothing was saved, or if it is damaged or belongs to another case: it is then built
+    again.
+    """
+    if not folder.exists():
+        return None
+
+    try:
+        content = await asyncio.to_thread(read_manifest, folder)
+        manifest = read_as(content, Manifest)
+        check_health(manifest.health)
+        check_loss(manifest.health, cell.config.max_ingest_loss)
+        # Digests of two case ids might be equal, or someone may have copied a folder.
+        own = all(content.get(name) == value for name, value in identity.items())
+    except (ValueError, IngestLossError):
+        return None
+
+    if not own:
+        return None
+
+    # A new system for each try: one that failed to load may hold half of a memory.
+    watched = fresh()
+    try:
+        await watched.call("load", folder)
+        return Memory(
+            watched=watched,
+            found=True,
+            saved=True,
+            **structs.asdict(manifest),
+        )
+    except Exception:  # noqa: BLE001
+        # A system of the user's own may fail in any way on a memory that it can't read; it is built
+        # again.
+        await watched.close()
+        return None
+    except BaseException:
+        await watched.close()
+        raise
+
+
+def describe_memory(cell: Cell, identity: Mapping[str, str]) -> dict[str, Any]:
+    """Description of how a memory was made, for people to read: it is never used for loading.
+
+    Cells that differ only in other things share the memory; the first one is named.
+    """
+    config = cell.config
+    meta = {
+        **identity,
+        "dataset": config.dataset,
+        "data_sha256": cell.loaded.sha256,
+        "system": config.system,
+        "granularity": asdict(config.granularity),
+        "compression_turn": config.compression_turn,
+        "retain_recent": config.retain_recent,
+        "embedder": {"name": config.embedder.name, "model": config.embedder.model},
+        "memeval": __version__,
+    }
+    if cell.identity.uses_llm_at_ingest:
+        meta["llm"] = {"name": config.llm.name, "model": config.llm.model}
+
+    plain: dict[str, Any] = without_known_in(meta)
+    return plain
+
+
+async def save_memory(
+    memory: Memory, folder: Path, identity: Mapping[str, str], meta: Mapping[str, Any]
+) -> tuple[bool, str | None]:
+    """Saves a memory whole or not at all: it is written beside its folder, and renamed.
+
+    Returns whether it was saved, and the reason if a system that can save failed to.
+
+    A memory that can't be saved is built again next time; nothing is lost.
+    """
+    # The name holds process and object: two builders never write into one folder.
+    beside = own_name(folder, str(id(memory)))
+    try:
+        make_folder(beside)
+        await memory.watched.call("save", beside)
+        # A system of the user's own may have saved a file of that name.
+        if not (beside / META).exists():
+            write_atomically(beside / META, as_json(meta, indent=2) + "\n")
+
+        manifest = {
+            **identity,
+            "chunks": memory.chunks,
+            "compressions": memory.compressions,
+            "usage": list(map(as_plain, memory.usage)),
+            "seconds": memory.seconds,
+            "ready_seconds": memory.ready_seconds,
+            "origin": memory.origin,
+            "health": as_plain(memory.health),
+            "notes": dict(memory.notes),
+            "files": await asyncio.to_thread(_digests, beside),
+        }
+        if memory.operations:
+            manifest["operations"] = list(map(as_plain, memory.operations))
+        if memory.written is not None:
+            manifest["written"] = as_plain(memory.written)
+        if memory.stored:
+            manifest["stored"] = as_plain(memory.stored)
+
+        # The last file, with the digests of all others: a folder without it is not one.
+        write_atomically(beside / MANIFEST, json.dumps(sealed(manifest)))
+        # A folder that is not empty can't be renamed over. A crash right here loses the old memory,
+        # which was to be replaced, and is repaired by building it again.
+        _remove(folder)
+        beside.replace(folder)
+        return True, None
+    except OSError as error:
+        return False, one_line(error)
+    except MemevalError as error:
+        # `MemorySystem.save` raises this by default: such a system need not explain itself.
+        expected = isinstance(error.__cause__, NotImplementedError)
+        return False, None if expected else one_line(error, 400)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _remove(folder: Path) -> None:
+    """Makes room for a memory: removes its old folder, or what has taken its place.
+
+    Never follows a link.
+    """
+    if folder.is_dir() and not folder.is_symlink():
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        folder.unlink(missing_ok=True)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a saved memory, whose files all match it.
+
+    Raises `ValueError` naming what does not fit.
+    """
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{MANIFEST} can't be read") from error
+
+    if not isinstance(manifest, dict) or not is_sealed(manifest):
+        raise ValueError(f"{MANIFEST} is damaged or was edited")
+
+    lacking = [name for name in ("case_id", "key", "files", *IN_MANIFEST) if name not in manifest]
+    if lacking:
+        raise ValueError(f"{MANIFEST} lacks {', '.join(lacking)}")
+
+    try:
+        files = _digests(folder)
+    except OSError as error:
+        raise ValueError(f"a file can't be read: {error.strerror or error}") from error
+
+    if manifest["files"] != files:
+        raise ValueError("its files differ from those that were saved")
+
+    return manifest
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """sha256 of each file of a saved memory but its manifest."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }

@@ -1,0 +1,81 @@
+"""The metrics of one answer, from its row and the data set's gold.
+
+They are made when a run is summarised, and stored in no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memeval.datasets.contract import Dataset
+from memeval.errors import MemevalError, UserError
+from memeval.metrics.lifecycle import trace_metrics
+from memeval.metrics.retrieval import EvidenceRanks, ranks_of
+from memeval.pipeline.execute.turns import CaseTurns
+from memeval.records import EvalQuestion, Status
+from memeval.results.rows import AnswerRow
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The figures of an answer besides its verdict."""
+
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    """Answer and ranking metrics by name; empty without an answer."""
+    ranking: EvidenceRanks | None = None
+    """Ranks of the evidence in the whole ranking; None without one."""
+    shown: EvidenceRanks | None = None
+    """The same among the chunks that the reader was shown, if the system says which."""
+
+
+def measure_answer(
+    row: AnswerRow, question: EvalQuestion, turns: CaseTurns, dataset: Dataset
+) -> Measured:
+    """Measures one answer.
+
+    Raises `UserError` naming the data set's class if its own metrics raise.
+    """
+    metrics: dict[str, float | None] = {}
+    if row.status is Status.OK and row.hypothesis is not None:
+        metrics = dict(dataset.answer_metrics(row.hypothesis, question))
+    elif row.status is not Status.RETRIEVED:
+        return Measured()  # a failed answer has no figures, and not figures of 0
+
+    if question.traces is not None and row.seen is not None:
+        metrics |= trace_metrics(row.hypothesis, row.seen, question.traces)
+
+    if row.ranking is None:
+        return Measured(metrics)
+
+    ranking = turns.ranking(row.ranking)
+    shown = None
+    if row.retrieved is not None:
+        chunks = [chunk.turn_ids for chunk in row.retrieved]
+        shown = ranks_of(chunks, question.evidence, turns.session_of)
+
+    metrics |= _own_metrics(question, ranking, turns, dataset)
+    return Measured(
+        metrics=metrics,
+        ranking=ranks_of(ranking, question.evidence, turns.session_of),
+        shown=shown,
+    )
+
+
+def _own_metrics(
+    question: EvalQuestion,
+    ranking: tuple[tuple[str, ...], ...],
+    turns: CaseTurns,
+    dataset: Dataset,
+) -> Mapping[str, float | None]:
+    """The ranking metrics of the data set's own protocol."""
+    try:
+        return dataset.ranking_metrics(question, ranking, turns.session_of)
+    except MemevalError:
+        raise
+    except Exception as error:
+        name = f"{type(dataset).__module__}:{type(dataset).__qualname__}"
+        raise UserError(
+            f"{name}.ranking_metrics() failed: {type(error).__name__}: {error}",
+            "no answer is lost: fix it, and the same command continues",
+        ) from error

@@ -1,0 +1,118 @@
+"""Prepare: builds and saves the memory of each case, without asking questions.
+
+A later run loads these memories and starts with the questions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memeval.errors import StorageError, UserError
+from memeval.llm.metering import totals
+from memeval.pipeline.execute.builder import Builder
+from memeval.pipeline.execute.progress import Progress
+from memeval.pipeline.execute.repeat import first_error
+from memeval.pipeline.execute.window import Window
+from memeval.pipeline.open.addresses import called_addresses, called_models
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.models import Models
+from memeval.records import EvalCase, Usage
+from memeval.text.shown import one_line
+
+CASES_AHEAD = 4
+"""Cases that are built at once if a model thinks along; one if none does."""
+
+
+@dataclass
+class Prepared:
+    """Result of a pass of prepare."""
+
+    folder: Path
+    """Folder of the memories of the first repeat."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """Memories that were `built`, `found` saved before, `not saved` because their system can't be,
+    or `failed`.
+    """
+    usages: list[Usage] = field(default_factory=list)
+    """Usages of building the memories; those that were found are left out."""
+    failures: list[str] = field(default_factory=list)
+    """Case and reason."""
+    notes: list[str] = field(default_factory=list)
+    """Other problems by case: lost chunks, memories that could not be saved or closed."""
+
+
+async def prepare(cell: Cell, progress: Progress) -> Prepared:
+    """Prepares each case for each repeat.
+
+    A case that fails is counted and named, and the others go on.
+
+    Raises `StorageError` if the disk can't be written, and `UserError` if the system can't be
+    built at all.
+    """
+    models = Models(cell.config, cell.run_key, progress.say)
+    return await models.connections.breaker.keep(
+        _prepare(cell, models, progress),
+        called_addresses(cell),
+        cell.config.stop_after_failures,
+        called_models(cell),
+    )
+
+
+async def _prepare(cell: Cell, models: Models, progress: Progress) -> Prepared:
+    builder, prepared = Builder(cell, models), Prepared(cell.memory_folder(cell.config.seed))
+    window = Window(CASES_AHEAD if cell.identity.uses_llm_at_ingest else 1)
+    # Repeats whose memories have one key share them: one of their seeds is enough.
+    seeds = list({cell.keys(seed).prepare: seed for seed in cell.seeds}.values())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for case in cell.dataset.cases():
+                for seed in seeds:
+                    # Before the task: tasks of a large file would hold all its cases at once.
+                    await window.enter(1)
+                    progress.expect("prepare", 1)
+                    group.create_task(
+                        _prepare_case(builder, case, seed, prepared)
+                    ).add_done_callback(lambda _: _leave(window, progress))
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from errors
+    finally:
+        await models.aclose()
+
+    prepared.usages = list(totals(prepared.usages))
+    return prepared
+
+
+def _leave(window: Window, progress: Progress) -> None:
+    window.leave(1)
+    progress.done("prepare")
+
+
+async def _prepare_case(builder: Builder, case: EvalCase, seed: int, prepared: Prepared) -> None:
+    try:
+        memory = await builder.memory(case, seed)
+    except (asyncio.CancelledError, StorageError, UserError):
+        raise
+    except Exception as error:  # noqa: BLE001
+        # The boundary of a case: one that can't be ingested must not stop the others.
+        prepared.counts["failed"] += 1
+        prepared.failures.append(f"{one_line(case.case_id, 80)}: {one_line(error, 400)}")
+        return
+
+    for trouble in filter(None, (memory.unsaved, await memory.close())):
+        prepared.notes.append(f"{one_line(case.case_id, 80)}: {trouble}")
+
+    if memory.health.lost:
+        prepared.notes.append(f"{one_line(case.case_id, 80)}: {memory.health.summary}")
+
+    if memory.found:
+        prepared.counts["found"] += 1
+    elif memory.saved:
+        prepared.counts["built"] += 1
+    else:
+        prepared.counts["not saved"] += 1
+
+    if not memory.found:
+        prepared.usages += memory.usage

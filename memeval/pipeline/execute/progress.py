@@ -1,0 +1,60 @@
+"""How the pipeline reports what it is doing; the command line draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from memeval.records import Usage
+
+if TYPE_CHECKING:
+    from memeval.pipeline.open.connections import Connections
+
+
+class Progress(Protocol):
+    """Receives reports on each stage's work; `stage` is one of prepare, answer, judge."""
+
+    def expect(self, stage: str, count: int) -> None:
+        """`count` more items of a stage are to be done."""
+
+    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
+        """One item has ended: `reused` if an earlier run had done it, `failed` without a result."""
+
+    def spent(self, usages: Sequence[Usage]) -> None:
+        """Calls that an item took."""
+
+    def scored(self, score: float) -> None:
+        """A question of the headline was judged, now or before."""
+
+    def watch(self, connections: Connections) -> None:
+        """The endpoints that are called: their failures and retries are counted."""
+
+    def say(self, message: str) -> None:
+        """Something that the user should read, on a line of its own."""
+
+
+class Silent:
+    """Reports nothing."""
+
+    def expect(self, stage: str, count: int) -> None: ...
+
+    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None: ...
+
+    def spent(self, usages: Sequence[Usage]) -> None: ...
+
+    def scored(self, score: float) -> None: ...
+
+    def watch(self, connections: Connections) -> None: ...
+
+    def say(self, message: str) -> None: ...
+
+
+class Counted:
+    """A progress whose totals were reported at the start: it ignores what cases add to them."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self.done, self.spent = progress.done, progress.spent
+        self.scored, self.watch, self.say = progress.scored, progress.watch, progress.say
+
+    def expect(self, stage: str, count: int) -> None: ...

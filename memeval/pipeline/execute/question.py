@@ -1,0 +1,279 @@
+"""One question, asked of a memory. Whatever a system raises becomes the status of its question."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from msgspec.structs import replace
+
+from memeval.errors import MemevalError, StorageError, SystemFaultError, UserError
+from memeval.llm.contract import AnswerPrompt, ChoosePrompt, Message, ToolPrompt
+from memeval.llm.metering import Ledger, metered
+from memeval.llm.reply import CutReplyError, FilteredReplyError
+from memeval.pipeline.execute.context_budget import without_left_out
+from memeval.pipeline.execute.service_watch import ServiceWatch
+from memeval.pipeline.execute.tool_loop import ToolLoop
+from memeval.pipeline.execute.tool_reader import ToolReader, step_rows
+from memeval.pipeline.execute.traces import find_traces
+from memeval.pipeline.execute.turns import CaseTurns
+from memeval.pipeline.isolate.locations import locate_method
+from memeval.pipeline.isolate.returned import NotAnAnswerError, answer_of
+from memeval.pipeline.isolate.watch import Watched
+from memeval.pipeline.open.retrieving import retrieved_row
+from memeval.records import Answer, EvalQuestion, OracleQuery, Query, Role, Status
+from memeval.results import (
+    AnswerRow,
+    RetrievedChunk,
+    SentMessage,
+    StepTimes,
+    TextStore,
+)
+from memeval.text.shown import one_line
+
+
+async def ask(
+    watched: Watched,
+    question: EvalQuestion,
+    turns: CaseTurns,
+    texts: TextStore,
+    *,
+    retrieves_only: bool = False,
+    service: ServiceWatch | None = None,
+    by_tools: ToolReader | None = None,
+) -> AnswerRow:
+    """The answer row of a question; its status says whether it holds an answer.
+
+    `by_tools` answers in place of the system, by its tools. `service` hears how it ended.
+    Raises `WorldError` if it has heard enough.
+    """
+    ledger = Ledger(scope=question.question_id, answer_form=question.answer_form)
+    loop: ToolLoop | None = None
+    try:
+        with metered(ledger):
+            query = _query(watched, question)
+            if by_tools is None:
+                returned = await watched.call("answer", query)
+            else:
+                loop = await by_tools.loop()
+                returned = await by_tools.answer(query, loop)
+
+        answer = without_left_out(_check_answer(returned, watched, turns), ledger.left_out)
+        if not answer.text.strip() and not retrieves_only:
+            raise ValueError("the answer is empty")
+
+        row = answer_row(answer, question, turns, texts)
+        row = retrieved_row(row) if retrieves_only else _shortfall(row, ledger)
+        if question.traces is not None:
+            row = replace(row, seen=await find_traces(watched, question.traces, answer, ledger))
+
+    except (asyncio.CancelledError, StorageError, UserError):
+        raise  # these concern the whole run, and not this question
+    except Exception as error:  # noqa: BLE001
+        # The question boundary: whatever a system raises is this question's failure.
+        row = failed_answer(question.question_id, _status_of(error, ledger), error)
+        if service is not None:
+            service.failed(error)
+    else:
+        if service is not None:
+            service.succeeded()
+
+    times = _answer_times(ledger)
+    if row.status is not Status.OK:
+        times = replace(times, answer_ms=None, model_ms=None)
+
+    row = replace(
+        row,
+        usage=tuple(ledger.usages),
+        times=times,
+        notes={**ledger.notes, **row.notes},
+    )
+    if loop is not None:
+        # Also of a question that failed: they say how far it came.
+        steps = step_rows(loop.steps, texts, turns)
+        times = replace(
+            row.times,
+            replies_ms=tuple(round(step.completion.latency_s * 1e3, 3) for step in loop.steps),
+            tools_ms=tuple(milliseconds(call.seconds) for call in loop.calls),
+        )
+        row = replace(row, steps=steps, step_limit=loop.step_limit, times=times)
+
+    return _with_request(row, ledger, texts)
+
+
+def _answer_times(ledger: Ledger) -> StepTimes:
+    """How long the steps of an answer took.
+
+    A reply from the cache counts with the time that it took when it was paid for.
+    """
+    retrieval_s = plus(ledger.own.measured_s, ledger.calls_s(Role.EMBED))
+    model_s = ledger.calls_s(*set(Role) - {Role.EMBED})
+    return StepTimes(
+        answer_ms=milliseconds(plus(retrieval_s, model_s)),
+        retrieval_ms=milliseconds(retrieval_s),
+        model_ms=milliseconds(model_s),
+        place_ms=milliseconds(ledger.place_s),
+        wait_s=round(ledger.wait_s, 3),
+    )
+
+
+def plus(a: float | None, b: float | None) -> float | None:
+    """The sum; None if one part was not measured."""
+    return None if a is None or b is None else a + b
+
+
+def milliseconds(seconds: float | None) -> float | None:
+    """Seconds as milliseconds, to the microsecond; None if they were not measured."""
+    return None if seconds is None else round(seconds * 1e3, 3)
+
+
+def _with_request(row: AnswerRow, ledger: Ledger, texts: TextStore) -> AnswerRow:
+    """The row with the request that the answer rests on: its context, its messages, and how the
+    reply ended.
+    """
+    if ledger.answered is None:
+        return row
+
+    prompt, completion = ledger.answered.prompt, ledger.answered.completion
+    joined, context = "", None
+    if isinstance(prompt, AnswerPrompt | ChoosePrompt | ToolPrompt):
+        joined = "\n".join(prompt.context)
+        context = texts.put_joined(prompt.context, "\n") if prompt.context else texts.put("")
+
+    sent: tuple[SentMessage, ...] = ()
+    if ledger.answered.sent:
+        sent = tuple(
+            SentMessage(message["role"], texts.put_around(_text_of(message), joined))
+            for message in prompt.messages()
+        )
+
+    # The reply is kept if the answer is a part of it, for a reader to see the rest.
+    reply = completion.raw or completion.text
+    raw = reply if row.raw is None and reply != row.hypothesis else row.raw
+    return replace(
+        row, context=context, prompt=sent, finish_reason=completion.finish_reason, raw=raw
+    )
+
+
+def _text_of(message: Message) -> str:
+    """The text of a message. Its tool calls are written below it, one per line."""
+    lines = [message["content"]] if message["content"] else []
+    functions = [call["function"] for call in message.get("tool_calls", ())]
+    lines += [f"{function['name']} {function['arguments']}" for function in functions]
+
+    return "\n".join(lines)
+
+
+def _check_answer(returned: Any, watched: Watched, turns: CaseTurns) -> Answer:
+    """The system's answer in plain types.
+
+    Raises `SystemFaultError` naming the part that is not valid.
+    """
+    try:
+        return answer_of(returned, turns.session_of)
+    except Exception as error:
+        location = locate_method(watched.system, "answer")
+        what = (
+            one_line(error, 400)
+            if isinstance(error, NotAnAnswerError)
+            else f"{type(error).__name__} while its answer was read"
+        )
+        raise SystemFaultError(f"{location}: {what}") from error
+
+
+def _shortfall(row: AnswerRow, ledger: Ledger) -> AnswerRow:
+    """The row, marked as not scored if a reply that it rests on was cut or filtered."""
+    if ledger.replies("content_filter", Role.ANSWER):
+        error = (
+            "the provider's filter withheld a reply that the answer rests on "
+            "(finish_reason: content_filter)"
+        )
+        return replace(row, status=Status.ANSWER_FILTERED, error=error)
+
+    if ledger.replies("length", Role.ANSWER):
+        error = (
+            "a reply that the answer rests on was cut at its limit of tokens "
+            "(finish_reason: length); see llm.max_tokens"
+        )
+        return replace(row, status=Status.ANSWER_CUT, error=error)
+
+    return row
+
+
+def _status_of(error: Exception, ledger: Ledger) -> Status:
+    """The status of a question that got no answer: a system may have wrapped what its model raised,
+    or said something else for it.
+    """
+    if isinstance(error, FilteredReplyError) or ledger.replies("content_filter", Role.ANSWER):
+        return Status.ANSWER_FILTERED
+    if isinstance(error, CutReplyError) or ledger.replies("length", Role.ANSWER):
+        return Status.ANSWER_CUT
+
+    return Status.ANSWER_FAILED
+
+
+def _query(watched: Watched, question: EvalQuestion) -> Query:
+    """Fields of the question that the system may see: gold, category, ids and evidence are left
+    out.
+    """
+    query = Query(
+        text=question.text,
+        asked_at=question.asked_at,
+        choices=question.choices,
+        choice_labels=question.choice_labels,
+        multi_select=question.multi_select,
+        instruction=question.instruction,
+        user=watched.user,
+    )
+    if not watched.system.wants_evidence:
+        return query
+
+    return OracleQuery(
+        text=query.text,
+        asked_at=query.asked_at,
+        choices=query.choices,
+        choice_labels=query.choice_labels,
+        multi_select=query.multi_select,
+        instruction=query.instruction,
+        evidence=question.evidence,
+    )
+
+
+def answer_row(
+    answer: Answer, question: EvalQuestion, turns: CaseTurns, texts: TextStore
+) -> AnswerRow:
+    """The row of an answer as returned by the system, its texts by reference."""
+    retrieved = None
+    if answer.retrieved is not None:
+        retrieved = tuple(
+            RetrievedChunk(
+                turn_ids=chunk.turn_ids,
+                text=texts.put(chunk.text),
+                score=chunk.score,
+                time=chunk.time,
+            )
+            for chunk in answer.retrieved
+        )
+
+    return AnswerRow(
+        id=question.question_id,
+        status=Status.OK,
+        hypothesis=answer.text,
+        raw=answer.raw,
+        retrieved=retrieved,
+        ranking=None if answer.ranking is None else turns.positions(answer.ranking),
+        context_tokens=answer.context_tokens,
+        notes=answer.notes,
+    )
+
+
+def failed_answer(question_id: str, status: Status, error: Exception) -> AnswerRow:
+    """The row of a question that has no answer, and why."""
+    return AnswerRow(id=question_id, status=status, error=failure_message(error))
+
+
+def failure_message(error: Exception) -> str:
+    """Error text that a row keeps."""
+    message = str(error) if isinstance(error, MemevalError) else f"{type(error).__name__}: {error}"
+    # A provider may quote the whole request in its error.
+    return message[:1000]

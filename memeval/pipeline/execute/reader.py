@@ -1,0 +1,181 @@
+"""The cell's reader: the same templates and one model for every system."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from memeval.llm.contract import AnswerPrompt, ChoosePrompt, NotePrompt
+from memeval.llm.metering import current_ledger
+from memeval.llm.model import LanguageModel
+from memeval.llm.tokens import count_tokens
+from memeval.prompts import PromptTemplate, load_builtin
+from memeval.records import AnswerForm, Query, Role
+from memeval.systems.base import ReaderReply
+
+NOTHING = ("(nothing)", "(nothing).", "nothing")
+"""Notes on a chunk that says nothing on the question."""
+_MARK = re.compile(r"(?:final )?answer[^\w\n:]*+:", re.IGNORECASE)
+_MARKED_LINE = re.compile(rf"^[^\w\n]*+{_MARK.pattern}", re.IGNORECASE | re.MULTILINE)
+"""The beginning of the line of an answer. No part of it is tried twice, nor goes past its line."""
+_AROUND_MARK = re.compile(r"\W*")
+
+
+class CellReader:
+    """Answers queries from chunks of context under the cell's templates."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        template: PromptTemplate,
+        style: str,
+        seed: int,
+        *,
+        choosing: PromptTemplate | None = None,
+        choose_tokens: int = 16,
+        by_form: Mapping[AnswerForm, PromptTemplate] | None = None,
+        own_style: bool = False,
+        noting: PromptTemplate | None = None,
+    ) -> None:
+        """`choosing` is the template of questions with choices, by default ours.
+
+        `by_form` are templates that go before `template`, each for what a question asks for.
+        `noting` is that of the notes that each chunk is replaced by; None shows the chunks.
+        `own_style` says that the system chose the style, and not the cell's prompt.
+        """
+        self._model, self._template, self._style, self._seed = model, template, style, seed
+        self._choosing, self._choose_tokens = choosing or load_builtin("choose"), choose_tokens
+        self._by_form, self._own_style = by_form or {}, own_style
+        self._noting = noting
+
+    async def answer(
+        self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
+    ) -> ReaderReply:
+        # Making the prompt is our work, and not that of the system that asks.
+        with current_ledger().own.aside():
+            if query.choices:
+                return await self._choose(query, context)
+
+            return await self._answer(query, context)
+
+    def prompt(self, query: Query, context: Sequence[str]) -> AnswerPrompt | ChoosePrompt:
+        """The request for an answer to a query, in the words of the cell's templates."""
+        if query.choices:
+            return self._choose_prompt(query, context)
+
+        return self._answer_prompt(query, context)
+
+    def _answer_prompt(self, query: Query, context: Sequence[str]) -> AnswerPrompt:
+        style, template = self._chosen()
+        return AnswerPrompt(
+            question=query.text,
+            context=tuple(context),
+            asked_at=query.asked_at,
+            style=style,
+            system_text=template.system,
+            user_template=template.user,
+            instruction=query.instruction,
+        )
+
+    async def _answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
+        shown = context if self._noting is None else await self._notes(query, context)
+        prompt = self._answer_prompt(query, shown)
+        completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
+        text = final_answer(completion.text)
+        # Stored only if it says more than the answer: most replies are the answer.
+        whole = completion.raw or completion.text
+        return ReaderReply(text, None if text == whole else whole, sum(map(count_tokens, context)))
+
+    def _chosen(self) -> tuple[str, PromptTemplate]:
+        """The style and the template for what the question in hand asks for.
+
+        Notes a question that asks for more than the cell's one template allows.
+        """
+        ledger = current_ledger()
+        form = ledger.answer_form
+        if form in self._by_form:
+            return form.value, self._by_form[form]
+
+        # The offline reader reads no template, and a user's own template may ask for anything.
+        is_read = self._model.sends_messages and not self._template.own
+        if form is AnswerForm.WHOLE and is_read and self._noting is None:
+            whose, way_out = f"prompt={self._style}", "use prompt=auto"
+            if self._own_style:
+                whose = f"the system's own style ({self._style})"
+                way_out = "no prompt=... changes that style"
+
+            ledger.remarks["prompt_mismatch"] = (
+                f"{whose} asks for as few words as possible, but some questions ask for a "
+                f"recommendation or a summary; {way_out}"
+            )
+
+        return self._style, self._template
+
+    async def _notes(self, query: Query, context: Sequence[str]) -> tuple[str, ...]:
+        """The model's notes on the question, one per chunk; chunks without a note are left out.
+
+        Source: LongMemEval (Wu et al., ICLR 2025), after Chain-of-Note (Yu et al., 2023).
+        """
+        template = self._noting
+        assert template is not None, "only a reader with a template takes notes"
+
+        async def note(text: str) -> str:
+            prompt = NotePrompt(
+                question=query.text,
+                text=text,
+                asked_at=query.asked_at,
+                system_text=template.system,
+                user_template=template.user,
+            )
+            reply = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
+            return reply.text.strip()
+
+        notes = [await note(text) for text in context]
+        return tuple(text for text in notes if text and text.casefold() not in NOTHING)
+
+    def _choose_prompt(self, query: Query, context: Sequence[str]) -> ChoosePrompt:
+        return ChoosePrompt(
+            query.text,
+            tuple(context),
+            query.choices,
+            query.choice_labels,
+            query.multi_select,
+            query.asked_at,
+            self._choose_tokens,
+            system_text=self._choosing.system,
+            user_template=self._choosing.user,
+        )
+
+    async def _choose(self, query: Query, context: Sequence[str]) -> ReaderReply:
+        """Returns the reply as it is: the judge reads which choice it names."""
+        prompt = self._choose_prompt(query, context)
+        completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
+        return ReaderReply(completion.text.strip(), completion.raw, sum(map(count_tokens, context)))
+
+
+def final_answer(reply: str) -> str:
+    """Text after the mark of the last line that begins with `Answer:`; the whole reply if no line
+    does.
+
+    Anything but letters and digits is skipped on both sides of the mark, and so is a mark that is
+    repeated, as in `Answer: Answer: 5`.
+    """
+    # Only the last mark counts, and a reply may hold very many.
+    after = deque((mark.end() for mark in _MARKED_LINE.finditer(reply)), maxlen=1)
+    text = reply[_after_repeated(reply, after[0]) :] if after else reply
+    # A reply that ends at the mark says nothing behind it: then the whole reply is the answer.
+    return text.strip().strip("*").strip() or reply.strip()
+
+
+def _after_repeated(reply: str, start: int) -> int:
+    start = _after_marks(reply, start)
+    while mark := _MARK.match(reply, start):
+        start = _after_marks(reply, mark.end())
+
+    return start
+
+
+def _after_marks(text: str, start: int) -> int:
+    # The pattern matches the empty string, too: there always is a match.
+    return _AROUND_MARK.match(text, start).end()  # type: ignore[union-attr]

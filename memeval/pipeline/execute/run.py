@@ -1,0 +1,344 @@
+"""Runs a cell: prepare, answer and judge overlap over its cases, questions and repeats, and
+everything finished is on disk at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from memeval.config.paths import cache_dir
+from memeval.config.roles import called_roles, settings_of_role
+from memeval.errors import BudgetError, UserError
+from memeval.judges.contract import Judge
+from memeval.pipeline.execute.case_work import CaseWork
+from memeval.pipeline.execute.lane import Computing, Lane, Turn
+from memeval.pipeline.execute.memories import MemorySource
+from memeval.pipeline.execute.progress import Counted, Progress
+from memeval.pipeline.execute.repeat import (
+    Finished,
+    Repeat,
+    answered_cases,
+    answers_header,
+    first_error,
+    take_ids,
+    verdicts_header,
+)
+from memeval.pipeline.execute.source import AnswerSource
+from memeval.pipeline.execute.stores import Stores, refuse_to_wait
+from memeval.pipeline.execute.timeline import ids_until, without_turns
+from memeval.pipeline.execute.unit import Keeper, unit_of
+from memeval.pipeline.execute.window import Room, Window
+from memeval.pipeline.open.addresses import called_addresses, called_models
+from memeval.pipeline.open.budget import budget_of, check_budget
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.connections import Connections
+from memeval.pipeline.open.models import Models
+from memeval.records import EvalCase
+from memeval.results import AnswerRow, IngestRow, TextStore, VerdictRow, texts_file
+from memeval.results.rows import answer_or_ingest
+from memeval.results.store import RowStore
+from memeval.store.opening import open_store
+
+T = TypeVar("T")
+S = TypeVar("S", bound=AbstractContextManager[Any])
+
+QUESTIONS_AHEAD = 4
+"""Questions opened per slot at the endpoint: enough to keep every slot busy, few enough to bound
+memory.
+"""
+CASES_AHEAD = 4
+"""Cases open at once if there are as many: while some are being read, the questions of others
+keep the endpoint busy.
+"""
+
+
+def text_size(case: EvalCase) -> int:
+    """Characters that a case's turns hold."""
+    return sum(len(turn.text) for turn in case.turns)
+
+
+def window_limit(cell: Cell) -> int:
+    """Places in the window of a cell's questions; one if no endpoint is waited for."""
+    llm = cell.config.llm
+    limits = [settings_of_role(llm, role).max_concurrency for role in called_roles(llm)]
+    return QUESTIONS_AHEAD * max(limits) if limits else 1
+
+
+class CellRun(CaseWork):
+    """One pass over a cell: its files are opened, and its cases are worked on side by side."""
+
+    def __init__(
+        self,
+        cell: Cell,
+        progress: Progress,
+        source: Callable[[Cell, Models], AnswerSource] = MemorySource,
+        judge: Judge | None = None,
+        *,
+        lane: Lane | None = None,
+        number: int = 0,
+        processes: int = 1,
+    ) -> None:
+        """`lane` is shared with other cells, among which this one is the one with that number.
+        Without one, `processes` share the limit of each endpoint.
+
+        The other arguments are those of `CaseWork`.
+        """
+        self._shares_lane = lane is not None
+        self._lane = lane or _own_lane(cell, progress, processes)
+        self.number = number
+        super().__init__(cell, progress, self._lane.connections, source, judge)
+        self.stopped: Any = None
+        """The result of `finish` for a run that ended because the budget was spent."""
+
+    async def run(self, finish: Callable[[Finished], T]) -> T:
+        """Runs the cell and returns what `finish` makes of it while the stores are still held.
+
+        If the budget is spent, that covers the work done so far; among other cells it is in
+        `stopped` once this one is cancelled.
+
+        Raises `StorageError` if the disk refuses, `UserError` if the cell can't be run, and
+        `WorldError` if an endpoint no longer answers; finished rows stay in each case.
+        """
+        connections = self._lane.connections
+        # Among other cells the schedule keeps the one budget, which is that of them all.
+        if connections.budget is None or self._shares_lane:
+            return await self._run_kept(finish)
+
+        check_budget(self.cell)
+        try:
+            return await connections.budget.keep(self._run_kept(finish))
+        except BudgetError:
+            if self.stopped is None:
+                raise  # no file was opened yet
+
+            return cast(T, self.stopped)
+
+    async def _run_kept(self, finish: Callable[[Finished], T]) -> T:
+        """Runs the cell, unless one of its endpoints is dead."""
+        return await self._lane.connections.breaker.keep(
+            self._run(finish),
+            called_addresses(self.cell),
+            self.cell.config.stop_after_failures,
+            called_models(self.cell),
+        )
+
+    async def _run(self, finish: Callable[[Finished], T]) -> T:
+        turn = Turn(self._lane, self.number)
+        await turn.take()
+        # The clock starts after the turn: waiting for other cells is not part of this run's
+        # duration.
+        started, began = datetime.now().astimezone(), time.perf_counter()
+        try:
+            self.begin()
+            async with AsyncExitStack() as stack:
+                repeats = [await self._open(seed, stack, turn) for seed in self.cell.seeds]
+                # After the files are open: only then is it known that the cell can be worked on at
+                # all.
+                self._count()
+                cases: list[EvalCase] = []
+                try:
+                    await self._all(repeats, turn, cases)
+                except asyncio.CancelledError:
+                    seconds = time.perf_counter() - began
+                    done = answered_cases(cases, repeats)
+                    # A spent budget arrives as a cancellation. This is the last moment at which the
+                    # rows of all repeats are still open and held.
+                    self._finish_stopped(finish, done, repeats, started, seconds)
+                    raise
+
+                if not any(case.questions for case in cases):
+                    raise UserError(
+                        f"dataset={self.cell.config.dataset['name']}: no questions are left "
+                        "under these settings"
+                    )
+
+                # A finished run is found as it is, and its files are not opened again.
+                await self._lane.connections.store.call(lambda: _flush(repeats))
+                seconds = time.perf_counter() - began
+                finished = Finished(tuple(cases), tuple(repeats), started, seconds, self.notes())
+                if not self._shares_lane:
+                    return finish(finished)
+
+                # Other cells wait for replies meanwhile.
+                return await _in_thread(lambda: finish(finished))
+        finally:
+            # A cell that failed halfway through its cases would keep the others waiting for ever.
+            turn.give()
+            if not self._shares_lane:
+                await self._lane.connections.aclose()
+
+    def _finish_stopped(
+        self,
+        finish: Callable[[Finished], T],
+        cases: tuple[EvalCase, ...],
+        repeats: Sequence[Repeat],
+        started: datetime,
+        seconds: float,
+    ) -> None:
+        """Keeps the work done so far if the run was cancelled because of the budget."""
+        budget = self._lane.connections.budget
+        if budget is None or not budget.is_spent:
+            return
+
+        why = budget.describe_end()
+        self.stopped = finish(
+            Finished(cases, tuple(repeats), started, seconds, self.notes(), stopped=why)
+        )
+
+    async def _open(self, seed: int, stack: AsyncExitStack, turn: Turn) -> Repeat:
+        """Opens the files of a repeat.
+
+        While another process holds one of them, the next cells have their turn.
+        """
+        cell, keys = self.cell, self.cell.keys(seed)
+
+        async def busy(path: Path) -> None:
+            self.progress.say(f"waiting for {path}")
+            turn.give()
+
+        async def open_store_at(path: Path, make: Callable[[], S]) -> S:
+            store = await stack.enter_async_context(
+                self._lane.stores.open_store(path, make, busy, shared.call)
+            )
+            # The turn was given away while another process held the file.
+            await turn.take()
+            return store
+
+        answers_path, verdicts_path = cell.answers_file(seed), cell.verdicts_file(seed)
+        texts_path, shared = texts_file(answers_path), self._lane.connections.store
+        answers: RowStore[AnswerRow | IngestRow] = await open_store_at(
+            answers_path,
+            lambda: RowStore(
+                answers_path,
+                answers_header(keys, seed),
+                answer_or_ingest,
+                refuse_to_wait,
+                shared.rows(answers_path),
+            ),
+        )
+        verdicts: RowStore[VerdictRow] = await open_store_at(
+            verdicts_path,
+            lambda: RowStore(
+                verdicts_path,
+                verdicts_header(keys, seed),
+                VerdictRow.from_json,
+                refuse_to_wait,
+                shared.rows(verdicts_path),
+            ),
+        )
+        # Texts need no lock: only the process that holds the answers appends to them.
+        texts = await open_store_at(
+            texts_path, lambda: TextStore(texts_path, shared.texts(texts_path))
+        )
+        for path, dropped in ((answers_path, answers.dropped), (verdicts_path, verdicts.dropped)):
+            if dropped:
+                self.progress.say(
+                    f"  {dropped} lines of {path} are torn, damaged, edited or of another key: "
+                    "left out"
+                )
+
+        return Repeat(seed, answers, verdicts, texts, self.judge(seed))
+
+    def _count(self) -> None:
+        """Reports how much there is to do before the work begins, if counting is quick.
+
+        A file of gigabytes takes minutes to read: its totals grow while it is read.
+        """
+        # Other sources count what they read.
+        if not self.cell.is_read_quickly or not isinstance(self._source, MemorySource):
+            return
+
+        memories, questions = 0, 0
+        for case in self._source.cases():
+            memories += len(ids_until(case))
+            questions += len(case.questions)
+
+        repeats = self.cell.config.num_runs
+        for stage, count in self.count_stages(memories, questions).items():
+            self.progress.expect(stage, repeats * count)
+
+        # The cases announce their work again as they are opened: it would count twice.
+        self.progress = Counted(self.progress)
+
+    async def _all(self, repeats: Sequence[Repeat], turn: Turn, asked: list[EvalCase]) -> None:
+        """Works on all cases; `asked` gets each of them when its turn comes."""
+        taken: set[str] = set()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for case in self._source.cases():
+                    take_ids(case, taken)
+                    # Without the sessions: `asked` is kept to the end, and the texts of a file of
+                    # gigabytes would be in memory all at once.
+                    asked.append(without_turns(case))
+                    for repeat in repeats:
+                        room = self._room(case)
+                        await room.enter()
+                        group.create_task(self._alone(repeat, case, room))
+
+                # The next cell begins while the last cases of this one are worked on.
+                turn.give()
+        except BaseExceptionGroup as errors:
+            raise first_error(errors) from errors
+
+    def _room(self, case: EvalCase) -> Room:
+        """Room for a case: a place for each open question, as far as other cases have room beside
+        it.
+        """
+        window = self._lane.window
+        places = min(len(case.questions), max(1, window.limit // CASES_AHEAD))
+        return Room(window, places, text_size(case))
+
+    async def _alone(self, repeat: Repeat, case: EvalCase, room: Room) -> None:
+        """Works on a case while no other cell works on its answers."""
+        try:
+            async with self._lane.stores.unit(repeat.answers.path, case.case_id):
+                if self._lane.computing is None:
+                    await self.work(repeat, case, room)
+                else:
+                    await self._compute(self._lane.computing, repeat, case)
+        finally:
+            room.leave()
+
+    async def _compute(self, computing: Computing, repeat: Repeat, case: EvalCase) -> None:
+        """Has another process work on a case, and keeps what it makes."""
+        keeper = Keeper(repeat, self.progress)
+        done = await computing.compute(lambda: unit_of(self.number, repeat, case), keeper)
+        # Metrics are stored in no row: they come with the end of the unit.
+        repeat.measured.update(done.measured)
+        self._noted += done.notes
+
+
+def _flush(repeats: Sequence[Repeat]) -> None:
+    """Returns when the store has all rows and texts. Raises `StorageError` if it takes one not."""
+    for repeat in repeats:
+        repeat.answers.flush()
+        repeat.verdicts.flush()
+        repeat.texts.flush()
+
+
+def _own_lane(cell: Cell, progress: Progress, processes: int) -> Lane:
+    """A lane that one cell has for itself."""
+    store = open_store(cell.config.store, cache_dir(), progress.say)
+    connections = Connections(progress.say, store, budget_of(cell.config), processes=processes)
+    return Lane(connections, Stores(), Window(window_limit(cell)))
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """The result of `work`, run in a thread.
+
+    A cancellation waits for its end, since it writes files.
+    """
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        # Without the shield the cancellation would reach the task, and nobody could wait for the
+        # thread.
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise

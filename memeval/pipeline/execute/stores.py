@@ -1,0 +1,140 @@
+"""The files of rows that are open in this process.
+
+Cells that differ only in their judge use the same file of answers. They also share its rows in
+memory: the second cell finds what the first one makes, and the lock on the file does not keep it
+out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
+
+T = TypeVar("T", bound=AbstractContextManager[Any])
+R = TypeVar("R")
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 0.5
+"""Between two looks whether another process is done with a file."""
+CLOSING_S = 5.0
+"""How long the end of a cell waits until a file is closed."""
+OPENING = None
+"""Takes the place of a case in `Stores.unit` while a file is opened or closed."""
+
+
+class FileIsBusyError(Exception):
+    """Another process holds the file."""
+
+
+class Call(Protocol):
+    """Runs what uses a store, in a thread if it would hold up the event loop."""
+
+    async def __call__(
+        self, work: Callable[[], R], undo: Callable[[R], object] | None = None
+    ) -> R: ...
+
+
+def refuse_to_wait(path: Path) -> None:
+    """For a store's `on_wait`: the event loop must not block while another process works."""
+    raise FileIsBusyError(path)
+
+
+@dataclass
+class _Open:
+    store: AbstractContextManager[Any]
+    users: int = 0
+
+
+@dataclass
+class _Unit:
+    lock: asyncio.Lock
+    users: int = 0
+
+
+class Stores:
+    """Opens each file once, and closes it behind the last cell that uses it."""
+
+    def __init__(self) -> None:
+        self._open: dict[Path, _Open] = {}
+        self._units: dict[tuple[Path, str | None], _Unit] = {}
+
+    @asynccontextmanager
+    async def open_store(
+        self,
+        path: Path,
+        make: Callable[[], T],
+        busy: Callable[[Path], Awaitable[None]],
+        call: Call,
+    ) -> AsyncIterator[T]:
+        """The open store of a path, which `make` makes if it is not open yet.
+
+        `busy` is awaited once if another process holds the file. `call` opens and closes it.
+
+        Raises `StorageError` if the file can't be opened.
+        """
+        store = await self._enter(path, make, call)
+        if store is None:
+            await busy(path)
+            store = await self._wait(path, make, call)
+
+        try:
+            yield store
+        finally:
+            await self._leave(path, call)
+
+    async def _wait(self, path: Path, make: Callable[[], T], call: Call) -> T:
+        wait_s = FIRST_WAIT_S
+        while (store := await self._enter(path, make, call)) is None:
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+        return store
+
+    async def _enter(self, path: Path, make: Callable[[], T], call: Call) -> T | None:
+        # One at a time: another cell may open or close the same file in a thread meanwhile.
+        async with self.unit(path, OPENING):
+            known = self._open.get(path)
+            if known is None:
+                # By hand, and not in a `with`: the store outlives the cell that opened it.
+                store = make()
+                try:
+                    await call(store.__enter__, lambda _: store.__exit__(None, None, None))
+                except FileIsBusyError:
+                    return None
+
+                known = self._open[path] = _Open(store)
+
+            known.users += 1
+
+            return cast(T, known.store)
+
+    async def _leave(self, path: Path, call: Call) -> None:
+        async with self.unit(path, OPENING):
+            known = self._open[path]
+            known.users -= 1
+            if not known.users:
+                del self._open[path]
+                # A store that is away is not waited for: the lines are in the file.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(CLOSING_S):
+                        await call(lambda: known.store.__exit__(None, None, None))
+
+    @asynccontextmanager
+    async def unit(self, path: Path, case_id: str | None) -> AsyncIterator[None]:
+        """Lets one cell at a time work on a case in a file of answers.
+
+        The second cell then finds what the first one made.
+        """
+        unit = self._units.setdefault((path, case_id), _Unit(asyncio.Lock()))
+        unit.users += 1
+        try:
+            async with unit.lock:
+                yield
+        finally:
+            unit.users -= 1
+            # Locks of all cases of a large file would add up.
+            if not unit.users:
+                del self._units[path, case_id]

@@ -1,0 +1,111 @@
+"""The arguments of a tool call, checked against the tool's JSON schema.
+
+The part of JSON Schema that tools use: types, properties, required ones, enumerations, items and
+bounds. Other keywords (patterns, references, formats) are the tool's own to check.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from memeval.text.shown import one_line
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+_DEEPEST = 20
+"""Levels of a schema that are looked at."""
+
+
+def mistake(value: Any, schema: Any, path: str = "arguments", depth: int = 0) -> str | None:
+    """The first mistake in a value, for the model that made it; None for a valid one."""
+    # A schema comes from outside, too: what can't be read allows everything.
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return None
+
+    for keyword in ("anyOf", "oneOf"):
+        options = schema.get(keyword)
+        if isinstance(options, list | tuple) and options:
+            mistakes = [mistake(value, option, path, depth + 1) for option in options]
+            if None not in mistakes:
+                return mistakes[0]
+
+    return (
+        _mistake_of_type(value, schema.get("type"), path)
+        or _mistake_of_value(value, schema, path)
+        or _mistake_of_parts(value, schema, path, depth)
+    )
+
+
+def _mistake_of_type(value: Any, wanted: Any, path: str) -> str | None:
+    names = [wanted] if isinstance(wanted, str) else wanted
+    if not isinstance(names, list | tuple) or not names:
+        return None
+
+    known = [name for name in names if isinstance(name, str) and name in _TYPES]
+    if len(known) < len(names) or any(_is_of_type(value, name) for name in known):
+        return None
+
+    return f"{path} must be of type {' or '.join(known)}, but is {one_line(repr(value), 60)}"
+
+
+def _is_of_type(value: Any, name: str) -> bool:
+    # In Python, a boolean is an integer; in JSON, 5.0 is one.
+    if isinstance(value, bool):
+        return name == "boolean"
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
+    if name == "integer" and isinstance(value, float):
+        return value.is_integer()
+
+    return isinstance(value, _TYPES[name])
+
+
+def _mistake_of_value(value: Any, schema: Mapping[str, Any], path: str) -> str | None:
+    allowed = schema.get("enum")
+    if isinstance(allowed, list | tuple) and value not in allowed:
+        shown = ", ".join(one_line(repr(option), 40) for option in allowed[:20])
+        return f"{path} must be one of {shown}, but is {one_line(repr(value), 60)}"
+
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        least, most = schema.get("minimum"), schema.get("maximum")
+        if isinstance(least, int | float) and not value >= least:
+            return f"{path} must be at least {least}, but is {value}"
+        if isinstance(most, int | float) and not value <= most:
+            return f"{path} must be at most {most}, but is {value}"
+
+    return None
+
+
+def _mistake_of_parts(value: Any, schema: Mapping[str, Any], path: str, depth: int) -> str | None:
+    parts: list[tuple[Any, Any, str]] = []
+    if isinstance(value, list):
+        parts = [(item, schema.get("items"), f"{path}[{at}]") for at, item in enumerate(value)]
+    elif isinstance(value, dict):
+        properties = schema.get("properties")
+        named = properties if isinstance(properties, Mapping) else {}
+        required = schema.get("required")
+        for name in required if isinstance(required, list | tuple) else ():
+            if isinstance(name, str) and name not in value:
+                return f"{path} lacks '{one_line(name, 60)}'"
+
+        for name in value:
+            if name not in named and schema.get("additionalProperties") is False:
+                known = ", ".join(map(str, named))
+                return f"{path} has an unknown '{one_line(name, 60)}'; known: {known}"
+
+        parts = [(item, named.get(name), f"{path}.{name}") for name, item in value.items()]
+
+    for part, of_part, place in parts:
+        if (found := mistake(part, of_part, place, depth + 1)) is not None:
+            return found
+
+    return None

@@ -1,0 +1,560 @@
+"""The loop of `reader=tools` and `writer=tools`: the model calls tools and gets their results until
+it answers, or has nothing left to write.
+
+It follows OpenAI's protocol of tool calls, parallel ones included. It is pure but for the calls of
+the model and of the tools, which it is given. Each deviation of a model from the protocol has an
+outcome, named by a `Fault`: the model is told, and goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from memeval.errors import ModelError, StorageError, SystemFaultError, UserError, WorldError
+from memeval.llm.contract import Completion, Message, ToolCall, ToolPrompt, fenced
+from memeval.llm.reply import without_controls
+from memeval.llm.tokens import count_tokens, start_of_token
+from memeval.pipeline.execute.tool_arguments import mistake
+from memeval.records import Retrieved
+from memeval.results.files import without_halves
+from memeval.systems.tools import Tool, ToolResult, strings_in
+from memeval.text.shown import one_line
+
+MOST_EQUAL = 3
+"""Equal calls that are run; further ones are refused with a message to the model."""
+CUT_LINE_TOKENS = 16
+"""The line that says that a result was cut has fewer; with so few left, no tool is run."""
+MOST_LEVELS = 100
+"""Levels of the arguments of a call; deeper ones, no tool could read or send."""
+NO_RESULT = "(no result)"
+CHARACTERS_PER_TOKEN = 20
+"""A result is also cut after this many characters per token: a run of letters is one token."""
+_ODD_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_WRITTEN_CALL = re.compile(
+    r"<\|?(?:\w+:)?tool_?(?:calls?|use)\b|<(?:\w+:)?function(?:=|_calls>)|<(?:\w+:)?invoke name="
+    r"|\[TOOL_CALLS\]|<\|python_tag\|>|<\|tool_calls?_(?:section_)?begin|<｜tool▁calls?▁begin"
+    r"|<\|action_start\|>|functools\[|```tool_(?:code|call)|<\|channel\|>commentary to="
+    r"|^Action: ?\w+\s*\nAction Input:",
+    re.MULTILINE,
+)
+"""Calls that a server without a parser for its model leaves in the text."""
+
+
+class Fault(StrEnum):
+    """Deviations of a model or a tool from the protocol."""
+
+    BAD_JSON = "bad_json"
+    BAD_ARGUMENTS = "bad_arguments"
+    """Against the tool's schema."""
+    CUT_ARGUMENTS = "cut_arguments"
+    """The reply ended at its limit of tokens within them."""
+    UNKNOWN_TOOL = "unknown_tool"
+    REPEATED = "repeated"
+    """The same call again after `MOST_EQUAL` equal ones."""
+    OVER_LIMIT = "over_limit"
+    """More calls than `max_tool_calls`, or more results than `context_tokens`."""
+    TOOL_FAILED = "tool_failed"
+    """It raised, took too long, or says itself that it failed."""
+    BAD_ID = "bad_id"
+    """A call without an id, or with that of another call."""
+    EMPTY_REPLY = "empty_reply"
+    WRITTEN_CALL = "written_call"
+    """A call in the text of the reply."""
+    CALL_AT_END = "call_at_end"
+    """A call in the reply that had to be the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one question, or of one session."""
+
+    steps: int
+    """Replies of the model, the answer included."""
+    calls: int
+    result_tokens: int
+    """Of one result."""
+    context_tokens: int | None = None
+    """Of all results; None is without a limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One call and its result."""
+
+    name: str
+    arguments: str
+    """As the model wrote them."""
+    result: str
+    """As the model saw it, without the marks around it."""
+    tokens: int
+    """Of the result."""
+    seconds: float | None = None
+    """Wall time; None if the tool was not run."""
+    fault: Fault | None = None
+    retrieved: tuple[Retrieved, ...] | None = None
+    """The chunks that the result shows; None if the tool can't say."""
+    cut: bool = False
+    """Whether the result was longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One reply of the model, and the calls that it made."""
+
+    completion: Completion
+    calls: tuple[CallRecord, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    """Those of the reply itself."""
+
+
+Complete = Callable[[ToolPrompt], Awaitable[Completion]]
+Use = Callable[[Tool, Mapping[str, Any]], Awaitable[Any]]
+"""Runs a tool. Raises `SystemFaultError` for whatever it raises."""
+
+
+class ToolLoop:
+    """The loop of one question, or of one session."""
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        limits: Limits,
+        *,
+        complete: Complete,
+        use: Use,
+        last_words: str = "",
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`last_words` ask for the answer when no call is left."""
+        self.steps: list[StepRecord] = []
+        """Steps so far, also after an error."""
+        self.step_limit = False
+        """Whether the model had to end before it was ready."""
+        self._tools = {tool.name: tool for tool in tools}
+        self._limits, self._complete, self._use = limits, complete, use
+        self._last_words, self._clock = last_words, clock
+        self._exchange: list[Message] = []
+        self._seen: dict[str, None] = {}
+        self._equal: Counter[tuple[str, str]] = Counter()
+        self._ids: set[str] = set()
+        self._made = 0
+
+    @property
+    def calls(self) -> list[CallRecord]:
+        """The calls of all steps so far, in order."""
+        return [call for step in self.steps for call in step.calls]
+
+    def count_faults(self) -> dict[str, int]:
+        """Faults of replies and calls so far, by kind, and how often each occurred."""
+        faults = [fault for step in self.steps for fault in step.faults]
+        faults += [call.fault for call in self.calls if call.fault is not None]
+        return dict(sorted(Counter(fault.value for fault in faults).items()))
+
+    async def run(self, prompt: ToolPrompt) -> Completion:
+        """The reply that is the answer.
+
+        Raises `ModelError` if a call of the model failed, or it never answered, and `WorldError`
+        if the memory is gone.
+        """
+        empty = 0
+        while True:
+            is_full = self._made >= self._limits.calls or self._left() <= CUT_LINE_TOKENS
+            last = len(self.steps) + 1 >= self._limits.steps or is_full
+            if last:
+                self.step_limit = True
+                self._exchange.append({"role": "user", "content": self._last_words})
+
+            completion = await self._complete(self._request(prompt, last=last))
+            if last:
+                return self._final(completion)
+
+            if completion.tool_calls:
+                empty = 0
+                await self._run_calls(completion)
+                continue
+
+            fault = self._fault_of_text(completion.text)
+            self._note(completion, *filter(None, [fault]))
+            if fault is None:
+                return completion
+
+            empty += fault is Fault.EMPTY_REPLY
+            if empty > 1:
+                raise ModelError("the model's reply was empty twice: no answer and no tool call")
+
+            self._exchange += _complaint(completion, fault)
+
+    async def run_writing(self, prompt: ToolPrompt) -> None:
+        """Ends when the model calls no tool, or may call none. Raises as `run` does."""
+        while len(self.steps) < self._limits.steps and self._made < self._limits.calls:
+            completion = await self._complete(self._request(prompt, last=False))
+            if completion.tool_calls:
+                await self._run_calls(completion)
+                continue
+
+            fault = self._fault_of_text(completion.text)
+            self._note(completion, *filter(None, [fault]))
+            # Unlike an answer, "done" may be left unsaid.
+            if fault is not Fault.WRITTEN_CALL:
+                return
+
+            self._exchange += _complaint(completion, fault)
+
+        self.step_limit = True
+
+    def _request(self, prompt: ToolPrompt, *, last: bool) -> ToolPrompt:
+        return replace(prompt, exchange=tuple(self._exchange), seen=tuple(self._seen), last=last)
+
+    def _final(self, completion: Completion) -> Completion:
+        """Result of the reply to the last request: its text counts."""
+        faults = [Fault.CALL_AT_END] if completion.tool_calls else []
+        if _is_written_call(completion.text, self._tools):
+            faults.append(Fault.WRITTEN_CALL)
+
+        self._note(completion, *faults)
+        if not completion.text.strip():
+            did = "called a tool" if completion.tool_calls else "said nothing"
+            raise ModelError(
+                f"the model {did} in place of the answer when its calls were used up "
+                "(reader.max_steps, reader.max_tool_calls)"
+            )
+
+        return completion
+
+    def _fault_of_text(self, text: str) -> Fault | None:
+        """Fault of a reply that calls no tool."""
+        if not text.strip():
+            return Fault.EMPTY_REPLY
+
+        return Fault.WRITTEN_CALL if _is_written_call(text, self._tools) else None
+
+    def _note(self, completion: Completion, *faults: Fault) -> None:
+        self.steps.append(StepRecord(completion, faults=faults))
+
+    async def _run_calls(self, completion: Completion) -> None:
+        """Runs the calls of a reply one after the other, and adds their results."""
+        # First of all: a failure below leaves the step with the calls that were made.
+        at = len(self.steps)
+        ids, faults = self._ids_of(completion.tool_calls)
+        self._note(completion, *faults)
+        self._exchange.append(_as_message(completion, ids))
+
+        for position, (call, call_id) in enumerate(zip(completion.tool_calls, ids, strict=True)):
+            is_last = position == len(completion.tool_calls) - 1
+            record = await self._run_call(call, was_cut=completion.cut and is_last)
+            self.steps[at] = replace(self.steps[at], calls=(*self.steps[at].calls, record))
+            content = fenced(record.result, "result")
+            self._exchange.append({"role": "tool", "tool_call_id": call_id, "content": content})
+            if record.fault is None:
+                self._see(record)
+
+    def _ids_of(self, calls: Sequence[ToolCall]) -> tuple[list[str], list[Fault]]:
+        """An id for each call; its own, if no other call has it."""
+        ids: list[str] = []
+        faults: list[Fault] = []
+        for position, call in enumerate(calls, start=1):
+            call_id = call.call_id
+            if not call_id or call_id in self._ids:
+                call_id = f"call_{len(self.steps) + 1}_{position}"
+                while call_id in self._ids:
+                    call_id += "_"
+
+                faults.append(Fault.BAD_ID)
+
+            self._ids.add(call_id)
+            ids.append(call_id)
+
+        return ids, faults
+
+    async def _run_call(self, call: ToolCall, *, was_cut: bool) -> CallRecord:
+        self._made += 1
+        try:
+            tool = self._tool_of(call)
+            arguments = _arguments_of(call, tool, was_cut=was_cut)
+            self._count_equal(call, arguments)
+        except _RefusedCallError as refusal:
+            return CallRecord(
+                name=call.name,
+                arguments=call.arguments,
+                result=str(refusal),
+                tokens=count_tokens(str(refusal)),
+                fault=refusal.fault,
+            )
+
+        return await self._use_tool(call, tool, arguments)
+
+    def _left(self) -> float:
+        """Tokens that all further results may have together."""
+        most = self._limits.context_tokens
+        return math.inf if most is None else most - sum(call.tokens for call in self.calls)
+
+    def _tool_of(self, call: ToolCall) -> Tool:
+        if self._made > self._limits.calls:
+            limit = f"the limit of {self._limits.calls} tool calls is reached"
+            raise _RefusedCallError(Fault.OVER_LIMIT, f"Not run: {limit}.")
+        if self._left() <= CUT_LINE_TOKENS:
+            limit = f"the limit of {self._limits.context_tokens:,} tokens of results is reached"
+            raise _RefusedCallError(Fault.OVER_LIMIT, f"Not run: {limit}.")
+
+        tool = self._tools.get(call.name)
+        if tool is None:
+            named, known = one_line(call.name, 60), ", ".join(self._tools)
+            what = f"There is no tool '{named}'. The tools are: {known}."
+            raise _RefusedCallError(Fault.UNKNOWN_TOOL, what)
+
+        return tool
+
+    def _count_equal(self, call: ToolCall, arguments: Mapping[str, Any]) -> None:
+        same = (call.name, json.dumps(arguments, sort_keys=True))
+        self._equal[same] += 1
+        if self._equal[same] > MOST_EQUAL:
+            raise _RefusedCallError(
+                Fault.REPEATED,
+                f"Not run: you made this call {MOST_EQUAL} times, and its result is above. "
+                "Make another one, or answer.",
+            )
+
+    async def _use_tool(
+        self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any]
+    ) -> CallRecord:
+        began = self._clock()
+        try:
+            result = as_result(await self._use(tool, arguments))
+        except (WorldError, UserError, StorageError):
+            raise  # the memory is gone: no result of a tool
+        except (SystemFaultError, TypeError, ValueError, RecursionError) as error:
+            result = ToolResult(f"The tool failed: {one_line(error, 400)}", is_error=True)
+
+        seconds = self._clock() - began
+        text, cut = self._cut(without_controls(result.text)[0])
+        retrieved = result.retrieved
+        if cut and retrieved is not None:
+            retrieved = tuple(chunk for chunk in retrieved if chunk.text in text)
+
+        return CallRecord(
+            name=call.name,
+            arguments=call.arguments,
+            result=text,
+            tokens=count_tokens(text),
+            seconds=seconds,
+            fault=Fault.TOOL_FAILED if result.is_error else None,
+            retrieved=None if result.is_error else retrieved,
+            cut=cut,
+        )
+
+    def _cut(self, text: str) -> tuple[str, bool]:
+        """Part of a result that the limits allow, and whether it was cut."""
+        text, cut = cut_result(text, self._limits.result_tokens)
+        left = self._left()
+        if count_tokens(text) > left:
+            # The line that says so must fit in, too.
+            text, cut = cut_result(text, int(left) - CUT_LINE_TOKENS)
+
+        return text, cut
+
+    def _see(self, record: CallRecord) -> None:
+        """Keeps the entries of a result, each once."""
+        if record.retrieved is not None:
+            entries = [chunk.text for chunk in record.retrieved]
+        else:
+            entries = entries_of(record.result)
+
+        self._seen |= dict.fromkeys(entries)
+
+
+class _RefusedCallError(Exception):
+    """A call that is not run; the message is for the model."""
+
+    def __init__(self, fault: Fault, what: str) -> None:
+        super().__init__(what)
+        self.fault = fault
+
+
+def _arguments_of(call: ToolCall, tool: Tool, *, was_cut: bool) -> dict[str, Any]:
+    """The arguments of a call, checked against the tool's schema."""
+    try:
+        arguments = _loaded(call.arguments)
+    except (ValueError, RecursionError) as error:
+        if was_cut:
+            what = "Not run: your reply was cut within the arguments. Make a shorter call."
+            raise _RefusedCallError(Fault.CUT_ARGUMENTS, what) from error
+
+        why = f"the arguments are not JSON ({one_line(error, 100)})"
+        what = f"Not run: {why}. Send one JSON object."
+        raise _RefusedCallError(Fault.BAD_JSON, what) from error
+
+    wrong = mistake(arguments, {**tool.parameters, "type": "object"})
+    if wrong is not None:
+        raise _RefusedCallError(Fault.BAD_ARGUMENTS, f"Not run: {wrong}.")
+
+    return _whole_numbers(arguments, tool)
+
+
+def _loaded(arguments: str) -> Any:
+    """The JSON of some arguments. Raises `ValueError` or `RecursionError` for what is not JSON."""
+    value = json.loads(arguments, parse_constant=_refuse_constant)
+    if _is_deeper(value, MOST_LEVELS):
+        raise ValueError(f"more than {MOST_LEVELS} levels")
+    if "\\u" not in arguments:
+        return value
+
+    # Halves of surrogate pairs, which a tool could neither send nor store.
+    return json.loads(without_halves(json.dumps(value, ensure_ascii=False)))
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    parts = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, dict | list):
+        return False
+
+    return levels == 0 or any(_is_deeper(part, levels - 1) for part in parts)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def entries_of(result: str) -> list[str]:
+    """The lines of a result; of JSON, the strings in it."""
+    try:
+        texts = list(strings_in(json.loads(result)))
+    except (ValueError, RecursionError):
+        texts = result.splitlines()
+
+    return [text for text in texts if text.strip()]
+
+
+def cut_result(text: str, tokens: int) -> tuple[str, bool]:
+    """At most `tokens` tokens of a text, ending with a line that says so if it was cut, and whether
+    it was.
+    """
+    short = text[: tokens * CHARACTERS_PER_TOKEN]
+    short = short[: start_of_token(short, tokens)]
+    if short.strip() == text.strip():
+        return text, False
+
+    return f"{short.rstrip()}\n[cut: only the first {tokens:,} tokens of the result]", True
+
+
+def _is_written_call(text: str, names: Collection[str]) -> bool:
+    """Whether a reply is a call in words, as JSON or as code; `names` are those of the tools."""
+    if _WRITTEN_CALL.search(text):
+        return True
+
+    plain = re.sub(r"^```\w*\n|\n?```$", "", text.strip()).strip()
+    if re.match(rf"\[?(?:{'|'.join(names)})\(.*\)\]?$", plain, re.DOTALL):
+        return True
+
+    try:
+        value = json.loads(plain)
+    except (ValueError, RecursionError):
+        return False
+
+    calls = value if isinstance(value, list) else [value]
+    return any(isinstance(call, dict) and call.get("name") in names for call in calls)
+
+
+def _complaint(completion: Completion, fault: Fault) -> list[Message]:
+    """Messages to a model after a reply that is neither a call nor an answer."""
+    if fault is Fault.EMPTY_REPLY:
+        # Some endpoints refuse an empty message of the assistant.
+        return [{"role": "user", "content": "Your reply was empty. Call a tool, or answer."}]
+
+    return [
+        {"role": "assistant", "content": completion.text},
+        {
+            "role": "user",
+            "content": "No tool was called: calls in the text are not read. Call the tool itself, "
+            "or answer.",
+        },
+    ]
+
+
+def _as_message(completion: Completion, ids: Sequence[str]) -> Message:
+    """The reply as a later request repeats it; without the model's thinking."""
+    calls = [
+        {
+            "id": call_id,
+            "type": "function",
+            "function": {"name": _sound_name(call.name), "arguments": _sound_json(call.arguments)},
+        }
+        for call, call_id in zip(completion.tool_calls, ids, strict=True)
+    ]
+    return {"role": "assistant", "content": completion.text or None, "tool_calls": calls}
+
+
+def _sound_name(name: str) -> str:
+    """A name that every endpoint takes."""
+    return _ODD_NAME.sub("_", name)[:64] or "unnamed"
+
+
+def _sound_json(arguments: str) -> str:
+    """The arguments, if they are an object: templates of some servers fail on anything else."""
+    try:
+        is_object = isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
+        is_object = False
+
+    return arguments if is_object else "{}"
+
+
+def _whole_numbers(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
+    """The arguments with 5 for 5.0, if an integer is asked for."""
+    properties = tool.parameters.get("properties")
+    whole = dict(arguments)
+    for name, value in arguments.items():
+        schema = properties.get(name) if isinstance(properties, Mapping) else None
+        if isinstance(value, float) and isinstance(schema, Mapping):
+            whole[name] = int(value) if schema.get("type") == "integer" else value
+
+    return whole
+
+
+def as_result(value: Any) -> ToolResult:
+    """Converts a tool's return value. Raises `TypeError` or `ValueError` if it can't be shown."""
+    if isinstance(value, ToolResult):
+        chunks = None if value.retrieved is None else tuple(value.retrieved)
+        if not isinstance(value.text, str):
+            raise TypeError("the text of a ToolResult must be a string")
+        if not all(map(_is_sound, chunks or ())):
+            raise TypeError(
+                "`retrieved` of a ToolResult must hold Retrieved, with a text and a tuple of "
+                "turn_ids each"
+            )
+
+        return replace(
+            value, text=value.text if value.text.strip() else NO_RESULT, retrieved=chunks
+        )
+
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return ToolResult(NO_RESULT)
+    if isinstance(value, str):
+        return ToolResult(value)
+
+    return ToolResult(json.dumps(value, ensure_ascii=False, default=_show))
+
+
+def _is_sound(chunk: Any) -> bool:
+    return (
+        isinstance(chunk, Retrieved)
+        and isinstance(chunk.text, str)
+        and isinstance(chunk.turn_ids, tuple | list)
+        and all(isinstance(turn, str) for turn in chunk.turn_ids)
+    )
+
+
+def _show(value: object) -> str:
+    try:
+        return str(value)
+    except Exception as error:
+        raise TypeError(f"an object of {type(value).__name__} can't be shown") from error

@@ -1,0 +1,221 @@
+"""The reader under `reader=tools`: a model that holds the tools of one memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memeval.errors import SystemFaultError, UserError
+from memeval.llm.contract import Completion, ToolPrompt
+from memeval.llm.metering import current_ledger
+from memeval.llm.model import LanguageModel
+from memeval.pipeline.execute.reader import CellReader, final_answer
+from memeval.pipeline.execute.tool_loop import CallRecord, Complete, Limits, StepRecord, ToolLoop
+from memeval.pipeline.execute.turns import CaseTurns
+from memeval.pipeline.isolate.locations import locate_method
+from memeval.pipeline.isolate.watch import Watched
+from memeval.prompts import PromptTemplate
+from memeval.records import Answer, Query, Retrieved, Role
+from memeval.results.steps import AgentStep, StepCall
+from memeval.results.texts import TextStore
+from memeval.systems.base import RecallSystem
+from memeval.systems.tools import Tool
+from memeval.text.shown import one_line
+
+NOTHING_SHOWN = "(nothing yet: look it up by the tools)"
+"""The context of a question before the first call."""
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class ToolReader:
+    """Answers the questions of one case by the tools of its memory."""
+
+    def __init__(
+        self,
+        watched: Watched,
+        *,
+        reader: CellReader,
+        model: LanguageModel,
+        instructions: PromptTemplate,
+        limits: Limits,
+        seed: int,
+    ) -> None:
+        """`reader` words the question, `instructions` are about the tools."""
+        self._watched, self._reader, self._model = watched, reader, model
+        self._instructions, self._limits, self._seed = instructions, limits, seed
+        self._tools: tuple[Tool, ...] | None = None
+        self._opening = asyncio.Lock()
+
+    async def loop(self) -> ToolLoop:
+        """The loop of the next question.
+
+        Raises `UserError` if the memory has no tools, and `SystemFaultError` if they are not valid.
+        """
+        async with self._opening:
+            if self._tools is None:
+                tools = await open_tools(self._watched)
+                self._tools = tuple(tool for tool in tools if not tool.writes)
+                if not self._tools:
+                    raise UserError(
+                        f"{type(self._watched.system).__name__} has no tool that only reads; "
+                        "use reader=direct"
+                    )
+
+        return ToolLoop(
+            self._tools,
+            self._limits,
+            complete=complete_by(self._model, Role.ANSWER, self._seed),
+            use=self._watched.use,
+            last_words=self._instructions.user,
+        )
+
+    async def answer(self, query: Query, loop: ToolLoop) -> Answer:
+        """The answer at the end of the loop. Raises as `ToolLoop.run` does."""
+        window = await self._window()
+        prompt = ToolPrompt(
+            asked=self._reader.prompt(query, window or (NOTHING_SHOWN,)),
+            instructions=self._instructions.system,
+            tools=tuple(map(as_function, self._tools or ())),
+            seen=tuple(window),
+        )
+        completion = await loop.run(prompt)
+        text = completion.text.strip()
+        answer = text if query.choices else final_answer(text)
+        whole = completion.raw or completion.text
+        return Answer(
+            text=answer,
+            raw=None if whole == answer else whole,
+            retrieved=_retrieved(loop.calls),
+            context_tokens=sum(call.tokens for call in loop.calls),
+        )
+
+    async def _window(self) -> Sequence[str]:
+        """The chunks that the agent always sees: its window after a compression."""
+        if not isinstance(self._watched.system, RecallSystem):
+            return ()
+
+        return [chunk.text for chunk in await self._watched.call("window")]
+
+
+def complete_by(model: LanguageModel, role: Role, seed: int) -> Complete:
+    """How a loop calls a model."""
+
+    async def complete(prompt: ToolPrompt) -> Completion:
+        completion = await model.complete(prompt, role=role, seed=seed)
+        if completion.cut and completion.tool_calls:
+            # The loop goes on: nothing rests on the cut reply.
+            current_ledger().drop_cut(role)
+
+        return completion
+
+    return complete
+
+
+def step_rows(
+    steps: Sequence[StepRecord], texts: TextStore, turns: CaseTurns
+) -> tuple[AgentStep, ...]:
+    """The steps as a row keeps them, their texts by reference."""
+    return tuple(_step_row(step, texts, turns) for step in steps)
+
+
+def _step_row(step: StepRecord, texts: TextStore, turns: CaseTurns) -> AgentStep:
+    completion = step.completion
+    said = completion.raw or completion.text
+    return AgentStep(
+        text=texts.put(said) if said.strip() else None,
+        finish_reason=completion.finish_reason,
+        prompt_tokens=completion.usage.prompt_tokens,
+        completion_tokens=completion.usage.completion_tokens,
+        faults=tuple(fault.value for fault in step.faults),
+        calls=tuple(_call_row(call, texts, turns) for call in step.calls),
+    )
+
+
+def _call_row(call: CallRecord, texts: TextStore, turns: CaseTurns) -> StepCall:
+    turn_ids = None
+    if call.fault is None:
+        shown = call.retrieved or ()
+        turn_ids = tuple(str(turn) for chunk in shown for turn in chunk.turn_ids)
+        # Notes, and what a server returns, say nothing of turns.
+        if not turn_ids and call.retrieved != ():
+            turn_ids = turns.quotations.found_in(call.result)
+
+    return StepCall(
+        name=one_line(call.name, 64),
+        arguments=texts.put(call.arguments),
+        result=texts.put(call.result),
+        tokens=call.tokens,
+        fault=None if call.fault is None else call.fault.value,
+        turn_ids=turn_ids,
+        cut=call.cut,
+    )
+
+
+def _retrieved(calls: Sequence[CallRecord]) -> tuple[Retrieved, ...] | None:
+    """The chunks of all results, each once; None if a tool that was run can't say."""
+    chunks: dict[tuple[str, tuple[str, ...]], Retrieved] = {}
+    for call in calls:
+        if call.fault is not None:
+            continue
+        if call.retrieved is None:
+            return None
+
+        for chunk in call.retrieved:
+            chunks.setdefault((chunk.text, tuple(chunk.turn_ids)), chunk)
+
+    return tuple(chunks.values())
+
+
+def as_function(tool: Tool) -> Mapping[str, Any]:
+    """A tool as requests describe it."""
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+    }
+
+
+async def open_tools(watched: Watched) -> tuple[Tool, ...]:
+    """The tools of a memory.
+
+    Raises `UserError` if it has no tools, and `SystemFaultError` for an object that is not a tool.
+    """
+    tools = await watched.call("tools")
+    place = locate_method(watched.system, "tools")
+    if not isinstance(tools, Sequence) or not all(isinstance(tool, Tool) for tool in tools):
+        raise SystemFaultError(f"{place}: it must return a sequence of Tool")
+    if not tools:
+        raise UserError(f"{type(watched.system).__name__} has no tools; use reader=direct")
+
+    names = [tool.name for tool in tools]
+    for name in names:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise SystemFaultError(
+                f"{place}: '{one_line(name, 60)}' is not a name of a tool: letters, digits, _ and -"
+            )
+        if names.count(name) > 1:
+            raise SystemFaultError(f"{place}: two tools are called '{name}'")
+
+    for tool in tools:
+        if (wrong := _mistake_of(tool)) is not None:
+            raise SystemFaultError(f"{place}: {wrong} of the tool '{tool.name}'")
+
+    return tuple(tools)
+
+
+def _mistake_of(tool: Tool) -> str | None:
+    """The first part of a tool that is not valid, in words."""
+    if not isinstance(tool.description, str):
+        return "the description must be a string, that"
+    if not isinstance(tool.parameters, Mapping):
+        return "the parameters must be a JSON schema, those"
+
+    try:
+        json.dumps(as_function(tool))
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"no request can hold the parameters ({one_line(error, 100)})"
+
+    return None if callable(tool.call) else "no function can be called as `call`"

@@ -1,0 +1,244 @@
+"""The writer under `writer=tools`: a model reads each session, and writes by the memory's tools."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from msgspec import structs
+
+from memeval.errors import MemevalError
+from memeval.llm.contract import SessionPrompt, ToolPrompt
+from memeval.llm.model import LanguageModel
+from memeval.llm.tokens import count_tokens
+from memeval.metrics.quotation import Quotations, lines_of_turns
+from memeval.pipeline.execute.tool_loop import Limits, ToolLoop
+from memeval.pipeline.execute.tool_reader import as_function, complete_by, open_tools
+from memeval.pipeline.isolate.watch import Watched
+from memeval.prompts import PromptTemplate
+from memeval.records import MemoryChunk, OperationKind, Role
+from memeval.results.rows import Written, WrittenSession
+from memeval.systems.base import MemorySystem
+from memeval.systems.tools import (
+    DELETE,
+    UPDATE,
+    Tool,
+    delete_tool,
+    object_schema,
+    update_tool,
+)
+
+FORGET, CORRECT = CHANGES = (OperationKind.FORGET.value, OperationKind.CORRECT.value)
+ADD = "add_memory"
+"""Name of the tool for memories without a tool that writes."""
+
+
+class CaseWriter:
+    """Writes the memory of one case."""
+
+    def __init__(
+        self,
+        watched: Watched,
+        *,
+        model: LanguageModel,
+        template: PromptTemplate,
+        limits: Limits,
+        session_tokens: int,
+        seed: int,
+        changes: bool = False,
+    ) -> None:
+        """`limits` hold for what is read at once: a session of at most `session_tokens`. With
+        `changes` it may delete and update what it wrote, if the memory can.
+        """
+        self._changes = changes
+        self._watched, self._template, self._limits = watched, template, limits
+        self._session_tokens = session_tokens
+        self._complete = complete_by(model, Role.INGEST, seed)
+        self._begins = False
+        self._said: dict[str, str] = {}
+        self._notes: list[MemoryChunk] = []
+        self._counts: Counter[str] = Counter()
+        self._sessions: list[WrittenSession] = []
+        self._changed = False
+
+    async def write(self, chunks: Sequence[MemoryChunk], *, begins: bool) -> None:
+        """Reads the sessions of some chunks, one after the other.
+
+        `begins` empties the memory first. Raises `ModelError` if a call of the model failed, and
+        `WorldError` if the memory is gone.
+        """
+        if begins:
+            self._begins = True
+            await self._watched.call("reset")
+            # Its tools may search what is still empty.
+            await self._watched.call("consolidate")
+
+        tools = await open_tools(self._watched)
+        if self._changes:
+            known = {tool.name for tool in tools}
+            tools += tuple(tool for tool in self._change_tools() if tool.name not in known)
+
+        for _, session in groupby(chunks, key=lambda chunk: chunk.session_id):
+            for part in _parts(session, self._session_tokens):
+                await self._read(part, tools)
+
+            await self._watched.call("consolidate")
+
+    async def _read(self, part: Sequence[MemoryChunk], tools: Sequence[Tool]) -> None:
+        said = {
+            turn: text
+            for chunk in part
+            for turn, text in lines_of_turns(chunk.content, chunk.turn_ids, chunk.speakers)
+        }
+        self._said |= said
+        if not any(tool.writes and tool.name not in (DELETE, UPDATE) for tool in tools):
+            tools = [*tools, self._note_tool(part[0], Quotations(said))]
+
+        loop = ToolLoop(tools, self._limits, complete=self._complete, use=self._watched.use)
+        session = SessionPrompt(
+            context=tuple(chunk.text for chunk in part),
+            system_text=self._template.system,
+            user_template=self._template.user,
+        )
+        prompt = ToolPrompt(asked=session, instructions="", tools=tuple(map(as_function, tools)))
+        await loop.run_writing(prompt)
+
+        writing = {tool.name for tool in tools if tool.writes}
+        calls = loop.calls
+        self._changed |= any(call.name in (DELETE, UPDATE) for call in calls)
+        writes = sum(call.fault is None and call.name in writing for call in calls)
+        self._sessions.append(
+            WrittenSession(
+                session_id=part[0].session_id,
+                steps=len(loop.steps),
+                calls=len(calls),
+                writes=writes,
+                faults=loop.count_faults(),
+                limited=loop.step_limit,
+            )
+        )
+        self._counts.update(
+            steps=len(loop.steps),
+            calls=len(calls),
+            faults=sum(call.fault is not None for call in calls),
+            writes=writes,
+            limited=int(loop.step_limit),
+            read_characters=sum(len(chunk.content) for chunk in part),
+        )
+
+    def _change_tools(self) -> Iterator[Tool]:
+        """Tools of what the memory can do with what it holds."""
+        system = self._watched.system
+        offered = getattr(getattr(system, "settings", None), "offered", CHANGES)
+        for name, make in ((FORGET, delete_tool), (CORRECT, update_tool)):
+            own = getattr(type(system), name, None)
+            if own not in (None, getattr(MemorySystem, name)) and name in offered:
+                yield make(getattr(system, name))
+
+    def _note_tool(self, first: MemoryChunk, quotations: Quotations[str]) -> Tool:
+        """Stores a note as a chunk of the session, with the turns that it quotes."""
+
+        def add_memory(text: str) -> str | Awaitable[str]:
+            if not text.strip():
+                raise ValueError("the note is empty")
+
+            note = MemoryChunk(
+                chunk_id=f"note-{len(self._notes) + 1}",
+                content=text,
+                time=first.time,
+                session_id=first.session_id,
+                turn_ids=quotations.found_in(text),
+                speakers=(),
+            )
+            self._notes.append(note)
+            stored = self._watched.system.ingest(note)
+            return "Stored." if stored is None else _after(stored)
+
+        return Tool(
+            name=ADD,
+            description=(
+                "Stores one note. It is found later by its words. The date of the session is kept "
+                "with it."
+            ),
+            parameters=object_schema(required=["text"], text={"type": "string"}),
+            call=add_memory,
+            writes=True,
+        )
+
+    async def items(self) -> Sequence[Mapping[str, Any]] | None:
+        """Items that the memory lists, else the notes; None if neither is known.
+
+        Raises any error of its `dump`.
+        """
+        listed = None
+        if hasattr(self._watched.system, "dump"):
+            listed = await self._watched.call("dump")
+        if listed is not None:
+            return list(listed)
+        # A memory that was continued holds notes of another writer, too; one that was changed may
+        # have lost some.
+        is_changed = self._changed or not self._begins
+        if not self._notes or is_changed:
+            return None
+
+        return [
+            {
+                "kind": "note",
+                "text": note.content,
+                "turn_ids": list(note.turn_ids),
+                "time": note.time.isoformat() if note.time else None,
+            }
+            for note in self._notes
+        ]
+
+    async def written(self) -> Written:
+        """Figures of the written content."""
+        try:
+            items = await self.items()
+        except (MemevalError, TypeError):
+            items = None  # a list that only figures need
+
+        counts = self._counts
+        written = Written(
+            steps=counts["steps"],
+            calls=counts["calls"],
+            faults=counts["faults"],
+            writes=counts["writes"],
+            limited=counts["limited"],
+            read_characters=counts["read_characters"],
+            sessions=tuple(self._sessions),
+        )
+        if items is None:
+            return written
+
+        texts = [str(item.get("text", "")) for item in items if isinstance(item, Mapping)]
+        return structs.replace(
+            written,
+            items=len(texts),
+            characters=sum(map(len, texts)),
+            quoted=Quotations(self._said).found_in("\n".join(texts)),
+        )
+
+
+async def _after(stored: Awaitable[None]) -> str:
+    await stored
+    return "Stored."
+
+
+def _parts(session: Iterable[MemoryChunk], tokens: int) -> Iterator[list[MemoryChunk]]:
+    """A session in parts of at most `tokens` tokens; a longer chunk is a part of its own."""
+    part: list[MemoryChunk] = []
+    size = 0
+    for chunk in session:
+        own = count_tokens(chunk.text)
+        if part and size + own > tokens:
+            yield part
+            part, size = [], 0
+
+        part.append(chunk)
+        size += own
+
+    if part:
+        yield part

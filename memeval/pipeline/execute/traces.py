@@ -1,0 +1,87 @@
+"""Traces of the values that a question is judged by, besides the answer itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from memeval.datasets.canaries import CANARY
+from memeval.llm.contract import AnswerPrompt, ChoosePrompt
+from memeval.llm.metering import Ledger, metered
+from memeval.metrics.lifecycle import CONTEXT, FORGETEVAL, PROBE, SEARCH, STORE
+from memeval.pipeline.execute.timeline import search_for
+from memeval.pipeline.isolate.returned import plain_notes
+from memeval.pipeline.isolate.watch import Watched
+from memeval.records import Answer, Traces
+from memeval.text.given import values_in
+
+
+async def find_traces(
+    watched: Watched, traces: Traces, answer: Answer, ledger: Ledger
+) -> Mapping[str, tuple[str, ...]]:
+    """The values that each depth gives; a depth that can't be looked at is left out.
+
+    The cost of the probes is not part of the answer's figures.
+    """
+    if traces.kind == FORGETEVAL:
+        return await _find_strings(watched, traces)
+
+    seen = {}
+    shown = _shown(answer, ledger)
+    if shown is not None:
+        seen[CONTEXT] = values_in(traces.values, *shown)
+
+    # A memory may well hold what was said to it: to show it is the breach.
+    if traces.kind == CANARY:
+        return seen
+
+    # A class may follow the contract without inheriting from it.
+    found: Sequence[str] | None = None
+    if traces.unwanted and hasattr(watched.system, "probe"):
+        found = await search_for(watched, traces.probes)
+        if found is not None:
+            seen[PROBE] = values_in(traces.unwanted, *found)
+
+    if traces.unwanted and hasattr(watched.system, "dump"):
+        with metered(Ledger()):
+            items = await watched.call("dump")
+
+        if items is not None:
+            texts = [json.dumps(plain_notes(item), ensure_ascii=False) for item in items]
+            # A list may hold a part of what is stored, such as notes: what is found is stored, too.
+            seen[STORE] = values_in(traces.unwanted, *texts, *(found or ()))
+
+    return seen
+
+
+async def _find_strings(watched: Watched, traces: Traces) -> Mapping[str, tuple[str, ...]]:
+    """ForgetEval's way: strings in the joined results of the question, which is the first probe,
+    and in those of the others, in upper or lower case.
+    """
+    if not hasattr(watched.system, "probe"):
+        return {}
+
+    results = [await search_for(watched, [words]) for words in traces.probes]
+    # A system that can't be searched says so each time.
+    joined = ["\n".join(texts).casefold() for texts in results if texts is not None]
+    if not joined:
+        return {}
+
+    def given(values: Sequence[str], texts: Sequence[str]) -> tuple[str, ...]:
+        return tuple(value for value in values if any(value.casefold() in text for text in texts))
+
+    seen = {SEARCH: given(traces.values, joined[:1])}
+    return seen | ({PROBE: given(traces.deleted, joined[1:])} if joined[1:] else {})
+
+
+def _shown(answer: Answer, ledger: Ledger) -> Sequence[str] | None:
+    """Chunks the reader saw; None if the system does not say."""
+    if ledger.answered is not None:
+        prompt = ledger.answered.prompt
+        if isinstance(prompt, AnswerPrompt | ChoosePrompt):
+            return prompt.context
+
+    if answer.context_tokens == 0:
+        return ()
+
+    return None if answer.retrieved is None else [chunk.text for chunk in answer.retrieved]

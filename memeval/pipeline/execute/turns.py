@@ -1,0 +1,80 @@
+"""The turns of a case, by id and by position: rows keep rankings as positions, which take a
+fraction of the room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from memeval.metrics.quotation import Quotations
+from memeval.records import EvalCase
+from memeval.results.rows import Ranking
+
+
+@dataclass(frozen=True)
+class CaseTurns:
+    """Context for writing and reading a ranking of a case's turns."""
+
+    ids: tuple[str, ...]
+    """Ids of the turns, in the order in which they were said."""
+    session_of: Mapping[str, str]
+    """The session of each turn."""
+    position_of: Mapping[str, int]
+    alone: tuple[tuple[str], ...]
+    """Each turn's id as the chunk of this one turn, made once: rankings hold hundreds of them."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Text of each turn."""
+
+    @classmethod
+    def of(cls, case: EvalCase) -> CaseTurns:
+        """The turns of a case with its sessions."""
+        session_of = {
+            turn.turn_id: session.session_id for session in case.sessions for turn in session.turns
+        }
+        ids = tuple(session_of)
+        positions = {turn_id: position for position, turn_id in enumerate(ids)}
+        alone = tuple((turn_id,) for turn_id in ids)
+        texts = {turn.turn_id: turn.text for session in case.sessions for turn in session.turns}
+        return cls(ids=ids, session_of=session_of, position_of=positions, alone=alone, texts=texts)
+
+    @cached_property
+    def quotations(self) -> Quotations[str]:
+        """Recognises the turns in a text."""
+        return Quotations(self.texts)
+
+    def positions(self, ranking: Iterable[Sequence[str]]) -> Ranking:
+        """A ranking of turn ids as one of positions.
+
+        Raises `KeyError` for a turn that the case does not hold.
+        """
+        position_of = self.position_of
+        positions: list[int | tuple[int, ...]] = []
+        for chunk in ranking:
+            if len(chunk) == 1:
+                positions.append(position_of[chunk[0]])
+            else:
+                positions.append(tuple(position_of[turn_id] for turn_id in chunk))
+
+        return tuple(positions)
+
+    def ranking(self, positions: Ranking) -> tuple[tuple[str, ...], ...]:
+        """A ranking of positions as one of turn ids.
+
+        Raises `IndexError` for a position that the case does not have.
+        """
+        alone, ids = self.alone, self.ids
+        return tuple(
+            alone[chunk] if isinstance(chunk, int) else tuple(map(ids.__getitem__, chunk))
+            for chunk in positions
+        )
+
+    def hold(self, positions: Ranking) -> bool:
+        """Whether the case has a turn at each of the positions."""
+        try:
+            self.ranking(positions)
+        except IndexError:
+            return False
+
+        return True

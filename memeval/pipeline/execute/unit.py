@@ -1,0 +1,184 @@
+"""A unit of work that another process computes: one case of a cell in one repeat.
+
+Its rows are sent as soon as they exist, and the process that holds the files stores them: nothing
+that was computed is lost with the other process.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memeval.pipeline.execute.case_work import CaseWork
+from memeval.pipeline.execute.metrics import Measured
+from memeval.pipeline.execute.progress import Progress
+from memeval.pipeline.execute.repeat import Repeat, first_error, ingest_ids
+from memeval.pipeline.open.connections import Connections
+from memeval.records import EvalCase, Usage
+from memeval.results import AnswerRow, IngestRow, TextStore, VerdictRow
+from memeval.results.rows import answer_or_ingest
+from memeval.results.store import Json, Parse, R, RowStore, SoundRows
+
+ANSWER_ROW, VERDICT_ROW, TEXT = "answer_row", "verdict_row", "text"
+EXPECT, DONE, SAY, SPENT, SCORED = "expect", "done", "say", "spent", "scored"
+"""Kinds of messages from a computing process."""
+Message = tuple[str, tuple[Any, ...]]
+Send = Callable[[Message], None]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Work for a computing process."""
+
+    cell: int
+    """Number of the cell in the plan."""
+    seed: int
+    case: EvalCase
+    answers: Sequence[Mapping[str, Any]]
+    """Existing rows as JSON, the case's ingest among them."""
+    verdicts: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class UnitDone:
+    """The results of a unit, besides its rows."""
+
+    measured: Mapping[str, Measured]
+    notes: tuple[str, ...]
+
+
+def unit_of(cell: int, repeat: Repeat, case: EvalCase) -> Unit:
+    """The unit of a case, with its existing rows."""
+    ids = [question.question_id for question in case.questions]
+    answers, verdicts = repeat.answers.rows, repeat.verdicts.rows
+    kept = [row_id for row_id in (*ingest_ids(case), *ids) if row_id in answers]
+    return Unit(
+        cell=cell,
+        seed=repeat.seed,
+        case=case,
+        answers=[answers[row_id].to_json() for row_id in kept],
+        verdicts=[verdicts[row_id].to_json() for row_id in ids if row_id in verdicts],
+    )
+
+
+class Keeper:
+    """Stores what a computing process sends, and passes its progress on."""
+
+    def __init__(self, repeat: Repeat, progress: Progress) -> None:
+        self._repeat, self._progress = repeat, progress
+        self._reported: Counter[str] = Counter()
+        """Items of each stage that were reported as done."""
+        self._to_skip: Counter[str] = Counter()
+        self._again = False
+
+    def begin_again(self) -> None:
+        """The unit is computed again: anything reported before is not reported twice."""
+        self._again, self._to_skip = True, Counter(self._reported)
+
+    def keep(self, message: Message) -> None:
+        """Stores a row or a text, or reports progress.
+
+        Raises `StorageError` if the disk refuses.
+        """
+        kind, content = message
+        if kind == ANSWER_ROW:
+            self._repeat.answers.append(answer_or_ingest(content[0]))
+        elif kind == VERDICT_ROW:
+            self._repeat.verdicts.append(VerdictRow.from_json(content[0]))
+        elif kind == TEXT:
+            self._repeat.texts.take(*content)
+        elif kind == DONE:
+            self._done(*content)
+        # What a unit expects was counted before its process died; what it spends is spent again.
+        elif kind == EXPECT and not self._again:
+            self._progress.expect(*content)
+        elif kind == SAY:
+            self._progress.say(*content)
+        elif kind == SPENT:
+            self._progress.spent(*content)
+        elif kind == SCORED and not self._again:
+            self._progress.scored(*content)
+
+    def _done(self, stage: str, reused: bool, failed: bool) -> None:
+        if self._to_skip[stage]:
+            self._to_skip[stage] -= 1
+            return
+
+        self._reported[stage] += 1
+        self._progress.done(stage, reused=reused, failed=failed)
+
+
+class SentRows(RowStore[R]):
+    """The rows of one case, in the process that computes them: appended rows are sent."""
+
+    def __init__(
+        self, kind: str, rows: Sequence[Mapping[str, Any]], parse: Parse[R], send: Send
+    ) -> None:
+        super().__init__(Path(kind), {}, parse)
+        # Never opened, and so never locked: the process that holds the file stores the rows.
+        self._found = SoundRows({str(row["id"]): parse(row) for row in rows})
+        self._kind, self._send = kind, send
+
+    def _write(self, row: Json) -> str:
+        self._send((self._kind, (dict(row),)))
+        return ""
+
+
+class SentTexts(TextStore):
+    """The texts of one case, in the process that computes them."""
+
+    def __init__(self, send: Send) -> None:
+        super().__init__(Path(TEXT))
+        self._send = send
+
+    def _read_lines(self) -> None:
+        return
+
+    def _write(self, entry: dict[str, Any], ref: str) -> None:
+        self._send((TEXT, (entry, ref)))
+        self._lines[ref] = (0, 0)  # known from now on: a text is sent once
+
+
+class SentProgress:
+    """Progress that is sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    def expect(self, stage: str, count: int) -> None:
+        self._send((EXPECT, (stage, count)))
+
+    def done(self, stage: str, *, reused: bool = False, failed: bool = False) -> None:
+        self._send((DONE, (stage, reused, failed)))
+
+    def say(self, message: str) -> None:
+        self._send((SAY, (message,)))
+
+    def spent(self, usages: Sequence[Usage]) -> None:
+        self._send((SPENT, (tuple(usages),)))
+
+    def scored(self, score: float) -> None:
+        self._send((SCORED, (score,)))
+
+    def watch(self, connections: Connections) -> None:
+        """A process that computes calls no endpoint."""
+
+
+async def compute_unit(work: CaseWork, unit: Unit, send: Send) -> UnitDone:
+    """Computes a unit, in the process that does so. `work` is that of its cell, after `begin`."""
+    answers: SentRows[AnswerRow | IngestRow] = SentRows(
+        ANSWER_ROW, unit.answers, answer_or_ingest, send
+    )
+    verdicts: SentRows[VerdictRow] = SentRows(
+        VERDICT_ROW, unit.verdicts, VerdictRow.from_json, send
+    )
+    repeat = Repeat(unit.seed, answers, verdicts, SentTexts(send), work.judge(unit.seed))
+    try:
+        await work.work(repeat, unit.case)
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from errors
+
+    return UnitDone(dict(repeat.measured), work.take_notes())

@@ -1,0 +1,65 @@
+"""Bounds how much work is open at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+ROOM = 32_000_000
+"""Characters of text that the open cases may hold together: six of LongMemEval's largest histories,
+sixty of the smaller.
+"""
+
+
+class Window:
+    """Lets cases in while fewer than `limit` places are taken and their text has room; a case
+    larger than either goes in alone.
+    """
+
+    def __init__(self, limit: int, room: int = ROOM) -> None:
+        self._limit, self._room = limit, room
+        self._places = self._held = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def limit(self) -> int:
+        """Places in all."""
+        return self._limit
+
+    async def enter(self, places: int, size: int = 0) -> None:
+        """Waits until a case with this many places and characters may be opened."""
+        # A case larger than the room would wait for ever: it goes in alone.
+        # A loop: of several that wait, the first to be woken may take what became free.
+        while self._places >= self._limit or (self._held and self._held + size > self._room):
+            self._changed.clear()
+            await self._changed.wait()
+
+        self._places += places
+        self._held += size
+
+    def leave(self, places: int, size: int = 0) -> None:
+        """Gives back places, and at a case's end its characters."""
+        self._places -= places
+        self._held -= size
+        self._changed.set()
+
+
+class Room:
+    """One case's share of a window, given back once."""
+
+    def __init__(self, window: Window, places: int, size: int) -> None:
+        self.places = places
+        self._window, self._left, self._size = window, places, size
+
+    async def enter(self) -> None:
+        """Waits until the case may be opened."""
+        await self._window.enter(self.places, self._size)
+
+    def leave_one(self) -> None:
+        """Gives back one place."""
+        self._left -= 1
+        self._window.leave(1)
+
+    def leave(self) -> None:
+        """Gives back what is left, at the case's end."""
+        self._window.leave(self._left, self._size)
+        self._left = 0

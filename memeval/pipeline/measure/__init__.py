@@ -1,0 +1,1 @@
+"""Measures a cell: from rows to records, figures and notes."""

@@ -1,0 +1,352 @@
+"""Measures: from records to the metrics of a run, by the names of docs/metrics.md.
+
+Values that were not measured are None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from memeval.metrics.lifecycle import life_measures
+from memeval.metrics.metric import Metric
+from memeval.metrics.registry import metrics as all_metrics
+from memeval.metrics.retrieval import retrieval_of
+from memeval.metrics.stored import stored_measures
+from memeval.pipeline.measure.records import Ingest
+from memeval.pipeline.measure.spending import (
+    Metrics,
+    measure_operations,
+    measure_spending,
+    measure_times,
+    sum_or_none,
+)
+from memeval.pipeline.measure.tools import measure_tools
+from memeval.records import CategoryId, Label, Status
+from memeval.results import CategoryResult, Record
+from memeval.statistics.means import bounds, design_effect, mean, sample_std, scored_mean
+
+Headline = frozenset[CategoryId] | None
+"""Categories that enter `accuracy`; None if all do."""
+
+
+def measure_repeat(
+    records: Sequence[Record],
+    ingests: Sequence[Ingest],
+    headline: Headline = None,
+) -> Metrics:
+    """The metrics of one repeat.
+
+    Categories outside of the headline never enter `accuracy` and its like.
+    """
+    main = [record for record in records if _in(headline, record)]
+    metrics = _means(records, headline)
+    for name, rows in _by_category_name(records).items():
+        metrics[f"n_questions/{name}"] = float(len(rows))
+    for (facet, value), rows in _by_facet(records).items():
+        metrics[f"n_questions/{facet}/{value}"] = float(len(rows))
+
+    # A question that was only to be retrieved is complete without a score.
+    scored = [record.score is not None or is_retrieved(record) for record in records]
+    metrics["coverage"] = sum(scored) / len(scored) if scored else None
+    metrics |= _judging(records)
+    # The bounds give every unscored answer 0 or 1; if no answer was asked for, there is no bound.
+    answered = [record for record in main if not is_retrieved(record)]
+    worst_best = bounds(
+        [record.score for record in answered], [record.weight for record in answered]
+    )
+    metrics["accuracy_worst_case"], metrics["accuracy_best_case"] = worst_best or (None, None)
+    metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
+    metrics["ingest_lost"] = _lost(ingests)
+    metrics |= measure_spending(records, ingests) | measure_times(records, ingests)
+    metrics |= measure_tools(records, ingests) | measure_operations(ingests)
+    metrics |= life_measures(records)
+    return metrics | stored_measures(
+        (ingest.case_id, own) for ingest in ingests if (own := ingest.row.stored)
+    )
+
+
+def _means(records: Sequence[Record], headline: Headline) -> Metrics:
+    """The means over questions, each of which is averaged over its repeats first."""
+    main = [record for record in records if _in(headline, record)]
+    averaged = [metric for metric in all_metrics().values() if metric.has_mean]
+    of_categories = [metric for metric in averaged if not metric.all_categories]
+    metrics: Metrics = {metric.name: mean_of(metric, main) for metric in of_categories}
+    for name, rows in _by_category_name(records).items():
+        metrics |= {f"{metric.name}/{name}": mean_of(metric, rows) for metric in of_categories}
+
+    metrics["accuracy_macro"] = mean(metrics[f"accuracy/{name}"] for name in category_names(main))
+    for (facet, value), rows in _by_facet(records).items():
+        for metric in main_metrics():
+            metrics[f"{metric.name}/{facet}/{value}"] = mean_of(metric, rows)
+
+    metrics["abstention_rate"] = _refusals([record for record in main if record.answerable])
+    if unanswerable := [record for record in records if not record.answerable]:
+        metrics["abstention_rate/unanswerable"] = _refusals(unanswerable)
+
+    for metric in averaged:
+        if metric.all_categories:
+            metrics[metric.name] = mean_of(metric, records)
+
+    return metrics | _retrieval(records) | _retrieval_by_category(records)
+
+
+def measure_cell(
+    repeats: Sequence[Metrics], records: Sequence[Record], headline: Headline = None
+) -> Metrics:
+    """The metrics of a cell: means over its repeats, deviations between them, intervals clustered
+    by case, sums of what was spent.
+    """
+    metrics: Metrics = {}
+    # A metric may be missing in a repeat, so that no single repeat names them all.
+    for name in dict.fromkeys(name for repeat in repeats for name in repeat):
+        column = [repeat.get(name) for repeat in repeats]
+        metrics[name] = sum_or_none(column) if _is_sum(name) else mean(column)
+
+    # A question that has no score in one repeat would weigh less there than in a comparison.
+    if len(repeats) > 1:
+        metrics |= _means(records, headline)
+
+    deviating = [
+        "accuracy_macro",
+        *(name for name in metrics if name.startswith("accuracy/")),
+        *(metric.name for metric in main_metrics()),
+    ]
+    for name in deviating:
+        metrics[_std_name(name)] = sample_std(repeat.get(name) for repeat in repeats)
+
+    main = [record for record in records if _in(headline, record)]
+    low, high, effect = interval_of(main)
+    return metrics | {"accuracy_ci95_low": low, "accuracy_ci95_high": high, "design_effect": effect}
+
+
+def interval_of(records: Sequence[Record]) -> tuple[float | None, float | None, float | None]:
+    """95 % interval of the accuracy, clustered by case, and the design effect; a question's value
+    is its mean over repeats.
+    """
+    # Repeats of a question are not independent of each other: they count as one value.
+    by_question: dict[str, list[float | None]] = {}
+    first: dict[str, Record] = {}
+    for record in records:
+        by_question.setdefault(record.question_id, []).append(record.score)
+        first.setdefault(record.question_id, record)
+
+    values = [mean(column) for column in by_question.values()]
+    clusters = [record.case_id for record in first.values()]
+    weights = [record.weight for record in first.values()]
+    result = scored_mean(values, clusters, weights)
+    if result is None:
+        return None, None, None
+
+    return result.low, result.high, design_effect(values, clusters, weights)
+
+
+def measure_categories(
+    records: Sequence[Record], repeats: Sequence[Metrics], headline: Headline = None
+) -> tuple[CategoryResult, ...]:
+    """A row per category, headline ones first, in the order of their ids."""
+    rows: dict[CategoryId, list[Record]] = {}
+    for record in records:
+        rows.setdefault(record.category, []).append(record)
+
+    ids = sorted(rows, key=lambda category: (not _in(headline, rows[category][0]), str(category)))
+    return tuple(
+        _result(
+            rows[category],
+            repeats,
+            str(category),
+            rows[category][0].category_name,
+            _in(headline, rows[category][0]),
+        )
+        for category in ids
+    )
+
+
+def measure_facets(
+    records: Sequence[Record], repeats: Sequence[Metrics]
+) -> dict[str, tuple[CategoryResult, ...]]:
+    """A row per value of each facet, by facet."""
+    results: dict[str, tuple[CategoryResult, ...]] = {}
+    for (facet, value), rows in _by_facet(records).items():
+        results[facet] = (
+            *results.get(facet, ()),
+            _result(rows, repeats, value, f"{facet}/{value}", True),
+        )
+
+    return results
+
+
+def _result(
+    rows: Sequence[Record], repeats: Sequence[Metrics], category: str, name: str, in_headline: bool
+) -> CategoryResult:
+    low, high, _ = interval_of(rows)
+    return CategoryResult(
+        category=category,
+        name=name,
+        n=len({row.question_id for row in rows}),
+        scored=sum(row.score is not None for row in rows),
+        asked=len(rows),
+        headline=in_headline,
+        accuracy=_mean_of(rows, lambda record: record.score),
+        accuracy_std=sample_std(repeat.get(f"accuracy/{name}") for repeat in repeats),
+        ci95_low=low,
+        ci95_high=high,
+        token_f1=_mean_of(rows, lambda record: record.metrics.get("token_f1")),
+    )
+
+
+def _by_category_name(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records of each category, in the order of the categories' ids."""
+    rows: dict[str, list[Record]] = {}
+    # As strings: the ids of a data set may be numbers and words, which can't be compared.
+    for record in sorted(records, key=lambda record: (str(record.category), record.category_name)):
+        rows.setdefault(record.category_name, []).append(record)
+
+    return rows
+
+
+def _by_facet(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
+    """The records of each value of each facet, sorted by both."""
+    rows: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        for facet, value in record.facets.items():
+            rows.setdefault((facet, value), []).append(record)
+
+    return dict(sorted(rows.items()))
+
+
+def _in(headline: Headline, record: Record) -> bool:
+    return headline is None or record.category in headline
+
+
+def main_metrics() -> list[Metric]:
+    """The metrics that a run also has by facet, and with their deviation over repeats."""
+    return [metric for metric in all_metrics().values() if metric.is_main]
+
+
+def category_names(records: Iterable[Record]) -> list[str]:
+    """Names of the categories among the records, in the order of their ids."""
+    names = dict(sorted((str(record.category), record.category_name) for record in records))
+    # Several categories may share a name: their questions are one group.
+    return list(dict.fromkeys(names.values()))
+
+
+def _mean_of(records: Iterable[Record], value: Callable[[Record], float | None]) -> float | None:
+    """Mean of a figure over the questions; each counts for as many as it represents."""
+    rows = list(records)
+    return _mean_by_question(rows, map(value, rows))
+
+
+def _mean_by_question(records: Sequence[Record], values: Iterable[float | None]) -> float | None:
+    """Mean over questions of their means over repeats, as a comparison has it."""
+    columns: dict[str, list[float | None]] = {}
+    weights: dict[str, float] = {}
+    for record, value in zip(records, values, strict=True):
+        columns.setdefault(record.question_id, []).append(value)
+        weights[record.question_id] = record.weight
+
+    return mean(map(mean, columns.values()), list(weights.values()))
+
+
+def mean_of(metric: Metric, records: Iterable[Record]) -> float | None:
+    """Mean of a metric over the questions of some records."""
+    return _mean_of(records, metric.of_question)
+
+
+def _judging(records: Sequence[Record]) -> Metrics:
+    """Share of verdicts that could not be read, and of repeated verdicts that agree."""
+    verdicts = [record.verdict for record in records if record.verdict]
+    metrics: Metrics = {
+        "unparsed_rate": mean(float(verdict.label is Label.UNSCORED) for verdict in verdicts)
+    }
+    votes = [verdict.votes for verdict in verdicts if verdict.votes]
+    if votes:
+        metrics["judge_unanimous"] = mean(float(len(set(labels)) == 1) for labels in votes)
+
+    return metrics
+
+
+def _refusals(records: Sequence[Record]) -> float | None:
+    """Share of refusals among the answers in words; chosen options are not counted."""
+    answers = [record for record in records if record.is_whole and not record.choices]
+    if not answers:
+        return None
+
+    from memeval.metrics.refusal import is_refusal
+
+    return _mean_of(answers, lambda record: float(is_refusal(record.hypothesis or "")))
+
+
+def _retrieval(records: Sequence[Record]) -> Metrics:
+    """Means over all questions that name evidence, of whatever category; nothing for systems that
+    expose no ranking.
+    """
+    ranked = [record for record in records if record.evidence_ranks]
+    rows = [retrieval_of(record) for record in ranked]
+    metrics: Metrics = {}
+    for name in rows[0] if rows else ():
+        metrics[name] = _mean_by_question(ranked, [row[name] for row in rows])
+
+    return metrics
+
+
+def is_retrieved(record: Record) -> bool:
+    """Whether a question ended after its retrieval, as `stages=retrieve` wants it."""
+    return record.status is Status.RETRIEVED
+
+
+def _retrieval_by_category(records: Sequence[Record]) -> Metrics:
+    """Retrieval metrics of each category if nothing else was measured: `recall_at_5/temporal`.
+
+    Those of sessions are left out.
+    """
+    if not any(map(is_retrieved, records)):
+        return {}
+
+    metrics: Metrics = {}
+    for category, rows in _by_category_name(records).items():
+        for name, value in _retrieval(rows).items():
+            if "session_" not in name:
+                metrics[f"{name}/{category}"] = value
+
+    return metrics
+
+
+def _lost(ingests: Sequence[Ingest]) -> float | None:
+    """Share of the chunks that ingest lost, over all cases; None if nothing was ingested."""
+    healths = [ingest.health for ingest in ingests if ingest.health]
+    # One share of all chunks: a mean of shares would weigh a short case like a long one.
+    asked = sum(health.asked for health in healths)
+    return sum(health.lost for health in healths) / asked if asked else None
+
+
+def _is_sum(name: str) -> bool:
+    sums = ("tokens/", "calls/", "cost_usd", "retry_wait_s", "ingest_ready_s")
+    return name.startswith(sums)
+
+
+def _std_name(name: str) -> str:
+    head, slash, tail = name.partition("/")
+    return f"{head}_std{slash}{tail}"
+
+
+def found_nothing(records: Sequence[Record], ingests: Sequence[Ingest]) -> bool:
+    """Whether a memory that shows what it finds found nothing for any question, although it was
+    given something: then the figures say nothing of it. Controls without a memory don't show what
+    they find, and so are left out.
+    """
+    if not any(ingest.row.chunks for ingest in ingests):
+        return False
+
+    asked = [record for record in records if record.status in (Status.OK, Status.RETRIEVED)]
+    return bool(asked) and all(
+        record.retrieved == () and not record.context_tokens for record in asked
+    )
+
+
+def statuses(records: Iterable[Record]) -> dict[str, int]:
+    """Records by status, the sound ones first."""
+    counts = dict.fromkeys((status.value for status in Status), 0)
+    for record in records:
+        counts[record.status.value] += 1
+
+    return {status: count for status, count in counts.items() if count}

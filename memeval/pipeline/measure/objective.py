@@ -1,0 +1,60 @@
+"""Whether `objective` names a metric that a cell will have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cache
+
+from memeval.datasets.contract import Dataset
+from memeval.errors import unknown
+from memeval.metrics.lifecycle import BREACH, OBEYED
+from memeval.metrics.retrieval import retrieval_metrics
+from memeval.pipeline.measure.figures import measure_cell, measure_repeat
+from memeval.pipeline.open.cell import Cell
+
+_GROUPED = ("accuracy_std", "latency_ms", "tokens", "calls", "cost_usd", "cost_usd_uncached")
+"""First parts of further names with a slash, such as `tokens/answer/prompt`."""
+
+
+def check_objective(cell: Cell) -> None:
+    """Raises `UserError` with the nearest names if a cell can't have the metric.
+
+    Metrics of a data set's own protocol are those that it names. One of the user's own may name
+    none before there are records: they are then looked for at the end.
+    """
+    name = cell.config.objective
+    own = names_of_measures(cell.dataset)
+    known = {*_plain_names(), *(own or ())}
+    if cell.dataset.settings.canaries:
+        known |= {BREACH, OBEYED}
+
+    first = name.partition("/")[0]
+    if name in known or name in retrieval_metrics(None, None, None):
+        return
+    if "/" in name and (first in known or first in _GROUPED):
+        return
+    # A name that ends in a slash covers all metrics below it, which depend on the records.
+    if own is None or any(word[-1] == "/" and name.startswith(word) for word in own):
+        return
+
+    raise unknown("metric as objective", name, {*known, "recall_at_10", "mrr", "ndcg_at_10"})
+
+
+def names_of_measures(dataset: Dataset) -> Collection[str] | None:
+    """Names of a data set's own metrics; None if they are not known before there are records.
+
+    A class that has `measures` and inherits the names of another's has not named its own.
+    """
+    owner = next(
+        cls
+        for cls in type(dataset).__mro__
+        if "measures" in vars(cls) or "measure_names" in vars(cls)
+    )
+    return dataset.measure_names if "measure_names" in vars(owner) else None
+
+
+@cache
+def _plain_names() -> frozenset[str]:
+    # Measuring nothing gives every name with the value None: no list to keep in step.
+    repeat = measure_repeat([], [])
+    return frozenset({*measure_cell([repeat], []), "duration_s", *repeat})

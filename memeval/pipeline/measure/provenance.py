@@ -1,0 +1,288 @@
+"""Provenance of a run: its settings, its tags, and the protocol that it followed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+from memeval.config.filing import read_filing
+from memeval.config.identity import digest
+from memeval.config.leaves import as_yaml, fields_of, flatten
+from memeval.config.roles import DRAFTING, INGEST, JUDGE, with_roles_filled
+from memeval.config.schema import ANSWER, RunConfig
+from memeval.config.settings import OF_ALL_SYSTEMS
+from memeval.datasets.contract import DatasetSettings
+from memeval.datasets.info import LoadedDataset
+from memeval.judges.recorded import RECORDED
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.code import is_built_in
+from memeval.pipeline.open.code_version import code_version
+from memeval.pipeline.open.declared import Declared
+from memeval.pipeline.open.imported_source import IMPORTED
+from memeval.pipeline.open.judge_identity import judge_identity
+from memeval.pipeline.open.opening import system_settings
+from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
+from memeval.pipeline.open.surroundings import git_state, versions
+from memeval.results.summary import OWN_TAG
+from memeval.text.redaction import redacted_in
+
+_COMMON = frozenset(
+    {
+        "name",
+        *(field.name for field in fields(DatasetSettings) if field.name != "split"),
+        "category_names",
+        "evidence_recall",
+    }
+)
+"""Settings of a data set that are not part of its protocol, or that `protocol` names elsewhere."""
+
+FIGURES_CODE = "figures_code"
+"""Tag that holds the identity of the code which made the figures from the rows."""
+
+SYSTEM_FLAGS = "system_flags"
+"""Tag that holds the words which a system adds to the column `flags`, joined by commas."""
+
+SAMPLE, BIASED_CUT, ONLY, NAMED = "sample", "biased_cut", "only", "named_questions"
+"""Tags that say which questions were asked, if not all were."""
+
+STAGES = "stages"
+"""Tag of a cell that ended before the answers."""
+
+UNPUBLISHED = frozenset(
+    {
+        "tracking",
+        "store",
+        "budget",
+        "confirm_above_usd",
+        "stop_after_failures",
+        "prices",
+        "fresh",
+        "plots",
+        "tags",
+        "note",
+        "objective",
+    }
+)
+"""Groups and fields that say how a run is filed or shown, and not what it is."""
+
+_OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
+"""Groups and fields that apply to the answers of another program."""
+
+
+def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
+    """The resolved config, flattened; the name of a group's option is filed under the group itself.
+
+    Fields that the chosen options do not have, such as the temperature of the offline reader, are
+    left out, and so are those of a model in a role that nothing calls. The settings of a role are
+    complete: one that is left open is that of the answers' model.
+    """
+    config = replace(cell.config, llm=with_roles_filled(cell.config.llm))
+    leaves = {path.removesuffix(".name"): value for path, value in flatten(config).items()}
+    leaves = {
+        path: value
+        for path, value in leaves.items()
+        if _applies(cell, path) and not path.startswith(_uncalled_roles(cell))
+    }
+    if cell.config.system["name"] == IMPORTED:
+        leaves = {
+            path: value for path, value in leaves.items() if path.split(".")[0] in _OF_IMPORTED
+        }
+
+    leaves["label"] = cell.config.label or _code_version(cell)
+    if leaves["label"] is None:
+        del leaves["label"]
+
+    # The settings as the class resolved them: those of the YAML were left out above.
+    leaves |= flatten(system_settings(cell.source), "system.")
+    return {
+        path: ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+        for path, value in leaves.items()
+    }
+
+
+def _code_version(cell: Cell) -> str | None:
+    """The version of a system of the user's own."""
+    if not isinstance(cell.source, Declared) or is_built_in(cell.source.system_class):
+        return None
+
+    return code_version(cell.source.system_class)
+
+
+def _uncalled_roles(cell: Cell) -> tuple[str, ...]:
+    """First parts of the settings of models that the cell does not call."""
+    is_called = {INGEST: cell.identity.uses_llm_at_ingest, JUDGE: cell.identity.judge_uses_llm}
+    uncalled = [role for role, called in is_called.items() if not called]
+    return tuple(f"{role}." for role in (*uncalled, *DRAFTING))
+
+
+def _applies(cell: Cell, path: str) -> bool:
+    """Whether a field is one of the option that its group has chosen."""
+    group, dot, field = path.partition(".")
+    if retrieves_only(cell.config) and group in ("judge", "prompt"):
+        return False
+    if not dot:
+        return group not in UNPUBLISHED and group != "sweep_name"
+    if group == "system" or group in UNPUBLISHED:
+        return False
+    if group == "dataset":
+        return True
+    if path == "judge.class":
+        return cell.config.judge.class_ is not None
+
+    known = fields_of(group, getattr(cell.config, group).name)
+    # What goes to the provider as it is has fields of its own, which no YAML of ours lists.
+    is_parameter = "extra_body" in field.split(".")
+    return not known or field in known or is_parameter
+
+
+def tags(cell: Cell) -> dict[str, str]:
+    """Provenance of a run, and the runs it may be compared with."""
+    imported = cell.config.system["name"] == IMPORTED
+    labels = {
+        "run_key": cell.run_key,
+        "protocol": protocol(cell),
+        "data_sha256": cell.loaded.sha256,
+        "data_pinned": str(cell.loaded.pinned).lower(),
+        "prompt_sha256": cell.identity.digests[ANSWER]["prompt"],
+        "deterministic": str(reads_offline(cell)).lower(),
+        "own_prompt": str(_has_own_prompt(cell)).lower(),
+        "imported": str(imported).lower(),
+        "command": cell.command,
+        FIGURES_CODE: cell.figures_code,
+        **git_state(),
+        **{f"version.{package}": number for package, number in versions().items()},
+    }
+    judge = judge_identity(cell)
+    if judge is not None:
+        labels["judge_key"] = judge.digest
+    if judge is not None and judge.prompt_sha256:
+        labels["judge_prompt_sha256"] = judge.prompt_sha256
+    if cell.config.judge.name == RECORDED:
+        labels["recorded"] = "true"
+    if cell.config.system.get("only_listed"):
+        labels["partial"] = "true"
+
+    labels |= asked_tags(cell.config.dataset)
+    if cell.dataset.side:
+        labels["split"] = cell.dataset.side
+    if retrieves_only(cell.config):
+        labels[STAGES] = RETRIEVE
+    if cell.config.llm.name == "mock":
+        labels["mock"] = "true"
+    if cell.source.flags:
+        labels[SYSTEM_FLAGS] = ", ".join(cell.source.flags)
+    if cell.source.ranks_part:
+        labels["ranks_part"] = "true"
+    if cell.config.sweep_name:
+        labels["sweep"] = cell.config.sweep_name
+
+    return labels | _data_tags(cell.loaded) | own_tags(cell.config)
+
+
+def _data_tags(loaded: LoadedDataset) -> dict[str, str]:
+    """Tags of the data, unless it is the whole registered file."""
+    labels = {}
+    if loaded.excerpt:
+        labels["data_excerpt"] = "true"
+    if loaded.derived:
+        labels["data_derived"] = "true"
+    if loaded.drafted:
+        labels["data_drafted"] = "true"
+    if loaded.version is not None:
+        labels["data_version"] = loaded.version
+
+    return labels
+
+
+def own_tags(config: RunConfig) -> dict[str, str]:
+    """The user's tags as a summary holds them: `tags.version`."""
+    return {f"{OWN_TAG}{name}": value for name, value in read_filing(config).tags.items()}
+
+
+def _has_own_prompt(cell: Cell) -> bool:
+    """Whether the answers were given under another prompt than the cell's."""
+    if retrieves_only(cell.config):
+        return False
+
+    return cell.source.own_prompt or cell.style != cell.config.prompt.name
+
+
+def asked_tags(dataset: Mapping[str, Any]) -> dict[str, str]:
+    """Tags of a cell that asks only some of the questions: how they were chosen."""
+    labels = {}
+    if dataset["sample"] is not None:
+        labels[SAMPLE] = str(dataset["sample"])
+    if dataset["limit_questions"] is not None:
+        labels[BIASED_CUT] = f"first {dataset['limit_questions']} of each conversation"
+    if dataset["only"] is not None:
+        labels[ONLY] = str(dataset["only"])
+    elif dataset["question_ids"] is not None:
+        labels[NAMED] = str(len(dataset["question_ids"]))
+
+    return labels
+
+
+def reads_offline(cell: Cell) -> bool:
+    """Whether the answers come from the offline reader."""
+    return (
+        cell.config.llm.name == "extractive"
+        and cell.config.system["name"] != IMPORTED
+        and not cell.source.own_prompt
+    )
+
+
+def protocol(cell: Cell) -> str:
+    """The choices that make two figures comparable, in one line."""
+    config = cell.config
+    dataset = config.dataset
+    limits = [
+        f"{name}={dataset[name]}" for name in ("limit_cases", "limit_questions") if dataset[name]
+    ]
+    if dataset["sample"] is not None:
+        limits.append(f"sample={dataset['sample']} seed={dataset['sample_seed']}")
+    if dataset["only"] is not None:
+        limits.append(f"only={dataset['only']}")
+    elif dataset["question_ids"] is not None:
+        limits.append(f"question_ids={len(dataset['question_ids'])} {_short_digest(dataset)}")
+
+    asked = dataset["categories"]
+    own = [
+        f"{name}={value}"
+        for name, value in dataset.items()
+        # The usual value is left out, as in protocols from before there were splits.
+        if name not in _COMMON and (name, value) != ("split", "all")
+    ]
+    parts = [
+        dataset["name"],
+        cell.loaded.sha256[:8],
+        *own,
+        f"categories={','.join(map(str, asked)) if asked else 'all'}",
+    ]
+    if retrieves_only(config):
+        return " ".join([*parts, f"stages={RETRIEVE}", *limits])
+
+    judge = judge_identity(cell)
+    assert judge is not None, "a cell that answers is judged"
+    return " ".join([*parts, f"prompt={config.prompt.name}", f"judge={judge.shown}", *limits])
+
+
+def _short_digest(dataset: Mapping[str, Any]) -> str:
+    """Tells sets of named questions apart, in a few letters."""
+    return digest({"question_ids": sorted(dataset["question_ids"])})[:8]
+
+
+def config_yaml(cell: Cell) -> str:
+    """The resolved config as YAML, without what only files or shows a run: it changes no result."""
+    system = {"name": cell.config.system["name"], **system_settings(cell.source)}
+    system |= {
+        name: cell.config.system[name]
+        for name in ("class", *sorted(OF_ALL_SYSTEMS))
+        if name in cell.config.system
+    }
+    settings = {
+        name: value for name, value in asdict(cell.config).items() if name not in UNPUBLISHED
+    }
+    # `class` is a word of Python: the field of the record is called `class_`.
+    settings["judge"] = {name.removesuffix("_"): value for name, value in settings["judge"].items()}
+    return as_yaml(redacted_in({**settings, "system": system}))

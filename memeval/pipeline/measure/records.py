@@ -1,0 +1,185 @@
+"""Joins what the stages stored into the records that a user reads: one per question and repeat, in
+the data set's order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memeval.metrics.tools import WRITE_RECALL
+from memeval.pipeline.execute.metrics import Measured
+from memeval.pipeline.execute.repeat import Finished, Repeat, ingest_id, ingest_ids
+from memeval.pipeline.execute.rows import usages_of
+from memeval.pipeline.execute.timeline import id_until, operations_done, tell
+from memeval.pipeline.open.cell import Cell
+from memeval.records import EvalCase, EvalQuestion, IngestHealth, Status, Usage
+from memeval.results import IngestRow, Record, json_line
+from memeval.results.record import TimelineEvent
+from memeval.results.rows import OperationDone
+from memeval.text.redaction import without_known_in
+
+
+@dataclass(frozen=True)
+class Ingest:
+    """Costs of the ingest of one case in one repeat."""
+
+    case_id: str
+    seed: int
+    row: IngestRow
+    usage: tuple[Usage, ...]
+    """As this run counts them: usages paid for by another run count as cached."""
+
+    @property
+    def health(self) -> IngestHealth | None:
+        """Counts of chunks that were stored or lost."""
+        return self.row.health
+
+
+def records(cell: Cell, finished: Finished) -> Iterator[Record]:
+    """All records of a cell's run."""
+    for number, repeat in enumerate(finished.repeats):
+        for case in finished.cases:
+            done = _operations(repeat, case)
+            for question in case.questions:
+                timeline = tuple(tell(case, question, done))
+                yield _record(cell, repeat, number, case, question, timeline=timeline)
+
+
+def _operations(repeat: Repeat, case: EvalCase) -> Mapping[int, OperationDone]:
+    """Results of each operation of a case in a repeat."""
+
+    def done_until(case_id: str) -> Sequence[OperationDone]:
+        row = repeat.answers.rows.get(ingest_id(case_id))
+        return row.operations if isinstance(row, IngestRow) else ()
+
+    return operations_done(case, done_until) if case.operations else {}
+
+
+def _record(
+    cell: Cell,
+    repeat: Repeat,
+    number: int,
+    case: EvalCase,
+    question: EvalQuestion,
+    *,
+    timeline: tuple[TimelineEvent, ...],
+) -> Record:
+    answer = repeat.answers.rows[question.question_id]
+    assert not isinstance(answer, IngestRow), "ids of ingests and of questions differ"
+    verdict = repeat.verdicts.rows.get(question.question_id) if answer.status is Status.OK else None
+    measured = repeat.measured.get(question.question_id, Measured())
+    usage = usages_of(answer, cell.run_key)
+    # Answer and verdict may be of different runs: each says itself who paid for it.
+    times, notes = answer.times, dict(answer.notes)
+    if verdict is not None:
+        usage += usages_of(verdict, cell.run_key)
+        times = times.join(verdict.times)
+        notes |= verdict.notes
+
+    metrics = measured.metrics
+    # A tuple that is not there means that nobody knows what was written.
+    quoted = _quoted(repeat, case, question)
+    if quoted is not None and question.evidence:
+        evidence = set(question.evidence)
+        metrics = {**metrics, WRITE_RECALL: len(evidence.intersection(quoted)) / len(evidence)}
+
+    names = cell.dataset.category_names
+    ranking, shown = measured.ranking, measured.shown
+    return Record(
+        question_id=question.question_id,
+        case_id=case.case_id,
+        category=question.category,
+        category_name=names.get(question.category, str(question.category)),
+        repeat=number,
+        seed=repeat.seed,
+        question=question.text,
+        gold=question.gold,
+        answerable=question.answerable,
+        asked_at=question.asked_at,
+        facets=question.facets,
+        evidence=question.evidence,
+        hypothesis=answer.hypothesis,
+        status=verdict.status if verdict else answer.status,
+        verdict=verdict.verdict if verdict else None,
+        metrics=metrics,
+        retrieved=answer.retrieved,
+        evidence_ranks=ranking.turns if ranking else None,
+        session_evidence_ranks=ranking.sessions if ranking else None,
+        shown_evidence_ranks=shown.turns if shown else None,
+        shown_session_ranks=shown.sessions if shown else None,
+        top_k=cell.config.top_k if shown else None,
+        context=answer.context,
+        prompt=answer.prompt,
+        steps=answer.steps,
+        step_limit=answer.step_limit,
+        context_tokens=answer.context_tokens,
+        usage=usage,
+        times=times,
+        finish_reason=answer.finish_reason,
+        choices=question.choices,
+        choice_labels=question.choice_labels,
+        right_choices=question.right_choices,
+        raw=answer.raw,
+        notes=notes,
+        error=verdict.error if verdict and verdict.error else answer.error,
+        weight=question.weight,
+        timeline=timeline,
+    )
+
+
+def _quoted(repeat: Repeat, case: EvalCase, question: EvalQuestion) -> tuple[str, ...] | None:
+    """The turns that the memory quotes which a question was asked of, under `writer=tools`."""
+    row = repeat.answers.rows.get(ingest_id(id_until(case, question)))
+    if not isinstance(row, IngestRow) or row.written is None:
+        return None
+
+    return row.written.quoted
+
+
+def ingests(cell: Cell, finished: Finished) -> Iterator[Ingest]:
+    """Ingest costs of each case, per repeat; nothing for cases whose memory was not needed."""
+    for repeat in finished.repeats:
+        for case in finished.cases:
+            rows = map(repeat.answers.rows.get, ingest_ids(case))
+            for row in rows:
+                if isinstance(row, IngestRow):
+                    yield Ingest(case.case_id, repeat.seed, row, usages_of(row, cell.run_key))
+
+
+def hypotheses(rows: Iterable[Record], repeat: int) -> list[dict[str, Any]]:
+    """The answers of one repeat in LongMemEval's format, `{question_id, hypothesis}`; questions
+    without an answer are left out.
+    """
+    return [
+        {"question_id": record.question_id, "hypothesis": record.hypothesis}
+        for record in rows
+        if record.repeat == repeat and record.is_whole
+    ]
+
+
+def as_lines(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Objects as JSON lines, without known secrets."""
+    return "".join(json_line(without_known_in(row)) for row in rows)
+
+
+def rows_digests(finished: Finished) -> dict[str, str]:
+    """A digest of the rows that a run is made of, by their file below outputs/."""
+    ids = [question.question_id for case in finished.cases for question in case.questions]
+    digests = {}
+    for repeat in finished.repeats:
+        for path, seals in (
+            (repeat.answers.path, repeat.answers.seals),
+            (repeat.verdicts.path, repeat.verdicts.seals),
+        ):
+            digests[f"{path.parent.name}/{path.name}"] = rows_digest(ids, seals)
+
+    return digests
+
+
+def rows_digest(ids: Iterable[str], seals: Mapping[str, str]) -> str:
+    """Digest of the rows of these ids, in this order, by their seals; `-` for a missing row."""
+    listed = "".join(f"{row_id} {seals.get(row_id, '-')}\n" for row_id in ids)
+    return hashlib.sha256(listed.encode("utf-8", "surrogatepass")).hexdigest()

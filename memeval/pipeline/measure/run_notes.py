@@ -1,0 +1,247 @@
+"""Notes of a run: facts that a reader of the figures must know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from memeval.metrics.lifecycle import leak_sentence
+from memeval.metrics.registry import metrics
+from memeval.pipeline.execute.repeat import Finished
+from memeval.pipeline.measure.chosen import notes_on_questions
+from memeval.pipeline.measure.figures import Headline, found_nothing, statuses
+from memeval.pipeline.measure.provenance import reads_offline
+from memeval.pipeline.measure.records import (
+    Ingest,
+)
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.retrieving import retrieves_only
+from memeval.records import IngestHealth, Status
+from memeval.results import Note, NoteKind, Record
+from memeval.results.note import remarks
+from memeval.statistics.clusters import dominating
+from memeval.text.shown import one_line
+from memeval.text.words import script_without_words
+
+CUT_CONTEXT = ("cut_chunks", "cut_tokens")
+"""Notes of the chat systems on a context that was too long: one sentence covers them all."""
+COUNTED = (*CUT_CONTEXT, "edges")
+"""Notes that are not listed one by one; `compare` sums up the edges."""
+MOST_EXAMPLES = 3
+"""Texts of each kind of note that a run shows; the records hold all of them."""
+
+
+def notes(
+    cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Ingest]
+) -> Iterator[Note]:
+    """Notes for a reader of the figures."""
+    if finished.stopped:
+        text = f"{finished.stopped}. The figures are those of the questions answered so far."
+        yield Note(NoteKind.STOPPED, text)
+
+    if found_nothing(rows, ingest_rows):
+        text = (
+            "No question got anything from the memory: its search found nothing at all. "
+            "python -m memeval check says what it finds."
+        )
+        if cell.config.context_tokens is not None:
+            text = (
+                "No question got anything from the memory: nothing was found, or no text fits "
+                f"into context_tokens={cell.config.context_tokens}."
+            )
+
+        yield Note(NoteKind.NOTHING_FOUND, text)
+
+    yield from remarks(notes_on_questions(cell, rows))
+    yield from remarks(_settings(cell))
+    yield from remarks(_uncounted(rows))
+    yield from remarks(dominated(rows, cell.dataset.headline))
+    yield from _failures(rows)
+    yield from remarks(_losses(ingest_rows))
+    yield from remarks(_compressions(cell, ingest_rows))
+    yield from remarks(_life(rows, ingest_rows))
+    yield from remarks(_said(rows, ingest_rows))
+    yield from remarks(_lines(finished))
+    yield from remarks((*finished.notes, *cell.loaded.notes, *cell.dataset.notes()))
+
+
+def dominated(rows: Sequence[Record], headline: Headline) -> Iterator[str]:
+    """Which conversation decides the accuracy nearly alone."""
+    cases: dict[str, set[str]] = {}
+    for row in rows:
+        if headline is None or row.category in headline:
+            cases.setdefault(row.case_id, set()).add(row.question_id)
+
+    name = dominating({case: len(questions) for case, questions in cases.items()})
+    if name is not None:
+        yield (
+            f"{one_line(name, 80)} holds half of the questions or more: the accuracy is nearly "
+            "that of one conversation."
+        )
+
+
+def _settings(cell: Cell) -> Iterator[str]:
+    """Consequences of a cell's data, model and judge for its figures."""
+    if not cell.loaded.pinned:
+        pin = cell.loaded.info.sha256 or cell.loaded.info.files
+        why = "is not the registered one" if pin else "is unpinned: no sha256 is registered for it"
+        yield (
+            f"The data file {why} (sha256 {cell.loaded.sha256[:12]}…): its figures can't be "
+            "compared with others."
+        )
+
+    settings = cell.dataset.settings
+    if settings.canaries:
+        yield (
+            f"Canaries: {settings.canaries} facts of other users and {settings.canaries} stored "
+            f"orders are planted in each conversation (canary_seed={settings.canary_seed}); no "
+            "question asks for one. Figures of the data without them are of other data."
+        )
+
+    if retrieves_only(cell.config):
+        yield "Retrieval only (stages=retrieve): nothing was answered or judged."
+    elif reads_offline(cell):
+        # What random_k shows is drawn by the repeat's seed.
+        by_chance = cell.config.system["name"] == "random_k"
+        agree = "" if by_chance else " Repeats agree by construction."
+        yield (
+            "Answers come from the offline extractive reader: it is deterministic, and not a "
+            f"language model.{agree}"
+        )
+
+    if cell.judge_template and not cell.judge_settings.fences(cell.judge_template):
+        yield (
+            "The judge gets its data without marks around it, as its prompt template is "
+            "written: judge.fence=true sets them."
+        )
+
+    if cell.config.llm.name == "mock":
+        yield "The mock model replaces a language model: its figures mean nothing."
+
+
+def _uncounted(rows: Sequence[Record]) -> Iterator[str]:
+    """Golds whose words can't be counted."""
+    scripts = Counter(filter(None, (script_without_words(" ".join(row.gold)) for row in rows)))
+    names = [metric.name for metric in metrics().values() if metric.needs_words]
+    for script, count in scripts.items():
+        yield (
+            f"{count} of {len(rows)} records have a gold in {script}, which has no spaces between "
+            f"words: {', '.join(names)} are not measured for them. exact_match, contains "
+            "and judges that are models are."
+        )
+
+
+def _life(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+    """Notes on forgotten facts that were still found, and on unsupported operations."""
+    if sentence := leak_sentence(rows):
+        yield f"{sentence}."
+
+    done = [operation for ingest in ingest_rows for operation in ingest.row.operations]
+    counts = Counter(operation.kind.value for operation in done)
+    lacking = Counter(operation.kind.value for operation in done if operation.items is None)
+    for kind, count in lacking.items():
+        yield (
+            f"{kind} is not supported by this system: {count} of {counts[kind]} requests changed "
+            "nothing in its memory."
+        )
+
+
+def _said(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+    """Notes of systems and models on answers and ingests."""
+    cut = sum("cut_chunks" in row.notes for row in rows)
+    if cut:
+        yield f"The context was cut at its old end for {cut} of {len(rows)} answers."
+
+    yield from noted([row.notes for row in rows], f"of {len(rows)} answers")
+    ingests = [ingest.row.notes for ingest in ingest_rows]
+    yield from noted(ingests, f"of {len(ingest_rows)} conversations, at ingest")
+
+
+def noted(notes: Sequence[Mapping[str, object]], of: str) -> Iterator[str]:
+    """Each thing that was noted, with how often: a few examples of each show what is wrong."""
+    counts: dict[str, Counter[str]] = {}
+    for own in notes:
+        for name, value in own.items():
+            if name not in COUNTED:
+                counts.setdefault(name, Counter())[in_words(value)] += 1
+
+    for name, texts in sorted(counts.items()):
+        heading = name.replace("_", " ")
+        examples = sorted(texts.items(), key=lambda item: (-item[1], item[0]))[:MOST_EXAMPLES]
+        for text, count in examples:
+            yield f"{heading}: {text} ({count} {of})"
+
+        others = texts.total() - sum(count for _, count in examples)
+        if others:
+            yield f"{heading}: others like these ({others} {of})"
+
+
+def in_words(value: object) -> str:
+    """A system's note as part of a sentence: `unreadable 3, cut 1` for a mapping."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {in_words(part)}" for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(in_words, value))
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+
+    return str(value)
+
+
+def _lines(finished: Finished) -> Iterator[str]:
+    """Lines of the files of rows that were left out."""
+    dropped = sum(repeat.answers.dropped + repeat.verdicts.dropped for repeat in finished.repeats)
+    if dropped:
+        yield (
+            f"{dropped} lines of an earlier pass were torn, damaged, edited or of another key: "
+            "they were left out and made again."
+        )
+
+
+def _failures(rows: Sequence[Record]) -> Iterator[Note]:
+    for status, count in statuses(rows).items():
+        if status not in (Status.OK, Status.RETRIEVED):
+            example = next(filter(None, (_why(row) for row in rows if row.status == status)), "")
+            reason = f": {example}" if example else ""
+            text = f"{count} of {len(rows)} records are {status} and have no score{reason}."
+            yield Note(NoteKind.NO_SCORE, text, count)
+
+
+def _why(record: Record) -> str:
+    """Why a record has no score, as far as it says."""
+    if record.tries and record.verdict:
+        replies = "reply" if not record.verdict.votes else "replies"
+        why = one_line(record.verdict.reason)
+        return f"the judge's {replies}: {why}; the same command asks again"
+
+    return record.error or ""
+
+
+def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+    healths = [ingest.health for ingest in ingest_rows if ingest.health]
+    hurt = [health for health in healths if health.lost]
+    if not hurt:
+        return
+
+    total = IngestHealth(
+        asked=sum(health.asked for health in healths),
+        stored=sum(health.stored for health in healths),
+        lost=sum(health.lost for health in healths),
+    )
+    yield (
+        f"{total.summary}, in {len(hurt)} of {len(healths)} conversations: their answers rest on "
+        "less than was said."
+    )
+
+
+def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+    turn = cell.config.compression_turn
+    if turn == "never" or not ingest_rows:
+        return
+
+    idle = sum(ingest.row.compressions == 0 for ingest in ingest_rows)
+    if idle:
+        yield (
+            f"compression_turn={turn} lies past the end of {idle} of {len(ingest_rows)} "
+            "conversations and never fired there."
+        )

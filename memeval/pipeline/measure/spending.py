@@ -1,0 +1,117 @@
+"""Spending of a run: tokens, calls, money and time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import quantiles
+
+from memeval.llm.prices import total_cost_usd
+from memeval.pipeline.measure.records import Ingest
+from memeval.records import OperationKind, Role, Usage
+from memeval.results import Record
+from memeval.statistics.means import mean
+
+Metrics = dict[str, float | None]
+"""Metrics by name; None if a metric is not defined."""
+
+
+def usages(rows: Iterable[Record | Ingest]) -> list[Usage]:
+    """The calls of all rows."""
+    return [usage for row in rows for usage in row.usage]
+
+
+def measure_spending(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
+    """Tokens, calls and costs, by role and in all."""
+    spent = usages(records) + usages(ingests)
+    metrics: Metrics = {}
+    for role in Role:
+        own = [usage for usage in spent if usage.role is role]
+        if not own:
+            continue
+
+        metrics[f"tokens/{role}/prompt"] = sum_or_none(usage.prompt_tokens for usage in own)
+        metrics[f"tokens/{role}/completion"] = sum_or_none(usage.completion_tokens for usage in own)
+        metrics[f"tokens/{role}/cached"] = float(sum(usage.cached_tokens for usage in own))
+        metrics[f"calls/{role}"] = float(sum(usage.calls for usage in own))
+        metrics[f"cost_usd/{role}"] = total_cost_usd(own, billed=True)
+        metrics[f"cost_usd_uncached/{role}"] = total_cost_usd(own, billed=False)
+
+    parts = [value for usage in spent for value in (usage.prompt_tokens, usage.completion_tokens)]
+    metrics["tokens/total"] = sum_or_none(parts)
+    metrics["cost_usd/total"] = total_cost_usd(spent, billed=True)
+    metrics["cost_usd_uncached/total"] = total_cost_usd(spent, billed=False)
+    return metrics
+
+
+def measure_times(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
+    """Percentiles of the time that each step took, and the waits between retries."""
+    steps = {
+        "ingest": [ingest.row.times.ingest_ms for ingest in ingests],
+        "answer": [record.times.answer_ms for record in records],
+        "retrieval": [record.times.retrieval_ms for record in records],
+        "judge": [record.times.judge_ms for record in records],
+    }
+    metrics: Metrics = {}
+    for step, column in steps.items():
+        values = [value for value in column if value is not None]
+        if values:
+            metrics[f"latency_ms/{step}/p50"] = percentile(values, 50)
+            metrics[f"latency_ms/{step}/p95"] = percentile(values, 95)
+
+    waits = [
+        (record.times.wait_s or 0.0) + (record.times.judge_wait_s or 0.0) for record in records
+    ]
+    metrics["retry_wait_s"] = sum(waits)
+    ready = [ms for ingest in ingests if (ms := ingest.row.times.ready_ms) is not None]
+    if ready:
+        metrics["ingest_ready_s"] = sum(ready) / 1e3
+
+    return metrics
+
+
+def measure_operations(ingests: Sequence[Ingest]) -> Metrics:
+    """Effects and costs of requests to forget and to correct, by kind.
+
+    The share that is supported; of those, the mean time in milliseconds, the items that the system
+    says it removed or changed, those that vanished, and tokens and US dollars.
+    """
+    metrics: Metrics = {}
+    done = [operation for ingest in ingests for operation in ingest.row.operations]
+    for kind in (OperationKind.FORGET, OperationKind.CORRECT):
+        own = [operation for operation in done if operation.kind is kind]
+        if not own:
+            continue
+
+        able = [operation for operation in own if operation.items is not None]
+        name = f"operations/{kind.value}"
+        metrics[f"{name}/supported"] = len(able) / len(own)
+        if able:
+            spent = [usage for operation in able for usage in operation.usage]
+            tokens = [part for use in spent for part in (use.prompt_tokens, use.completion_tokens)]
+            metrics[f"{name}/ms"] = mean(operation.ms for operation in able)
+            metrics[f"{name}/items"] = sum_or_none(operation.items for operation in able)
+            metrics[f"{name}/vanished"] = sum_or_none(operation.vanished for operation in able)
+            metrics[f"{name}/tokens"] = sum_or_none(tokens)
+            metrics[f"{name}/cost_usd"] = total_cost_usd(spent, billed=False)
+
+    return metrics
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """Percentile by linear interpolation; the value itself if there is only one."""
+    return (
+        quantiles(values, n=100, method="inclusive")[percent - 1] if len(values) > 1 else values[0]
+    )
+
+
+def sum_or_none(values: Iterable[float | None]) -> float | None:
+    """Sum; None as soon as one part is unknown."""
+    total = 0.0
+    for value in values:
+        # A sum that leaves out the unknown would read as the whole.
+        if value is None:
+            return None
+
+        total += value
+
+    return total

@@ -1,0 +1,232 @@
+"""From a finished cell to its run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec import structs
+
+from memeval import __version__
+from memeval.pipeline.execute.ingest import CUT_REPLIES
+from memeval.pipeline.execute.repeat import Finished
+from memeval.pipeline.execute.rows import RETRYABLE
+from memeval.pipeline.measure.chosen import has_score, row_without_score, without_score
+from memeval.pipeline.measure.figures import (
+    found_nothing,
+    measure_categories,
+    measure_cell,
+    measure_facets,
+    measure_repeat,
+    statuses,
+)
+from memeval.pipeline.measure.provenance import FIGURES_CODE, config_yaml, params, tags
+from memeval.pipeline.measure.records import (
+    Ingest,
+    as_lines,
+    hypotheses,
+    ingests,
+    records,
+    rows_digests,
+)
+from memeval.pipeline.measure.run_notes import notes
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.judge_identity import judge_identity
+from memeval.process.private import make_folder
+from memeval.records import Status
+from memeval.results import (
+    CONFIG_FILE,
+    FEWEST_SESSIONS,
+    FINISHED,
+    FOUND_NOTHING,
+    RECORDS_FILE,
+    RUN_FILE,
+    STOPPED,
+    Record,
+    RepeatResult,
+    RunSummary,
+    hypotheses_file,
+    read_records,
+    text_digest,
+    write_atomically,
+)
+from memeval.results.files import writing
+from memeval.text.shown import one_line
+
+LONGEST_NOTE = 1000
+"""Longest note in characters: the rest of an error or of a system's note is in the records."""
+
+
+def finish(cell: Cell, finished: Finished) -> RunSummary:
+    """Measures a finished cell and writes its run folder, `run.json` last.
+
+    One that was stopped leaves the folder of a finished run as it is.
+
+    Raises `StorageError` if the disk can't be written.
+    """
+    rows, ingest_rows = list(records(cell, finished)), list(ingests(cell, finished))
+    summary = summarise(cell, finished, rows, ingest_rows)
+    files = {
+        CONFIG_FILE: config_yaml(cell),
+        RECORDS_FILE: as_lines([row.to_json() for row in rows]),
+    }
+    for repeat in summary.repeats:
+        files[hypotheses_file(repeat.repeat)] = as_lines(hypotheses(rows, repeat.repeat))
+
+    summary = replace(
+        summary,
+        files={name: text_digest(text) for name, text in files.items()},
+        rows=rows_digests(finished),
+        identity=identity(cell),
+    )
+    # A smaller budget must not replace the figures of a run that was complete.
+    if summary.is_stopped and _was_finished(cell):
+        return summary
+
+    with writing(cell.folder):
+        make_folder(cell.folder)
+        for name, text in files.items():
+            write_atomically(cell.folder / name, text)
+
+        # `run.json` holds the digests of the other files: a crash before this line leaves a run
+        # that is not finished, and is summarised again from its rows.
+        summary.write(cell.folder)
+
+    return summary
+
+
+def _was_finished(cell: Cell) -> bool:
+    """Whether there is the folder of a run that was not stopped."""
+    try:
+        return not RunSummary.read(cell.folder).is_stopped
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def identity(cell: Cell) -> dict[str, Any]:
+    """Contents of the run key besides the config: it can be computed without the data."""
+    keys = [{"seed": seed, **asdict(cell.keys(seed))} for seed in cell.seeds]
+    return {"version": __version__, "inputs": asdict(cell.identity), "keys": keys}
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Results of an earlier run of a cell."""
+
+    summary: RunSummary | None = None
+    """Its summary, if it is whole and nothing is left to try again."""
+    damage: tuple[str, ...] = ()
+    """Mismatches, one line each; these parts are made again from the rows."""
+
+
+def earlier(cell: Cell) -> Earlier:
+    """Results of a cell that was finished before."""
+    try:
+        summary = RunSummary.read(cell.folder)
+    except FileNotFoundError:
+        return Earlier()
+    except (OSError, ValueError, RecursionError) as error:
+        return Earlier(damage=(one_line(error.strerror if isinstance(error, OSError) else error),))
+
+    misfits = summary.misfits(cell.folder)
+    if summary.run_key != cell.run_key:
+        misfits.insert(0, f"{RUN_FILE} is that of another run, {summary.run_key}")
+    if misfits:
+        return Earlier(damage=tuple(misfits))
+
+    if summary.tags.get(FIGURES_CODE) != cell.figures_code:
+        return Earlier()  # the figures are made again from the rows, without a call
+
+    left = RETRYABLE.intersection(summary.statuses) or _unread_verdicts(cell, summary)
+    whole = sum(summary.statuses.values()) > 0 and not left and not summary.is_stopped
+    return Earlier(summary if whole else None)
+
+
+def _unread_verdicts(cell: Cell, summary: RunSummary) -> bool:
+    """Whether a judge's reply could not be read, and is to be asked for again."""
+    if Status.UNPARSED not in summary.statuses:
+        return False
+
+    return any(record.tries for record in read_records(cell.folder / RECORDS_FILE))
+
+
+def summarise(
+    cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Ingest]
+) -> RunSummary:
+    """The results of a cell."""
+    headline = cell.dataset.headline
+    repeats = []
+    for number, repeat in enumerate(finished.repeats):
+        own = [row for row in rows if row.repeat == number]
+        made = [row for row in ingest_rows if row.seed == repeat.seed]
+        protocol = cell.dataset.measures(own)
+        repeats.append(
+            RepeatResult(number, repeat.seed, measure_repeat(own, made, headline) | dict(protocol))
+        )
+
+    measured = [dict(repeat.metrics) for repeat in repeats]
+    metrics = measure_cell(measured, rows, headline) | {"duration_s": finished.seconds}
+    categories = measure_categories(rows, measured, headline)
+    facets = measure_facets(rows, measured)
+    coverage = metrics["coverage"]
+    if not has_score(cell):
+        metrics = without_score(metrics)
+        categories = tuple(map(row_without_score, categories))
+        facets = {name: tuple(map(row_without_score, group)) for name, group in facets.items()}
+        repeats = [replace(own, metrics=without_score(own.metrics)) for own in repeats]
+
+    return RunSummary(
+        run_key=cell.run_key,
+        name=cell.name,
+        dataset=cell.loaded.name or cell.config.dataset["name"],
+        sweep=cell.config.sweep_name,
+        command=cell.command,
+        params=params(cell),
+        tags=tags(cell)
+        | _tags_of_ingests(ingest_rows)
+        | _tags_of_sessions(cell, ingest_rows)
+        | _tags_of_answers(rows, ingest_rows),
+        metrics=metrics,
+        categories=categories,
+        protocol_metrics=tuple(protocol),
+        facets=facets,
+        facet_titles=dict(cell.dataset.facet_names),
+        repeats=tuple(repeats),
+        notes=tuple(
+            structs.replace(note, text=one_line(note.text, LONGEST_NOTE))
+            for note in notes(cell, finished, rows, ingest_rows)
+        ),
+        valid=not finished.stopped
+        and coverage is not None
+        and coverage >= cell.config.min_coverage
+        and not found_nothing(rows, ingest_rows),
+        status=STOPPED if finished.stopped else FINISHED,
+        started_at=finished.started_at.isoformat(timespec="milliseconds"),
+        finished_at=_end(finished).isoformat(timespec="milliseconds"),
+        statuses=statuses(rows),
+        judge=judge_identity(cell),
+    )
+
+
+def _end(finished: Finished) -> datetime:
+    return finished.started_at + timedelta(seconds=finished.seconds)
+
+
+def _tags_of_answers(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> dict[str, str]:
+    return {FOUND_NOTHING: "true"} if found_nothing(rows, ingest_rows) else {}
+
+
+def _tags_of_sessions(cell: Cell, ingest_rows: Sequence[Ingest]) -> dict[str, str]:
+    """How many sessions there are at least: recall@k with k above them can't miss."""
+    if cell.config.granularity.name not in ("session", "summary") or not ingest_rows:
+        return {}
+
+    return {FEWEST_SESSIONS: str(min(ingest.row.chunks for ingest in ingest_rows))}
+
+
+def _tags_of_ingests(ingest_rows: Sequence[Ingest]) -> dict[str, str]:
+    """Tags of a cell whose memories rest on replies that were cut."""
+    is_cut = any(CUT_REPLIES in ingest.row.notes for ingest in ingest_rows)
+    return {"cut_at_ingest": "true"} if is_cut else {}

@@ -1,0 +1,179 @@
+"""A cell, opened: its data set, templates, keys and folders, before anything is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+from memeval.config.identity import (
+    IdentityInputs,
+    Keys,
+    keys,
+    run_key,
+)
+from memeval.config.options import built_in_classes
+from memeval.config.paths import outputs_dir, prepared_dir
+from memeval.config.schema import (
+    TOOLS,
+    RunConfig,
+)
+from memeval.datasets.contract import Dataset, LoadedDataset
+from memeval.judges.contract import JudgeSettings
+from memeval.pipeline.open.code import is_built_in
+from memeval.pipeline.open.declared import Declared, Source
+from memeval.pipeline.open.imported_source import IMPORTED
+from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
+from memeval.prompts import PromptTemplate
+from memeval.records import AnswerForm
+from memeval.results.files import memory_folders
+from memeval.retrieval.granularity import Granularity
+from memeval.text.names import file_name
+
+QUICKLY_READ = 50 * 2**20
+"""Bytes of a data file that may be read once more than the run itself needs."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One resolved configuration with what its files hold."""
+
+    config: RunConfig
+    dataset: Dataset
+    loaded: LoadedDataset
+    source: Source
+    """Source of the answers: a memory system, or a file of another program's."""
+    granularity: Granularity
+    template: PromptTemplate
+    form_templates: Mapping[AnswerForm, PromptTemplate]
+    """Under `prompt=auto`, the template for each kind of answer; empty if one serves all."""
+    choice_template: PromptTemplate
+    """Words of questions with choices, which every system answers under, whatever its style."""
+    note_template: PromptTemplate | None
+    """Under `prompt=con`, the words of the notes on each chunk."""
+    tool_template: PromptTemplate | None
+    """Under `reader=tools`, the words about the tools."""
+    writer_template: PromptTemplate | None
+    """Under `writer=tools`, the words under which a session is read."""
+    judge_template: PromptTemplate | None
+    identity: IdentityInputs
+    figures_code: str
+    """Identity of the code that makes the figures: another makes them again from the rows."""
+    command: str
+    """The one command that repeats the cell."""
+
+    @cached_property
+    def run_key(self) -> str:
+        return run_key(self.config, self.identity)
+
+    @property
+    def is_read_quickly(self) -> bool:
+        """Whether the data can be read once more. A user's own adapter may do so only once."""
+        path = self.loaded.path
+        is_small = path.is_file() and path.stat().st_size <= QUICKLY_READ
+        return is_small and is_built_in(type(self.dataset))
+
+    @property
+    def seeds(self) -> range:
+        """The seed of each repeat."""
+        return range(self.config.seed, self.config.seed + self.config.num_runs)
+
+    def keys(self, seed: int) -> Keys:
+        if seed not in self._keys:
+            self._keys[seed] = keys(self.config, self.identity, seed)
+
+        return self._keys[seed]
+
+    @cached_property
+    def _keys(self) -> dict[int, Keys]:
+        """The keys that were asked for: to make them takes milliseconds."""
+        return {}
+
+    @property
+    def judge_settings(self) -> JudgeSettings:
+        """How a model judge is asked and read."""
+        judge = self.config.judge
+        return JudgeSettings(
+            repeats=judge.repeats,
+            reading=judge.reading,
+            scoring=judge.scoring,
+            fence=judge.fence,
+        )
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        return outputs_dir() / "runs" / self.run_key
+
+    def answers_file(self, seed: int) -> Path:
+        return outputs_dir() / "answers" / f"{self.keys(seed).answer}.jsonl"
+
+    def verdicts_file(self, seed: int) -> Path:
+        return outputs_dir() / "verdicts" / f"{self.keys(seed).judge}.jsonl"
+
+    def memory_folder(self, seed: int) -> Path:
+        """Folder of a repeat's saved memories: `<data set>/<system>-<key>`.
+
+        The names are for people; only the key identifies. So memories that were saved under another
+        name of the system are used in place.
+        """
+        key = self.keys(seed).prepare
+        # Looked up by the key, whatever the names in front of it.
+        saved = memory_folders(prepared_dir(), key)
+        if saved:
+            return saved[0]
+
+        dataset, system = file_name(self.config.dataset["name"]), file_name(self.system_name)
+        return prepared_dir() / dataset / f"{system}-{key}"
+
+    @property
+    def system_name(self) -> str:
+        """The system's name, without the variant: options with one class share their memories."""
+        name = str(self.config.system["name"])
+        if not isinstance(self.source, Declared):
+            return name
+
+        system = self.source.system_class
+        path = f"{system.__module__}:{system.__qualname__}"
+        # The shortest is the name without a variant: `cogcanvas`, not `cogcanvas_cot`.
+        return min(_options_of(path), key=len, default=name)
+
+    @property
+    def style(self) -> str:
+        """The style of the answers' template."""
+        return self.source.answer_style or self.config.prompt.name
+
+    @property
+    def name(self) -> str:
+        """Short and readable, for tables and MLflow's list."""
+        config = self.config
+        if config.system["name"] == IMPORTED:
+            label = [config.label] if config.label else []
+            return " ".join([IMPORTED, *label, Path(config.system["file"]).stem, config.judge.name])
+
+        parts = [config.system["name"], config.granularity.name, f"k={config.top_k}"]
+        if config.context_tokens is not None:
+            parts.append(f"context={config.context_tokens}")
+        if config.label:
+            parts.insert(1, config.label)
+        if config.compression_turn != "never":
+            parts.append(f"compress={config.compression_turn}")
+
+        by_tools = {"reader": config.reader.name, "writer": config.writer.name}
+        parts += [f"{group}={TOOLS}" for group, name in by_tools.items() if name == TOOLS]
+
+        if config.dataset["sample"] is not None:
+            parts.append(f"sample {config.dataset['sample']}")
+        if retrieves_only(config):
+            return " ".join([*parts, RETRIEVE])
+
+        return " ".join(
+            [*parts, config.judge.name, config.prompt.name, config.llm.model or config.llm.name]
+        )
+
+
+@cache
+def _options_of(system: str) -> tuple[str, ...]:
+    """The options that name a system's class."""
+    return tuple(name for name, own in built_in_classes("system").items() if own == system)

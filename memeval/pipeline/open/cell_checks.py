@@ -1,0 +1,247 @@
+"""Whether the parts of a cell go together: judge, granularity and models with its data set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memeval.config.roles import JUDGE, OFFLINE_READER, settings_of_role
+from memeval.config.schema import (
+    TOOLS,
+    JudgeConfig,
+    RunConfig,
+)
+from memeval.config.settings import SHARED, TENANTS
+from memeval.datasets.contract import GRANULARITIES, SUMMARY, Dataset
+from memeval.errors import UserError
+from memeval.judges.contract import Judge
+from memeval.judges.model import ModelJudge
+from memeval.judges.recorded import RECORDED
+from memeval.judges.registry import judge_type
+from memeval.judges.usual import applicable_judges, usual_judge
+from memeval.pipeline.open.declared import Source
+from memeval.pipeline.open.imported_source import IMPORTED
+from memeval.records import IN_WORDS
+from memeval.retrieval.granularity import has_chunks
+
+
+def has_language_model(config: RunConfig) -> bool:
+    """Whether the cell has a language model; the mock counts as the model that it replaces."""
+    return config.llm.name != OFFLINE_READER
+
+
+def has_judging_model(config: RunConfig) -> bool:
+    """Whether there is a language model in the judge's role."""
+    return settings_of_role(config.llm, JUDGE).name != OFFLINE_READER
+
+
+def resolve_judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
+    """The judge's config, under its own name if it said `auto`.
+
+    Raises `UserError` for a judge that does not apply to the data set.
+    """
+    name, own_class = config.judge.name, config.judge.class_
+    if name == "auto" and own_class:
+        name = judge_type(name, own_class).name
+    elif name == "auto":
+        has_model = has_judging_model(config)
+        name = usual_judge(dataset.answers[0], dataset.benchmark, has_model=has_model)
+
+    judge_class = judge_type(name, own_class)
+    _check_judging(config.judge, name, judge_class)
+    if name == RECORDED and config.system["name"] == IMPORTED and _asks_for_words(dataset):
+        return replace(config.judge, name=name)
+
+    if not judge_class.applies_to(dataset.answers[0], dataset.benchmark):
+        why = "" if _asks_for_words(dataset) else ", whose task is choosing among answers"
+        others = applicable_judges(dataset.answers[0], dataset.benchmark)
+        raise UserError(
+            f"judge={name} does not apply to dataset={config.dataset['name']}{why}",
+            f"use:  {', '.join(f'judge={applicable}' for applicable in others)}",
+        )
+
+    return replace(config.judge, name=name)
+
+
+def _asks_for_words(dataset: Dataset) -> bool:
+    """Whether some questions may be answered in words; choices alone are read, not judged."""
+    return not IN_WORDS.isdisjoint(dataset.answers)
+
+
+def _check_judging(judge: JudgeConfig, name: str, judge_class: type[Judge]) -> None:
+    """Raises `UserError` for settings that mean nothing to a judge."""
+    # Only values that differ from the default: the group `judge` holds all fields for all judges.
+    default = JudgeConfig()
+    for field in ("repeats", "fence"):
+        is_set = getattr(judge, field) != getattr(default, field)
+        if is_set and not issubclass(judge_class, ModelJudge):
+            raise UserError(
+                f"judge.{field}={getattr(judge, field)} needs a judge that is a model, but "
+                f"judge={name} is not one",
+                f"leave judge.{field} out",
+            )
+
+    if judge.reading != default.reading and not (
+        issubclass(judge_class, ModelJudge) and judge_class.says_yes_or_no
+    ):
+        raise UserError(
+            f"judge.reading={judge.reading} does not apply to judge={name}, whose replies are "
+            "not yes or no",
+            "leave judge.reading out",
+        )
+
+    if judge.scoring != default.scoring and not (
+        issubclass(judge_class, ModelJudge) and judge_class.counts_rubrics
+    ):
+        raise UserError(
+            f"judge.scoring={judge.scoring} does not apply to judge={name}, which has no rubric",
+            "leave judge.scoring out",
+        )
+
+
+def check_granularity(config: RunConfig, dataset: Dataset) -> None:
+    """Raises `UserError` for a granularity that the data set does not have."""
+    if config.granularity.name not in dataset.granularities:
+        raise UserError(
+            f"granularity={config.granularity.name} does not apply to "
+            f"dataset={config.dataset['name']}",
+            f"use:  {', '.join(f'granularity={name}' for name in dataset.granularities)}",
+        )
+
+    if dataset.settings.canaries and config.system["name"] == IMPORTED:
+        raise UserError(
+            "dataset.canaries plants turns, and imported answers rest on none of them",
+            "leave dataset.canaries out",
+        )
+    if dataset.settings.canaries and config.granularity.name not in GRANULARITIES:
+        raise UserError(
+            f"dataset.canaries plants turns, and granularity={config.granularity.name} "
+            "remembers none",
+            "use:  granularity=turn or granularity=session",
+        )
+
+
+def check_chunks(config: RunConfig, dataset: Dataset) -> None:
+    """Raises `UserError` if the file has no summaries, or observations, to be remembered."""
+    name = config.granularity.name
+    if name in GRANULARITIES:
+        return
+
+    if not any(has_chunks(case, name) for case in dataset.cases()):
+        what = {SUMMARY: "summaries of sessions"}.get(name, "observations")
+        raise UserError(
+            f"granularity={name}: the file of dataset={config.dataset['name']} has no {what}",
+            "use:  granularity=turn or granularity=session",
+        )
+
+
+def check_source(config: RunConfig, source: Source) -> None:
+    """Raises `UserError` for a system that needs a language model in a cell without one."""
+    if source.needs_language_model and not has_language_model(config):
+        raise UserError(
+            f"system={config.system['name']} needs a language model under these settings, but "
+            "llm=extractive is not one",
+            "with a key:  llm=openai llm.model=gpt-4o-mini",
+        )
+
+
+def check_reader(config: RunConfig, source: Source) -> None:
+    """Raises `UserError` for a reader with tools in a cell that has no use for them."""
+    if config.reader.name != TOOLS:
+        return
+
+    name = f"system={config.system['name']}"
+    out = "use:  reader=direct"
+    if not source.has_tools:
+        raise UserError(f"reader=tools: {name} has no tools", out)
+    if source.own_prompt:
+        raise UserError(
+            f"reader=tools: {name} answers under a prompt of its own, and not by a model that "
+            "could hold tools",
+            out,
+        )
+    if config.stages == "retrieve":
+        raise UserError("reader=tools needs answers, but stages=retrieve ends before them", out)
+    if config.prompt.name == "con":
+        raise UserError(
+            "prompt=con takes notes of the chunks that a system shows, and reader=tools shows none",
+            out,
+            "or:   prompt=auto",
+        )
+
+
+def check_writer(config: RunConfig, source: Source) -> None:
+    """Raises `UserError` for a writer with tools in a cell that has no use for them."""
+    if config.writer.name != TOOLS:
+        return
+
+    out = "use:  writer=chunks"
+    if not source.has_tools:
+        raise UserError(f"writer=tools: system={config.system['name']} has no tools", out)
+    if config.compression_turn != "never":
+        raise UserError(
+            f"compression_turn={config.compression_turn} cuts the window of an agent that was "
+            "given the chunks, and writer=tools gives it none",
+            out,
+            "or:   compression_turn=never",
+        )
+
+
+def check_tenants(config: RunConfig, source: Source, dataset: Dataset) -> None:
+    """Raises `UserError` for a store of several users that the cell can't have."""
+    if config.system.get(TENANTS) is None:
+        return
+
+    name = f"system.{TENANTS}={SHARED}"
+    if not dataset.has_tenants:
+        raise UserError(
+            f"{name}: dataset={config.dataset['name']} has no second user",
+            "use:  dataset=lifecycle",
+        )
+    if not source.knows_users:
+        raise UserError(
+            f"{name}: system={config.system['name']} keeps no users apart in one store",
+            "use:  bm25, dense, hybrid, mem0, http, command, mcp with {namespace} in its arguments",
+            "or:   a class whose knows_users() returns True",
+        )
+    if config.writer.name == TOOLS:
+        raise UserError(f"{name}: writer=tools writes for one user", "use:  writer=chunks")
+
+
+def check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> None:
+    """Raises `UserError` for a judge or a prompt that needs a language model without one."""
+    judged = dataset.judged_by_model(config.judge.name)
+    if not has_judging_model(config) and (judge.needs_model or judged):
+        what = f" for {', '.join(judged)}" if judged else ""
+        raise UserError(
+            f"judge={config.judge.name} needs a language model{what}, but llm=extractive is not "
+            "one",
+            "with a key:  llm=openai llm.model=gpt-4o-mini",
+            "its alone:   llm.judge.model=gpt-4o-mini",
+            "offline:     judge=keyword, judge=token_f1, judge=exact_match or judge=contains",
+        )
+
+    if config.prompt.name == "con" and not has_language_model(config):
+        raise UserError(
+            "prompt=con needs a language model, which takes the notes, but llm=extractive is not "
+            "one",
+            "with a key:  llm=openai llm.model=gpt-4o-mini",
+        )
+    if config.prompt.file and not has_language_model(config):
+        raise UserError(
+            "prompt.file needs a language model: the offline reader reads no template",
+            "with a key:  llm=openai",
+        )
+
+
+def check_context_budget(config: RunConfig, source: Source) -> None:
+    """Raises `UserError` if `context_tokens` is set and the reader is not shown what is found."""
+    if config.context_tokens is None:
+        return
+    if config.system["name"] == IMPORTED:
+        raise UserError("context_tokens bounds what a system shows: leave it out for evaluate")
+    if source.own_prompt:
+        raise UserError(
+            "context_tokens needs a system that answers by the shared reader, but "
+            f"system={config.system['name']} answers under a prompt of its own",
+            "leave context_tokens out",
+        )

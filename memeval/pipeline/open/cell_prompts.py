@@ -1,0 +1,148 @@
+"""The prompt templates of a cell, and their contribution to its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from memeval.config.identity import (
+    Digests,
+)
+from memeval.config.plugins import plugin
+from memeval.config.schema import (
+    ANSWER,
+    JUDGE,
+    PREPARE,
+    TOOLS,
+    PromptConfig,
+    RunConfig,
+)
+from memeval.judges.contract import Judge
+from memeval.pipeline.open.cell_checks import has_language_model
+from memeval.pipeline.open.code import class_digests
+from memeval.pipeline.open.imported_source import IMPORTED
+from memeval.prompts import PromptTemplate, from_file, load_brought, load_builtin
+from memeval.records import AnswerForm
+
+AUTO, SHORT, CHAIN_OF_NOTES = "auto", "short", "con"
+
+
+@dataclass(frozen=True)
+class Templates:
+    """The prompt templates of a cell's answers."""
+
+    answer: PromptTemplate
+    by_form: Mapping[AnswerForm, PromptTemplate]
+    """Under `prompt=auto`, the template for each kind of answer; empty if one serves all."""
+    choice: PromptTemplate
+    """Of questions with choices."""
+    note: PromptTemplate | None
+    """Of the notes on each chunk, under `prompt=con`."""
+    tools: PromptTemplate | None
+    """About the tools, under `reader=tools`."""
+    writer: PromptTemplate | None
+    """Of reading a session, under `writer=tools`."""
+
+
+def templates_of(config: RunConfig, own_style: str | None, chooses: bool) -> Templates:
+    """The templates of a cell. `own_style` is that of a system with a style of its own."""
+    return Templates(
+        answer=answer_template(config, own_style, chooses),
+        by_form=_form_templates(config, own_style),
+        choice=_choice_template(config),
+        note=_note_template(config, own_style),
+        tools=load_builtin("tools") if config.reader.name == TOOLS else None,
+        writer=load_builtin("write_tools") if config.writer.name == TOOLS else None,
+    )
+
+
+def answer_digests(templates: Templates, *, chooses: bool) -> Digests:
+    """Contribution of the answers' prompt templates to the keys."""
+    digests = [templates.answer.sha256]
+    digests += [templates.by_form[form].sha256 for form in sorted(templates.by_form)]
+    if chooses:
+        digests.append(templates.choice.sha256)
+    if templates.note is not None:
+        digests.append(templates.note.sha256)
+    if templates.tools is not None:
+        digests.append(templates.tools.sha256)
+
+    return {ANSWER: {"prompt": " ".join(digests)}}
+
+
+def writer_digests(templates: Templates) -> Digests:
+    """Contribution of the writer's prompt template to the keys."""
+    if templates.writer is None:
+        return {}
+
+    return {PREPARE: {"prompt of the writer": templates.writer.sha256}}
+
+
+def judge_digests(judge_class: type[Judge], template: PromptTemplate | None) -> Digests:
+    """Contribution of a judge to the keys: its prompt template, and a class of the user's own."""
+    prompt = {} if template is None else {"prompt": template.sha256}
+    return {JUDGE: prompt | dict(class_digests(JUDGE, "judge", judge_class).get(JUDGE, {}))}
+
+
+def answer_template(
+    config: RunConfig, own_style: str | None, chooses: bool = False
+) -> PromptTemplate:
+    """The words of the answers: the cell's, unless the system answers in a style of its own."""
+    if own_style is not None:
+        return load_builtin(f"answer_{own_style}")
+    # A file with a place for choices is for questions with choices: the others get our words.
+    if config.prompt.file and not (chooses and _lists_choices(config.prompt.file)):
+        return from_file(config.prompt.file, ("question", "context"))
+
+    name = SHORT if config.prompt.name == AUTO else config.prompt.name
+    brought = plugin("prompt", name)
+    if brought is not None and brought.path is not None:
+        return load_brought(name, brought.path, brought.package)
+
+    return load_builtin(f"answer_{name}")
+
+
+def _form_templates(
+    config: RunConfig, own_style: str | None
+) -> Mapping[AnswerForm, PromptTemplate]:
+    """The template for each kind of answer under `prompt=auto`.
+
+    Empty if one template serves all: a style of the system's own, or a user's file.
+    """
+    if config.prompt.name != AUTO or config.prompt.file or own_style is not None:
+        return {}
+
+    return {form: load_builtin(f"answer_{form.value}") for form in AnswerForm}
+
+
+def _note_template(config: RunConfig, own_style: str | None) -> PromptTemplate | None:
+    """The template of the notes on each chunk; None if the reader is shown the chunks."""
+    # A system with a style of its own answers without the cell's prompt, and without its notes.
+    if config.prompt.name != CHAIN_OF_NOTES or own_style is not None:
+        return None
+
+    return load_builtin("con_note")
+
+
+def resolve_prompt(config: RunConfig) -> PromptConfig:
+    """The prompt's config, with `auto` decided if no template is read."""
+    # If nothing reads a template, `auto` and `short` are one run, and have one key.
+    is_read = has_language_model(config) and config.system["name"] != IMPORTED
+    if config.prompt.name != AUTO or is_read:
+        return config.prompt
+
+    return replace(config.prompt, name=SHORT)
+
+
+def _choice_template(config: RunConfig) -> PromptTemplate:
+    """The words under which is chosen: ours, or those of a `prompt.file` that has a place for the
+    choices.
+    """
+    if config.prompt.file and _lists_choices(config.prompt.file):
+        return from_file(config.prompt.file, ("question", "context", "choices"))
+
+    return load_builtin("choose")
+
+
+def _lists_choices(file: str) -> bool:
+    return "{choices}" in from_file(file, ()).user

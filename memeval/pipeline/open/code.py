@@ -1,0 +1,177 @@
+"""Which code each stage of a cell runs through.
+
+An edit in a checkout makes the stages again that run through it, and no others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+from memeval.config.identity import Digests
+from memeval.config.plugins import packages_of
+from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, RunConfig
+from memeval.config.sources import code_identity
+from memeval.metrics.registry import added_metrics
+
+_MODELS = {
+    "extractive": "memeval.llm.extractive",
+    "openai": "memeval.llm.openai",
+    "mock": "memeval.llm.mock",
+}
+
+_MEMORY_PACKAGES = (
+    "memeval.systems",
+    "memeval.retrieval",
+    "memeval.retrieval.embedding",
+    "memeval.datasets",
+    "memeval.llm.contract",
+    "memeval.llm.extractive",
+    "memeval.llm.form",
+    "memeval.llm.memory_prompts",
+    "memeval.llm.tokens",
+    "memeval.text.words",
+)
+"""Packages that make up a system. The code that calls endpoints is left out: replies are stored by
+their content.
+"""
+_LOOK_UPS = (
+    "memeval.datasets.fetch",
+    "memeval.datasets.locate",
+    "memeval.datasets.locomo.names",
+    "memeval.datasets.registry",
+    "memeval.judges.registry",
+    "memeval.metrics.formats",
+    "memeval.metrics.metric",
+    "memeval.metrics.registry",
+    "memeval.retrieval.embedding.registry",
+    "memeval.retrieval.rerank",
+    "memeval.systems.registry",
+)
+"""Modules that find others by name: an entry for one data set changes nothing of another."""
+
+
+def stage_code(
+    config: RunConfig,
+    *,
+    system: str | None,
+    dataset: type,
+    judge: type,
+    embedder: type,
+    reranker: type | None = None,
+) -> Digests:
+    """The identity of the code behind each stage; `system` is the module of the system, if any."""
+    rerankers = [reranker.__module__] if reranker else []
+    model = _MODELS.get(config.llm.name, "")
+    builds: tuple[str, ...] = (
+        "memeval.retrieval.granularity",
+        "memeval.pipeline.execute.builder",
+        "memeval.pipeline.execute.compression",
+        "memeval.pipeline.execute.ingest",
+        "memeval.pipeline.execute.memory",
+        "memeval.pipeline.execute.memory_build",
+        "memeval.pipeline.execute.stored",
+    )
+    if config.writer.name == TOOLS:
+        builds = (
+            *builds,
+            "memeval.pipeline.execute.tool_loop",
+            "memeval.pipeline.execute.tool_writer",
+        )
+
+    asks = ["memeval.pipeline.execute.question", "memeval.pipeline.execute.reader", model]
+    if config.reader.name == TOOLS:
+        asks += ["memeval.pipeline.execute.tool_loop", "memeval.pipeline.execute.tool_reader"]
+
+    # The judge and the metrics of a benchmark live in its package, but build no memory: an edit
+    # of theirs must not ingest again.
+    package = dataset.__module__.rpartition(".")[0]
+    scores = f"{package}.metrics"
+    no_memory = (*_LOOK_UPS, f"{package}.info", f"{package}.judge", scores)
+
+    prepare = code_identity(
+        [*builds, system or "", dataset.__module__, embedder.__module__],
+        within=_MEMORY_PACKAGES,
+        outside=no_memory,
+    )
+    answer = code_identity(
+        [*asks, *rerankers],
+        within=("memeval.llm.extractive", "memeval.retrieval", "memeval.text.words"),
+    )
+    # A judge may inherit how it reads a reply: the code of its bases is part of the verdict.
+    judges = [base.__module__ for base in judge.__mro__]
+    judging = code_identity(
+        [*judges, scores, "memeval.pipeline.execute.judging"],
+        within=("memeval.judges", "memeval.metrics", "memeval.datasets", "memeval.text.words"),
+        outside=_LOOK_UPS,
+    )
+    return {PREPARE: {"code": prepare}, ANSWER: {"code": answer}, JUDGE: {"code": judging}}
+
+
+def figures_code(dataset: type) -> str:
+    """The identity of the code that makes the figures of the rows. No key holds it."""
+    measures = (
+        "memeval.metrics.accuracy",
+        "memeval.metrics.metric",
+        "memeval.metrics.spending",
+        "memeval.metrics.stored",
+        "memeval.pipeline.open.judge_identity",
+        "memeval.pipeline.measure.figures",
+        "memeval.pipeline.execute.metrics",
+        "memeval.pipeline.measure.provenance",
+        "memeval.pipeline.measure.records",
+        "memeval.pipeline.execute.rows",
+        "memeval.pipeline.measure.run_notes",
+        "memeval.pipeline.measure.spending",
+        "memeval.pipeline.measure.summary",
+        "memeval.pipeline.measure.tools",
+    )
+    ours = code_identity(
+        [*measures, dataset.__module__],
+        within=("memeval.metrics", "memeval.datasets", "memeval.text.words"),
+        outside=_LOOK_UPS,
+    )
+    added = []
+    for metric in added_metrics():
+        sources = [metric.of_answer, metric.of_record]
+        added += [f"{metric.name}={class_identity(source)}" for source in sources if source]
+
+    return " ".join([ours, *added])
+
+
+def class_identity(identified: Any) -> str:
+    """`module:Class`; for a class or function of the user's own with the sha256 of its file, and
+    name and version of the package that brings it.
+
+    So an edit of that file makes the results again. Its imports are not looked at.
+    """
+    if not hasattr(identified, "__qualname__"):
+        identified = type(identified)  # an object that is called like a function
+
+    name = f"{identified.__module__}:{identified.__qualname__}"
+    if is_built_in(identified):
+        return name
+
+    try:
+        source = Path(inspect.getfile(identified)).read_bytes()
+    except (OSError, TypeError):
+        return name  # a class in C, or one that was typed in
+
+    identity = f"{name}@{hashlib.sha256(source).hexdigest()}"
+    packages = packages_of(identified.__module__)
+    return f"{identity} {packages}" if packages else identity
+
+
+def class_digests(stage: str, name: str, identified: type[Any] | None) -> Digests:
+    """A class of the user's own, as a contribution to the keys. Ours are in the code's digest."""
+    if identified is None or is_built_in(identified):
+        return {}
+
+    return {stage: {name: class_identity(identified)}}
+
+
+def is_built_in(identified: Any) -> bool:
+    """Whether a class or a function is one of memeval's own."""
+    return bool(identified.__module__.split(".")[0] == "memeval")

@@ -1,0 +1,97 @@
+"""The endpoints and caches that are open: one endpoint per address and key, one cache per file.
+
+The cells of one invocation share them, so that one limit holds over all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+
+from memeval.config.paths import cache_dir, outputs_dir
+from memeval.llm.breaker import Breaker
+from memeval.llm.budget import Budget
+from memeval.llm.cache_contract import ReplyCache
+from memeval.llm.disk import Disk
+from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.slots import Slots, slots_of_process
+from memeval.store.contract import FileStore, Store
+
+
+class Connections:
+    """Opens what is asked for, once."""
+
+    def __init__(
+        self,
+        say: Callable[[str], None] | None = None,
+        store: Store | None = None,
+        budget: Budget | None = None,
+        processes: int = 1,
+    ) -> None:
+        """`say` gets messages for the user: which endpoint is waited for, damage of the caches and
+        the entries kept. `store` keeps replies and leases: by default the files of the home.
+        `budget` bounds what all calls together take. `processes` share the limit of each endpoint:
+        each has a part of it.
+        """
+        self._say, self.budget, self._processes = say, budget, processes
+        self.breaker = Breaker(Disk((cache_dir(), outputs_dir())))
+        self.store = store or FileStore(cache_dir())
+        self.failed_memories: dict[Path, str] = {}
+        """Why memories could not be built, by folder: cells that share one don't pay for it again.
+        """
+        self._endpoints: dict[tuple[object, ...], Endpoint] = {}
+        self._caches: dict[str, ReplyCache] = {}
+
+    @property
+    def endpoints(self) -> Collection[Endpoint]:
+        """The endpoints that were asked for."""
+        return self._endpoints.values()
+
+    def endpoint(self, settings: EndpointSettings) -> Endpoint:
+        """The endpoint at an address under a key and headers; if two parts ask for one with
+        different limits, the lower limit holds for both, also if they wait for different times.
+
+        Raises `UserError` if this process's part of the limit is less than one request.
+        """
+        limit = slots_of_process(settings.max_concurrency, self._processes, settings.base_url)
+        settings = replace(settings, max_concurrency=limit)
+        reach = (
+            settings.base_url,
+            settings.api_key,
+            tuple(sorted(settings.headers.items())),
+            settings.api_version,
+            # Parts that wait for different times need a client each, and share the slots below.
+            settings.timeout_s,
+            settings.patience_s,
+            settings.max_retries,
+        )
+        known = self._endpoints.get(reach)
+        if known is None:
+            slots = Slots(settings.base_url, settings.api_key, limit)
+            known = self._endpoints[reach] = Endpoint(
+                settings,
+                say=self._say,
+                slots=slots,
+                budget=self.budget,
+                breaker=self.breaker,
+            )
+        elif limit < known.settings.max_concurrency:
+            known.limit(limit)
+
+        return known
+
+    def cache(self, name: str) -> ReplyCache:
+        """The cache of that name."""
+        if name not in self._caches:
+            self._caches[name] = self.store.cache(name, self._say)
+
+        return self._caches[name]
+
+    async def aclose(self) -> None:
+        """Closes all of them."""
+        for endpoint in self._endpoints.values():
+            await endpoint.aclose()
+
+        for cache in self._caches.values():
+            cache.close()

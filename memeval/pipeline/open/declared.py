@@ -1,0 +1,192 @@
+"""Declarations of a system's class, checked before anything is run.
+
+Mistakes in it are the user's to correct.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from pathlib import Path
+from typing import Any, Protocol
+
+from memeval.config.identity import Digests
+from memeval.config.schema import PREPARE
+from memeval.errors import MemevalError, UserError
+from memeval.pipeline.isolate.locations import fault
+from memeval.pipeline.open.code import class_identity
+from memeval.prompts import load_builtin
+from memeval.systems.base import MemorySystem, SystemSettings
+from memeval.text.shown import one_line
+
+
+class Source(Protocol):
+    """Facts that a cell knows about the source of its answers."""
+
+    settings: SystemSettings
+    own_prompt: bool
+    """Whether it answers entirely under its own prompts."""
+    ranks_part: bool
+    """Whether its ranking leaves out a part of what it shows."""
+    wants_evidence: bool
+    answer_style: str | None
+    """The style in which it answers whatever the cell says; None keeps to the cell's."""
+    needs_language_model: bool
+    uses_llm_at_ingest: bool
+    has_tools: bool
+    """Whether a model can be given tools of it."""
+    knows_users: bool
+    """Whether it tells users of one store apart."""
+    flags: tuple[str, ...]
+    """Words that every table shows beside the source's figures."""
+
+    @property
+    def module(self) -> str | None:
+        """The module of the code that answers; None if it is not ours to know."""
+        ...
+
+    def check_use(self, *, reader: str, writer: str) -> None:
+        """Raises `UserError` for settings that don't go with the cell's reader and writer."""
+        ...
+
+    def digests(self) -> Digests:
+        """Its contribution to the keys."""
+        ...
+
+
+class Declared:
+    """A memory system as its class describes it, checked.
+
+    Raises `UserError` that names the method.
+    """
+
+    def __init__(
+        self,
+        system_class: type[MemorySystem],
+        settings: SystemSettings,
+        *,
+        has_language_model: bool = True,
+        reads_by_tools: bool = False,
+    ) -> None:
+        """`has_language_model` is False if the cell's model is the offline reader. Under
+        `reads_by_tools`, the cell's model answers in the place of a system's own.
+        """
+        self.system_class, self._settings = system_class, settings
+        _check_constructor(system_class)
+
+        # First of all: what the class says below it says of the settings as they come out here.
+        self._settings = self._ask_class("resolve_settings", has_language_model=has_language_model)
+        self.settings: SystemSettings = self._settings
+        self.flags = self._flags()
+        always = system_class.own_prompt and not reads_by_tools
+        self.own_prompt = always or bool(getattr(self.settings, "own_prompt", False))
+        self.ranks_part = system_class.ranks_part
+        self.wants_evidence = system_class.wants_evidence
+        # A class may follow the contract without inheriting from it.
+        declares_users = hasattr(system_class, "knows_users")
+        self.knows_users = declares_users and bool(self._ask_class("knows_users"))
+        self.has_tools = system_class.tools is not MemorySystem.tools
+        self.answer_style = self._style()
+        self.needs_language_model = bool(self._ask_class("needs_language_model"))
+        self.ingest_templates = self._templates()
+        self.files = self._files()
+        self.uses_llm_at_ingest = bool(self._ask_class("uses_llm_at_ingest"))
+
+    @property
+    def module(self) -> str | None:
+        return self.system_class.__module__
+
+    def digests(self) -> Digests:
+        """Contribution of the system to the keys: its class, and the templates of its ingest."""
+        named = {"system": class_identity(self.system_class)}
+        if self.uses_llm_at_ingest:
+            for name in self.ingest_templates:
+                named[f"prompt {name}"] = load_builtin(name).sha256
+
+        for path, content in self.files.items():
+            named[f"file {path}"] = content
+
+        return {PREPARE: named}
+
+    def check_use(self, *, reader: str, writer: str) -> None:
+        self._ask_class("check_use", reader=reader, writer=writer)
+
+    def _style(self) -> str | None:
+        style = self._ask_class("answer_style")
+        if style is None:
+            return None
+
+        if not isinstance(style, str):
+            raise UserError(
+                f"{self._of('answer_style')} must return a style such as short, or None, but "
+                f"returned {_quote(style)}"
+            )
+
+        load_builtin(f"answer_{style}")
+        return str(style)
+
+    def _flags(self) -> tuple[str, ...]:
+        return tuple(one_line(word, 40) for word in self._words("flags", "words for the tables"))
+
+    def _files(self) -> dict[str, str]:
+        """sha256 of each file that the class names."""
+        digests = {}
+        for path in self._ask_class("files"):
+            try:
+                content = Path(path).read_bytes()
+            except (OSError, TypeError) as error:
+                raise UserError(
+                    f"{self._of('files')} names '{one_line(path, 80)}', which can't be read: "
+                    f"{one_line(error)}"
+                ) from error
+
+            digests[Path(path).name] = hashlib.sha256(content).hexdigest()
+
+        return digests
+
+    def _templates(self) -> tuple[str, ...]:
+        names = self._words("ingest_templates", "names of prompt templates")
+        for name in names:
+            load_builtin(name)
+
+        return names
+
+    def _words(self, method: str, what: str) -> tuple[str, ...]:
+        """The strings that a method of the class returns."""
+        said = self._ask_class(method)
+        if not isinstance(said, tuple | list) or not all(isinstance(word, str) for word in said):
+            raise UserError(f"{self._of(method)} must return {what}, but returned {_quote(said)}")
+
+        return tuple(said)
+
+    def _ask_class(self, method: str, **options: Any) -> Any:
+        try:
+            return getattr(self.system_class, method)(self._settings, **options)
+        except MemevalError:
+            raise
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            # A `sys.exit` in a class of the user's own would end the command in silence.
+            raise UserError(str(fault(error, self.system_class, method))) from error
+
+    def _of(self, method: str) -> str:
+        return f"{self.system_class.__module__}:{self.system_class.__qualname__}.{method}()"
+
+
+def _check_constructor(system_class: type[MemorySystem]) -> None:
+    try:
+        inspect.signature(system_class).bind(None, None)
+    except TypeError as error:
+        raise UserError(
+            f"{system_class.__module__}:{system_class.__qualname__} can't be built from "
+            f"(settings, parts): {one_line(error)}",
+            "it must take both:  "
+            "def __init__(self, settings, parts): super().__init__(settings, parts)",
+        ) from error
+    except ValueError:  # no signature to be had, as for classes in C
+        return
+
+
+def _quote(value: Any) -> str:
+    return f"'{one_line(value, 60)}'"

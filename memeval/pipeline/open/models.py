@@ -1,0 +1,177 @@
+"""Builds the models, embedders and rerankers that a config names: one limit per address and key,
+shared by all that call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from memeval.config.options import Registry
+from memeval.config.paths import cache_dir
+from memeval.config.roles import ANSWERS, DRAFT, INGEST, JUDGE, settings_of_role
+from memeval.config.schema import LlmConfig, RunConfig
+from memeval.errors import UserError
+from memeval.llm.cache_contract import ReplyCache
+from memeval.llm.endpoint import Endpoint, EndpointSettings
+from memeval.llm.keys import headers_of, key_for
+from memeval.llm.model import LanguageModel, MeteredModel
+from memeval.pipeline.open.connections import Connections
+from memeval.retrieval.embedding.contract import Embedder
+from memeval.retrieval.embedding.registry import embedder_class
+from memeval.retrieval.rerank import DEFAULT, Reranker, build_reranker, named
+from memeval.store.opening import open_memories, open_store
+
+if TYPE_CHECKING:
+    from memeval.llm.openai import Sampling
+
+
+MODELS = Registry("llm", LanguageModel)  # type: ignore[type-abstract]
+"""The models that packages bring; memeval's own are built here."""
+
+
+def endpoint_settings(settings: LlmConfig, role: str) -> EndpointSettings:
+    """How the model of a role is reached.
+
+    Raises `UserError` if its key or the value of a header is not set.
+    """
+    assert settings.base_url is not None, "resolve() gives each endpoint an address"
+    return EndpointSettings(
+        base_url=settings.base_url,
+        api_key=key_for(settings.api_key_env, settings.base_url, role, settings.headers),
+        max_concurrency=settings.max_concurrency,
+        timeout_s=settings.timeout_s,
+        patience_s=settings.patience_s,
+        max_retries=settings.max_retries,
+        headers=headers_of(settings.headers, f"{role}.headers"),
+        api_version=settings.api_version,
+    )
+
+
+def sampling_of(settings: LlmConfig, role: str) -> Sampling:
+    """Sampling of every prompt to the model of a role. Raises `UserError` without a model."""
+    from memeval.llm.openai import Sampling
+
+    if not settings.model or not settings.base_url:
+        raise UserError(
+            f"{role}.model is not set: name the model, or the deployment, that is called",
+            f"for example:  {role}.model=gpt-4o-mini",
+        )
+
+    return Sampling(
+        model=settings.model,
+        temperature=settings.temperature,
+        max_tokens=settings.max_tokens,
+        send_seed=settings.send_seed,
+        limit_parameter=settings.limit_parameter,
+        reasoning_effort=settings.reasoning_effort,
+        extra_body=settings.extra_body or {},
+        role=role,
+    )
+
+
+class Models:
+    """The models of one cell, made when they are first asked for."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        origin: str,
+        say: Callable[[str], None] | None = None,
+        connections: Connections | None = None,
+    ) -> None:
+        """`say` gets messages for the user during the run: which endpoint is waited for, damage of
+        the caches and the entries kept.
+
+        `connections` are shared with other cells, and stay open.
+        """
+        self.origin = origin
+        self._config, self._say = config, say
+        self.connections = connections or Connections(
+            say, open_store(config.store, cache_dir(), say)
+        )
+        self._owns_connections = connections is None
+        self.memories = open_memories(config.store, say)
+        self._embedder: Embedder | None = None
+        self._rerankers: dict[tuple[str | None, ...], Reranker | None] = {}
+        self._warn()
+        self.reader = self._model(ANSWERS)
+        self.ingest_model = self._model(INGEST)
+
+    def _warn(self) -> None:
+        for name, reach in (("llm", self._config.llm), ("embedder", self._config.embedder)):
+            if self._say and reach.name == "openai" and reach.max_retries is not None:
+                self._say(
+                    f"{name}.max_retries is deprecated: time bounds the retries; "
+                    f"use {name}.patience_s={reach.patience_s:g}"
+                )
+
+    def judge(self) -> LanguageModel:
+        return self._model(JUDGE)
+
+    def drafter(self) -> LanguageModel:
+        return self._model(DRAFT)
+
+    def embedder(self) -> Embedder:
+        """The embedder of all cases.
+
+        State learned from a case's texts belongs to the case (`fitted`), and a text that cases
+        share is embedded once.
+        """
+        if self._embedder is None:
+            settings = self._config.embedder
+            embedder = embedder_class(settings.name, settings.class_)
+            self._embedder = embedder.from_settings(settings, self)
+
+        return self._embedder
+
+    def reranker(self, own: str) -> Reranker | None:
+        """The cell's reranker, shared by all cases; None if nothing reranks.
+
+        `own` is what the system itself is set to, which counts under `reranker=default`.
+        """
+        settings = self._config.reranker
+        if settings.name == DEFAULT:
+            of_system = named(own)
+            settings = replace(settings, name=of_system.name, class_=of_system.class_)
+
+        chosen = (settings.name, settings.class_)
+        if chosen not in self._rerankers:
+            self._rerankers[chosen] = build_reranker(settings, self)
+
+        return self._rerankers[chosen]
+
+    def _model(self, role: str) -> LanguageModel:
+        settings = settings_of_role(self._config.llm, role)
+        if settings.name == "extractive":
+            from memeval.llm.extractive import ExtractiveModel
+
+            return MeteredModel(ExtractiveModel())
+
+        if settings.name == "mock":
+            from memeval.llm.mock import MockModel
+
+            return MeteredModel(MockModel())
+
+        if settings.name != "openai":
+            own = MODELS.load(settings.name)
+            return MeteredModel(own.from_settings(settings, role, self))
+
+        from memeval.llm.openai import OpenAIModel
+
+        sampling = sampling_of(settings, role)
+        endpoint = self.endpoint(endpoint_settings(settings, role))
+        return MeteredModel(OpenAIModel(endpoint, sampling, self.cache("responses"), self.origin))
+
+    def endpoint(self, settings: EndpointSettings) -> Endpoint:
+        """The endpoint at an address under a key and headers, see `Connections`."""
+        return self.connections.endpoint(settings)
+
+    def cache(self, name: str) -> ReplyCache:
+        return self.connections.cache(name)
+
+    async def aclose(self) -> None:
+        """Closes the connections, unless others share them."""
+        if self._owns_connections:
+            await self.connections.aclose()

@@ -1,0 +1,306 @@
+"""Opens the cell of a configuration: its data set, templates, keys and folders."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from memeval.config.identity import (
+    Digests,
+    IdentityInputs,
+    join_digests,
+    settings_stages,
+)
+from memeval.config.paths import data_dir, project_root
+from memeval.config.plugins import own_file
+from memeval.config.schema import (
+    ANSWER,
+    JUDGE,
+    PREPARE,
+    TOOLS,
+    RerankerConfig,
+    RunConfig,
+)
+from memeval.config.settings import OF_ALL_SYSTEMS, read_settings
+from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
+from memeval.datasets.locate import build
+from memeval.datasets.settings import CANARY_SETTINGS
+from memeval.errors import UserError
+from memeval.judges.contract import Judge
+from memeval.judges.registry import judge_type
+from memeval.llm.own_prices import name_prices, own_prices
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.cell_checks import (
+    check_chunks,
+    check_context_budget,
+    check_granularity,
+    check_models,
+    check_reader,
+    check_source,
+    check_tenants,
+    check_writer,
+    has_language_model,
+    resolve_judge,
+)
+from memeval.pipeline.open.cell_prompts import (
+    answer_digests,
+    judge_digests,
+    resolve_prompt,
+    templates_of,
+    writer_digests,
+)
+from memeval.pipeline.open.code import class_digests, figures_code, is_built_in, stage_code
+from memeval.pipeline.open.declared import Declared, Source
+from memeval.pipeline.open.imported_source import IMPORTED, ImportedSource
+from memeval.pipeline.open.models import MODELS
+from memeval.pipeline.open.retrieving import for_retrieval, retrieves_only
+from memeval.retrieval.embedding.registry import embedder_class
+from memeval.retrieval.granularity import Granularity
+from memeval.retrieval.rerank import NONE, Reranker, reranker_class
+from memeval.systems.external.served import ServedSettings
+from memeval.systems.registry import system_class
+from memeval.systems.reranking import OWN, RerankedSettings, choose_reranker
+
+PRICES_FILE = "prices.yaml"
+"""In the home: prices of the user's own models."""
+
+
+@dataclass
+class OpenedData:
+    """The data sets that the cells of a sweep have in common, opened once."""
+
+    by_settings: dict[str, tuple[Dataset, LoadedDataset]] = dataclasses.field(default_factory=dict)
+
+    def open(self, dataset: Dataset, config: RunConfig) -> tuple[Dataset, LoadedDataset]:
+        """The data set, opened; shared with another cell if the settings are equal.
+
+        A class of the user's own may not be meant to be read by two cells at once.
+        """
+        if not is_built_in(type(dataset)):
+            return dataset, dataset.load()
+
+        key = repr(sorted(config.dataset.items()))
+        if key not in self.by_settings:
+            self.by_settings[key] = dataset, dataset.load()
+
+        return self.by_settings[key]
+
+
+def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None) -> Cell:
+    """Opens what the config names; `opened` are the data sets of other cells.
+
+    Raises `UserError` for anything that the user has to fix before a run can start.
+    """
+    # First: the identity of the figures, below, includes the prices.
+    name_prices(config.prices, project_root() / PRICES_FILE)
+    source = _source(config)
+    dataset = open_dataset(config)
+    check_reader(config, source)
+    check_writer(config, source)
+    source.check_use(reader=config.reader.name, writer=config.writer.name)
+    config = _resolved(config, source, dataset)
+    check_granularity(config, dataset)
+    check_tenants(config, source, dataset)
+    templates = templates_of(config, source.answer_style, dataset.chooses)
+    judge_class = judge_type(config.judge.name, config.judge.class_)
+    judge_template = judge_class.template(config.judge.prompt_file)
+    if not retrieves_only(config):
+        check_models(config, dataset, judge_class)
+
+    check_source(config, source)
+
+    # Last: a data set may take minutes to hash, and what is wrong above is said before.
+    dataset, loaded = (opened or OpenedData()).open(dataset, config)
+    check_chunks(config, dataset)
+    identity = IdentityInputs(
+        digests=join_digests(
+            _code_digests(config, source, type(dataset), judge_class),
+            {PREPARE: {"data": loaded.sha256}},
+            source.digests(),
+            _label_digests(config, source),
+            answer_digests(templates, chooses=dataset.chooses),
+            writer_digests(templates),
+            judge_digests(judge_class, judge_template),
+        ),
+        stages=_stages(source, type(dataset)),
+        uses_llm_at_ingest=_uses_llm_at_ingest(config, source),
+        judge_uses_llm=judge_template is not None,
+    )
+    return Cell(
+        config=config,
+        dataset=dataset,
+        loaded=loaded,
+        source=source,
+        granularity=Granularity(**asdict(config.granularity)),
+        template=templates.answer,
+        form_templates=templates.by_form,
+        choice_template=templates.choice,
+        note_template=templates.note,
+        tool_template=templates.tools,
+        writer_template=templates.writer,
+        judge_template=judge_template,
+        identity=identity,
+        # With other prices the figures are made again from the rows; no key changes, no call is
+        # made.
+        figures_code=figures_code(type(dataset)) + _prices_in_force(),
+        command=command,
+    )
+
+
+def _label_digests(config: RunConfig, source: Source) -> Digests:
+    """The label, if it names the version of code that memeval can't see."""
+    if config.label is None or not isinstance(source.settings, ServedSettings):
+        return {}
+
+    return {PREPARE: {"label": config.label}}
+
+
+def _resolved(config: RunConfig, source: Source, dataset: Dataset) -> RunConfig:
+    """The config with the final values of its parts: settings, judge, prompt, reranker, `top_k`."""
+    check_context_budget(config, source)
+    # Before the judge is resolved: a run that only retrieves needs no judge.
+    if retrieves_only(config):
+        config = for_retrieval(config, source, dataset)
+
+    return replace(
+        config,
+        system=_resolved_system(config.system, source),
+        top_k=source.settings.shown_at_most or config.top_k,
+        reranker=choose_reranker(config.reranker, source.settings, config.system["name"]),
+        dataset=_resolved_dataset(config.dataset, dataset.settings),
+        judge=resolve_judge(config, dataset),
+        prompt=resolve_prompt(config),
+    )
+
+
+def _code_digests(
+    config: RunConfig, source: Source, dataset: type[Dataset], judge: type[Judge]
+) -> Digests:
+    """Digests of the code that each stage runs through."""
+    embedder = embedder_class(config.embedder.name, config.embedder.class_)
+    reranker = _reranker(config.reranker)
+    return join_digests(
+        stage_code(
+            config,
+            system=source.module,
+            dataset=dataset,
+            judge=judge,
+            embedder=embedder,
+            reranker=reranker,
+        ),
+        class_digests(PREPARE, "embedder", embedder),
+        _model_digests(config, source),
+        class_digests(ANSWER, "reranker", reranker),
+        class_digests(PREPARE, "data set", dataset),
+    )
+
+
+def _model_digests(config: RunConfig, source: Source) -> Digests:
+    """The class of a package's model. The key of the verdicts holds that of the answers."""
+    if own_file("llm", config.llm.name) is not None:
+        return {}
+
+    model = MODELS.load(config.llm.name)
+    of_answers = class_digests(ANSWER, "model", model)
+    is_called = _uses_llm_at_ingest(config, source)
+    of_ingest = class_digests(PREPARE, "model", model) if is_called else {}
+    return {**of_answers, **of_ingest}
+
+
+def _uses_llm_at_ingest(config: RunConfig, source: Source) -> bool:
+    return source.uses_llm_at_ingest or config.writer.name == TOOLS
+
+
+def _prices_in_force() -> str:
+    """Change that user-defined prices make in the identity of the figures."""
+    own = own_prices()
+    return "" if own is None else f"-prices-{own.digest}"
+
+
+def _source(config: RunConfig) -> Source:
+    """Source of the config's answers."""
+    if config.system["name"] == IMPORTED:
+        if retrieves_only(config):
+            raise UserError("stages=retrieve asks a system: leave it out for evaluate")
+
+        return ImportedSource(config.system)
+
+    declared_class = system_class(config.system["name"], config.system.get("class"))
+    return Declared(
+        declared_class,
+        read_settings(declared_class.settings_type, config.system),
+        has_language_model=has_language_model(config),
+        reads_by_tools=config.reader.name == TOOLS,
+    )
+
+
+def _stages(source: Source, dataset: type[Dataset]) -> dict[str, str]:
+    """Stages of the settings of data set and system, by dotted path."""
+    of_dataset = settings_stages("dataset", dataset.settings_type)
+    if source.wants_evidence:
+        # What is gold decides what this system answers from, and not only how it is judged.
+        of_dataset = {
+            path: ANSWER if stage == JUDGE else stage for path, stage in of_dataset.items()
+        }
+
+    return of_dataset | settings_stages("system", type(source.settings))
+
+
+def _reranker(settings: RerankerConfig) -> type[Reranker] | None:
+    """The class of the cell's reranker; None if nothing reranks."""
+    return None if settings.name == NONE else reranker_class(settings)
+
+
+def system_settings(source: Source) -> dict[str, Any]:
+    """The settings of a system, without its default reranker: the cell's reranker is in the group
+    `reranker`.
+    """
+    settings = asdict(source.settings)
+    if isinstance(source.settings, RerankedSettings):
+        del settings[OWN]
+
+    return settings
+
+
+def _resolved_system(given: Mapping[str, Any], source: Source) -> dict[str, Any]:
+    """A system's YAML and the resulting settings, without the settings that all systems share and
+    that nobody set.
+    """
+    settings = system_settings(source)
+    kept = {
+        name: value
+        for name, value in given.items()
+        if name not in OF_ALL_SYSTEMS or value is not None
+    }
+    if isinstance(source.settings, RerankedSettings):
+        kept.pop(OWN, None)
+
+    return kept | settings
+
+
+def open_dataset(config: RunConfig) -> Dataset:
+    """The adapter of the config's data set, not yet opened."""
+    dataset = build(
+        config.dataset["name"],
+        data_dir(),
+        **{name: value for name, value in config.dataset.items() if name != "name"},
+    )
+    if dataset.settings.canaries and dataset.settings.canary_seed is None:
+        dataset.settings = replace(dataset.settings, canary_seed=config.seed)
+
+    return dataset
+
+
+def _resolved_dataset(given: Mapping[str, Any], settings: DatasetSettings) -> dict[str, Any]:
+    """A data set's YAML and the resulting settings as YAML holds them, with lists."""
+    resolved = dict(given)
+    for name, value in asdict(settings).items():
+        resolved[name] = list(value) if isinstance(value, tuple) else value
+
+    # Runs without canaries are those from before there were any.
+    if not settings.canaries:
+        resolved = {name: resolved[name] for name in resolved if name not in CANARY_SETTINGS}
+
+    return resolved

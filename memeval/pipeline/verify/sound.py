@@ -1,0 +1,371 @@
+"""Compares a finished run with its digests, to find what was damaged or edited since, has another
+key, or is missing.
+
+The digests are not signatures. They reveal damage and careless edits; a deceiver can write new
+digests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memeval import __version__
+from memeval.config.identity import IdentityInputs, keys, run_key
+from memeval.config.resolve import read_config
+from memeval.pipeline.execute.memory import read_manifest
+from memeval.pipeline.execute.rows import usages_of
+from memeval.pipeline.measure.records import Ingest, rows_digest
+from memeval.pipeline.verify.figures import figure_problems
+from memeval.pipeline.verify.said import setting_problems, tag_problems, witness_problems
+from memeval.records import Status
+from memeval.results import (
+    CONFIG_FILE,
+    RECORDS_FILE,
+    RUN_FILE,
+    AnswerRow,
+    IngestRow,
+    Record,
+    RunSummary,
+    Texts,
+    VerdictRow,
+    texts_file,
+)
+from memeval.results.files import memory_folders
+from memeval.results.rows import answer_or_ingest, is_ingest_of
+from memeval.results.store import Parse, R, SoundRows, read_rows
+from memeval.results.summary import PACKAGE_TAG
+from memeval.text.names import digest_name
+from memeval.text.redaction import holds_replacement
+from memeval.text.shown import one_line
+
+NAMED = 3
+"""Ids that a line names; it counts the others."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """Result of checking a run folder."""
+
+    name: str
+    problems: tuple[str, ...]
+    """Mismatches, one line each."""
+    unchecked: tuple[str, ...]
+    """Parts that could not be compared, and why."""
+
+
+def verify_run(folder: Path) -> Verified:
+    """Compares a run folder, its rows and its memories with `run.json`. Only reads."""
+    look = Look(folder)
+    look.run()
+    return Verified(look.name, tuple(look.problems), tuple(look.unchecked))
+
+
+class Look:
+    """One look at one run folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ingests: list[Ingest] | None = []
+        self.lines: list[dict[str, Any]] = []
+        """The records as the file has them, for the witness."""
+        self.folder = folder.resolve()
+        self.outputs = self.folder.parent.parent
+        self.name = ""
+        self.problems: list[str] = []
+        self.unchecked: list[str] = []
+
+    def run(self) -> None:
+        """Checks everything; a damaged part hides nothing but itself."""
+        try:
+            summary = RunSummary.read(self.folder)
+        except OSError as error:
+            self.problems.append(f"{RUN_FILE} can't be read: {error.strerror or error}")
+            return
+        except (ValueError, RecursionError) as error:
+            self.problems.append(one_line(error))
+            return
+
+        self.name = summary.name
+        self.problems += tag_problems(summary)
+        self.problems += summary.misfits(self.folder)
+        if self.folder.parent.name == "runs" and self.folder.name != summary.run_key:
+            self.problems.append(
+                f"the folder is named {self.folder.name}, and holds the run {summary.run_key}"
+            )
+
+        records = self._records(summary)
+        repeats = self._keys(summary)
+        self._rows(summary, repeats, records)
+        self._figures(summary, records)
+        # The seed enters the key only if a model works at ingest: else the repeats share a
+        # memory, which is read once.
+        for key in dict.fromkeys(repeat["prepare"] for repeat in repeats):
+            for folder in memory_folders(self.outputs.parent / "data" / "prepared", key):
+                self.problems += memory_problems(folder, key)
+
+    def _figures(self, summary: RunSummary, records: list[Record]) -> None:
+        """The figures, made again; with those of the ingests if the rows are here."""
+        ingests = self.ingests if self.ingests and summary.repeats else None
+        if summary.is_stopped:
+            # What was spent counts, for conversations without an answer, too: no record names them.
+            ingests = None
+            self.unchecked.append("figures of ingests: the run was stopped within them")
+
+        try:
+            self.problems += figure_problems(summary, records, ingests)
+            self.problems += witness_problems(summary, self.lines)
+        except Exception as error:  # noqa: BLE001
+            # Records that were edited may hold what no measure is made for.
+            self.problems.append(f"{RECORDS_FILE}: no figures can be made: {one_line(error)}")
+
+        if summary.protocol_metrics:
+            names = ", ".join(one_line(name, 40) for name in summary.protocol_metrics[:NAMED])
+            self.unchecked.append(f"the data set's own metrics ({names} …): they need its file")
+
+    def _records(self, summary: RunSummary) -> list[Record]:
+        records = []
+        try:
+            content = (self.folder / RECORDS_FILE).read_bytes()
+        except OSError:
+            return []  # already among the misfits
+
+        for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
+            try:
+                row = dict(json.loads(line))
+                records.append(Record.from_json(row))
+                self.lines.append(row)
+            except (ValueError, TypeError, RecursionError):
+                self.problems.append(f"{RECORDS_FILE}, line {number}: not a record")
+
+        statuses = Counter(record.status.value for record in records)
+        if statuses != Counter(summary.statuses):
+            self.problems.append(
+                f"{RECORDS_FILE} holds {list_statuses(statuses)}, but {RUN_FILE} says "
+                f"{list_statuses(summary.statuses)}"
+            )
+
+        return records
+
+    def _keys(self, summary: RunSummary) -> list[dict[str, Any]]:
+        """The keys of each repeat, as `run.json` has them, compared with those that the config
+        makes.
+        """
+        identity = summary.identity
+        try:
+            recorded = [recorded_keys(repeat) for repeat in identity["keys"]]
+            inputs, version = IdentityInputs(**identity["inputs"]), identity["version"]
+        except (KeyError, TypeError) as error:
+            self.problems.append(f"{RUN_FILE}: its identity is damaged ({one_line(error)})")
+            return []
+
+        if PACKAGE_TAG in summary.tags:
+            self.unchecked.append("it came in a package: verify FILE.memeval compares its key")
+            return recorded
+
+        # Another version may classify a field otherwise, and so makes another key of one config.
+        if version != __version__:
+            self.unchecked.append(
+                f"memeval {one_line(version, 20)} made it: this version can't tell whether "
+                f"{CONFIG_FILE} makes this key"
+            )
+            return recorded
+
+        try:
+            config = read_config(self.folder / CONFIG_FILE)
+            self.problems += setting_problems(summary, config)
+            made = [
+                {"seed": repeat["seed"], **dataclasses.asdict(keys(config, inputs, repeat["seed"]))}
+                for repeat in recorded
+            ]
+            if holds_replacement((self.folder / CONFIG_FILE).read_text(encoding="utf-8")):
+                self.unchecked.append(
+                    f"a path or an address was replaced in {CONFIG_FILE}: it can't be told whether "
+                    "it makes this key"
+                )
+            elif made != recorded or run_key(config, inputs) != summary.run_key:
+                self.problems.append(f"{CONFIG_FILE} makes another key than {summary.run_key}")
+        except Exception as error:  # noqa: BLE001
+            # The file may hold anything, and what reads it raises as it likes.
+            self.problems.append(f"{CONFIG_FILE} can't be read as a config: {one_line(error)}")
+
+        return recorded
+
+    def _rows(
+        self, summary: RunSummary, repeats: list[dict[str, Any]], records: list[Record]
+    ) -> None:
+        for number, repeat in enumerate(repeats):
+            own = [record for record in records if record.repeat == number]
+            ids = [record.question_id for record in own]
+            answers = self._file(
+                name=f"answers/{repeat['answer']}.jsonl",
+                header={"answer": repeat["answer"], "seed": repeat["seed"]},
+                parse=answer_or_ingest,
+                ids=ids,
+                summary=summary,
+            )
+            verdicts = self._file(
+                name=f"verdicts/{repeat['judge']}.jsonl",
+                header={"judge": repeat["judge"], "seed": repeat["seed"]},
+                parse=VerdictRow.from_json,
+                ids=ids,
+                summary=summary,
+            )
+            cases = {record.case_id for record in own}
+            self._keep_ingests(answers, repeat["seed"], summary.run_key, cases)
+            if answers and verdicts:
+                unlike = [
+                    record.question_id
+                    for record in own
+                    if not agrees(record, answers.rows, verdicts.rows)
+                ]
+                if unlike:
+                    self.problems.append(
+                        f"{RECORDS_FILE}: {count_ids('record', unlike)} unlike the rows: "
+                        f"{name_ids(unlike)}"
+                    )
+
+            self._texts(self.outputs / f"answers/{repeat['answer']}.jsonl")
+
+    def _keep_ingests(
+        self,
+        answers: SoundRows[AnswerRow | IngestRow] | None,
+        seed: int,
+        run_key: str,
+        cases: set[str],
+    ) -> None:
+        if answers is None:
+            self.ingests = None
+        if answers is None or self.ingests is None:
+            return
+
+        # A run of more conversations may have the same key of answers, and so the same file.
+        self.ingests += [
+            Ingest(row.id, seed, row, usages_of(row, run_key))
+            for row in answers.rows.values()
+            if isinstance(row, IngestRow) and is_ingest_of(row.id, cases)
+        ]
+
+    def _texts(self, answers: Path) -> None:
+        """Texts that can't be read spoil no answer, but what was shown can't be looked at."""
+        path = texts_file(answers)
+        damaged = Texts(path).damaged()
+        if damaged:
+            self.problems.append(
+                f"{path.parent.name}/{path.name}: {len(damaged)} texts are damaged and can't be "
+                "shown"
+            )
+
+    def _file(
+        self,
+        *,
+        name: str,
+        header: Mapping[str, Any],
+        parse: Parse[R],
+        ids: list[str],
+        summary: RunSummary,
+    ) -> SoundRows[R] | None:
+        path = self.outputs / name
+        try:
+            rows = read_rows(path.read_bytes(), header, parse)
+        except FileNotFoundError:
+            # A run folder that was copied out of its home comes without rows: no damage.
+            if (self.outputs / "answers").is_dir():
+                self.problems.append(f"{name} is missing")
+            else:
+                self.unchecked.append(f"{name} is not here: the records are compared with no rows")
+
+            return None
+        except OSError as error:
+            self.problems.append(f"{name} can't be read: {error.strerror or error}")
+            return None
+
+        if rows.dropped:
+            self.problems.append(
+                f"{name}: {rows.dropped} lines are torn, damaged, edited or of another key"
+            )
+
+        if not rows.headed:
+            self.problems.append(f"{name}: the header of its key is missing")
+        if rows_digest(ids, rows.seals) != summary.rows.get(name):
+            self.problems.append(f"{name}: the rows are not those that the run was made of")
+
+        return rows
+
+
+def recorded_keys(repeat: Mapping[str, Any]) -> dict[str, Any]:
+    """The seed and the keys of one repeat, as a run's identity has them.
+
+    Raises `TypeError` for a key of another form, which could lead to a file elsewhere.
+    """
+    recorded = {name: repeat[name] for name in ("seed", "prepare", "answer", "judge")}
+    for name, value in recorded.items():
+        if name != "seed" and not re.fullmatch(r"[0-9A-Za-z_-]{1,64}", str(value)):
+            raise TypeError(f"{name} is no key: {one_line(value, 40)}")
+
+    return recorded
+
+
+def agrees(
+    record: Record,
+    answers: Mapping[str, AnswerRow | IngestRow],
+    verdicts: Mapping[str, VerdictRow],
+) -> bool:
+    """Whether a record says what the rows of its question say."""
+    answer = answers.get(record.question_id)
+    if not isinstance(answer, AnswerRow):
+        return False
+
+    # A verdict may be left from an answer that was replaced by a failure: it no longer counts.
+    verdict = verdicts.get(record.question_id) if answer.status is Status.OK else None
+    in_rows = (
+        answer.hypothesis,
+        answer.retrieved,
+        verdict.status if verdict else answer.status,
+        verdict.verdict if verdict else None,
+    )
+    return in_rows == (record.hypothesis, record.retrieved, record.status, record.verdict)
+
+
+def memory_problems(folder: Path, key: str) -> Iterator[str]:
+    """Mismatches in the memories saved under a key; a missing memory is not one: it is built when
+    needed.
+    """
+    for memory in sorted(
+        path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
+    ):
+        shown_folder = (
+            f"data/prepared/{folder.parent.name}/{folder.name}/{one_line(memory.name, 60)}"
+        )
+        try:
+            manifest = read_manifest(memory)
+        except ValueError as error:
+            yield f"{shown_folder}: {error}"
+            continue
+
+        if manifest["key"] != key or digest_name(str(manifest["case_id"])) != memory.name:
+            yield f"{shown_folder}: it is the memory of another key or case"
+
+
+def count_ids(noun: str, ids: list[str]) -> str:
+    """`1 record is`, `3 records are`."""
+    return f"{len(ids)} {noun}s are" if len(ids) != 1 else f"1 {noun} is"
+
+
+def name_ids(ids: list[str]) -> str:
+    """The first ids, and how many more there are."""
+    more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+    return ", ".join(one_line(name, 60) for name in ids[:NAMED]) + more
+
+
+def list_statuses(statuses: Mapping[str, int]) -> str:
+    """`24 ok, 1 answer_failed`."""
+    return (
+        ", ".join(f"{count} {one_line(status, 40)}" for status, count in sorted(statuses.items()))
+        or "nothing"
+    )

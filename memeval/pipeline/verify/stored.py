@@ -1,0 +1,135 @@
+"""Compares all that is stored with its digests, whether a run needs it or not."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from memeval.llm.cache_schema import checksum
+from memeval.pipeline.execute.memory import read_manifest
+from memeval.results import Texts, VerdictRow
+from memeval.results.rows import answer_or_ingest
+from memeval.results.store import Json, StoredRow, read_rows
+from memeval.store.inventory import Item, Kind
+from memeval.text.names import digest_name
+from memeval.text.shown import one_line
+
+_ENTRIES = (
+    "SELECT e.key, e.value, e.origin, s.crc, s.tokens FROM entries e LEFT JOIN seals s ON s.key "
+    "= e.key"
+)
+
+
+def verify_items(items: Iterable[Item]) -> Iterator[tuple[Item, list[str]]]:
+    """Mismatches of each item that has digests.
+
+    Run folders are left out: `verify` compares them.
+    """
+    for item in items:
+        check = _CHECKS.get(item.kind)
+        if check is None:
+            continue
+
+        try:
+            yield item, list(check(item))
+        except OSError as error:
+            yield item, [f"can't be read: {error.strerror or error}"]
+
+
+def _answers(item: Item) -> Iterator[str]:
+    return _rows(item, "answer", answer_or_ingest)
+
+
+def _verdicts(item: Item) -> Iterator[str]:
+    return _rows(item, "judge", VerdictRow.from_json)
+
+
+def _rows(item: Item, stage: str, parse: Callable[[Json], StoredRow]) -> Iterator[str]:
+    content = item.paths[0].read_bytes()
+    header = _header(content)
+    # The seals of rows depend on the header: under a wrong one every row would seem damaged.
+    if header.get(stage) != item.key:
+        yield "the header of its key is missing"
+        return
+
+    rows = read_rows(content, header, parse)
+    if rows.dropped:
+        yield f"{rows.dropped} lines are torn, damaged, edited or of another key"
+
+
+def _header(content: bytes) -> Json:
+    """Header on the first line of the file; empty if there is none."""
+    try:
+        first = json.loads(content.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return {}
+
+    header = first.get("header") if isinstance(first, dict) else None
+
+    return header if isinstance(header, dict) else {}
+
+
+def _texts(item: Item) -> Iterator[str]:
+    damaged = Texts(item.paths[0]).damaged()
+    if damaged:
+        yield f"{len(damaged)} texts are damaged and can't be shown"
+
+
+def _memory(item: Item) -> Iterator[str]:
+    folder = item.paths[0]
+    # A memory that can't be saved leaves only the list of what it held, which nothing rests on.
+    if not folder.is_dir():
+        return
+
+    try:
+        manifest = read_manifest(folder)
+    except ValueError as error:
+        yield one_line(error)
+        return
+
+    if manifest["key"] != item.key or digest_name(str(manifest["case_id"])) != folder.name:
+        yield "it is the memory of another key or case"
+
+
+def _cache(item: Item) -> Iterator[str]:
+    try:
+        damaged = _count_damaged(item.paths[0])
+    except sqlite3.Error as error:
+        yield f"can't be read: {one_line(error)}"
+        return
+
+    if damaged:
+        yield f"{damaged} entries don't match their checksums"
+
+
+def _count_damaged(path: Path) -> int:
+    # Read-only: a look must not write into a cache that a run has open.
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=60)
+    try:
+        # A damaged key or origin may not be UTF-8, which must not end the whole look.
+        connection.text_factory = bytes
+        return sum(not _is_sound(row) for row in connection.execute(_ENTRIES))
+    finally:
+        connection.close()
+
+
+def _is_sound(row: tuple[object, ...]) -> bool:
+    key, value, origin, crc, tokens = row
+    if not (isinstance(key, bytes) and isinstance(value, bytes) and isinstance(origin, bytes)):
+        return False
+    if tokens is not None and not isinstance(tokens, int):
+        return False
+
+    texts = [text.decode("utf-8", errors="replace") for text in (key, origin)]
+    return crc == checksum(texts[0], value, texts[1], tokens)
+
+
+_CHECKS: dict[Kind, Callable[[Item], Iterator[str]]] = {
+    Kind.ANSWERS: _answers,
+    Kind.TEXTS: _texts,
+    Kind.VERDICTS: _verdicts,
+    Kind.MEMORIES: _memory,
+    Kind.CACHES: _cache,
+}

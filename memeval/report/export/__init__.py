@@ -1,0 +1,1 @@
+"""A finished run in the files of other tools."""

@@ -1,0 +1,134 @@
+"""A run as a folder that `datasets.load_dataset` reads: a Parquet file and a card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml  # type: ignore[import-untyped]
+
+from memeval.report.comparison import comparison_markdown
+from memeval.report.escaping import fenced, inline
+from memeval.report.export.rows import Row, described
+from memeval.report.export.terms import DataTerms
+from memeval.results.files import write_atomically
+from memeval.results.run import Run
+from memeval.text.shown import one_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+DATA = "data/records.parquet"
+CARD = "README.md"
+SPLIT = "test"
+METRIC = "metrics."
+"""The beginning of the columns of metrics, as in `Run.records()`."""
+
+
+def write_hf(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path, texts: bool) -> None:
+    """Writes the records and the card; `texts` says whether the rows hold the data's texts."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    metrics = list(dict.fromkeys(name for row in rows for name in row["metrics"]))
+    schema = _schema(metrics)
+    flat = []
+    for row in rows:
+        figures = {f"{METRIC}{name}": row["metrics"].get(name) for name in metrics}
+        flat.append({**row, **figures})
+
+    path = folder / DATA
+    path.parent.mkdir()
+    pq.write_table(pa.Table.from_pylist(flat, schema=schema), path)
+    write_atomically(folder / CARD, card(run, terms, texts=texts))
+
+
+def card(run: Run, terms: DataTerms, *, texts: bool) -> str:
+    """The card: licence, command, figures, and the meaning of the columns."""
+    about = described(run)
+    head = {
+        "license": terms.identifier if texts and terms.identifier else "other",
+        "pretty_name": one_line(about["name"]),
+        "tags": ["memeval", "agent-memory"],
+        "configs": [
+            {"config_name": "default", "data_files": [{"split": SPLIT, "path": DATA}]},
+        ],
+    }
+    if head["license"] == "other":
+        head["license_name"] = terms.licence
+
+    lines = [
+        "---",
+        yaml.safe_dump(head, sort_keys=False, allow_unicode=True).rstrip(),
+        "---",
+        f"# {inline(one_line(about['name']))}",
+        "",
+        f"Answers of a memory system to {inline(terms.title)}, measured by memeval. "
+        "A row is one question of one repeat.",
+        "",
+        *fenced(about["command"], "bash"),
+        "",
+        comparison_markdown([run.summary]),
+        "## Licence",
+        "",
+        f"The texts of {inline(terms.title)} are under: {inline(terms.licence)}. "
+        + _about_texts(terms, texts),
+        "",
+    ]
+    if terms.citation:
+        lines += [*fenced(terms.citation, "text"), ""]
+
+    lines += [
+        "## Columns",
+        "",
+        "`label` is the verdict of `judge`; `score` is empty for what could not be scored, which "
+        "is not 0. `retrieved` is best first; `evidence` in it says whether a passage covers a "
+        "turn of the column `evidence`. Shares are in [0, 1].",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _about_texts(terms: DataTerms, texts: bool) -> str:
+    if not texts:
+        return (
+            "It is not known to allow passing them on: questions, answers and passages are left "
+            "out, and ids, verdicts and figures are here."
+        )
+    if not terms.allows_texts:
+        return "They are here by the choice of the person who exported them."
+
+    return "Whoever passes them on keeps to it."
+
+
+def _schema(metrics: Sequence[str]) -> pa.Schema:
+    import pyarrow as pa
+
+    text, number, texts = pa.string(), pa.float64(), pa.list_(pa.string())
+    passage = {"turn_ids": texts, "evidence": pa.bool_(), "score": number, "text": text}
+    fields = {
+        "question_id": text,
+        "case_id": text,
+        "category": text,
+        "category_name": text,
+        "repeat": pa.int64(),
+        "question": text,
+        "gold": texts,
+        "choices": texts,
+        "answerable": pa.bool_(),
+        "evidence": texts,
+        "status": text,
+        "hypothesis": text,
+        "label": text,
+        "score": number,
+        "judge": text,
+        "reason": text,
+        "retrieved": pa.list_(pa.struct(list(passage.items()))),
+        "context": text,
+        "context_tokens": pa.int64(),
+        "answer_ms": number,
+        "error": text,
+        **dict.fromkeys((f"{METRIC}{name}" for name in metrics), number),
+    }
+    return pa.schema(list(fields.items()))

@@ -1,0 +1,160 @@
+"""A run as a log of inspect_ai, in the JSON that `inspect view` opens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memeval import __version__
+from memeval.records import Label, Status
+from memeval.report.export.rows import Row, described, measured
+from memeval.report.export.terms import DataTerms
+from memeval.results.files import as_json, write_atomically
+from memeval.results.run import Run
+from memeval.text.names import file_name
+
+VERSION = 2
+"""Of the format."""
+LETTERS = {Label.CORRECT: "C", Label.WRONG: "I", Label.ABSTAINED: "N"}
+"""inspect_ai's letters for correct, incorrect and no answer; unscored answers have no letter."""
+ROLES = ("system", "user", "assistant")
+SHOWN = (
+    "accuracy",
+    "accuracy_ci95_low",
+    "accuracy_ci95_high",
+    "coverage",
+    "token_f1",
+    "recall_at_5",
+    "recall_at_10",
+)
+"""Metrics that the head of a log shows; all of them are in its metadata."""
+OFFLINE = "memeval/extractive"
+"""The model of a run in which none answered."""
+
+
+def write_inspect(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path) -> None:
+    """Writes the log; its name has the time, the task and the run's key, as inspect_ai's have."""
+    log = inspect_log(run, rows, terms)
+    created = datetime.fromisoformat(run.summary.started_at).strftime("%Y-%m-%dT%H-%M-%S")
+    # inspect_ai lists no file whose name does not begin with a time, and cuts names at underscores.
+    task = file_name(run.summary.dataset).replace("_", "-")
+    name = f"{created}_{task}_{file_name(run.key)}.json"
+    write_atomically(folder / name, as_json(log, indent=1) + "\n")
+
+
+def inspect_log(run: Run, rows: Sequence[Row], terms: DataTerms) -> dict[str, Any]:
+    """The log: a sample per question, an epoch per repeat, and the run's figures as metrics."""
+    summary = run.summary
+    about = described(run)
+    model = str(about["params"].get("llm.model") or OFFLINE)
+    ids = list(dict.fromkeys(row["question_id"] for row in rows))
+    return {
+        "version": VERSION,
+        "status": "cancelled" if summary.is_stopped else "success",
+        "eval": {
+            "eval_id": run.key,
+            "run_id": run.key,
+            "created": summary.started_at,
+            "task": about["dataset"],
+            "task_id": run.key,
+            "task_args": {"command": about["command"]},
+            "dataset": {"name": about["dataset"], "samples": len(ids), "sample_ids": ids},
+            "model": model,
+            "config": {"epochs": len(summary.repeats) or 1},
+            "packages": {"memeval": __version__},
+            "metadata": {**about, "data_licence": terms.licence},
+        },
+        "results": _results(run, rows),
+        "stats": {"started_at": summary.started_at, "completed_at": summary.finished_at},
+        "samples": [_sample(row, model) for row in rows],
+    }
+
+
+def _results(run: Run, rows: Sequence[Row]) -> dict[str, Any]:
+    scored = sum(row["score"] is not None for row in rows)
+    figures = measured(run)
+    shown = {name: figures[name] for name in SHOWN if name in figures}
+    metrics = {name: {"name": name, "value": value} for name, value in shown.items()}
+    judges = dict.fromkeys(row["judge"] for row in rows if row["judge"])
+    name = next(iter(judges), "memeval")
+    score = {
+        "name": name,
+        "scorer": name,
+        "scored_samples": scored,
+        "unscored_samples": len(rows) - scored,
+        "metrics": metrics,
+    }
+    completed = sum(row["status"] in (Status.OK, Status.RETRIEVED) for row in rows)
+    return {
+        "total_samples": len(rows),
+        "completed_samples": completed,
+        "scores": [score],
+        "metadata": {"metrics": figures},
+    }
+
+
+def _sample(row: Row, model: str) -> dict[str, Any]:
+    answer = row["hypothesis"] or ""
+    sample = {
+        "id": row["question_id"],
+        "epoch": row["repeat"] + 1,
+        "input": row["question"] or "",
+        "target": row["gold"],
+        "messages": [*_messages(row), {"role": "assistant", "content": answer}],
+        "output": {
+            "model": model,
+            "choices": [
+                {
+                    "message": {"role": "assistant", "content": answer},
+                    "stop_reason": "max_tokens" if row["status"] == Status.ANSWER_CUT else "stop",
+                }
+            ],
+        },
+        "scores": _scores(row),
+        "metadata": {
+            name: row[name]
+            for name in (
+                "case_id",
+                "category_name",
+                "answerable",
+                "status",
+                "evidence",
+                "retrieved",
+                "context_tokens",
+                "metrics",
+            )
+        },
+    }
+    if row["choices"]:
+        sample["choices"] = row["choices"]
+    if row["context"] is not None and not row["prompt"]:
+        sample["metadata"]["context"] = row["context"]
+    if row["status"] not in (Status.OK, Status.RETRIEVED):
+        message = row["error"] or row["status"]
+        sample["error"] = {"message": message, "traceback": "", "traceback_ansi": ""}
+
+    return sample
+
+
+def _messages(row: Row) -> list[dict[str, str]]:
+    """Messages that were sent; the question alone if nothing was, or if its texts are elsewhere."""
+    sent = [
+        {"role": message["role"], "content": message["content"]}
+        for message in row["prompt"]
+        if message["role"] in ROLES and message["content"] is not None
+    ]
+    return sent or [{"role": "user", "content": row["question"] or ""}]
+
+
+def _scores(row: Row) -> dict[str, Any]:
+    if row["score"] is None:
+        return {}
+
+    score = {
+        "value": row["score"] if row["graded"] else LETTERS[Label(row["label"])],
+        "answer": row["hypothesis"],
+        "explanation": row["reason"] or None,
+    }
+    return {row["judge"]: score}

@@ -1,0 +1,116 @@
+"""The answers of a run with their texts, as files of other tools hold them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from memeval.results.files import json_line
+from memeval.results.record import Record
+from memeval.results.run import Run
+from memeval.text.redaction import redacted_in, without_known_in
+
+Row = dict[str, Any]
+TEXTS = ("question", "gold", "choices", "hypothesis", "reason", "context", "error")
+"""Members that hold texts of the data, or of a reply about them."""
+
+
+def export_rows(run: Run, *, with_texts: bool) -> Iterator[Row]:
+    """The answers of a run, one per question and repeat, without known secrets.
+
+    Without texts their members are None, or empty lists; ids, verdicts and figures stay. Raises
+    `UserError` if the records can't be read.
+    """
+    for record in run.read_records():
+        row = _row(run, record)
+        if not with_texts:
+            _leave_texts_out(row)
+
+        yield clean(row)
+
+
+def clean(value: Row) -> Row:
+    """A JSON object without known secrets, in characters that UTF-8 can hold."""
+    kept: Row = json.loads(json_line(without_known_in(value)))
+    return kept
+
+
+def described(run: Run) -> Row:
+    """Identity of a run: key, name, settings, judge, flags of trust, without secrets."""
+    summary = run.summary
+    content: Row = redacted_in(
+        {
+            "run_key": summary.run_key,
+            "name": summary.name,
+            "dataset": summary.dataset,
+            "command": summary.command,
+            "valid": summary.valid,
+            "status": summary.status,
+            "judge": None if summary.judge is None else summary.judge.to_json(),
+            "params": dict(summary.params),
+            "tags": dict(summary.tags),
+            "notes": [note.text for note in summary.notes],
+        }
+    )
+    return clean(content)
+
+
+def measured(run: Run) -> dict[str, float]:
+    """The metrics that were measured, by their names in MLflow."""
+    return {name: value for name, value in run.summary.metrics.items() if value is not None}
+
+
+def _row(run: Run, record: Record) -> Row:
+    texts, verdict = run.texts_of(record), record.verdict
+    evidence = set(record.evidence)
+    passages = []
+    for chunk in record.retrieved or ():
+        passage = {
+            "turn_ids": list(chunk.turn_ids),
+            "evidence": not evidence.isdisjoint(chunk.turn_ids),
+            "score": chunk.score,
+            "text": texts.get(chunk.text) if texts else None,
+        }
+        passages.append(passage)
+
+    prompt = []
+    for message in record.prompt:
+        content = texts.get(message.text) if texts else None
+        prompt.append({"role": message.role, "content": content})
+
+    return {
+        "question_id": record.question_id,
+        "case_id": record.case_id,
+        "category": str(record.category),
+        "category_name": record.category_name,
+        "repeat": record.repeat,
+        "question": record.question,
+        "gold": list(record.gold),
+        "choices": list(record.choices),
+        "answerable": record.answerable,
+        "evidence": list(record.evidence),
+        "status": record.status.value,
+        "hypothesis": record.hypothesis,
+        "label": None if verdict is None else verdict.label.value,
+        "score": record.score,
+        "graded": verdict is not None and verdict.graded,
+        "judge": None if verdict is None else verdict.judge,
+        "reason": None if verdict is None else verdict.reason,
+        "retrieved": passages,
+        "context": texts.get(record.context) if texts else None,
+        "context_tokens": record.context_tokens,
+        "answer_ms": record.times.answer_ms,
+        "error": record.error,
+        "prompt": prompt,
+        "metrics": dict(record.metrics),
+    }
+
+
+def _leave_texts_out(row: Row) -> None:
+    for name in TEXTS:
+        row[name] = [] if isinstance(row[name], list) else None
+
+    row["prompt"] = []
+    for passage in row["retrieved"]:
+        passage["text"] = None

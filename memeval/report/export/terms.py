@@ -1,0 +1,53 @@
+"""Whether the texts of a data set may be passed on, by its registered licence."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from memeval.datasets.registry import dataset_info
+from memeval.errors import UserError
+from memeval.results import RunSummary
+from memeval.text.shown import one_line
+
+_LICENCE = re.compile(r"(CC0 1\.0|CC BY(?:-NC)?(?:-SA)? 4\.0|MIT|Apache 2\.0)(?=$|,| by )")
+"""A licence with an identifier, at the beginning of an entry."""
+UNKNOWN = "not known"
+
+
+@dataclass(frozen=True)
+class DataTerms:
+    """Under which licence the texts of a run are."""
+
+    title: str
+    licence: str
+    """As the registry says; `not known` for data that it does not hold."""
+    identifier: str | None
+    """`cc-by-nc-4.0`; None for a licence without one."""
+    citation: str = ""
+    allows_texts: bool = False
+    """Whether questions, answers and passages may be passed on, for any purpose."""
+
+
+def terms_of(summary: RunSummary) -> DataTerms:
+    """The terms of the data that a run asked about; a user's own file has no terms here."""
+    title = one_line(summary.dataset)
+    unknown = DataTerms(title=title, licence=UNKNOWN, identifier=None)
+    # The licence is that of the registered file, read by memeval's own class.
+    is_registered = summary.tags.get("data_pinned") == "true"
+    if not is_registered or summary.params.get("dataset.class") is not None:
+        return unknown
+
+    try:
+        info = dataset_info(str(summary.params.get("dataset")))
+    except UserError:
+        return unknown
+
+    found = _LICENCE.match(info.licence)
+    return DataTerms(
+        title=one_line(info.title),
+        licence=one_line(info.licence),
+        identifier=found[0].lower().replace(" ", "-") if found else None,
+        citation=one_line(info.citation, 1_000),
+        allows_texts=info.redistribution,
+    )

@@ -1,0 +1,110 @@
+"""A run as an offline run of Weights & Biases, which `wandb sync` sends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from operator import itemgetter
+from pathlib import Path
+
+from memeval.errors import UserError
+from memeval.report.export.rows import Row, described, measured
+from memeval.report.export.terms import DataTerms
+from memeval.results.files import json_line
+from memeval.results.run import Run
+from memeval.text.shown import one_line
+
+COLUMNS = (
+    "question_id",
+    "category_name",
+    "repeat",
+    "status",
+    "label",
+    "score",
+    "question",
+    "hypothesis",
+    "context_tokens",
+    "answer_ms",
+)
+KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "SSL_CERT_FILE")
+"""The environment that the library gets: no key, and no setting of the user's other runs."""
+LONGEST_WAIT_S = 300
+
+
+def check_wandb() -> None:
+    """Raises `UserError` if the library, which alone writes its format, is not installed."""
+    found = find_spec("wandb")
+    # A folder `wandb`, as the library leaves them, is a package without a file.
+    if found is None or found.origin is None:
+        raise UserError(
+            "export --to wandb needs the wandb library, which is not installed",
+            "get it: pip install 'memeval-bench[wandb]'",
+        )
+
+
+def write_wandb(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path) -> None:
+    """Writes the offline run into `folder`. Raises `UserError` if the library fails."""
+    check_wandb()
+    folder = folder.resolve()
+    about = described(run)
+    content = {
+        "folder": str(folder),
+        "id": run.key,
+        "name": one_line(about["name"], 120),
+        "config": {**about["params"], "judge": about["judge"], "data_licence": terms.licence},
+        "notes": one_line(about["command"], 1_000),
+        "summary": {**measured(run), "valid": run.valid, "finished_at": run.summary.finished_at},
+        "columns": list(COLUMNS),
+        "rows": list(map(itemgetter(*COLUMNS), rows)),
+    }
+    environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    environment |= {
+        "WANDB_ERROR_REPORTING": "false",
+        "WANDB_MODE": "offline",
+        # Else it would leave a part of the run, and its logs, in the user's home.
+        "WANDB_DATA_DIR": str(folder / "data"),
+        "WANDB_CACHE_DIR": str(folder / "cache"),
+        "WANDB_CONFIG_DIR": str(folder / "cache"),
+    }
+    # In a process of its own: the library starts a server, reads the environment as it is imported,
+    # and would report its own faults to its makers.
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "memeval.report.export.wandb_writer"],
+            input=json_line(content),
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            env=environment,
+            timeout=LONGEST_WAIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UserError(f"wandb did not finish within {LONGEST_WAIT_S} s") from error
+
+    if done.returncode != 0:
+        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        raise UserError(f"wandb failed: {one_line(' '.join(last) or 'it says nothing', 300)}")
+
+    _remove_logs(folder)
+
+
+def _remove_logs(folder: Path) -> None:
+    """Removes the library's cache and logs, which name the machine's paths."""
+    shutil.rmtree(folder / "cache", ignore_errors=True)
+    for own in offline_runs(folder):
+        shutil.rmtree(own / "logs", ignore_errors=True)
+
+    for path in (folder / "wandb").iterdir():
+        if path.is_symlink():
+            path.unlink()
+
+
+def offline_runs(folder: Path) -> list[Path]:
+    """The folders of offline runs, as `wandb sync` takes them."""
+    return sorted((folder / "wandb").glob("offline-run-*"))

@@ -1,0 +1,74 @@
+"""Accuracy, recall, cost and latency of a system over its versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from memeval.report.plots.draw import draw
+from memeval.report.plots.model import (
+    BLUE,
+    Axis,
+    Look,
+    Mark,
+    Panel,
+    Plot,
+    Tick,
+    in_percent,
+    named_axis,
+    wrap_title,
+)
+from memeval.results import RunSummary, fresh_cost_usd
+
+TITLES = {
+    "accuracy": "accuracy, %",
+    "recall_at_10": "recall@10, %",
+    "cost": "cost of a fresh run, $",
+    "latency_ms/answer/p50": "time of an answer (p50), ms",
+}
+LOOK = Look(BLUE, "o")
+MOST_LETTERS = 14
+"""Letters of a line of a version's name."""
+
+
+def history_plot(summaries: Sequence[RunSummary], names: Sequence[str], path: Path) -> Path:
+    """Draws the versions from left to right, the oldest first; those not measured are left out.
+
+    Returns the path of the PNG; the SVG is beside it.
+    """
+    panels = [history_panel(summaries, names, metric) for metric in TITLES]
+    measured = [panel for panel in panels if panel.all_marks]
+    rows = [measured[start : start + 2] for start in range(0, len(measured), 2)]
+    title = f"{summaries[-1].dataset}: {names[0]} … {names[-1]}; bars are 95 % intervals"
+    return draw(Plot(wrap_title(title, 86), rows, width=9.0, height=3.4 * len(rows)), path)
+
+
+def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric: str) -> Panel:
+    """One figure over the versions."""
+    marks = []
+    for x, (summary, name) in enumerate(zip(summaries, names, strict=True)):
+        mark = _mark(summary, x, metric)
+        if mark is not None:
+            marks.append(replace(mark, name=name, run_key=summary.run_key))
+
+    tops = [mark.y if mark.high is None else mark.high for mark in marks]
+    up = Axis(0.0, 1.08 * max([*tops, 1e-6]))
+    up = replace(up, ticks=[Tick(value, f"{value:g}") for value in up.round_values()])
+    across = named_axis([wrap_title(name, MOST_LETTERS) for name in names])
+    return Panel(across=across, up=up, title=TITLES[metric], lines=[marks] if marks else [])
+
+
+def _mark(summary: RunSummary, x: int, metric: str) -> Mark | None:
+    """A figure of a version; None if it was not measured."""
+    get = summary.metrics.get
+    value = fresh_cost_usd(summary.metrics) if metric == "cost" else get(metric)
+    if value is None:
+        return None
+
+    look = replace(LOOK, is_hollow=not summary.valid)
+    if not TITLES[metric].endswith("%"):
+        return Mark(x, value, look)
+
+    low, high = in_percent(get(f"{metric}_ci95_low")), in_percent(get(f"{metric}_ci95_high"))
+    return Mark(x, 100 * value, look, low=low, high=high)

@@ -1,0 +1,39 @@
+"""Findings of a run in words, for the terminal and for its page."""
+
+from __future__ import annotations
+
+from memeval.metrics.formats import count, percent
+from memeval.results import RunSummary, judge_shown
+
+
+def run_sentences(summary: RunSummary, conversations: int | None = None) -> list[str]:
+    """How many questions are answered right, and how much of the evidence is found.
+
+    `conversations` are those of the questions, if it is known how many there are.
+    """
+    return list(filter(None, [_result(summary, conversations), _evidence(summary)]))
+
+
+def _result(summary: RunSummary, conversations: int | None) -> str:
+    questions = count(summary.metrics.get("n_questions"))
+    accuracy = summary.metrics.get("accuracy")
+    if accuracy is None and summary.tags.get("stages") == "retrieve":
+        return f"{questions} questions; only the memory was asked, so that no answer was judged."
+    if accuracy is None:
+        return f"None of the {questions} questions could be scored."
+
+    judge = judge_shown(summary.judge)
+    of = f" of {conversations:,} conversations" if conversations and conversations > 1 else ""
+    by = f" by the judge {judge}" if judge else ""
+    repeats = len(summary.repeats)
+    often = f", mean of {repeats} repeats" if repeats > 1 else ""
+
+    return f"{percent(accuracy)} % of {questions} questions{of} are answered right{by}{often}."
+
+
+def _evidence(summary: RunSummary) -> str:
+    recall = summary.metrics.get("recall_at_10")
+    if recall is None:
+        return ""
+
+    return f"Of the evidence, {percent(recall)} % is among the first 10 chunks that it finds."

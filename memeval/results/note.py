@@ -1,0 +1,76 @@
+"""Caveats of a run and reasons of a refusal. Code asks for the kind; people read the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from memeval.records import Count
+
+
+class NoteKind(StrEnum):
+    """Subject of a note."""
+
+    REMARK = "remark"
+    """Any caveat that code does not ask for."""
+
+    STOPPED = "stopped"
+    """The run ended before all questions were done."""
+    NOTHING_FOUND = "nothing_found"
+    """No question got anything from the memory."""
+    NO_SCORE = "no_score"
+    """Records have no score."""
+    CORRECTED = "corrected"
+    """The labels that the corrected accuracy rests on."""
+
+    # Why two runs are not compared.
+    COMMON = "common"
+    """Fewer than two questions have a value in both: `--force` can't help."""
+    DATASET = "dataset"
+    DATA = "data"
+    """The same data set with another sha256."""
+    QUESTIONS = "questions"
+    LABELS = "labels"
+    JUDGE = "judge"
+    COVERAGE = "coverage"
+
+
+_HEADINGS = {NoteKind.CORRECTED: "Corrected accuracy: "}
+
+
+class Note(Struct, frozen=True, omit_defaults=True):
+    """One caveat or reason."""
+
+    kind: NoteKind
+    text: str
+    count: Count | None = None
+    """Records, questions or labels that it is about; None if it does not count any."""
+
+    def __str__(self) -> str:
+        return _HEADINGS.get(self.kind, "") + self.text
+
+
+def remarks(texts: Iterable[str]) -> list[Note]:
+    """Caveats that code does not ask for."""
+    return [Note(NoteKind.REMARK, text) for text in texts]
+
+
+def with_kinds(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON of a run in which each note has its kind.
+
+    Earlier files hold texts alone, of which the first of a stopped run says what stopped it.
+    """
+    notes: Any = content.get("notes")
+    if not isinstance(notes, list):
+        return dict(content)
+
+    kind = NoteKind.STOPPED if content.get("status") == "stopped" else NoteKind.REMARK
+    read = []
+    for note in notes:
+        read.append({"kind": kind, "text": note} if isinstance(note, str) else note)
+        kind = NoteKind.REMARK
+
+    return {**content, "notes": read}

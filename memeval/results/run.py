@@ -1,0 +1,229 @@
+"""A finished run: its folder, its summary, its records and the texts that they refer to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memeval.errors import UserError, unknown
+from memeval.results.fields import read_as
+from memeval.results.files import dump_file, memory_folders
+from memeval.results.record import Record, read_records
+from memeval.results.rows import Written, is_ingest_of
+from memeval.results.summary import RECORDS_FILE, RunSummary
+from memeval.results.texts import Texts, texts_file
+from memeval.text.names import digest_name
+from memeval.text.shown import one_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MADE_AGAIN = "the run's own command makes it again"
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """A finished run."""
+
+    folder: Path
+    """The run folder, `outputs/runs/<run key>`."""
+    summary: RunSummary
+    """Everything that the run measured."""
+
+    def __repr__(self) -> str:
+        name, dataset = one_line(self.name, 100), one_line(self.summary.dataset, 60)
+        return f"<Run {one_line(self.key, 40)}: {name} on {dataset}>"
+
+    @property
+    def key(self) -> str:
+        """The run's identity; the same settings on the same data have the same key."""
+        return self.summary.run_key
+
+    @property
+    def name(self) -> str:
+        """Short and readable: `bm25 turn k=10 keyword short extractive`."""
+        return self.summary.name
+
+    @property
+    def metrics(self) -> dict[str, float | None]:
+        """Metrics by the names of docs/metrics.md; None if a metric is not defined."""
+        return dict(self.summary.metrics)
+
+    @property
+    def params(self) -> dict[str, str | int | float | bool | None]:
+        """The resolved settings, by dotted name."""
+        return dict(self.summary.params)
+
+    @property
+    def valid(self) -> bool:
+        """False if the coverage is below `min_coverage`."""
+        return self.summary.valid
+
+    def records(self) -> pd.DataFrame:
+        """One row per question and repeat, in the data set's order.
+
+        Nested fields have dotted names (`verdict.label`, `metrics.token_f1`, `times.answer_ms`);
+        lists stay lists. Raises `UserError` if the records can't be read.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([_flatten(record.to_json()) for record in self._records])
+
+    def retrieved(self) -> pd.DataFrame:
+        """One row per retrieved chunk, best first.
+
+        Columns: `question_id`, `repeat`, `rank` (from 1), `turn_ids`, `evidence` (whether it covers
+        a piece of evidence), `score`, `time` and `text`, as it was shown to the reader. Questions
+        without retrieved chunks have no rows. `text` is None if the texts are not on this machine.
+        """
+        import pandas as pd
+
+        columns = ["question_id", "repeat", "rank", "turn_ids", "evidence", "score", "time", "text"]
+        rows = []
+        for record in self._records:
+            evidence, texts = set(record.evidence), self.texts_of(record)
+            for rank, chunk in enumerate(record.retrieved or (), start=1):
+                row = {
+                    "question_id": record.question_id,
+                    "repeat": record.repeat,
+                    "rank": rank,
+                    "turn_ids": list(chunk.turn_ids),
+                    "evidence": not evidence.isdisjoint(chunk.turn_ids),
+                    "score": chunk.score,
+                    "time": chunk.time,
+                    "text": texts.get(chunk.text) if texts else None,
+                }
+                rows.append(row)
+
+        return pd.DataFrame(rows, columns=columns)
+
+    def context(self, question_id: str, repeat: int = 0) -> str | None:
+        """The context of one answer as the reader saw it; None if it is not kept.
+
+        Raises `UserError` for a question that the run did not ask.
+        """
+        record = self._record(question_id, repeat)
+        texts = self.texts_of(record)
+        return texts.get(record.context) if texts else None
+
+    def prompt(self, question_id: str, repeat: int = 0) -> list[dict[str, str | None]]:
+        """The messages that were sent for one answer, with `role` and `content`; empty if nothing
+        was sent, as offline.
+
+        Raises `UserError` for a question that the run did not ask.
+        """
+        record = self._record(question_id, repeat)
+        texts = self.texts_of(record)
+        return [
+            {"role": message.role, "content": texts.get(message.text) if texts else None}
+            for message in record.prompt
+        ]
+
+    def dump(self) -> pd.DataFrame:
+        """Items that the memories extracted or wrote, one row each: `case_id`, `repeat`, and the
+        item's own fields (`kind`, `text` …).
+
+        Empty for systems that only keep the turns themselves, and if the memories are not on this
+        machine.
+        """
+        import pandas as pd
+
+        prepared = self._outputs.parent / "data" / "prepared"
+        rows = []
+        for number, keys in enumerate(self.summary.identity.get("keys", ())):
+            for case_id in dict.fromkeys(record.case_id for record in self._records):
+                # The first, as a run takes it: a memory of the same key holds the same.
+                for folder in memory_folders(prepared, keys["prepare"])[:1]:
+                    rows += [
+                        {"case_id": case_id, "repeat": number, **item}
+                        for item in _json_lines(dump_file(folder / digest_name(case_id)))
+                    ]
+
+        return pd.DataFrame(rows)
+
+    def read_records(self) -> list[Record]:
+        """The records. Raises `UserError` if they can't be read."""
+        path = self.folder / RECORDS_FILE
+        try:
+            return list(read_records(path))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path} can't be read: {one_line(error)}", MADE_AGAIN) from error
+
+    def read_written(self, record: Record) -> list[Written]:
+        """Content that a model wrote into the memory that a record's question was asked of, a part
+        for each checkpoint; empty without `writer=tools`.
+        """
+        path = self._answers(record.seed)
+        rows = [] if path is None else _json_lines(path)
+        own = {row["id"]: row for row in rows if is_ingest_of(str(row.get("id")), [record.case_id])}
+        return [read_as(row["written"], Written) for row in own.values() if "written" in row]
+
+    def texts_of(self, record: Record) -> Texts | None:
+        """The texts that a record refers to; None if the run does not record their place."""
+        if record.seed not in self._texts_by_seed:
+            self._texts_by_seed[record.seed] = self._texts(record.seed)
+
+        return self._texts_by_seed[record.seed]
+
+    def _texts(self, seed: int) -> Texts | None:
+        path = self._answers(seed)
+        return None if path is None else Texts(texts_file(path))
+
+    def _answers(self, seed: int) -> Path | None:
+        """The file of a repeat's answers; None if the run does not say which it is."""
+        for keys in self.summary.identity.get("keys", ()):
+            if keys.get("seed") == seed:
+                # Only the name: what an edited run.json says must not lead elsewhere.
+                name = Path(str(keys.get("answer"))).name
+                return self._outputs / "answers" / f"{name}.jsonl"
+
+        return None
+
+    @cached_property
+    def _texts_by_seed(self) -> dict[int, Texts | None]:
+        return {}
+
+    def _record(self, question_id: str, repeat: int) -> Record:
+        for record in self._records:
+            if record.question_id == question_id and record.repeat == repeat:
+                return record
+
+        raise unknown("question", question_id, (record.question_id for record in self._records))
+
+    @property
+    def _outputs(self) -> Path:
+        """`outputs/` of the home that the run folder is in."""
+        return self.folder.resolve().parent.parent
+
+    @cached_property
+    def _records(self) -> list[Record]:
+        return self.read_records()
+
+
+def _json_lines(path: Path) -> list[dict[str, Any]]:
+    try:
+        lines = path.read_bytes().split(b"\n")
+        return [json.loads(line) for line in lines if line]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path} can't be read: {error}",
+            "python -m memeval prepare --fresh=prepare makes it again",
+        ) from error
+
+
+def _flatten(record: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A record with the fields of its dictionaries besides its own, by dotted name."""
+    flat: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            flat |= _flatten(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+
+    return flat

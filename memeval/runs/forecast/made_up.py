@@ -1,0 +1,254 @@
+"""Made-up replies: to each kind of prompt in the form that it asks for, and vectors.
+
+A real model keeps to a form, so these do: a choice is a label, a verdict is JSON, a form
+comes back filled in. The words are drawn by the prompt's hash, so equal prompts get equal replies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from memeval.llm.contract import SessionPrompt, ToolPrompt
+from memeval.llm.extractive.tools import mapping_of, names_in, next_calls
+
+WORDS = 3
+"""Words of a reply to a prompt that asks for no form."""
+QUOTED_WORDS = 8
+"""Words of a turn that an extraction quotes."""
+
+_CHOICES = re.compile(r"Reply with the labels? of .*?, (\w) to (\w)\b")
+_NUMBERED = re.compile(r"(?m)^(\d+)\. (?:\[[^\]\n]*\] )?(?:([^:\n]{1,40}): )?(.+)$")
+_SESSION = re.compile(r"<session-(\w+)>\n(.*?)\n</session-\1>", re.DOTALL)
+_OTHER_WORDS = re.compile(r'Write "(\w+)" for yes and "(\w+)" for no: one word\.$')
+_WANTED = re.compile(r"\n\nKind: (\w+)\nBegin from turn ")
+_SHOWN_TURN = re.compile(r"(?m)^\[(t\d+)\] [^:\n]+: (.+)$")
+_FIELD = re.compile(r"- [^:\n]+:")
+
+Draw = random.Random
+Form = Callable[[str, Draw], str | None]
+"""Replies to the text of a prompt; None if the prompt asks for another form."""
+
+
+def scripted_reply(body: Mapping[str, Any]) -> str:
+    """The reply to the body of a chat request, in the form that its prompt asks for.
+
+    If it asks for none: three words of the prompt.
+    """
+    contents = [str(message.get("content", "")) for message in body.get("messages", ())]
+    text = "\n".join(contents)
+    # Not by `hash`, which differs from process to process.
+    draw = random.Random(hashlib.sha256(text.encode()).digest())
+
+    for form in FORMS:
+        reply = form(text, draw)
+        if reply is not None:
+            return reply
+
+    words = re.findall(r"[A-Za-z]{4,}", text) or ["nothing"]
+    return " ".join(draw.choice(words) for _ in range(WORDS))
+
+
+def scripted_calls(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tool calls of a reply to a chat request; none if the reply is the answer.
+
+    The first request of a question searches with three words of it, the next one is answered. A
+    session is stored as the offline model stores it.
+    """
+    messages, tools = body.get("messages", ()), body.get("tools")
+    called = any(message.get("role") == "tool" for message in messages)
+    if not tools or called or body.get("tool_choice") == "none":
+        return []
+
+    asked = str(messages[-1].get("content"))
+    if session := _SESSION.search(asked):
+        functions = tuple(tool["function"] for tool in tools)
+        prompt = ToolPrompt(SessionPrompt((session[2],)), instructions="", tools=functions)
+        made = [(call.call_id, call.name, call.arguments) for call in next_calls(prompt)]
+        return [call_message(*call) for call in made]
+
+    function = tools[0]["function"]
+    properties = mapping_of(function["parameters"].get("properties"))
+    words = re.findall(r"[A-Za-z]{4,}", asked) or ["nothing"]
+    arguments = {
+        name: " ".join(words[-WORDS:])
+        for name in names_in(function["parameters"].get("required"))
+        if mapping_of(properties.get(name)).get("type") == "string"
+    }
+    return [call_message("call_1", function["name"], json.dumps(arguments))]
+
+
+def call_message(call_id: str, name: str, arguments: str) -> dict[str, Any]:
+    """A tool call as a message holds it."""
+    return {
+        "id": call_id,
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+    }
+
+
+def scripted_message(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The message of the reply to a chat request: a tool call, or a text."""
+    calls = scripted_calls(body)
+    if calls:
+        return {"role": "assistant", "content": None, "tool_calls": calls}
+
+    return {"role": "assistant", "content": scripted_reply(body)}
+
+
+def _label(text: str, draw: Draw) -> str | None:
+    """A judge's verdict; about half of them are CORRECT."""
+    if "CORRECT" not in text or "WRONG" not in text:
+        return None
+
+    return json.dumps({"reason": "scripted", "label": draw.choice(["CORRECT", "WRONG"])})
+
+
+def _yes_or_no(text: str, draw: Draw) -> str | None:
+    if 'the one word "yes"' not in text:
+        return None
+
+    # For an answer that holds a yes, a judge is asked for other words.
+    asked = _OTHER_WORDS.search(text)
+    return draw.choice(asked.groups() if asked else ("yes", "no"))
+
+
+def _entities(text: str, _: Draw) -> str | None:
+    """Names in a turn: its capitalised words."""
+    if "JSON list of names" not in text:
+        return None
+
+    turn = text.rpartition("\nTurn:\n")[2]
+    return json.dumps(list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]+", turn))))
+
+
+def _counts(text: str, draw: Draw) -> str | None:
+    """Counts of a judge of summaries."""
+    if '"conveyed"' not in text:
+        return None
+
+    counts = {"fluent": 1, "conveyed": draw.randint(0, 4), "points": 4}
+    return json.dumps({**counts, "supported": draw.randint(0, 3), "sentences": 3})
+
+
+def _score(text: str, draw: Draw) -> str | None:
+    """How far an answer meets one item of a rubric."""
+    if '"score": 0.5' not in text:
+        return None
+
+    return json.dumps({"reason": "scripted", "score": draw.choice([0, 0.5, 1])})
+
+
+def _points(text: str, draw: Draw) -> str | None:
+    """Points of OpsEval's judge for each criterion."""
+    if '"fluency": 0' not in text:
+        return None
+
+    return json.dumps({name: draw.randint(0, 3) for name in ("fluency", "accuracy", "evidence")})
+
+
+def _choice(text: str, draw: Draw) -> str | None:
+    """One of the labels, digits or letters, from the first to the last."""
+    labels = _CHOICES.search(text)
+    if labels is None:
+        return None
+
+    return chr(draw.randint(ord(labels[1]), ord(labels[2])))
+
+
+def _artifacts(text: str, _: Draw) -> str | None:
+    """CogCanvas' extraction: one note per turn, quoted from it; none at the second reading."""
+    if '"quote"' not in text or "\nTurns:\n" not in text:
+        return None
+
+    known, turns = text.rpartition("\nTurns:\n")[::2]
+    if not known.rstrip().endswith("(nothing)"):
+        return "[]"
+
+    notes = []
+    for number, speaker, said in _NUMBERED.findall(turns):
+        quote = " ".join(said.split()[:QUOTED_WORDS])
+        note = {"type": "key_fact", "content": quote, "quote": quote, "chunk": int(number)}
+        notes.append({**note, "date": "", "people": [speaker] if speaker else []})
+
+    return json.dumps(notes)
+
+
+def _form(text: str, draw: Draw) -> str | None:
+    """The working memory: each field with a line of the session."""
+    _, is_form, asked = text.rpartition("\nTemplate:\n")
+    template, is_whole, rest = asked.partition("\n\nThe form as it stands:\n")
+    if not is_form or not is_whole:
+        return None
+
+    said = rest.rpartition("\nThis session:\n")[2].strip().splitlines() or ["nothing"]
+    lines = []
+    for line in template.splitlines():
+        lines.append(line)
+        if _FIELD.match(line):
+            lines.append(draw.choice(said))
+
+    return "\n".join(lines)
+
+
+def _draft(text: str, draw: Draw) -> str | None:
+    """A question about the turns that a drafter is shown: an answer of made-up words, quoted."""
+    kind, turns = _WANTED.search(text), _SHOWN_TURN.findall(text)
+    if kind is None or not turns:
+        return None
+
+    quotes = [
+        {"turn": turn, "quote": " ".join(said.split()[:QUOTED_WORDS])}
+        for turn, said in (turns[-1], turns[0])
+    ]
+    word = quotes[1]["quote"].split()[0]
+    about = " ".join(f"{draw.getrandbits(32):x}" for _ in range(QUOTED_WORDS))
+    question = {
+        "kind": kind[1],
+        "question": f"Which {about} {quotes[0]['quote'].split()[0]}?",
+        "answer": None if kind[1] == "unanswerable" else f"{draw.getrandbits(32):x}",
+        "evidence": quotes if kind[1] == "multi_hop" else quotes[:1],
+        "stale": [{"value": word, **quotes[1]}],
+    }
+    return json.dumps(question)
+
+
+def _memories(text: str, _: Draw) -> str | None:
+    """mem0's extraction: the first words of the new message."""
+    is_asked, new = text.rpartition("## New Messages\n")[1:]
+    if not is_asked:
+        return None
+
+    words = " ".join(new.partition("\n##")[0].split()[: 3 * QUOTED_WORDS])
+    return json.dumps({"memory": [{"id": "0", "text": words, "attributed_to": "user"}]})
+
+
+FORMS: tuple[Form, ...] = (
+    _draft,
+    _artifacts,
+    _form,
+    _memories,
+    _entities,
+    _counts,
+    _score,
+    _points,
+    _yes_or_no,
+    _choice,
+    _label,
+)
+"""Tried in this order; the first that fits replies."""
+
+
+def scripted_vector(text: str, width: int) -> list[float]:
+    """A bag of hashed words of length `width`: texts that share words are near each other."""
+    vector = [0.0] * width
+    for word in re.findall(r"\w+", text.lower()):
+        digest = hashlib.sha256(word.encode()).digest()
+        vector[int.from_bytes(digest[:4], "big") % width] += 1.0
+
+    # An embedding of zeros would be refused.
+    return vector if any(vector) else [1.0, *vector[1:]]

@@ -1,0 +1,156 @@
+"""The calls of a sweep, summed by role and model, and their cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memeval.llm.prices import cost_usd
+from memeval.records import Role, Usage
+from memeval.runs.forecast.imagined import Call
+
+
+@dataclass(frozen=True)
+class Line:
+    """The calls of one role at one model."""
+
+    role: Role
+    model: str
+    address: str
+    calls: float
+    """The estimate: each request counts once, however many cells send it."""
+    known_calls: float
+    """Those that were looked at, and whose requests are exactly what a run would send."""
+    most_calls: float
+    """If no cell's request were equal to another's."""
+    prompt_tokens: float
+    completion_tokens: float
+    usd: float | None
+    """None if the model's price is unknown."""
+    most_usd: float | None
+    """If no request were equal to another, and every reply as long as its limit of tokens."""
+    seconds: float
+    """Wall time at the slots of the address."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Requests and cost of a sweep."""
+
+    lines: Sequence[Line]
+    basis: Sequence[str]
+    """Sources of the figures, a sentence each."""
+
+    @property
+    def calls(self) -> int:
+        return round(sum(line.calls for line in self.lines))
+
+    @property
+    def most_calls(self) -> int:
+        """If no cell's request were equal to another's."""
+        return round(sum(line.most_calls for line in self.lines))
+
+    @property
+    def tokens(self) -> int:
+        return round(sum(line.prompt_tokens + line.completion_tokens for line in self.lines))
+
+    @property
+    def usd(self) -> float | None:
+        """None as soon as one part is unknown."""
+        return _sum([line.usd for line in self.lines])
+
+    @property
+    def most_usd(self) -> float | None:
+        """If every reply were as long as its limit of tokens."""
+        return _sum([line.most_usd for line in self.lines])
+
+    @property
+    def seconds(self) -> float:
+        """Addresses work side by side: the one that takes longest counts."""
+        by_address: dict[str, float] = {}
+        for line in self.lines:
+            by_address[line.address] = by_address.get(line.address, 0.0) + line.seconds
+
+        return max(by_address.values(), default=0.0)
+
+
+def _sum(parts: Sequence[float | None]) -> float | None:
+    total = 0.0
+    for part in parts:
+        if part is None:
+            return None
+
+        total += part
+
+    return total
+
+
+@dataclass
+class CallSums:
+    """Sums over the calls of one role at one model."""
+
+    slots: int
+    calls: float = 0.0
+    known: float = 0.0
+    prompt: float = 0.0
+    completion: float = 0.0
+    most_completion: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, call: Call, weight: float, completion: float, seconds: float) -> None:
+        # Parts with different limits at one address share the lower one.
+        self.slots = min(self.slots, call.slots)
+        self.calls += weight
+        # A call that represents others is extrapolated, and so not known.
+        self.known += min(weight, 1.0) * call.known
+        self.prompt += weight * call.prompt_tokens
+        self.completion += weight * completion
+        self.most_completion += weight * call.most_completion_tokens
+        self.seconds += weight * seconds
+
+
+def line_of(key: tuple[Role, str, str, str], sums: CallSums, *, repeated: float) -> Line:
+    """The line of a role, model, provider and address.
+
+    `repeated` are requests that are equal to others.
+    """
+    role, model, provider, address = key
+    prompt, completion = sums.prompt / sums.calls, sums.completion / sums.calls
+    # Replies of earlier runs may have been longer than the limit that is sent now.
+    most_completion = max(sums.most_completion / sums.calls, completion)
+    price = _PriceOfCalls(role, model, provider, prompt)
+    return Line(
+        role=role,
+        model=model,
+        address=address,
+        calls=sums.calls,
+        known_calls=sums.known,
+        most_calls=sums.calls + repeated,
+        prompt_tokens=sums.prompt,
+        completion_tokens=sums.completion,
+        usd=price.of(sums.calls, completion),
+        most_usd=price.of(sums.calls + repeated, most_completion),
+        seconds=sums.seconds / sums.slots,
+    )
+
+
+class _PriceOfCalls:
+    """The price of calls with a mean prompt: it may depend on the length of each one's prompt."""
+
+    def __init__(self, role: Role, model: str, provider: str, prompt_tokens: float) -> None:
+        whole = max(1, round(prompt_tokens))
+        asking = cost_usd(Usage(role, model, provider, whole, 0))
+        replied = cost_usd(Usage(role, model, provider, whole, 1000))
+        self._asking: float | None = None
+        self._per_token: float | None = None
+        if asking is not None and replied is not None:
+            # A mean may be a fraction, but only whole tokens have a price.
+            self._asking = asking * prompt_tokens / whole
+            self._per_token = (replied - asking) / 1000
+
+    def of(self, calls: float, completion_tokens: float) -> float | None:
+        """The price of calls with replies of this mean length; None if it is unknown."""
+        if self._asking is None or self._per_token is None:
+            return None
+
+        return calls * (self._asking + self._per_token * completion_tokens)

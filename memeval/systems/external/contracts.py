@@ -1,0 +1,217 @@
+"""Contracts of other benchmarks that memories behind HTTP speak already: `system.contract`."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Any, ClassVar
+
+from memeval.metrics.quotation import Quotations, lines_of_turns
+from memeval.records import format_time
+from memeval.systems.external import wire
+from memeval.systems.external.served import Reply
+
+Post = Callable[[str, Mapping[str, Any]], Awaitable[Reply]]
+Chunk = Mapping[str, Any]
+"""As `wire.chunk_json` makes it."""
+
+OWN = "memeval"
+"""The contract of docs/http_memory.openapi.yaml."""
+ROLES = ("user", "assistant")
+
+
+class Contract(ABC):
+    """Turns the operations on one case's memory into requests of a contract.
+
+    No contract empties the memory of one case alone: each reset begins a user that was never used
+    before. The turns of a result are those of the chunk whose id it has, else those that it quotes.
+    """
+
+    health: ClassVar[str | None] = None
+    """Path that replies `{"ok": true}` to GET."""
+    gives_ids: ClassVar[bool] = False
+    """Whether results have the ids of chunks."""
+    _rows_at: ClassVar[str]
+    """The member of a reply that holds the results."""
+    _text_at: ClassVar[str]
+    """The member of a result that holds its text."""
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._begin("")
+
+    def _begin(self, namespace: str) -> None:
+        self._user = f"{namespace}-{secrets.token_hex(4)}"
+        self._chunks: dict[str, Chunk] = {}
+        self._times: set[datetime | None] = set()
+        self._quotations: Quotations[tuple[str, str]] | None = None
+
+    async def call(self, operation: str, body: Mapping[str, Any]) -> Reply:
+        """The reply to an operation of memeval's own contract."""
+        if operation == "reset":
+            self._begin(str(body["namespace"]))
+            return Reply({})
+        if operation == "ready":
+            # What `/add` has accepted can be searched, by both contracts.
+            return Reply({"ready": True})
+        if operation == "ingest":
+            return await self._ingest(body["chunks"])
+
+        reply = await self._search(str(body["query"]), int(body["top_k"]))
+        rows = wire.read_rows(reply.content, self._rows_at)
+        results = [self._result(row, f"{self._rows_at}[{at}]") for at, row in enumerate(rows)]
+        return Reply({"results": results}, setback=reply.setback)
+
+    async def _ingest(self, chunks: Sequence[Chunk]) -> Reply:
+        setback = None
+        for request in self._requests(chunks):
+            reply = await self._post("/add", request)
+            self._check_stored(reply.content, request)
+            setback = reply.setback or setback
+
+        self._chunks.update({chunk["id"]: chunk for chunk in chunks})
+        self._times.update(_time_of(chunk["time"]) for chunk in chunks)
+        self._quotations = None
+        return Reply({}, setback=setback)
+
+    @abstractmethod
+    def _requests(self, chunks: Sequence[Chunk]) -> Iterator[dict[str, Any]]:
+        """Requests that store some chunks."""
+
+    @abstractmethod
+    def _check_stored(self, reply: wire.Json, request: wire.Json) -> None:
+        """Raises `WireError` for a reply that does not say that a request was stored."""
+
+    @abstractmethod
+    async def _search(self, query: str, depth: int) -> Reply:
+        """The reply to a search."""
+
+    def _result(self, row: wire.Json, where: str) -> dict[str, Any]:
+        """A result in memeval's own form."""
+        text = wire.read_text(row.get(self._text_at), f"{where}.{self._text_at}")
+        return {
+            "text": text,
+            "score": wire.read_score(row.get("score"), f"{where}.score"),
+            "turn_ids": self._turns_of(row.get("id"), text),
+        }
+
+    def _turns_of(self, chunk_id: Any, text: str) -> list[str]:
+        if isinstance(chunk_id, str) and chunk_id in self._chunks:
+            return list(self._chunks[chunk_id]["turn_ids"])
+
+        if self._quotations is None:
+            self._quotations = Quotations(dict(_lines_of(self._chunks.values())))
+
+        turns = (turn for _, turn in self._quotations.found_in(text))
+        return list(dict.fromkeys(turns))
+
+
+class AgentMemoryLeaderboard(Contract):
+    """`aml`: messages in sessions. Its ids are the service's own.
+
+    Source: the contract of the Agent Memory Leaderboard (agentmemories.ai), July 2026.
+    """
+
+    health = "/health"
+    _rows_at, _text_at = "data", "content"
+
+    def _requests(self, chunks: Sequence[Chunk]) -> Iterator[dict[str, Any]]:
+        for session, members in groupby(chunks, key=lambda chunk: str(chunk["session_id"])):
+            batch = list(members)
+            named = "\0".join([self._user, *(chunk["id"] for chunk in batch)])
+            yield {
+                # The same for the same messages: a request that is made again changes nothing.
+                "request_id": f"add-{hashlib.sha256(named.encode()).hexdigest()[:32]}",
+                "messages": [_message(chunk) for chunk in batch],
+                "user_id": self._user,
+                "session_id": session,
+            }
+
+    def _check_stored(self, reply: wire.Json, request: wire.Json) -> None:
+        wire.expect_member(reply, "success", True)
+        for name in ("request_id", "user_id", "session_id"):
+            wire.expect_member(reply, name, request[name])
+
+    async def _search(self, query: str, depth: int) -> Reply:
+        body = {"query": query, "user_id": self._user, "top_k": depth}
+        return await self._post("/search", body)
+
+    def _result(self, row: wire.Json, where: str) -> dict[str, Any]:
+        result = super()._result(row, where)
+        created = _time_of(row.get("created_at"))
+        if created is None or created not in self._times:
+            # The service's own clock says nothing of the conversation.
+            return result
+
+        # Dated like the chunks of all systems, as the reader sees the text alone.
+        date = f"[{format_time(created)}]"
+        if not result["text"].startswith(date):
+            result["text"] = f"{date} {result['text']}"
+
+        return result | {"time": created.isoformat()}
+
+
+class AddSearchReset(Contract):
+    """`add_search_reset`: texts under ids of ours, which results have.
+
+    `DELETE /reset` empties the memories of all users, also of those that run at the same time: it
+    is not called.
+
+    Source: the contract of PrecisionMemBench, SUBMITTING.md.
+    """
+
+    gives_ids = True
+    _rows_at, _text_at = "results", "memory"
+
+    def _requests(self, chunks: Sequence[Chunk]) -> Iterator[dict[str, Any]]:
+        for chunk in chunks:
+            yield {
+                "text": chunk["text"],
+                "user_id": self._user,
+                "metadata": {"beliefId": chunk["id"]},
+            }
+
+    def _check_stored(self, reply: wire.Json, request: wire.Json) -> None:
+        wire.expect_member(reply, "ok", True)
+
+    async def _search(self, query: str, depth: int) -> Reply:
+        body = {"query": query, "user_id": self._user, "limit": depth}
+        return await self._post("/search", body)
+
+
+CONTRACTS: Mapping[str, type[Contract]] = {
+    "aml": AgentMemoryLeaderboard,
+    "add_search_reset": AddSearchReset,
+}
+
+
+def _message(chunk: Chunk) -> dict[str, Any]:
+    """A chunk as a message: undated, as the message has a time of its own."""
+    speakers = [str(speaker).casefold() for speaker in chunk["speakers"]]
+    role, content = "user", chunk["content"]
+    if len(speakers) == 1 and speakers[0] in ROLES:
+        role = speakers[0]
+        content = content.removeprefix(f"{chunk['speakers'][0]}: ")
+
+    message = {"role": role, "content": content}
+    return message | ({"timestamp": chunk["time"]} if chunk["time"] else {})
+
+
+def _time_of(value: Any) -> datetime | None:
+    """The wall time of a text in ISO 8601; None if it is not one."""
+    try:
+        return datetime.fromisoformat(value).replace(tzinfo=None)
+    except (TypeError, ValueError):
+        return None
+
+
+def _lines_of(chunks: Iterable[Chunk]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Text of each turn, by chunk and turn."""
+    for chunk in chunks:
+        lines = lines_of_turns(chunk["content"], chunk["turn_ids"], chunk["speakers"])
+        for turn, line in lines:
+            yield (chunk["id"], turn), line

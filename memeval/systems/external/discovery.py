@@ -1,0 +1,357 @@
+"""Finds the contract of a memory at an address, or of a program, by trying all contracts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import secrets
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any
+
+from memeval.config.settings import read_settings
+from memeval.errors import MemevalError, ModelError, UserError
+from memeval.llm.extractive.tools import mapping_of, names_in, without_references
+from memeval.llm.keys import headers_of
+from memeval.systems.external import wire
+from memeval.systems.external.command import CommandService
+from memeval.systems.external.command import Settings as CommandSettings
+from memeval.systems.external.contracts import CONTRACTS, OWN
+from memeval.systems.external.http import HttpService
+from memeval.systems.external.http import Settings as HttpSettings
+from memeval.systems.external.program import CaseHome, ProgramSettings
+from memeval.systems.external.served import Service, files_of
+from memeval.text.shown import one_line
+
+Option = dict[str, Any]
+"""An option of the group `system`, as YAML holds it; `defaults` names the one behind it."""
+
+WAIT_S = 20.0
+"""The longest wait for a reply of what may speak something else."""
+_STORES = re.compile(r"add|store|save|creat|remember|write|insert|append|memori[sz]e", re.I)
+_SEARCHES = re.compile(r"search|query|recall|find|retriev|lookup", re.I)
+_NAMESPACE = ("namespace", "user_id", "user", "userid", "agent_id", "collection", "project")
+STORED = {
+    "{text}": ("text", "content", "memory", "message", "fact", "note", "observation", "data"),
+    "{namespace}": _NAMESPACE,
+    "{turn_ids}": ("turn_ids", "turns"),
+    "{time}": ("time", "timestamp", "date"),
+    "{session_id}": ("session_id", "thread_id", "conversation_id"),
+    "{id}": ("id", "key", "title", "name"),
+}
+"""Names of a storing tool's arguments, by what they are given."""
+SEARCHED = {
+    "{query}": ("query", "q", "question", "search", "text", "keywords"),
+    "{namespace}": _NAMESPACE,
+    "{top_k}": ("limit", "top_k", "k", "n_results", "max_results", "count"),
+}
+"""Names of a searching tool's arguments, by what they are given."""
+LABELS = ("type", "entitytype", "kind", "category", "source")
+LABEL = "memory"
+"""Value for an argument of `LABELS` that a storing tool needs."""
+_DUMPS = re.compile(
+    r"(?:read_graph|dump|export|(?:list|get|read)_(?:all|memories|notes|facts))", re.I
+)
+_VARIABLE = re.compile(
+    r"""(?:process\.env(?:\.|\[["'])|os\.environ(?:\.get\(|\[)["']|getenv\(["'])([A-Z][A-Z0-9_]*)"""
+)
+"""A variable that a script reads."""
+_OF_DATA = re.compile(r"(?:MEMOR|DATA|DB|STOR|NOTES|KNOWLEDGE|GRAPH).*?(FILE|PATH|DIR|FOLDER)$")
+"""Names of variables that set the place of a server's data."""
+
+
+class UntoldError(UserError):
+    """The service speaks a contract, but its use can't be derived from its replies."""
+
+
+async def option_of_address(address: str, given: Mapping[str, Any]) -> Option:
+    """The option of a service over HTTP; `given` are further settings of it, such as `headers`.
+
+    Raises `UserError` that says how each contract failed.
+    """
+    values = {"base_url": address, **given}
+    tries: dict[str, Coroutine[Any, Any, Option]] = {OWN: _http(values)}
+    for contract in CONTRACTS:
+        tries[contract] = _http({**values, "contract": contract})
+
+    if find_spec("mcp") is not None:
+        tries["mcp"] = _mcp({"url": address, **given})
+
+    # A service may pass over members that it does not know: its own contract comes first.
+    return await _first_of(tries, address, in_order=True)
+
+
+async def option_of_command(command: str, given: Mapping[str, Any]) -> Option:
+    """The option of a program. Raises `UserError` that says how each contract failed."""
+    values = {"command": command, **given}
+    read_settings(CommandSettings, values).check_program("for example:  check -- python memory.py")
+    tries: dict[str, Coroutine[Any, Any, Option]] = {"json lines": _program(values)}
+    if find_spec("mcp") is not None:
+        variables = {**_homes_of(values), **(given.get("env") or {})}
+        tries["mcp"] = _mcp(values | ({"env": variables} if variables else {}))
+
+    # What speaks something else may leave a request without a reply for as long as it runs.
+    return await _first_of(tries, f"'{one_line(command, 80)}'", in_order=False)
+
+
+async def _first_of(
+    tries: Mapping[str, Coroutine[Any, Any, Option]], name: str, *, in_order: bool
+) -> Option:
+    """The first option that is found; `in_order`: once all tries before it have failed.
+
+    Raises `UserError` if none is, and `UntoldError` at once.
+    """
+    tasks = {contract: asyncio.ensure_future(attempt) for contract, attempt in tries.items()}
+    reasons: dict[str, str] = {}
+    pending = dict(tasks)
+    try:
+        while pending:
+            await asyncio.wait(pending.values(), return_when=asyncio.FIRST_COMPLETED)
+            for contract, task in list(pending.items()):
+                if not task.done():
+                    if in_order:
+                        break
+
+                    continue
+
+                del pending[contract]
+                try:
+                    return task.result()
+                except UntoldError:
+                    raise
+                except MemevalError as error:
+                    reasons[contract] = one_line(str(error), 200)
+    finally:
+        for task in pending.values():
+            task.cancel()
+
+        # All of them: asyncio reports an error that nobody read.
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+    if len(set(reasons.values())) == 1:
+        raise UserError(next(iter(reasons.values())))
+
+    hints = [f"{contract}: {reasons[contract]}" for contract in tries]
+    raise UserError(f"{name} speaks none of the contracts that check tries", *hints)
+
+
+def _homes_of(values: Mapping[str, Any]) -> dict[str, str]:
+    """A place of the case's own for each variable that sets the place of a script's data.
+
+    By default, most servers keep their data in one file beside their code.
+    """
+    settings = read_settings(ProgramSettings, values)
+    if settings.names_case:
+        return {}
+
+    read = [path.read_text(errors="replace") for path in files_of(settings.words(""))]
+    found = {name: _OF_DATA.search(name) for text in read for name in _VARIABLE.findall(text)}
+    return {
+        name: "{case_dir}" if match[1] in ("DIR", "FOLDER") else "{case_dir}/memory"
+        for name, match in found.items()
+        if match
+    }
+
+
+async def _http(values: Mapping[str, Any]) -> Option:
+    once = {"max_retries": 0, "patience_s": 0, "request_timeout_s": WAIT_S}
+    settings = read_settings(HttpSettings, {**values, **once})
+    service = HttpService(settings)
+    await _try(service, is_own=settings.contract == OWN)
+    return {"defaults": ["http", "_self_"], **values}
+
+
+async def _program(values: Mapping[str, Any]) -> Option:
+    settings = read_settings(
+        CommandSettings, {**values, "restarts": 0, "request_timeout_s": WAIT_S}
+    )
+    await _try(CommandService(settings, _word()), is_own=True)
+    return {"defaults": ["command", "_self_"], **values}
+
+
+async def _try(service: Service, *, is_own: bool) -> None:
+    """Calls what changes nothing but the memory of a name that nobody uses."""
+    body = {"namespace": _word()}
+    try:
+        await service.call("reset", body)
+        if is_own:
+            reply = await service.call("ready", body)
+            wire.read_ready(reply.content)
+        else:
+            await service.call("search", {**body, "query": body["namespace"], "top_k": 1})
+    finally:
+        await service.close()
+
+
+async def _mcp(values: Mapping[str, Any]) -> Option:
+    from memeval.systems.external.mcp_session import Server, Session
+
+    headers = headers_of(values.get("headers"), "system.headers")
+    server = Server("the MCP server", url=values.get("url", ""), headers=headers, timeout_s=WAIT_S)
+    home = None
+    if "command" in values:
+        settings = read_settings(ProgramSettings, values)
+        words = settings.words("")
+        home = CaseHome(settings, words, _word())
+        home.renew()
+        server = replace(server, words=tuple(home.words()), variables=home.variables())
+
+    try:
+        session = await Session.open(server)
+        try:
+            option = {"defaults": ["mcp", "_self_"], **values, **_tools_of(session.tools)}
+            if server.url:
+                option |= _case_of(option)
+
+            return option | await _results_of(session, option)
+        finally:
+            await session.close()
+    finally:
+        if home is not None:
+            home.remove()
+
+
+def _tools_of(tools: Mapping[str, Mapping[str, Any]]) -> Option:
+    """The tools that store and search, with their arguments, by their names.
+
+    Raises `UntoldError` if they can't be told.
+    """
+    option: Option = {}
+    for role, pattern, fields in (("store", _STORES, STORED), ("search", _SEARCHES, SEARCHED)):
+        first = next(iter(fields))
+        for name, schema in tools.items():
+            arguments = _arguments_of(without_references(schema), fields)
+            if pattern.search(name) and arguments is not None and first in str(arguments):
+                option |= {f"{role}_tool": name, f"{role}_arguments": arguments}
+                break
+        else:
+            raise UntoldError(
+                f"it is an MCP server, but which tool {role}s can't be told from its tools: "
+                f"{one_line(', '.join(tools), 200)}; name them: system.store_tool, "
+                "system.search_tool"
+            )
+
+    return option
+
+
+def _case_of(option: Mapping[str, Any]) -> Option:
+    """The argument that names the case, for a server that all cases share; else empty."""
+    stored, searched = option["store_arguments"], option["search_arguments"]
+    for name, value in stored.items():
+        if value == searched.get(name) == "{namespace}":
+            return {"namespace_argument": name}
+
+    return {}
+
+
+def _arguments_of(
+    schema: Mapping[str, Any], fields: Mapping[str, Sequence[str]]
+) -> dict[str, Any] | None:
+    """Arguments for a tool; None if it needs a value that is not known."""
+    arguments: dict[str, Any] = {}
+    required = set(names_in(schema.get("required")))
+    for name, kind in mapping_of(schema.get("properties")).items():
+        part = mapping_of(kind)
+        free = {field: names for field, names in fields.items() if field not in str(arguments)}
+        value = _value_of(name.lower(), part, free, is_needed=name in required)
+        if value is not None:
+            arguments[name] = value
+
+    return arguments if required <= set(arguments) else None
+
+
+def _value_of(
+    name: str, schema: Mapping[str, Any], fields: Mapping[str, Sequence[str]], *, is_needed: bool
+) -> Any:
+    """Value for an argument; None if no known value fits."""
+    kind, items = schema.get("type"), schema.get("items")
+    if kind == "object":
+        return _arguments_of(schema, fields) if is_needed else None
+    if kind == "array" and isinstance(items, Mapping) and items.get("type") == "object":
+        inner = _arguments_of(items, fields) if is_needed else None
+        return inner and [inner]
+
+    words = {name, name.removesuffix("s")} if is_needed else {name}
+    field = next((field for field, names in fields.items() if words & set(names)), None)
+    if field is not None:
+        return [field] if kind == "array" and field != "{turn_ids}" else field
+
+    return LABEL if is_needed and name in LABELS and kind == "string" else None
+
+
+async def _results_of(session: Any, option: Option) -> Option:
+    """Option with the place of a search's results, from a search that finds a made-up sentence."""
+    from memeval.systems.external.mcp_memory import CHUNK_FIELDS, filled
+
+    word = _word()
+    text = f"memeval: {word}"
+    chunk = {**dict.fromkeys(CHUNK_FIELDS, word), "text": text, "content": text, "turn_ids": [word]}
+    await session.call(option["store_tool"], filled(option["store_arguments"], chunk))
+    asked = {"query": word, "asked_at": None, "top_k": 1, "namespace": word}
+    reply = await session.call(option["search_tool"], filled(option["search_arguments"], asked))
+    return _found_in(reply, text, word) | await _dump_of(session, text)
+
+
+async def _dump_of(session: Any, text: str) -> Option:
+    """The tool that lists all that is stored, if one does without arguments."""
+    for name, schema in session.tools.items():
+        if _DUMPS.match(name) and not schema.get("required"):
+            with suppress(ModelError):
+                reply = await session.call(name, {})
+                if text in f"{reply.texts} {reply.structured}":
+                    return {"dump_tool": name}
+
+    return {}
+
+
+def _found_in(reply: Any, text: str, word: str) -> Option:
+    content = reply.structured
+    if content is None:
+        try:
+            content = json.loads("".join(reply.texts))
+        except (ValueError, RecursionError):
+            return {}
+
+    for path, rows in _lists_in(content):
+        row = next((row for row in rows if text in json.dumps(row)), None)
+        if isinstance(row, Mapping):
+            return _members_of(row, path, text, word)
+        if row is not None:
+            return {"results": path}
+
+    return {}
+
+
+def _members_of(row: Mapping[str, Any], path: str, text: str, turn: str) -> Option:
+    """The members of a result that hold its text and its turns."""
+    option: Option = {}
+    for name, value in row.items():
+        if isinstance(value, str) and text in value:
+            option.setdefault("result_text", name)
+        elif value == [turn]:
+            option.setdefault("result_turn_ids", name)
+        elif isinstance(value, list) and value and text in str(value[0]):
+            option.setdefault("result_text", f"{name}.0")
+
+    return {"results": path, **option} if "result_text" in option else {}
+
+
+def _lists_in(value: Any, path: str = "") -> list[tuple[str, list[Any]]]:
+    """The lists in JSON, not those within others, by their paths."""
+    if isinstance(value, list):
+        return [(path or ".", value)]
+    if not isinstance(value, Mapping):
+        return []
+
+    found = []
+    for name, member in value.items():
+        found += _lists_in(member, f"{path}.{name}" if path else str(name))
+
+    return found
+
+
+def _word() -> str:
+    return f"memeval-probe-{secrets.token_hex(6)}"

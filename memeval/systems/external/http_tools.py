@@ -1,0 +1,100 @@
+"""The tools that a memory behind HTTP serves: `system.tools` in YAML, with `system=http`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from memeval.errors import UserError
+from memeval.systems.external import wire
+from memeval.systems.external.mcp_tools import WRITES
+from memeval.systems.external.said import error_in
+from memeval.systems.tools import Tool, ToolResult, object_schema
+
+CASE = "namespace"
+"""The member of each request that carries the case."""
+EXAMPLE = "for example:  tools: [{name: recall, description: Finds facts., path: /recall}]"
+
+
+class DeclaredTool(Struct, frozen=True, forbid_unknown_fields=True):
+    """A tool as `system.tools` declares it."""
+
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
+    description: str
+    path: Annotated[str, Meta(pattern=r"^/[A-Za-z0-9._~/-]*\Z")]
+    """Path of the tool, below the address."""
+    parameters: dict[str, Any] = field(default_factory=object_schema)
+    """JSON schema of its arguments."""
+    writes: bool | None = None
+    """Whether it changes the memory; None: by a verb in its name, such as `add` or `delete`."""
+
+    @property
+    def is_writing(self) -> bool:
+        return bool(WRITES.search(self.name)) if self.writes is None else self.writes
+
+
+def read_declared(value: Any) -> tuple[DeclaredTool, ...]:
+    """The tools of `system.tools`. Raises `UserError` for what is not one."""
+    try:
+        tools = msgspec.convert(value or [], tuple[DeclaredTool, ...])
+    except msgspec.ValidationError as error:
+        raise UserError(f"system.tools: {error}", EXAMPLE) from error
+
+    names = [tool.name for tool in tools]
+    for tool in tools:
+        properties = tool.parameters.get("properties", {})
+        if names.count(tool.name) > 1:
+            raise UserError(f"system.tools: two tools are called '{tool.name}'")
+        if tool.parameters.get("type") != "object" or not isinstance(properties, Mapping):
+            raise UserError(
+                f"system.tools: the parameters of '{tool.name}' must be the JSON schema of an "
+                "object",
+                "for example:  {type: object, properties: {query: {type: string}}}",
+            )
+        if CASE in properties:
+            raise UserError(
+                f"system.tools: '{CASE}' of '{tool.name}' is sent by memeval, with the name of the "
+                "case: leave it out of the parameters"
+            )
+
+    return tools
+
+
+Use = Callable[[DeclaredTool, Mapping[str, Any]], Awaitable[ToolResult]]
+
+
+def as_tool(declared: DeclaredTool, use: Use) -> Tool:
+    """A tool as a model is given it."""
+
+    async def call(**arguments: Any) -> ToolResult:
+        return await use(declared, arguments)
+
+    return Tool(
+        name=declared.name,
+        description=declared.description,
+        parameters=declared.parameters,
+        call=call,
+        writes=declared.is_writing,
+    )
+
+
+def read_result(reply: wire.Json, sift: Callable[[wire.Json], wire.Found]) -> ToolResult:
+    """Result of a tool's reply: `results` as those of a search, `text`, `error`, or any other
+    object, which the model is shown as JSON.
+
+    `sift` reads results. Raises any error of it.
+    """
+    shown = {name: value for name, value in reply.items() if name != "usage"}
+    if isinstance(shown.get("results"), list):
+        found = sift(shown)
+        texts = "\n".join(chunk.text for chunk in found.results)
+        chunks = None if found.without_ids else found.results
+        return ToolResult(texts or "Nothing was found.", retrieved=chunks)
+
+    only = shown.get("text") if list(shown) == ["text"] else None
+    text = only if isinstance(only, str) else json.dumps(shown, ensure_ascii=False)
+    return ToolResult(text, is_error=error_in(text) is not None)

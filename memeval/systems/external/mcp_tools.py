@@ -1,0 +1,134 @@
+"""The tools of an MCP server, as a model calls them under `reader=tools` and `writer=tools`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memeval.errors import UserError, unknown
+from memeval.systems.base import INGEST
+from memeval.systems.external.mcp_session import ToolReply
+from memeval.systems.external.said import error_in, says_nothing
+from memeval.systems.tools import Tool, ToolResult
+
+WRITES = re.compile(
+    r"(?:^|[_-])(?:add|append|clear|create|delete|forget|import|insert|link|merge|put|record|remember"
+    r"|remove|rename|replace|reset|restore|save|set|store|update|upsert|write)(?:[_-]|$)",
+    re.IGNORECASE,
+)
+"""Names of tools that change something, for servers that don't say it (`readOnlyHint`)."""
+
+Use = Callable[[str, Mapping[str, Any], bool], Awaitable[ToolResult]]
+"""Calls a tool by its name with arguments; says whether it writes."""
+
+
+@dataclass(frozen=True)
+class ToolChoice:
+    """Which tools of the server a model is given."""
+
+    allow: tuple[str, ...] | None = field(default=None, metadata=INGEST)
+    """Names; None allows all."""
+    deny: tuple[str, ...] = field(default=(), metadata=INGEST)
+    """Names that are left out."""
+    write: tuple[str, ...] | None = field(default=None, metadata=INGEST)
+    """Names of those that change the memory, and so are for the writer alone. None: as the server
+    says, else by a verb in their names, such as `add` or `delete`.
+    """
+
+
+def tools_of(
+    listed: Sequence[Any], choice: ToolChoice, namespace: tuple[str, str] | None, use: Use
+) -> list[Tool]:
+    """The tools of a server that are allowed.
+
+    `listed` are those of `tools/list`. `namespace` is the argument that carries the case, and its
+    value: the model does not see it, and tools without it are left out, since they reach all cases.
+
+    Raises `UserError` for a name that the server does not have.
+    """
+    names = [tool.name for tool in listed]
+    for option in ("allow", "deny", "write"):
+        for name in getattr(choice, option) or ():
+            if name not in names:
+                raise unknown(f"tool in system.tools.{option}", name, names)
+
+    kept = [
+        tool
+        for tool in listed
+        if tool.name not in choice.deny and (choice.allow is None or tool.name in choice.allow)
+    ]
+    if namespace is not None:
+        kept = [tool for tool in kept if namespace[0] in _properties(tool.inputSchema)]
+    if not kept:
+        why = "" if namespace is None else f" with the argument '{namespace[0]}'"
+        raise UserError(
+            f"no tool of the MCP server is left{why} (system.tools, system.namespace_argument)",
+            f"it has:  {', '.join(names)}",
+        )
+
+    return [_tool(tool, choice, namespace, use) for tool in kept]
+
+
+def _tool(listed: Any, choice: ToolChoice, namespace: tuple[str, str] | None, use: Use) -> Tool:
+    writes = _writes(listed, choice)
+    carried = {} if namespace is None else dict([namespace])
+
+    async def call(**arguments: Any) -> ToolResult:
+        return await use(listed.name, {**arguments, **carried}, writes)
+
+    return Tool(
+        name=listed.name,
+        description=listed.description or "",
+        parameters=_without(listed.inputSchema, carried),
+        call=call,
+        writes=writes,
+    )
+
+
+def _writes(listed: Any, choice: ToolChoice) -> bool:
+    if choice.write is not None:
+        return listed.name in choice.write
+
+    only_reads = getattr(listed.annotations, "readOnlyHint", None)
+    if only_reads is not None:
+        return not only_reads
+
+    return bool(WRITES.search(listed.name))
+
+
+def _properties(schema: Any) -> Mapping[str, Any]:
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return properties if isinstance(properties, Mapping) else {}
+
+
+def _without(schema: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    """A schema without some of its properties."""
+    shown = dict(schema) if isinstance(schema, Mapping) else {}
+    # A dialect of JSON Schema, which some endpoints refuse.
+    shown.pop("$schema", None)
+    shown["properties"] = {
+        name: value for name, value in _properties(schema).items() if name not in names
+    }
+    if isinstance(required := shown.get("required"), list):
+        shown["required"] = [name for name in required if name not in names]
+
+    return shown
+
+
+def as_result(reply: ToolReply, nothing: re.Pattern[str] | None) -> ToolResult:
+    """Result of a tool as text; `nothing` matches the server's reply without results.
+
+    Many servers send errors as ordinary text.
+    """
+    parts = [*reply.texts, *(f"[{kind}: not shown]" for kind in reply.others)]
+    text = "\n".join(parts)
+    if not text and reply.structured is not None:
+        text = json.dumps(reply.structured, ensure_ascii=False, default=str)
+
+    if len(parts) == 1 and error_in(text) is not None:
+        return ToolResult(text, is_error=True)
+
+    return ToolResult(text, retrieved=() if says_nothing(text, nothing) else None)

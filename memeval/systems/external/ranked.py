@@ -1,0 +1,163 @@
+"""Results of another program for each question: a file of rankings instead of a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from memeval.errors import MemevalError, UserError
+from memeval.llm.metering import current_ledger
+from memeval.metrics.quotation import Quotations, lines_of_turns
+from memeval.records import Finite, MemoryChunk, Query, Retrieved
+from memeval.systems.base import RUNTIME, RecallSystem, SystemContext, SystemSettings
+from memeval.systems.external.wire import LONGEST_TEXT, MOST_RESULTS
+from memeval.text.shown import one_line
+
+EXAMPLE = 'rows look like:  {"question_id": "conv-26/q0", "ranked": [{"text": "…", "score": 0.9}]}'
+
+
+class RankedItem(Struct, frozen=True):
+    """One thing that was found."""
+
+    text: Annotated[str, Meta(max_length=LONGEST_TEXT)] | None = None
+    """None shows the turns that it names."""
+    turn_ids: Annotated[tuple[str, ...], Meta(max_length=MOST_RESULTS)] | None = None
+    """None: those that the text quotes."""
+    score: Finite | None = None
+
+
+class RankedRow(Struct, frozen=True):
+    """A line of the file."""
+
+    question_id: Annotated[str, Meta(min_length=1)]
+    ranked: Annotated[tuple[RankedItem, ...], Meta(max_length=MOST_RESULTS)]
+    """Best first."""
+
+
+@dataclass(frozen=True)
+class Rankings:
+    """A file, read."""
+
+    rows: Mapping[str, RankedRow]
+    """By question id, the first row of an id."""
+    repeated: tuple[str, ...]
+    """Ids of further rows of an id that came before."""
+
+
+def read_rankings(file: str) -> Rankings:
+    """Reads JSON lines. Raises `UserError` that names file, line and member."""
+    try:
+        content = Path(file).read_bytes()
+    except OSError as error:
+        raise UserError(f"{one_line(file)} can't be read: {error.strerror}", EXAMPLE) from error
+
+    return _read(file, content)
+
+
+# Each case has a system of its own.
+@lru_cache(maxsize=4)
+def _read(file: str, content: bytes) -> Rankings:
+    decoder = msgspec.json.Decoder(RankedRow)
+    rows: dict[str, RankedRow] = {}
+    repeated = []
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+
+        where = f"{one_line(file)}, line {number}"
+        try:
+            row = decoder.decode(line)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{where}: {one_line(error, 200)}", EXAMPLE) from error
+
+        for at, item in enumerate(row.ranked):
+            if item.text is None and not item.turn_ids:
+                raise UserError(f"{where}: ranked[{at}] has neither text nor turn_ids", EXAMPLE)
+
+        if row.question_id in rows:
+            repeated.append(row.question_id)
+        else:
+            rows[row.question_id] = row
+
+    if not rows:
+        raise UserError(f"{one_line(file)} is empty", EXAMPLE)
+
+    return Rankings(rows, tuple(repeated))
+
+
+@dataclass(frozen=True)
+class Settings(SystemSettings):
+    """Which file the rankings come from."""
+
+    # The content is the identity (`files`).
+    file: str = field(default="", metadata=RUNTIME)
+
+
+class Ranked(RecallSystem):
+    """Finds what the file says. The cell's reader answers from it, under the cell's `top_k`."""
+
+    in_thread = False
+    settings_type = Settings
+
+    def __init__(self, settings: Any, parts: SystemContext) -> None:
+        super().__init__(settings, parts)
+        self._rows = read_rankings(settings.file).rows
+        self.reset()
+
+    @classmethod
+    def resolve_settings(cls, settings: Any, *, has_language_model: bool) -> Any:
+        read_rankings(settings.file)
+        return settings
+
+    @classmethod
+    def uses_llm_at_ingest(cls, settings: Any) -> bool:
+        return False
+
+    @classmethod
+    def files(cls, settings: Any) -> tuple[Path, ...]:
+        return (Path(settings.file),)
+
+    def reset(self) -> None:
+        self._text_of: dict[str, str] = {}
+        self._lines: dict[str, str] = {}
+        self._quotations: Quotations[str] | None = None
+
+    def ingest(self, chunk: MemoryChunk) -> None:
+        self._text_of |= dict.fromkeys(chunk.turn_ids, chunk.text)
+        self._lines |= dict(lines_of_turns(chunk.content, chunk.turn_ids, chunk.speakers))
+        self._quotations = None
+
+    def recall(self, query: Query, depth: int) -> Sequence[Retrieved]:
+        # No system sees a question's id; this one is a stand-in for an answer to that question.
+        row = self._rows.get(current_ledger().scope)
+        if row is None:
+            raise MemevalError("the file has no row for it")
+
+        return [self._found(item, f"ranked[{at}]") for at, item in enumerate(row.ranked)]
+
+    def _found(self, item: RankedItem, where: str) -> Retrieved:
+        turns = item.turn_ids
+        if turns is None:
+            turns = self._quoted(item.text or "")
+
+        for turn in turns:
+            if turn not in self._text_of:
+                raise MemevalError(
+                    f"{where}.turn_ids names '{one_line(turn, 80)}', which its case does not have"
+                )
+
+        texts = dict.fromkeys(self._text_of[turn] for turn in turns)
+        text = "\n".join(texts) if item.text is None else item.text
+        return Retrieved(text=text, turn_ids=turns, score=item.score)
+
+    def _quoted(self, text: str) -> tuple[str, ...]:
+        if self._quotations is None:
+            self._quotations = Quotations(self._lines)
+
+        return self._quotations.found_in(text)

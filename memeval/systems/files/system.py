@@ -1,0 +1,378 @@
+"""The file-system baseline: the conversation as text files, with tools to list, search and read
+them, and to write notes.
+
+Source of the comparison: Letta, "Benchmarking AI Agent Memory: Is a Filesystem All You Need?",
+2025.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyarrow.compute import match_substring_regex  # type: ignore[import-untyped]
+
+from memeval.records import (
+    Answer,
+    CorrectRequest,
+    ForgetRequest,
+    MemoryChunk,
+    Query,
+    Retrieved,
+)
+from memeval.systems.base import DumpItem, RecallSystem, SystemContext, SystemSettings
+from memeval.systems.chunk_file import read_chunks, write_chunks
+from memeval.systems.forgetting import corrected, is_meant, without
+from memeval.systems.tools import Tool, ToolResult, object_schema
+from memeval.text.given import replace_given
+from memeval.text.words import search_terms
+
+INDEX = "index.txt"
+MOST_MATCHES = 50
+"""Lines that one `grep` shows."""
+LONGEST_PATTERN = 500
+"""Characters of the pattern of a `grep`."""
+MOST_LINES = 400
+"""Lines that one `read_file` shows."""
+USUAL_LINES = 100
+MOST_NOTES = 1_000
+"""Files that the writer may make."""
+LONGEST_NOTE = 200_000
+"""Characters of one of them."""
+NOTES_FILE = "notes.json"
+_PART = r"[A-Za-z0-9_-][A-Za-z0-9_. -]{0,79}"
+_NOTE_NAME = re.compile(rf"{_PART}(?:/{_PART}){{0,3}}")
+
+_WRITTEN = {
+    "path": {"type": "string", "description": "The file, such as people/ann.txt."},
+    "text": {"type": "string", "description": "What to write."},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a file."""
+
+    text: str
+    """With its date, if it is known."""
+    turn_ids: tuple[str, ...] = ()
+    """The turn that it is of; empty if that is not known."""
+
+
+class Files(RecallSystem):
+    """One text file per session, with dated names, and an index of them.
+
+    Under `writer=tools` there are only the files that the writer made. All are held in memory: a
+    path can name nothing else. Under `reader=direct` it shows the chunks, or the lines of notes,
+    that hold the rarest words of the question.
+    """
+
+    in_thread = False
+    settings_type = SystemSettings
+
+    def __init__(self, settings: SystemSettings, parts: SystemContext) -> None:
+        super().__init__(settings, parts)
+        self.reset()
+
+    @classmethod
+    def uses_llm_at_ingest(cls, settings: Any) -> bool:
+        return False
+
+    def reset(self) -> None:
+        self._chunks: list[MemoryChunk] = []
+        self._notes: dict[str, str] = {}
+        self._files: dict[str, tuple[Line, ...]] = {}
+
+    def ingest(self, chunk: MemoryChunk) -> None:
+        self._chunks.append(chunk)
+
+    def consolidate(self) -> None:
+        self._files = write_files(self._chunks, self._notes)
+
+    def forget(self, request: ForgetRequest) -> int:
+        """Removes chunks, and lines of notes."""
+        before = len(self._entries())
+        self._chunks = without(self._chunks, request)
+        self._change_notes(lambda line: None if is_meant(request, line) else line)
+        return before - len(self._entries())
+
+    def correct(self, request: CorrectRequest) -> int:
+        before = self._entries()
+        self._chunks = corrected(self._chunks, request)
+        self._change_notes(lambda line: replace_given(line, request.old, request.new))
+        return sum(old != new for old, new in zip(before, self._entries(), strict=False))
+
+    def _change_notes(self, change: Callable[[str], str | None]) -> None:
+        """Changes each line of the notes, or removes it, and writes the files again."""
+        for name, text in self._notes.items():
+            lines = [change(line) for line in text.splitlines()]
+            self._notes[name] = "\n".join(line for line in lines if line is not None)
+
+        self.consolidate()
+
+    def save(self, folder: Path) -> None:
+        write_chunks(folder, self._chunks)
+        (folder / NOTES_FILE).write_text(json.dumps(self._notes), encoding="utf-8")
+
+    def load(self, folder: Path) -> None:
+        self._chunks = read_chunks(folder)
+        self._notes = json.loads((folder / NOTES_FILE).read_text(encoding="utf-8"))
+        self.consolidate()
+
+    def recall(self, query: Query, depth: int) -> list[Retrieved]:
+        entries = self._entries()
+        words = set(search_terms(query.text))
+        held = [words.intersection(search_terms(content)) for content, _ in entries]
+        counts = Counter(word for words_held in held for word in words_held)
+        rarity = {word: math.log(len(held) / count) for word, count in counts.items()}
+        scores = [sum(map(rarity.__getitem__, sorted(words_held))) for words_held in held]
+        ranked = sorted(range(len(held)), key=lambda at: -scores[at])
+
+        return [
+            replace(entries[at][1], score=scores[at]) for at in ranked[:depth] if scores[at] > 0
+        ]
+
+    def _entries(self) -> list[tuple[str, Retrieved]]:
+        """Entries that `recall` ranks, each with its search terms."""
+        entries = [
+            (chunk.content, Retrieved(chunk.text, chunk.turn_ids, time=chunk.time))
+            for chunk in self._chunks
+        ]
+        for text in self._notes.values():
+            lines = filter(None, map(str.strip, text.splitlines()))
+            entries += [(line, Retrieved(line, ())) for line in lines]
+
+        return entries
+
+    async def answer(self, query: Query) -> Answer:
+        answer = await super().answer(query)
+        # Whose turn a note is of is not known.
+        return replace(answer, ranking=None) if self._notes else answer
+
+    def dump(self) -> list[DumpItem] | None:
+        """The notes; None without any."""
+        notes: list[DumpItem] = [
+            {"kind": "file", "text": text, "name": name} for name, text in self._notes.items()
+        ]
+        return notes or None
+
+    def tools(self) -> Sequence[Tool]:
+        return (
+            Tool(
+                name="list_files",
+                description=(
+                    "Lists the files of past conversations: one per session, with its date, its "
+                    "speakers and its number of lines."
+                ),
+                parameters=object_schema(),
+                call=self._list_files,
+            ),
+            Tool(
+                name="grep",
+                description=(
+                    "Searches the files for lines that match a regular expression, in upper or "
+                    f"lower case. Shows at most {MOST_MATCHES} lines, as FILE:LINE: text."
+                ),
+                parameters=object_schema(
+                    required=["pattern"],
+                    pattern={
+                        "type": "string",
+                        "description": "What a line must hold, in RE2's syntax, such as puppy|dog.",
+                    },
+                    path={
+                        "type": "string",
+                        "description": "A file, or how the names of files begin; all by default.",
+                    },
+                ),
+                call=self._grep,
+            ),
+            Tool(
+                name="read_file",
+                description="Reads lines of one file.",
+                parameters=object_schema(
+                    required=["path"],
+                    path={"type": "string", "description": "The file, as list_files names it."},
+                    from_line={
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": "The first line, 1 by default.",
+                    },
+                    lines={
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": MOST_LINES,
+                        "description": f"How many lines, {USUAL_LINES} by default.",
+                    },
+                ),
+                call=self._read_file,
+            ),
+            Tool(
+                name="append_file",
+                description="Writes text at the end of a file of notes, which is made if needed.",
+                parameters=object_schema(required=["path", "text"], **_WRITTEN),
+                call=self._append_file,
+                writes=True,
+            ),
+            Tool(
+                name="write_file",
+                description="Makes a file of notes, or replaces all of its text.",
+                parameters=object_schema(required=["path", "text"], **_WRITTEN),
+                call=self._write_file,
+                writes=True,
+            ),
+        )
+
+    def _append_file(self, path: str, text: str) -> ToolResult:
+        before = self._notes.get(_plain(path), "")
+        return self._write_file(path, f"{before.rstrip()}\n{text}".lstrip())
+
+    def _write_file(self, path: str, text: str) -> ToolResult:
+        name = _plain(path)
+        if not _NOTE_NAME.fullmatch(name) or name == INDEX:
+            what = f"'{path[:100]}' can't be a file of notes: letters, digits, _ - . and /"
+            return ToolResult(f"{what}, such as people/ann.txt.", is_error=True)
+        if len(text) > LONGEST_NOTE:
+            return ToolResult(f"A file has at most {LONGEST_NOTE:,} characters.", is_error=True)
+        if name not in self._notes and len(self._notes) >= MOST_NOTES:
+            return ToolResult(f"There are at most {MOST_NOTES:,} files.", is_error=True)
+
+        self._notes[name] = text
+        self.consolidate()
+        return ToolResult(f"{name} has {len(self._files[name]):,} lines.")
+
+    def _list_files(self) -> ToolResult:
+        index = self._files.get(INDEX, ())
+        return ToolResult("\n".join(line.text for line in index) or "There are no files.")
+
+    def _grep(self, pattern: str, path: str = "") -> ToolResult:
+        start = _plain(path).rstrip("*/")
+        names = [name for name in self._files if name.startswith(start) and name != INDEX]
+        if not names:
+            return _no_file(path)
+
+        lines = [
+            (name, number, line)
+            for name in names
+            for number, line in enumerate(self._files[name], start=1)
+        ]
+        try:
+            is_match = has_match(pattern, [line.text for _, _, line in lines])
+        except ValueError as error:
+            return ToolResult(f"The pattern can't be used: {error}.", is_error=True)
+
+        matches = list(compress(lines, is_match))
+
+        rows = [f"{name}:{number}: {line.text}" for name, number, line in matches[:MOST_MATCHES]]
+        if len(matches) > MOST_MATCHES:
+            more = len(matches) - MOST_MATCHES
+            rows.append(f"({more:,} more lines match: narrow the pattern or the path)")
+
+        shown = [line for _, _, line in matches[:MOST_MATCHES]]
+        return ToolResult("\n".join(rows) or "No line matches.", _as_retrieved(shown))
+
+    def _read_file(self, path: str, from_line: int = 1, lines: int = USUAL_LINES) -> ToolResult:
+        file = self._files.get(_plain(path))
+        if file is None:
+            return _no_file(path)
+
+        first = from_line - 1
+        shown = file[first : first + lines]
+        if not shown:
+            return ToolResult(f"The file has {len(file):,} lines.", is_error=True)
+
+        rows = [f"{number}: {line.text}" for number, line in enumerate(shown, start=from_line)]
+        left = len(file) - first - len(shown)
+        if left:
+            rows.append(f"({left:,} more lines)")
+
+        return ToolResult("\n".join(rows), _as_retrieved(shown))
+
+
+def has_match(pattern: str, texts: Sequence[str]) -> list[bool]:
+    """Whether a part of each text matches, in either case. Raises `ValueError` for the pattern.
+
+    By RE2: a pattern that a model words, or a text that it read, may take Python's own engine for
+    ever.
+    """
+    if len(pattern) > LONGEST_PATTERN:
+        raise ValueError(f"it has more than {LONGEST_PATTERN} characters")
+
+    utf8 = [text.encode("utf-8", "replace") for text in texts]
+    found = match_substring_regex(pa.array(utf8, pa.string()), pattern, ignore_case=True)
+    return [bool(is_match) for is_match in found.to_pylist()]
+
+
+def write_files(
+    chunks: Sequence[MemoryChunk], notes: Mapping[str, str]
+) -> dict[str, tuple[Line, ...]]:
+    """The files of the sessions by name, in their order, those of the notes, and before them the
+    index.
+    """
+    sessions: dict[str, list[MemoryChunk]] = {}
+    for chunk in chunks:
+        sessions.setdefault(chunk.session_id, []).append(chunk)
+
+    files: dict[str, tuple[Line, ...]] = {}
+    index = []
+    for number, of_session in enumerate(sessions.values(), start=1):
+        name = file_name(number, of_session)
+        lines = tuple(line for chunk in of_session for line in lines_of(chunk))
+        speakers = dict.fromkeys(name for chunk in of_session for name in chunk.speakers)
+        files[name] = lines
+        index.append(Line(f"{name}  {len(lines):,} lines  {', '.join(speakers)}".rstrip()))
+
+    for name, text in notes.items():
+        files[name] = tuple(Line(line) for line in text.splitlines())
+        index.append(Line(f"{name}  {len(files[name]):,} lines"))
+
+    return {INDEX: tuple(index), **files} if files else {}
+
+
+def file_name(number: int, chunks: Sequence[MemoryChunk]) -> str:
+    """`session_003_2023-05-08.txt`; without the date if it is not known."""
+    time = chunks[0].time
+    date = f"_{time:%Y-%m-%d}" if time else ""
+    return f"session_{number:03d}{date}.txt"
+
+
+def lines_of(chunk: MemoryChunk) -> list[Line]:
+    """The lines of a chunk, each with the chunk's date and its own turn."""
+    stamp = chunk.text.removesuffix(chunk.content)
+    texts = [text for text in chunk.content.splitlines() if text.strip()]
+    turns = _turns_of(texts, chunk)
+    return [Line(stamp + text, turn) for text, turn in zip(texts, turns, strict=True)]
+
+
+def _turns_of(texts: Sequence[str], chunk: MemoryChunk) -> list[tuple[str, ...]]:
+    """The turn of each line of a chunk; empty tuples if they can't be told apart."""
+    if len(chunk.turn_ids) == 1:
+        return [chunk.turn_ids] * len(texts)
+
+    # A turn may have several lines. It begins with who speaks.
+    starts = tuple(f"{speaker}: " for speaker in chunk.speakers)
+    turns, begun = [], 0
+    for text in texts:
+        begun += text.startswith(starts)
+        turns.append(chunk.turn_ids[begun - 1 : begun] if begun else ())
+
+    return turns if begun == len(chunk.turn_ids) else [()] * len(texts)
+
+
+def _as_retrieved(lines: Sequence[Line]) -> tuple[Retrieved, ...]:
+    return tuple(Retrieved(text=line.text, turn_ids=line.turn_ids) for line in lines)
+
+
+def _plain(path: str) -> str:
+    return path.strip().removeprefix("./")
+
+
+def _no_file(path: str) -> ToolResult:
+    return ToolResult(f"There is no file '{path[:100]}'. list_files names them.", is_error=True)

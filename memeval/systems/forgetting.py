@@ -1,0 +1,45 @@
+"""The plain rule by which the built-in systems forget and correct: the same for all of them.
+
+A chunk is forgotten if it gives every word that the request is about, as `memeval.text.given` reads
+words; a request about nothing forgets all. So a fact that was said in other words stays, and a
+second fact in the same chunk goes. To correct, the old value is replaced by the new one in every
+chunk that gives it letter for letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from memeval.records import CorrectRequest, ForgetRequest, MemoryChunk
+from memeval.text.given import replace_given, values_in
+
+
+def is_meant(request: ForgetRequest, text: str) -> bool:
+    """Whether a request to forget means a text, of whichever user."""
+    words = tuple(dict.fromkeys(request.about.split()))
+    return values_in(words, text) == words
+
+
+def without(chunks: Iterable[MemoryChunk], request: ForgetRequest) -> list[MemoryChunk]:
+    """The chunks that a request to forget leaves."""
+    return [
+        chunk
+        for chunk in chunks
+        if chunk.user != request.user or not is_meant(request, chunk.content)
+    ]
+
+
+def corrected(chunks: Iterable[MemoryChunk], request: CorrectRequest) -> list[MemoryChunk]:
+    """The chunks with the new value in place of the old one."""
+    return [
+        replace(chunk, content=replace_given(chunk.content, request.old, request.new))
+        if chunk.user == request.user
+        else chunk
+        for chunk in chunks
+    ]
+
+
+def count_changed(before: Sequence[MemoryChunk], after: Sequence[MemoryChunk]) -> int:
+    """How many chunks a correction changed."""
+    return sum(old != new for old, new in zip(before, after, strict=True))

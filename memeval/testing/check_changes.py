@@ -1,0 +1,101 @@
+"""Rules of change: forgotten facts are gone, corrected ones are replaced, and an import that is run
+twice loses nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memeval.pipeline.execute.ingest import await_ready, call_method
+from memeval.pipeline.isolate.watch import Watched
+from memeval.records import CorrectRequest, ForgetRequest, OracleForgetRequest
+from memeval.systems.base import MemorySystem
+from memeval.testing.sample import MARKS, sample_case, sample_chunks
+from memeval.testing.under_test import (
+    OPEN,
+    NotApplicableError,
+    NotShownError,
+    SystemUnderTest,
+    expect,
+)
+from memeval.text.shown import one_line
+
+THING, OTHER = "greyhound", "whippet"
+"""Words that are forgotten or corrected, in the turn that is the evidence of every question."""
+KEPT = ("rye", *MARKS["s2"], *MARKS["s3"])
+"""Words of turns that nobody wants changed."""
+SHOWN = 40
+"""More than there is, so that nothing is missing because it ranks low."""
+FORGET = ForgetRequest(words=f"Please forget the {THING}.", about=THING)
+CORRECT = CorrectRequest(words=f"It is no {THING}, it is a {OTHER}.", old=THING, new=OTHER)
+
+
+async def forgets_what_it_is_told_to(of: SystemUnderTest) -> None:
+    system = await of.fill_system(top_k=SHOWN)
+    request: Any = FORGET
+    if system.wants_evidence:
+        request = OracleForgetRequest(words=FORGET.words, about=FORGET.about, values=(THING,))
+
+    await _expect_changed(of, system, "forget", request)
+    # Marks that only hide what was forgotten may be lost in maintenance.
+    await call_method(system, system.consolidate)
+    await await_ready(Watched(system))
+    expect(
+        not await _finds(of, system, THING), f"after consolidate(), '{THING}' is back", "nothing"
+    )
+
+
+async def corrects_what_it_is_told_to(of: SystemUnderTest) -> None:
+    system = await of.fill_system(top_k=SHOWN)
+    await _expect_changed(of, system, "correct", CORRECT)
+    expect(await _finds(of, system, OTHER), f"'{OTHER}' was not found", "the corrected word")
+
+
+async def takes_a_session_twice(of: SystemUnderTest) -> None:
+    system = await of.fill_system(top_k=SHOWN)
+    known = await _known(of, system, (THING, *KEPT))
+    for chunk in sample_chunks(sample_case(sessions=("s1",))):
+        await call_method(system, system.ingest, chunk)
+
+    await call_method(system, system.consolidate)
+    await await_ready(Watched(system))
+    await _expect_kept(of, system, known, "after a session was imported again")
+    if not known:
+        raise NotShownError("it found nothing of what it was given before, either")
+
+
+async def _expect_changed(
+    of: SystemUnderTest, system: MemorySystem, name: str, request: Any
+) -> None:
+    """Expects that a request removes the thing from a system, and nothing else."""
+    # A class may follow the contract without inheriting from it.
+    change = getattr(system, name, None)
+    known, was_found = await _known(of, system, KEPT), await _finds(of, system, THING)
+    items = None if change is None else await call_method(system, change, request)
+    if items is None:
+        raise NotApplicableError(f"it does not support {name}()")
+
+    await await_ready(Watched(system))
+    is_count = isinstance(items, int) and not isinstance(items, bool) and items >= 0
+    expect(is_count, f"{name}() returned {one_line(items, 60)}", "how many items it changed")
+    expect(not await _finds(of, system, THING), f"'{THING}' was found after {name}()", "nothing")
+    await _expect_kept(of, system, known, f"after {name}() of another fact")
+    if not was_found:
+        raise NotShownError(f"before {name}() it did not find what it was given")
+
+    expect(items > 0, f"{name}() returned 0, and '{THING}' is gone", "how many items it changed")
+
+
+async def _known(of: SystemUnderTest, system: MemorySystem, words: tuple[str, ...]) -> list[str]:
+    return [word for word in words if await _finds(of, system, word)]
+
+
+async def _expect_kept(
+    of: SystemUnderTest, system: MemorySystem, words: list[str], when: str
+) -> None:
+    for word in words:
+        expect(await _finds(of, system, word), f"'{word}' was not found {when}", "what was found")
+
+
+async def _finds(of: SystemUnderTest, system: MemorySystem, word: str) -> bool:
+    return await of.finds(system, word, word) or await of.finds(system, OPEN, word)

@@ -1,0 +1,101 @@
+"""Rules of the tools that a model is given under `reader=tools` and `writer=tools`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memeval.llm.extractive.tools import filled, stores_text
+from memeval.pipeline.execute.tool_arguments import mistake
+from memeval.pipeline.execute.tool_loop import as_result
+from memeval.pipeline.execute.tool_reader import as_function, open_tools
+from memeval.pipeline.isolate.watch import Watched
+from memeval.records import EvalCase
+from memeval.systems.base import MemorySystem
+from memeval.systems.tools import Tool, search_tool
+from memeval.testing.check_finding import FACTS, facts_case, sentence_of
+from memeval.testing.under_test import (
+    NotApplicableError,
+    NotShownError,
+    SystemUnderTest,
+    exchanges,
+    expect,
+    quoted,
+)
+from memeval.text.shown import one_line
+
+NOTHING = EvalCase("empty", (), ())
+
+
+async def tools_find_what_was_stored(of: SystemUnderTest) -> None:
+    """Stored content is found by a tool that reads, and in its own case alone."""
+    await _tools(await of.fill_system(case=NOTHING))
+    own, other = await of.fill_system(case=facts_case()), await of.fill_system()
+    reading = [tool for tool in await _tools(own) if not tool.writes]
+    for thing, name in FACTS.items():
+        if not await _finds(own, reading, thing, name):
+            continue
+
+        same = [tool for tool in await _tools(other) if not tool.writes]
+        leaks = await _finds(other, same, thing, name)
+        expect(not leaks, f"'{name}', which was said in another case, was found", "nothing")
+        return
+
+    raise NotShownError(f"no tool found any of {len(FACTS)} facts by its words: {_named(reading)}")
+
+
+async def tools_find_what_they_wrote(of: SystemUnderTest) -> None:
+    """Content written by a tool is found by one that reads."""
+    system = await of.fill_system(case=NOTHING)
+    tools = await _tools(system)
+    # One that deletes is left alone.
+    writing = [tool for tool in tools if tool.writes and stores_text(as_function(tool))]
+    if not writing:
+        raise NotApplicableError("it has no tool that stores a text")
+
+    (thing, name), *_ = FACTS.items()
+    for tool in writing:
+        await _call(system, tool, sentence_of(thing, name), thing)
+
+    reading = [tool for tool in tools if not tool.writes]
+    if not await _finds(system, reading, thing, name):
+        raise NotShownError(f"what {_named(writing)} wrote was not found by {_named(reading)}")
+
+
+async def _tools(system: MemorySystem) -> Sequence[Tool]:
+    """The tools of a memory. Raises `NotApplicableError` for one without tools of its own."""
+    if type(system).tools is MemorySystem.tools:
+        raise NotApplicableError("it has no tools")
+
+    tools = await open_tools(Watched(system))
+    if all(getattr(tool.call, "__module__", "") == search_tool.__module__ for tool in tools):
+        raise NotApplicableError("its only tool is its search, which other rules try")
+
+    return tools
+
+
+async def _finds(system: MemorySystem, tools: Sequence[Tool], thing: str, name: str) -> bool:
+    """Whether some tool shows a name for a thing, which it is searched by."""
+    for tool in tools:
+        # The word alone, and the sentence without the name: some search for words, some for sense.
+        for words in (thing, sentence_of(thing, "").rstrip(" .")):
+            if name in await _call(system, tool, words, words):
+                return True
+
+    return False
+
+
+async def _call(system: MemorySystem, tool: Tool, note: str, label: str) -> str:
+    """Result of a tool for the least arguments that it takes, with these words in them."""
+    arguments: Mapping[str, Any] = filled(tool.parameters, note=note, label=label)
+    exchanges.append(f"called: {tool.name} {one_line(arguments, 80)}")
+    if mistake(arguments, {**tool.parameters, "type": "object"}) is not None:
+        return ""
+
+    result = as_result(await Watched(system).use(tool, arguments))
+    exchanges.append(f"  got: {quoted([result.text])}")
+    return "" if result.is_error else result.text
+
+
+def _named(tools: Sequence[Tool]) -> str:
+    return ", ".join(tool.name for tool in tools) or "no tool"

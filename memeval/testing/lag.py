@@ -1,0 +1,74 @@
+"""From write to read: how long a fact takes from the reply to its write until it is found."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from memeval.pipeline.execute.ingest import fill, ingest_calls
+from memeval.pipeline.isolate.watch import Watched
+from memeval.records import EvalCase, Turn
+from memeval.testing.check_finding import FACTS, questions_about, sentence_of
+from memeval.testing.sample import sample_case, sample_chunks
+from memeval.testing.under_test import SystemUnderTest
+
+FIRST_PAUSE_S = 0.01
+PAUSE_SHARE = 0.05
+"""A pause between two looks, as a share of the time waited: it bounds the error."""
+
+
+@dataclass(frozen=True)
+class Lag:
+    """Lag of one fact."""
+
+    seconds: float | None
+    """From the end of the ingest to the beginning of the first search that found the fact; None if
+    none did in time.
+    """
+    looks: int
+    """Searches for it, by its question, its name or its sentence."""
+
+
+async def measure_lag(
+    of: SystemUnderTest,
+    thing: str,
+    *,
+    patience_s: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Lag:
+    """Tells a fresh memory one of `FACTS` after a short conversation, and looks for it until it is
+    found or `patience_s` seconds are over.
+
+    The memory is not asked whether it is ready. The first look is at once; a lag is measured to
+    0.01 s or a twentieth of it, whichever is more, and the time of a search.
+    """
+    name = FACTS[thing]
+    case = _case_with(thing, name)
+    system = of.start(of.parts(of.model(), case_id=case.case_id))
+    await fill(Watched(system), ingest_calls(sample_chunks(case), []))
+
+    began, looks = clock(), 0
+    while True:
+        asked = clock()
+        for question in questions_about(thing, name):
+            looks += 1
+            if await of.finds(system, question, name):
+                return Lag(asked - began, looks)
+
+        waited = clock() - began
+        if waited >= patience_s:
+            return Lag(None, looks)
+
+        await sleep(min(max(FIRST_PAUSE_S, PAUSE_SHARE * waited), patience_s - waited))
+
+
+def _case_with(thing: str, name: str) -> EvalCase:
+    """The sample conversation with a fact as its last turn."""
+    case = sample_case(f"lag {thing}")
+    last = case.sessions[-1]
+    fact = Turn(f"{last.session_id}:fact", "Ilse", sentence_of(thing, name), last.started_at)
+    told = replace(last, turns=(*last.turns, fact))
+    return replace(case, sessions=(*case.sessions[:-1], told))

@@ -1,0 +1,131 @@
+"""Whether a text gives a value: the one rule by which stored, shown and answered text is searched.
+
+Both are compared after NFKC and case folding. White space, hyphens and underscores are one and the
+same separator, which a surface of a number or a code may also leave out; digits of any script are
+ASCII digits. A value occurs on word boundaries, or anywhere in a script whose words are joined. A
+part of a mail address is not a value, nor is an address a part of a longer one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from memeval.text.words import MARKS, UNSPACED
+
+LONG_NUMBER = 6
+"""Digits from which on a number may be grouped in any way: `0151 48 29 13`."""
+
+_SEPARATORS = re.compile(r"[\s_\u2010-\u2015\u2212\u2043\ufe58\ufe63\uff0d-]+")
+_IGNORED = {"Cf", "Cc"}
+_WORD = rf"[^\W_{UNSPACED}]"
+"""A letter or digit of a script with spaces between words."""
+_POINT, _SLASH = re.compile(r"\w[.@]\w"), re.compile(r"\w/\w")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+
+
+def plain(text: str) -> str:
+    """A text as it is compared."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    if not folded.isascii():
+        folded = "".join(map(_plain_character, folded))
+
+    return _SEPARATORS.sub(" ", folded).strip()
+
+
+def _plain_character(character: str) -> str:
+    if character.isdecimal():
+        return str(unicodedata.decimal(character))
+    if unicodedata.category(character) in _IGNORED and not character.isspace():
+        return ""
+
+    return character
+
+
+def is_given(value: str, text: str) -> bool:
+    """Whether a text gives a value. An empty value is never given."""
+    return _occurs(value, plain(text))
+
+
+def values_in(values: Iterable[str], *texts: str) -> tuple[str, ...]:
+    """The values that any of the texts gives, in their order, each once."""
+    searched = [plain(text) for text in texts]
+    given: dict[str, None] = {}
+    for value in values:
+        if any(_occurs(value, text) for text in searched):
+            given[value] = None
+
+    return tuple(given)
+
+
+def replace_given(text: str, old: str, new: str) -> str:
+    """The text with a new value wherever it gives the old one letter for letter."""
+    if not old:
+        return text
+
+    pieces, end = [], 0
+    for start, stop in _places(re.compile(re.escape(old)), text, _signs(old)):
+        pieces += [text[end:start], new]
+        end = stop
+
+    return "".join([*pieces, text[end:]])
+
+
+def _occurs(value: str, plain_text: str) -> bool:
+    pattern = _pattern(value)
+    if pattern is None:
+        return False
+
+    return any(True for _ in _places(pattern, plain_text, _signs(value)))
+
+
+@lru_cache(maxsize=4096)
+def _signs(value: str) -> str:
+    """The signs behind which a text goes on with something longer than the value, as a class."""
+    bare = plain(value)
+    return "@" + "." * bool(_POINT.search(bare)) + "/" * bool(_SLASH.search(bare))
+
+
+# The ranges of scripts take 7 ms, which a pattern of each value would pay again.
+@lru_cache
+def _boundaries(signs: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Conditions at the start and the end of a value: `bob@example.com` is not in
+    `bob@example.com.uk`, `48` not in `48.5`, and `Bonn` is in `Rom/Bonn`.
+    """
+    starts = rf"(?<!{_WORD})(?<!{_WORD}[{signs}])(?:(?<!\d\.)|(?!\d))"
+    ends = rf"(?!{_WORD}|[{MARKS}]|[{signs}]{_WORD})(?:(?!\.\d)|(?<!\d))"
+    return re.compile(starts), re.compile(ends)
+
+
+@lru_cache(maxsize=4096)
+def _pattern(value: str) -> re.Pattern[str] | None:
+    """The value in a plain text, wherever its boundaries are; None for an empty one."""
+    bare = plain(value)
+    if not bare:
+        return None
+
+    digits = sum(map(str.isdigit, bare))
+    if digits >= LONG_NUMBER or _UNSPACED.search(bare):
+        parts = list(bare.replace(" ", ""))
+    elif digits:
+        parts = re.findall(r"\d+|[^\d ]+", bare)
+    else:
+        return re.compile(re.escape(bare))
+
+    return re.compile(" ?".join(map(re.escape, parts)))
+
+
+def _places(pattern: re.Pattern[str], text: str, signs: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each occurrence on word boundaries; Han text has no boundaries."""
+    starts, ends = _boundaries(signs)
+    match = pattern.search(text)
+    while match is not None:
+        start, stop = match.span()
+        begins = _UNSPACED.match(text, start) or starts.match(text, start)
+        if begins and (_UNSPACED.match(text, stop - 1) or ends.match(text, stop)):
+            yield start, stop
+            match = pattern.search(text, stop)
+        else:
+            match = pattern.search(text, start + 1)

@@ -1,0 +1,129 @@
+"""Differences of pairs: the signs of whole conversations flipped, by counting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from memeval.witness.rows import Question
+
+MOST_COUNTED = 16
+"""Conversations up to which every vector of signs is counted; above it, 9,999 are drawn."""
+DRAWS, SEED, AT_ONCE = 9_999, 20_260_101, 2_048
+_TIE = 1e-9
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One run minus another, on the questions that both scored."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    p: float
+    sums: dict[str, float]
+    """Σ d of each conversation."""
+
+
+def difference(first: dict[str, Question], second: dict[str, Question]) -> Difference | None:
+    """The paired difference of two runs; None without a question in common."""
+    sums: dict[str, float] = {}
+    sizes: dict[str, float] = {}
+    deltas: list[tuple[str, float, float]] = []
+    for name, question in first.items():
+        other = second[name].value if name in second else None
+        if question.value is not None and other is not None:
+            deltas.append((question.case, question.value - other, question.weight))
+
+    if not deltas:
+        return None
+
+    weights = [weight for _, _, weight in deltas]
+    is_equal = min(weights) == max(weights)
+    for case, delta, weight in deltas:
+        own = 1.0 if is_equal else weight
+        sums[case] = sums.get(case, 0.0) + own * delta
+        sizes[case] = sizes.get(case, 0.0) + own
+
+    p, low, high = flipped(list(sums.values()), list(sizes.values()))
+    return Difference(sum(sums.values()) / sum(sizes.values()), low, high, p, sums)
+
+
+def flipped(
+    sums: Sequence[float], sizes: Sequence[float]
+) -> tuple[float, float | None, float | None]:
+    """p, and the ends of the 95 % interval; None for fewer than six conversations."""
+    total, count = sum(sums), sum(sizes)
+    least = abs(total) - _TIE * sum(map(abs, sums))
+    reached, lows, highs = 0, [], []
+    for signs in vectors(len(sums)):
+        a = sum(sign * own for sign, own in zip(signs, sums, strict=True))
+        b = sum(sign * own for sign, own in zip(signs, sizes, strict=True))
+        reaches = abs(a) >= least
+        reached += reaches
+        if abs(sum(signs)) == len(sums):
+            lows.append(-inf)
+            highs.append(inf)
+            continue
+
+        ends = sorted([(total - a) / (count - b), (total + a) / (count + b)])
+        # A tie holds 0, whatever the rounding.
+        lows.append(min(ends[0], 0.0) if reaches and total >= 0 else ends[0])
+        highs.append(max(ends[1], 0.0) if reaches and total <= 0 else ends[1])
+
+    if len(sums) > MOST_COUNTED:
+        reached += 1
+        lows.append(-inf)
+        highs.append(inf)
+
+    p, k = reached / len(lows), len(lows) // 20
+    if k == 0:
+        return p, None, None
+
+    return p, sorted(lows)[k], sorted(highs, reverse=True)[k]
+
+
+def adjusted(sums: Sequence[dict[str, float]]) -> list[float]:
+    """Step-down max-T: p of each comparison among all, with the same flips for all of them."""
+    cases = list(dict.fromkeys(case for own in sums for case in own))
+    rows = [[own.get(case, 0.0) for case in cases] for own in sums]
+    order = sorted(range(len(rows)), key=lambda number: -abs(sum(rows[number])))
+    rows = [rows[number] for number in order]
+    least = [abs(sum(row)) - _TIE * sum(map(abs, row)) for row in rows]
+    reached, count = [0] * len(rows), 0
+    for signs in vectors(len(cases)):
+        count += 1
+        largest = 0.0
+        # From the last on: each is compared with the largest of itself and of those behind it.
+        for number in range(len(rows) - 1, -1, -1):
+            own = abs(sum(sign * one for sign, one in zip(signs, rows[number], strict=True)))
+            largest = max(largest, own)
+            reached[number] += largest >= least[number]
+
+    if len(cases) > MOST_COUNTED:
+        count, reached = count + 1, [own + 1 for own in reached]
+
+    ps, smallest = [0.0] * len(rows), 0.0
+    for place, number in enumerate(order):
+        smallest = max(smallest, reached[place] / count)
+        ps[number] = smallest
+
+    return ps
+
+
+def vectors(groups: int) -> Iterator[tuple[int, ...]]:
+    """Vectors of signs of which none is another one's opposite, or draws of them."""
+    if groups <= MOST_COUNTED:
+        for number in range(2 ** max(groups - 1, 0)):
+            yield tuple(-1 if number >> place & 1 else 1 for place in range(groups))
+
+        return
+
+    import numpy as np
+
+    generator = np.random.default_rng(SEED)
+    for start in range(0, DRAWS, AT_ONCE):
+        size = (min(AT_ONCE, DRAWS - start), groups)
+        for bits in generator.integers(0, 2, size=size, dtype=np.int8):
+            yield tuple(1 - 2 * int(bit) for bit in bits)

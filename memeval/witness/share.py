@@ -1,0 +1,129 @@
+"""The interval of one share: Wilson's, with the questions that the conversations leave of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import cos, exp, lgamma, log, pi, sqrt, tan
+
+_PANELS = 64
+_HALVINGS, _STEPS = 10, 4
+_NODES = (
+    (0.1834346424956498, 0.3626837833783620),
+    (0.5255324099163290, 0.3137066458778873),
+    (0.7966664774136267, 0.2223810344533745),
+    (0.9602898564975363, 0.1012285362903763),
+)
+"""Of Gauss and Legendre with eight points, by symmetry."""
+
+Interval = tuple[float, float]
+
+
+def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    """Σ w x / Σ w."""
+    return sum(w * x for w, x in zip(weights, values, strict=True)) / sum(weights)
+
+
+def share_interval(
+    values: Sequence[float], clusters: Sequence[str], weights: Sequence[float]
+) -> Interval | None:
+    """95 % interval of a mean of values in [0, 1]; None for fewer than two clusters."""
+    names = list(dict.fromkeys(clusters))
+    if len(names) < 2:
+        return None
+
+    if min(weights) == max(weights):
+        weights = [1.0] * len(values)
+
+    mean, total = weighted_mean(values, weights), sum(weights)
+    residual, size, square = (dict.fromkeys(names, 0.0) for _ in range(3))
+    for value, name, weight in zip(values, clusters, weights, strict=True):
+        residual[name] += weight * (value - mean)
+        size[name] += weight
+        square[name] += weight * weight
+
+    squares = sum(square.values())
+    robust = sum(residual[g] ** 2 / (1 - size[g] / total) for g in names) / total**2
+    error = max(robust, _variance(values, mean, weights) * squares / total**2)
+    spread = mean * (1 - mean)
+    effective = total**2 / squares
+    if min(values) < max(values) and spread > 0 and error > 0:
+        effective = spread / error
+
+    t = student(_freedom([size[g] for g in names], [square[g] for g in names]))
+    return _wilson(min(max(mean, 0.0), 1.0), effective, t)
+
+
+def _variance(values: Sequence[float], mean: float, weights: Sequence[float]) -> float:
+    """p(1 - p) of what is right or wrong, else the sample variance."""
+    if all(value in (0.0, 1.0) for value in values):
+        return mean * (1 - mean)
+
+    total = sum(weights)
+    spread = sum(w * (x - mean) ** 2 for w, x in zip(weights, values, strict=True)) / total
+    return spread / (1 - sum(w * w for w in weights) / total**2)
+
+
+def _wilson(p: float, n: float, t: float) -> Interval:
+    z = t * t
+    middle = (p + z / (2 * n)) / (1 + z / n)
+    half = t * sqrt(p * (1 - p) / n + z / (4 * n * n)) / (1 + z / n)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _freedom(sizes: Sequence[float], squares: Sequence[float]) -> float:
+    """Bell and McCaffrey's: tr² / Σ m², from the whole matrix, one pair of clusters at a time."""
+    total, all_squares = sum(sizes), sum(squares)
+    scale = [(1 - size / total) ** -0.5 for size in sizes]
+    trace = norm = 0.0
+    for g, own in enumerate(sizes):
+        for h, other in enumerate(sizes):
+            cell = -(own * squares[h] + other * squares[g]) / total
+            cell += own * other * all_squares / total**2
+            cell += squares[g] if g == h else 0.0
+            cell *= scale[g] * scale[h]
+            norm += cell * cell
+            trace += cell if g == h else 0.0
+
+    return trace * trace / norm
+
+
+@lru_cache(maxsize=1024)
+def student(freedom: float, confidence: float = 0.95) -> float:
+    """The t with P(|T| <= t) = `confidence`.
+
+    By t = √ν tan u the probability is the integral of cos^(ν-1) from 0 to u, which is summed here;
+    u is found by halving.
+    """
+    wanted = confidence * sqrt(pi) / 2 * exp(lgamma(freedom / 2) - lgamma((freedom + 1) / 2))
+    low, high = 0.0, pi / 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if _cosines(middle, freedom - 1) < wanted:
+            low = middle
+        else:
+            high = middle
+
+    # From below, as the integral bends downwards: no step of Newton's leads past the root.
+    u = low
+    for _ in range(_STEPS):
+        u += (wanted - _cosines(u, freedom - 1)) / _power(u, freedom - 1)
+
+    return sqrt(freedom) * tan(u)
+
+
+def _power(u: float, exponent: float) -> float:
+    return exp(exponent * log(cos(u)))
+
+
+def _cosines(end: float, exponent: float) -> float:
+    """∫ cos^exponent from 0 to `end`."""
+    width = end / _PANELS / 2
+    total = 0.0
+    for panel in range(_PANELS):
+        centre = (2 * panel + 1) * width
+        for node, weight in _NODES:
+            both = _power(centre - node * width, exponent) + _power(centre + node * width, exponent)
+            total += weight * width * both
+
+    return total

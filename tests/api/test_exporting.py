@@ -1,0 +1,294 @@
+"""Runs in the files of other tools, read back by these tools if they are installed (extras)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from forking import Done, run_command_line
+from made_runs import made_run
+
+import memeval
+from memeval.errors import UserError
+from memeval.records import Status
+from memeval.report.export.rows import clean
+from memeval.report.export.terms import terms_of
+
+SMALL = ("dataset.limit_questions=3", "tracking=none")
+HOSTILE = "</script>\n---\nlicense: mit\n![x](https://e.vil/x.png) \x1b[31m"
+INSPECT = """
+import json, sys
+from inspect_ai.log import list_eval_logs, read_eval_log
+(found,) = list_eval_logs(sys.argv[1])
+log = read_eval_log(found)
+print(json.dumps({
+    "task": found.task, "status": log.status, "epochs": log.eval.config.epochs,
+    "metrics": {name: own.value for name, own in log.results.scores[0].metrics.items()},
+    "samples": [
+        [sample.id, sample.epoch, sample.input, sample.output.completion,
+         {name: own.value for name, own in sample.scores.items()},
+         sample.error.message if sample.error else None]
+        for sample in log.samples
+    ],
+}))
+"""
+HF = """
+import json, sys
+from datasets import load_dataset
+print(json.dumps(load_dataset(sys.argv[1])["test"].to_list()))
+"""
+# The frames of the file: a header, then blocks of 32 KiB with records, whole or in parts.
+WANDB = """
+import json, struct, sys
+from wandb.proto.wandb_internal_pb2 import Record
+with open(sys.argv[1], "rb") as file:
+    data = file.read()
+at, part, kinds, config, summary = 7, b"", [], {}, {}
+while at + 7 <= len(data):
+    left = 32768 - at % 32768
+    if left < 7:
+        at += left
+        continue
+    _, size, kind = struct.unpack("<IHB", data[at : at + 7])
+    part += data[at + 7 : at + 7 + size]
+    at += 7 + size
+    if kind in (1, 4):
+        record = Record()
+        record.ParseFromString(part)
+        kinds.append(record.WhichOneof("record_type"))
+        if kinds[-1] == "run":
+            config |= {item.key: json.loads(item.value_json) for item in record.run.config.update}
+        for item in record.summary.update:
+            summary[item.key or ".".join(item.nested_key)] = json.loads(item.value_json)
+        part = b""
+print(json.dumps({"kinds": kinds, "config": config, "summary": summary}))
+"""
+
+
+@pytest.fixture(scope="module")
+def run(home: Path) -> memeval.FinishedRun:
+    return memeval.run(*SMALL, "num_runs=2", system="bm25", progress=False)
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> memeval.Run:
+    """A run about data of the user's own, whose texts do what they can, with a failure."""
+    texts = {"question": HOSTILE, "gold": (HOSTILE,), "hypothesis": HOSTILE}
+    return made_run(
+        tmp_path / "outputs" / "runs",
+        "bm25",
+        {"a/q0": [1.0], "a/q1": [None]},
+        of_records=texts,
+        name=HOSTILE,
+        dataset="../../etc",
+        params={"dataset": "mine"},
+    )
+
+
+def skip_without(tool: str) -> None:
+    try:
+        version(tool)
+    except PackageNotFoundError:
+        pytest.skip(f"needs {tool}, an extra")
+
+
+def read(code: str, *arguments: object, tool: str, home: Path) -> Any:
+    """What a tool reads, in a process of its own; skips if the tool is not installed."""
+    skip_without(tool)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(home), "HF_HUB_OFFLINE": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_half_a_character_becomes_its_replacement() -> None:
+    assert clean({"text": "a\ud800"}) == {"text": "a\ufffd"}
+
+
+def only_json(folder: Path) -> dict[str, Any]:
+    (path,) = folder.glob("*.json")
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+def test_inspect_reads_the_log(run: memeval.FinishedRun, tmp_path: Path) -> None:
+    made = memeval.export(run, "inspect")
+    log = read(INSPECT, made.folder, tool="inspect_ai", home=tmp_path)
+    assert (log["task"], log["status"], log["epochs"]) == ("demo", "success", 2)
+    assert log["metrics"]["accuracy"] == run.metrics["accuracy"]
+    records = run.records()
+    assert [sample[:2] for sample in log["samples"]] == [
+        [name, repeat + 1]
+        for name, repeat in zip(records["question_id"], records["repeat"], strict=True)
+    ]
+    assert [sample[3] for sample in log["samples"]] == list(records["hypothesis"])
+    letters = {"correct": "C", "wrong": "I", "abstained": "N"}
+    assert [sample[4]["keyword"] for sample in log["samples"]] == [
+        letters[label] for label in records["verdict.label"]
+    ]
+
+
+def test_inspect_reads_hostile_texts_and_failures(hostile: memeval.Run, tmp_path: Path) -> None:
+    made = memeval.export(hostile, "inspect", output=tmp_path / "log", with_texts=True)
+    right, failed = read(INSPECT, made.folder, tool="inspect_ai", home=tmp_path)["samples"]
+    assert right[2] == HOSTILE
+    assert right[4] == {"keyword": "C"} and right[5] is None
+    assert failed[4] == {} and failed[5] == Status.JUDGE_FAILED
+
+
+def test_datasets_reads_the_folder(run: memeval.FinishedRun, tmp_path: Path) -> None:
+    made = memeval.export(run, "hf")
+    rows = read(HF, made.folder, tool="datasets", home=tmp_path)
+    records = run.records()
+    assert [row["hypothesis"] for row in rows] == list(records["hypothesis"])
+    assert [row["metrics.token_f1"] for row in rows] == list(records["metrics.token_f1"])
+
+
+def test_the_folder_has_all_records_and_a_card(run: memeval.FinishedRun) -> None:
+    made = memeval.export(run, "hf")
+    rows = pq.read_table(made.folder / "data" / "records.parquet").to_pylist()
+    records, retrieved = run.records(), run.retrieved()
+    assert [row["question"] for row in rows] == list(records["question"])
+    passages = [passage["text"] for row in rows for passage in row["retrieved"]]
+    assert passages == list(retrieved["text"])
+    assert rows[0]["context"] == run.context(rows[0]["question_id"])
+
+    assert made.folder.stat().st_mode & 0o077 == 0
+    head, page = card(made.folder)
+    assert head["license"] == "cc0-1.0"
+    assert head["configs"][0]["data_files"] == [{"split": "test", "path": "data/records.parquet"}]
+    assert "python -m memeval " in page and "| accuracy [95%] |" in page
+
+
+def card(folder: Path) -> tuple[dict[str, Any], str]:
+    _, head, page = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    return yaml.safe_load(head), page
+
+
+def test_a_card_of_hostile_names_has_one_licence_and_no_link(
+    hostile: memeval.Run, tmp_path: Path
+) -> None:
+    made = memeval.export(hostile, "hf", output=tmp_path / "folder", with_texts=True)
+    head, page = card(made.folder)
+    assert (head["license"], head["license_name"]) == ("other", "not known")
+    assert "![x](" not in page and "\x1b" not in page
+    assert "by the choice of the person who exported them" in page
+
+
+@pytest.mark.parametrize("tool", ["inspect", "hf"])
+def test_texts_of_unknown_licence_are_left_out(
+    hostile: memeval.Run, tmp_path: Path, tool: str
+) -> None:
+    made = memeval.export(hostile, tool, output=tmp_path / "folder")
+    assert not made.has_texts
+    if tool == "inspect":
+        samples = only_json(made.folder)["samples"]
+        assert [sample["input"] for sample in samples] == ["", ""]
+        assert samples[0]["scores"]["keyword"] == {
+            "value": "C",
+            "answer": None,
+            "explanation": None,
+        }
+        assert [path.parent for path in made.folder.iterdir()] == [tmp_path / "folder"]
+    else:
+        rows = pq.read_table(made.folder / "data" / "records.parquet").to_pylist()
+        assert [(row["question"], row["gold"], row["label"]) for row in rows] == [
+            (None, [], "correct"),
+            (None, [], None),
+        ]
+        assert "are left out" in card(made.folder)[1]
+
+
+def test_the_licence_is_that_of_the_registered_file(run: memeval.FinishedRun) -> None:
+    assert terms_of(run.summary).identifier == "cc0-1.0"
+    assert terms_of(run.summary).allows_texts
+    tags = {"data_pinned": "true"}
+    locomo = terms_of(replace(run.summary, tags=tags, params={"dataset": "locomo"}))
+    assert not locomo.allows_texts  # CC BY-NC: not for any purpose
+    for tags, params, expected in (
+        ({"data_pinned": "true"}, {"dataset": "locomo"}, "cc-by-nc-4.0"),
+        ({"data_pinned": "false"}, {"dataset": "locomo"}, None),
+        ({"data_pinned": "true"}, {"dataset": "incidents"}, None),
+        ({"data_pinned": "true"}, {"dataset": "alert_storm"}, None),
+        ({"data_pinned": "true"}, {"dataset": "locomo", "dataset.class": "mine:Mine"}, None),
+        ({"data_pinned": "true"}, {"dataset": "mine"}, None),
+    ):
+        assert terms_of(replace(run.summary, tags=tags, params=params)).identifier == expected
+
+
+def test_wandb_reads_the_offline_run(run: memeval.FinishedRun, tmp_path: Path) -> None:
+    skip_without("wandb")
+    made = memeval.export(run, "wandb", output=tmp_path / "run")
+    (folder,) = (made.folder / "wandb").glob("offline-run-*")
+    (file,) = folder.glob("*.wandb")
+    content = read(WANDB, file, tool="wandb", home=tmp_path)
+    assert {"header", "run", "summary", "history", "exit"} <= set(content["kinds"])
+    assert content["config"]["system"] == "bm25"
+    assert content["summary"]["accuracy"] == run.metrics["accuracy"]
+    (table,) = folder.rglob("*.table.json")
+    answers = json.loads(table.read_text(encoding="utf-8"))
+    at = answers["columns"].index("hypothesis")
+    assert [row[at] for row in answers["data"]] == list(run.records()["hypothesis"])
+
+    done = subprocess.run(
+        [sys.executable, "-m", "wandb", "sync", "--dry-run", str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "Would sync 1 run(s)" in done.stdout + done.stderr
+    assert not list(folder.rglob("*.log"))
+
+
+def test_without_its_library_wandb_is_one_line(
+    run: memeval.FinishedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memeval.report.export.wandb_files.find_spec", lambda name: None)
+    with pytest.raises(UserError, match="needs the wandb library, which is not installed") as error:
+        memeval.export(run, "wandb")
+
+    assert error.value.hints == ("get it: pip install 'memeval-bench[wandb]'",)
+
+
+def test_what_can_not_be_exported_is_said(run: memeval.FinishedRun, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(UserError, match="not an empty folder"):
+        memeval.export(run, "hf", output=tmp_path)
+    with pytest.raises(UserError, match="unknown tool 'mlflow'"):
+        memeval.export(run, "mlflow")
+
+    assert (tmp_path / "README.md").read_text() == "mine"
+
+
+def test_the_command_writes_again_and_says_how_to_open(
+    run: memeval.FinishedRun, home: Path
+) -> None:
+    def export(*words: str) -> Done:
+        return run_command_line(["export", run.key[:8], *words], env={"MEMEVAL_HOME": str(home)})
+
+    for _ in range(2):
+        done = export("--to", "inspect")
+        folder = home / "outputs" / "exports" / run.key / "inspect"
+        assert done.stdout.splitlines() == [
+            f"folder: {folder}",
+            f"open:   inspect view --log-dir {folder}",
+        ]
+        assert len(list(folder.iterdir())) == 1
+
+    assert export("--to", "excel").returncode == 2
+    assert export().returncode == 2

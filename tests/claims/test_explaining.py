@@ -1,0 +1,177 @@
+"""The gap between a run and a published figure, part by part, with figures computed by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import in_conversations, made_run
+
+from memeval.comparison.claims import Claim, Figure, Protocol, match_claim
+from memeval.comparison.claims.effects import Effect, Part
+from memeval.comparison.claims.explaining import Explanation, explain_match
+from memeval.results import FEWEST_SESSIONS, HYPOTHESES_FILE, CategoryResult
+from memeval.results.judge import JudgeIdentity
+from memeval.results.run import Run
+
+HALF, NONE = [2] * 8, [0] * 8
+ANSWERS = {"files": {HYPOTHESES_FILE: "aa"}}
+
+
+def category(name: str, n: int, accuracy: float) -> CategoryResult:
+    return CategoryResult(
+        category=name,
+        name=name,
+        n=n,
+        scored=n,
+        asked=n,
+        headline=True,
+        accuracy=accuracy,
+        accuracy_std=None,
+        ci95_low=None,
+        ci95_high=None,
+        token_f1=None,
+    )
+
+
+def claim(metric: str = "accuracy", **protocol: Any) -> Claim:
+    return Claim(
+        name="made_up",
+        title="Made up",
+        source="nowhere",
+        dataset="locomo",
+        protocol=Protocol(**protocol),
+        figures=(Figure(system="rag", metric=metric, value=80.0),),
+    )
+
+
+def explained(run: Run, *known: Run, of: Claim | None = None, **protocol: Any) -> Explanation:
+    (match,) = match_claim(of or claim(**protocol), run.summary)
+    return explain_match(match, run, [run, *known])
+
+
+def effects(explanation: Explanation, part: Part) -> dict[str, Effect]:
+    return {effect.text: effect for effect in explanation.effects if effect.part is part}
+
+
+def test_the_gap_and_the_weights_of_categories_and_conversations(tmp_path: Path) -> None:
+    # Of each four questions, two of category 2 (q1, q3) and two of category 1; q0 and q1 are right.
+    run = made_run(tmp_path, "rag", in_conversations([2, 2, 2, 4]))
+    explanation = explained(run)
+    assert (explanation.own, explanation.gap) == (62.5, -17.5)
+    average = effects(explanation, Part.AVERAGE)
+    assert average["mean of the categories' means"].change == pytest.approx(0.0)
+    assert average["mean of the conversations' means"].value == pytest.approx(62.5)
+    assert set(effects(explanation, Part.CATEGORIES)) == {
+        "without category 1",
+        "without category 2",
+    }
+
+
+def test_with_and_without_a_category(tmp_path: Path) -> None:
+    scores = {"c0/q0": [1.0], "c0/q1": [0.0], "c1/q0": [1.0], "c1/q1": [0.0], "c1/q3": [1.0]}
+    run = made_run(tmp_path, "rag", scores)
+    explanation = explained(run, categories=(1,))
+    assert explanation.own == 100.0
+    moved = effects(explanation, Part.CATEGORIES)
+    assert (moved["with category 2"].value, moved["with category 2"].change) == (60.0, -40.0)
+    # Three right answers over two questions.
+    assert moved["with category 2 above the line alone"].value == pytest.approx(150.0)
+
+
+def test_the_same_answers_under_another_judge(tmp_path: Path) -> None:
+    run = made_run(tmp_path, "strict", in_conversations(HALF), **ANSWERS)
+    lenient = JudgeIdentity("mem0", model="small")
+    other = made_run(tmp_path, "kind", in_conversations([3] * 8), judge=lenient, **ANSWERS)
+    elsewhere = made_run(tmp_path, "other", in_conversations(NONE), judge=lenient)
+    judged = effects(explained(run, other, elsewhere), Part.JUDGE)
+    ((text, effect),) = judged.items()
+    assert text == f"the same answers by mem0 (small) (run {other.key})"
+    assert (effect.value, effect.change) == (75.0, 25.0)
+    # One of four questions in each of eight conversations: all flips agree.
+    assert (effect.low, effect.high) == (25.0, 25.0)
+
+
+def test_rules_of_words_judge_the_answers_again_without_a_run(tmp_path: Path) -> None:
+    metrics = {"keyword_pass": 1.0, "contains": 1.0, "exact_match": 0.0}
+    run = made_run(tmp_path, "rag", in_conversations(HALF), of_records={"metrics": metrics})
+    judged = effects(explained(run), Part.JUDGE)
+    # It was judged by keyword itself.
+    assert {text: effect.value for text, effect in judged.items()} == {
+        "the same answers by judge=contains": 100.0,
+        "the same answers by judge=exact_match": 0.0,
+    }
+
+
+def test_a_run_that_differs_in_one_part_alone_measures_it(tmp_path: Path) -> None:
+    run = made_run(tmp_path, "rag", in_conversations(HALF), params={"top_k": 10})
+    deep = made_run(
+        tmp_path, "rag", in_conversations([3] * 8), params={"top_k": 50}, run_key="deep"
+    )
+    both = made_run(
+        tmp_path,
+        "rag",
+        in_conversations(NONE),
+        params={"top_k": 20, "prompt": "con"},
+        run_key="both",
+    )
+    explanation = explained(run, deep, both, k=50)
+    ((text, effect),) = effects(explanation, Part.K).items()
+    assert (text, effect.change) == ("top_k=50 (run deep)", 25.0)
+    assert Part.K not in explanation.missing
+    assert explanation.aspects(Part.K)[0].text == "k: 10 here, 50 there"
+
+
+def test_what_is_not_measured_is_named_with_what_it_takes(tmp_path: Path) -> None:
+    run = made_run(tmp_path, "rag", in_conversations(HALF))
+    explanation = explained(run, judge="lenient", judge_like="mem0", judge_model="large")
+    assert (
+        f"{run.folder}/hypotheses.jsonl dataset=locomo judge=mem0"
+        in explanation.missing[Part.JUDGE]
+    )
+    assert "llm.model=" in explanation.missing[Part.MODEL]
+    assert explanation.missing[Part.QUESTIONS] == ""
+
+
+def test_questions_without_a_score_may_count_as_wrong(tmp_path: Path) -> None:
+    run = made_run(tmp_path, "rag", {"c0/q0": [1.0], "c0/q1": [None], "c1/q0": [1.0]})
+    ((text, effect),) = effects(explained(run), Part.COVERAGE).items()
+    assert text.startswith("1 questions without a score")
+    assert effect.value == pytest.approx(200 / 3)
+
+
+def test_a_recall_is_shown_at_other_depths_and_beside_the_accuracy(tmp_path: Path) -> None:
+    metrics = {
+        "accuracy": 0.4,
+        "coverage": 1.0,
+        "session_hit_at_5": 0.9,
+        "session_hit_at_1": 0.5,
+        "hit_at_5": 0.7,
+    }
+    rows = (category("1", 4, 0.4),)
+    run = made_run(
+        tmp_path,
+        "rag",
+        in_conversations(HALF),
+        metrics=metrics,
+        categories=rows,
+        tags={FEWEST_SESSIONS: "5"},
+    )
+    explanation = explained(run, of=claim("session_hit_at_5"))
+    assert explanation.own == 90.0
+    shown = {text: effect.value for text, effect in effects(explanation, Part.K).items()}
+    assert shown == {"session hit@1": 50.0, "turn hit@5": 70.0}
+    (accuracy,) = effects(explanation, Part.JUDGE).values()
+    assert (accuracy.value, accuracy.change) == (40.0, -50.0)
+
+
+def test_a_metric_of_words_rests_on_the_reader_and_on_no_judge(tmp_path: Path) -> None:
+    run = made_run(tmp_path, "rag", in_conversations(HALF), judge=JudgeIdentity("mem0"))
+    explanation = explained(run, of=claim("token_f1"))
+    assert explanation.own == 50.0 and Part.AVERAGE in {
+        effect.part for effect in explanation.effects
+    }
+    parts = {aspect.name for aspect in explanation.match.aspects}
+    assert "reader" in parts and "judge" not in parts
+    assert not effects(explanation, Part.JUDGE)

@@ -1,0 +1,112 @@
+"""`evaluate --ranked FILE`: what another program found, measured and answered from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import completed, memeval, records, runs
+
+from memeval.results.texts import TextStore
+
+FEW = ("dataset.limit_cases=2", "tracking=none", "plots=false")
+
+
+def written(path: Path, rows: Iterable[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def of_bm25(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a run of bm25."""
+    home = tmp_path_factory.mktemp("bm25")
+    completed(home, "system=bm25", *FEW)
+    return home
+
+
+def rankings(home: Path, member: str) -> list[dict[str, Any]]:
+    """What the run of a home found, as another program would write it."""
+    (path,) = home.glob("outputs/answers/*.texts.jsonl")
+    rows = []
+    with TextStore(path) as texts:
+        for record in records(home):
+            found = record["retrieved"]
+            if member == "text":
+                ranked = [{"text": texts.get(one["text"]), "score": one["score"]} for one in found]
+            else:
+                ranked = [{"turn_ids": one["turn_ids"]} for one in found]
+
+            rows.append({"question_id": record["question_id"], "ranked": ranked})
+
+    return rows
+
+
+@pytest.mark.parametrize("member", ["text", "turn_ids"])
+def test_rankings_of_a_system_give_its_figures(member: str, of_bm25: Path, tmp_path: Path) -> None:
+    file = written(tmp_path / "found.jsonl", rankings(of_bm25, member))
+    completed(tmp_path, "evaluate", "--ranked", str(file), *FEW)
+    (theirs,), (ours,) = runs(of_bm25), runs(tmp_path)
+    for name in ("accuracy", "recall_at_5", "recall_at_10", "context_tokens", "coverage"):
+        assert ours["metrics"][name] == theirs["metrics"][name], name
+
+    for one, other in zip(records(tmp_path), records(of_bm25), strict=True):
+        assert (one["hypothesis"], one["context"]) == (other["hypothesis"], other["context"])
+
+
+def test_retrieval_alone_and_a_budget_of_context(of_bm25: Path, tmp_path: Path) -> None:
+    file = written(tmp_path / "found.jsonl", rankings(of_bm25, "turn_ids"))
+    words = ("stages=retrieve", "context_tokens=60", *FEW)
+    completed(tmp_path, "evaluate", "--ranked", str(file), *words)
+    (run,) = runs(tmp_path)
+    assert run["metrics"].get("accuracy") is None
+    assert 0 < run["metrics"]["context_tokens"] <= 60
+    assert run["metrics"]["ranking_recall_at_10"] > run["metrics"]["recall_shown"] > 0
+
+
+def test_ids_that_fit_nowhere_are_counted_and_shown(of_bm25: Path, tmp_path: Path) -> None:
+    rows = rankings(of_bm25, "turn_ids")
+    left_out, wrong = rows.pop(0)["question_id"], rows[0]
+    wrong["ranked"] = [{"turn_ids": ["D99:1"]}]
+    others = [rows[1], {"question_id": "nobody", "ranked": []}]
+    file = written(tmp_path / "found.jsonl", rows + others)
+    done = memeval(tmp_path, "evaluate", "--ranked", str(file), *FEW)
+    notes = " ".join((done.out + done.err).split())
+    assert "1 unknown: ids that the data set does not have, left out: nobody" in notes
+    assert f"1 missing: questions without a row, counted as failed: {left_out}" in notes
+    again = rows[1]["question_id"]
+    assert f"1 repeated: further rows of an id, of which the first counts: {again}" in notes
+    failed = {one["question_id"]: one["error"] for one in records(tmp_path) if "error" in one}
+    assert failed[left_out].endswith("the file has no row for it")
+    why = "ranked[0].turn_ids names 'D99:1', which its case does not have"
+    assert why in failed[wrong["question_id"]]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("{", "line 1: Input data was truncated"),
+        ('{"ranked": []}', "line 1: Object missing required field `question_id`"),
+        ('{"question_id": "q"}', "line 1: Object missing required field `ranked`"),
+        ('{"question_id": "q", "ranked": [{"score": 1}]}', "ranked[0] has neither text nor"),
+        ('{"question_id": "q", "ranked": [{"text": 7}]}', "Expected `str | null`, got `int` - at"),
+        ('{"question_id": "q", "ranked": [{"text": "x", "score": "y"}]}', "got `str` - at"),
+        ("", "is empty"),
+        ('{"question_id": "q", "ranked": []}', "does not list a question of dataset=demo"),
+    ],
+)
+def test_a_file_that_can_not_be_read_is_one_line(row: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "found.jsonl"
+    file.write_text(row, encoding="utf-8")
+    done = memeval(tmp_path, "evaluate", "--ranked", str(file), *FEW)
+    assert done.status == 2 and told in done.told, done.err
+    assert str(file) in done.told
+
+
+def test_options_that_do_not_go_with_it(tmp_path: Path) -> None:
+    file = written(tmp_path / "found.jsonl", [])
+    done = memeval(tmp_path, "evaluate", "--ranked", "--only-listed", str(file))
+    assert done.told.startswith("memeval: --ranked takes neither --only-listed nor --judged-by=")

@@ -1,0 +1,185 @@
+"""The table of a paper: the one rule in its letters and bold figures, and text that stays text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import example, in_conversations, made_run
+
+from memeval.comparison.paper import FORMATS, PaperTable, paper_table
+from memeval.errors import UserError
+from memeval.results import FEWEST_SESSIONS
+from memeval.results.judge import JudgeIdentity
+from memeval.results.run import Run
+
+HIGH, MIDDLE, LOW = [4] * 8, [3, 2, 3, 2, 3, 2, 3, 2], [1, 0, 1, 0, 1, 0, 1, 0]
+HOSTILE = r"=cmd|' /C' \input{x} ${a}_b^~# 5% <script>x</script> [1](http://x.y) *b* é Ł 中 -- `x`"
+PDFLATEX = shutil.which("pdflatex")
+
+
+def cells(folder: Path, **scores: Any) -> list[Run]:
+    return [made_run(folder, name, in_conversations(own)) for name, own in scores.items()]
+
+
+def column(table: PaperTable, name: str) -> list[tuple[str, str, bool]]:
+    """Text, letters and boldness of each row."""
+    (found,) = [one for one in table.columns if one.name == name]
+    return [(cell.text, cell.letters, cell.is_best) for cell in found.cells]
+
+
+def test_the_best_is_bold_only_if_each_difference_is_shown(tmp_path: Path) -> None:
+    runs = cells(tmp_path, high=HIGH, middle=MIDDLE, low=LOW)
+    table = paper_table(runs, ["accuracy"], rows=["system"])
+    assert table.names == (("high",), ("middle",), ("low",))
+    assert column(table, "accuracy") == [
+        ("100.0", "a", True),
+        ("62.5", "b", False),
+        ("12.5", "c", False),
+    ]
+    assert "Bold" in " ".join(table.notes)
+
+    alike = cells(tmp_path / "alike", high=[4] * 8, near=[4] * 7 + [3], low=LOW)
+    table = paper_table(alike, ["accuracy"])
+    assert [(letters, bold) for _, letters, bold in column(table, "accuracy")] == [
+        ("a", False),
+        ("a", False),
+        ("b", False),
+    ]
+    assert "Bold" not in " ".join(table.notes)
+
+
+def test_five_conversations_have_no_letter_and_nothing_bold(tmp_path: Path) -> None:
+    runs = [made_run(tmp_path, name, example(name)) for name in "ABC"]
+    table = paper_table(runs, ["accuracy"])
+    assert {(letters, bold) for _, letters, bold in column(table, "accuracy")} == {("", False)}
+    assert "5 conversations are too few" in " ".join(table.notes)
+
+
+def test_less_is_better_of_what_is_spent(tmp_path: Path) -> None:
+    dear = made_run(tmp_path, "dear", in_conversations(HIGH), of_records={"context_tokens": 900})
+    cheap = made_run(tmp_path, "cheap", in_conversations(HIGH), of_records={"context_tokens": 90})
+    table = paper_table([dear, cheap], ["context"])
+    assert [bold for _, _, bold in column(table, "context_tokens")] == [False, True]
+
+
+def test_a_figure_that_was_not_measured_is_a_dash(tmp_path: Path) -> None:
+    runs = cells(tmp_path, one=HIGH, two=LOW)
+    runs.append(made_run(tmp_path, "none", {"conv-0/q0": [None]}, metrics={"coverage": 1.0}))
+    table = paper_table(runs, ["accuracy"])
+    assert [text for text, _, _ in column(table, "accuracy")] == ["100.0", "12.5", "–"]
+    with pytest.raises(UserError, match="cost_usd is not known of any"):
+        paper_table(runs, ["cost"])
+    with pytest.raises(UserError, match="no question of these runs has a value of recall_at_10"):
+        paper_table(runs, ["recall@10"])
+
+
+def test_other_protocols_never_share_a_column_in_silence(tmp_path: Path) -> None:
+    first, second = cells(tmp_path, one=HIGH, two=LOW)
+    other = made_run(tmp_path, "other", in_conversations(HIGH), judge=JudgeIdentity("contains"))
+    with pytest.raises(UserError, match=r"accuracy: not compared: .* other judge"):
+        paper_table([first, second, other], ["accuracy"])
+
+    assert paper_table([first, second, other], ["f1"]).columns
+    table = paper_table([second, other], ["accuracy"], force=True)
+    assert table.notes[0].startswith("FORCED, not comparable: other judge")
+    assert not any(bold for _, _, bold in column(table, "accuracy"))
+
+    elsewhere = made_run(tmp_path, "elsewhere", in_conversations(HIGH), dataset="demo")
+    with pytest.raises(UserError, match="one data set, and the runs have 2"):
+        paper_table([first, elsewhere])
+
+
+def test_two_rows_have_two_names(tmp_path: Path) -> None:
+    runs = [
+        made_run(tmp_path, "rag", example("A"), params={"top_k": k}, run_key=f"rag{k}")
+        for k in (5, 10)
+    ]
+    with pytest.raises(UserError, match="2 runs are named rag") as error:
+        paper_table(runs, ["accuracy"], rows=["system"])
+
+    assert error.value.hints == ("use:  --rows system,top_k",)
+    assert paper_table(runs, ["accuracy"], rows=["system", "top_k"]).headings == ("system", "top_k")
+    with pytest.raises(UserError, match="unknown setting 'sistem'"):
+        paper_table(runs, ["accuracy"], rows=["sistem"])
+
+
+def test_recall_of_whole_conversations_is_named(tmp_path: Path) -> None:
+    run = made_run(
+        tmp_path,
+        "sessions",
+        in_conversations(HIGH),
+        tags={FEWEST_SESSIONS: "5"},
+        metrics={"accuracy": 1.0, "coverage": 1.0, "recall_at_5": 0.5, "recall_at_1": 0.2},
+    )
+    table = paper_table([run], ["recall@5"])
+    assert table.columns[0].title == "turn recall@5 (%)"
+    assert table.flags == (("R@5 of 5 sessions",),)
+    assert "as few as 5: @5 can't miss anything" in " ".join(table.notes)
+
+
+def hostile(folder: Path) -> PaperTable:
+    runs = cells(folder, high=HIGH, middle=MIDDLE)
+    runs.append(made_run(folder, HOSTILE, in_conversations(LOW), run_key="ffff"))
+    return paper_table(
+        runs, ["categories", "accuracy"], rows=["system"], caption=HOSTILE, label="a}b"
+    )
+
+
+def test_markdown_html_and_csv_hold_no_mark_of_a_name(tmp_path: Path) -> None:
+    table = hostile(tmp_path)
+    text = FORMATS["markdown"](table)
+    assert "<script>" not in text and r"\[1\](http&#58;//" in text
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len({row.replace("\\|", "").count("|") for row in rows}) == 1
+
+    tags: list[str] = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attrs: tags.append(tag)  # type: ignore[method-assign]
+    parser.feed(FORMATS["html"](table))
+    assert set(tags) <= {"table", "caption", "tr", "th", "td", "b", "sup", "small", "ul", "li"}
+
+    content = list(csv.DictReader(io.StringIO(FORMATS["csv"](table))))
+    assert content[2]["system"].startswith("'=cmd")
+    assert [row["accuracy"] for row in content] == ["1.0", "0.625", "0.125"]
+
+
+def compiled(table: str, folder: Path) -> str:
+    """What TeX says of a paper with the table."""
+    source = [r"\documentclass{article}", r"\usepackage{booktabs,graphicx}"]
+    source += [r"\begin{document}", table, r"Table~\ref{tab:ab}", r"\end{document}", ""]
+    (folder / "paper.tex").write_text("\n".join(source), encoding="utf-8")
+    done = subprocess.run(
+        [str(PDFLATEX), "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (folder / "paper.pdf").stat().st_size > 1000
+    return done.stdout
+
+
+@pytest.mark.skipif(PDFLATEX is None, reason="no TeX engine (pdflatex) on this machine")
+def test_latex_compiles_whatever_the_names_are(tmp_path: Path) -> None:
+    table = FORMATS["latex"](hostile(tmp_path))
+    assert r"\multicolumn{2}{c}{accuracy by category (\%)}" in table
+    compiled(table, tmp_path)
+
+
+@pytest.mark.skipif(PDFLATEX is None, reason="no TeX engine (pdflatex) on this machine")
+def test_latex_of_many_columns_is_no_wider_than_a_page(tmp_path: Path) -> None:
+    table = paper_table(cells(tmp_path, high=HIGH, low=LOW), ["accuracy"])
+    (column,) = table.columns
+    wide = FORMATS["latex"](replace(table, columns=(column,) * 12))
+    interval = column.cells[1].interval
+    assert interval and f" & {{\\tiny {interval}}}" in wide
+    assert "Overfull" not in compiled(wide, tmp_path)

@@ -1,0 +1,68 @@
+"""A file of one's own that is changed in place keeps its layout, mode and meaning."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memeval.datasets.json.document import OwnDocument, locked
+from memeval.errors import UserError
+
+CASE: dict[str, Any] = {
+    "case_id": "c",
+    "sessions": [{"turns": [{"speaker": "Ida", "text": "Hafen 7\u2028 עבר\n"}]}],
+    "questions": [{"question": "Which?", "answer": 7}],
+}
+OTHER = {**CASE, "case_id": "d", "meta": {"half": "\ud800"}}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"name": "ports", "meta": [1], "cases": [CASE, OTHER]},
+        [CASE, OTHER],
+        CASE,
+        {"cases": [CASE]},
+    ],
+)
+def test_json_is_written_as_it_was(tmp_path: Path, content: Any) -> None:
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    path.chmod(0o640)
+    document = OwnDocument.read(path)
+    document.write()
+    text = path.read_text(encoding="utf-8")
+    assert json.loads(text) == content
+    assert json.dumps(json.loads(text), indent=1) == json.dumps(content, indent=1)
+    assert path.read_text().count("\n") == json.dumps(content, indent=1).count("\n") + 1
+    assert path.stat().st_mode & 0o777 == 0o640
+
+    document.replace(0, {**CASE, "meta": "new"})
+    document.write()
+    assert OwnDocument.read(path).cases[0]["meta"] == "new"
+    assert OwnDocument.read(path).stamp == document.stamp
+
+
+def test_json_lines_keep_their_header(tmp_path: Path) -> None:
+    path = tmp_path / "own.jsonl"
+    rows = [{"name": "ports"}, CASE, {**CASE, "case_id": "d"}]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    OwnDocument.read(path).write()
+    text = path.read_text(encoding="utf-8")
+    assert list(map(json.loads, text.split("\n")[:-1])) == rows
+
+
+def test_a_lock_is_that_of_the_name_and_not_of_an_older_file(tmp_path: Path) -> None:
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps(CASE), encoding="utf-8")
+    with locked(path):
+        OwnDocument.read(path).write()
+
+    with locked(path):
+        pass
+
+    with pytest.raises(UserError, match="can't be read"), locked(tmp_path / "missing"):
+        pass

@@ -1,0 +1,217 @@
+"""`data freeze | diff | merge | power`, and frozen data sets in runs and comparisons."""
+
+from __future__ import annotations
+
+import copy
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memeval.cli.data import data
+from memeval.datasets.locate import build
+from memeval.errors import UserError
+
+DEMO = Path(__file__).parents[2] / "data" / "demo" / "own.json"
+
+
+def cases_of(count: int, prefix: str = "c") -> list[dict[str, Any]]:
+    return [
+        {
+            "case_id": f"{prefix}{number}",
+            "sessions": [{"turns": [{"id": "t", "role": "user", "content": f"Port {number}."}]}],
+            "questions": [
+                {
+                    "id": name,
+                    "question": f"Which port is {name}?",
+                    "answer": str(number),
+                    "evidence": ["t"],
+                    "status": "accepted" if name == "a" else None,
+                    "reviews": [{"reviewer": "Ida", "decision": "accepted"}] * 2,
+                    "meta": {"drafted_by": "m"} if name == "a" else None,
+                }
+                for name in ("a", "b")
+            ],
+        }
+        for number in range(count)
+    ]
+
+
+def own_file(path: Path, cases: Any) -> Path:
+    path.write_text(json.dumps({"name": "ports", "cases": cases}), encoding="utf-8")
+    return path
+
+
+def freeze(source: Path, folder: Path, *more: str, version: str = "1") -> Path:
+    words = ["freeze", str(source), "--into", str(folder), "--version", version]
+    assert data([*words, *more]) == 0
+    return folder
+
+
+def opened(path: Path, **settings: Any) -> Any:
+    dataset = build("json", Path("/nowhere"), path=str(path), **settings)
+    return dataset, dataset.open()
+
+
+def test_a_frozen_data_set_has_a_version_and_is_pinned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = own_file(tmp_path / "mine.json", cases_of(8))
+    folder = freeze(source, tmp_path / "v1", "--split", "0.25", "--licence", "CC0 1.0")
+    said = capsys.readouterr().out
+    assert "ports version 1, 8 cases, 8 sessions, 8 turns, 16 questions" in said
+    assert "dataset.split=dev: 2 cases" in said and "dataset.split=test: 6 cases" in said
+    assert "can show a difference of" in said
+
+    dataset, loaded = opened(folder)
+    assert (loaded.name, loaded.version, loaded.pinned) == ("ports", "1", True)
+    assert len(list(dataset.cases())) == 8
+    sides = {
+        side: {case.case_id for case in opened(folder, split=side)[0].cases()}
+        for side in ("dev", "test")
+    }
+    assert (len(sides["dev"]), len(sides["test"])) == (2, 6)
+    assert not sides["dev"] & sides["test"]
+
+    sheet = (folder / "DATASHEET.md").read_text(encoding="utf-8")
+    for line in (
+        "| Version | 1 |",
+        "| Made from | mine.json sha256 ",
+        "| Split by case | dev 2, test 6 |",
+        "| Drafted by | m 8, not stated 8 |",
+        "| Status | accepted 8, not stated 8 |",
+        "| Reviewed by | Ida 16 |",
+        " in the turns, counted offline |",
+        "| Scripts | Latin 100.0 % |",
+        "| Licence | CC0 1.0 |",
+        "memeval canary",
+    ):
+        assert line in sheet
+
+    assert stat.S_IMODE((folder / "data.jsonl").stat().st_mode) == 0o600
+    # The same content gives the same bytes.
+    again = freeze(source, tmp_path / "again", "--split", "0.25")
+    assert (again / "data.jsonl").read_bytes() == (folder / "data.jsonl").read_bytes()
+
+
+def test_a_frozen_data_set_is_found_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMEVAL_DATA_DIR", str(tmp_path))
+    assert data(["freeze", str(DEMO), "--version", "2"]) == 0
+    dataset = build("json", tmp_path, path="helpdesk@2")
+    assert dataset.open().version == "2"
+    assert data(["diff", "helpdesk@2", str(DEMO)]) == 0
+
+
+def test_what_was_edited_after_it_was_frozen_is_refused(tmp_path: Path) -> None:
+    folder = freeze(DEMO, tmp_path / "v1")
+    with pytest.raises(UserError, match="already exists"):
+        data(["freeze", str(DEMO), "--into", str(folder), "--version", "1"])
+
+    file = folder / "data.jsonl"
+    file.write_text(file.read_text(encoding="utf-8").replace("17 June", "18 June"))
+    with pytest.raises(UserError, match="was edited after it was frozen as version 1"):
+        opened(folder)
+
+    (folder / "frozen.json").write_text('{"name": 5}')
+    with pytest.raises(UserError, match="is not a frozen data set that can be read"):
+        opened(folder)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--split", "1.5"], "leaves a side empty"),
+        (["--version", "a b"], "is not like 1, 2.0"),
+    ],
+)
+def test_what_can_not_be_frozen(tmp_path: Path, words: list[str], message: str) -> None:
+    source = own_file(tmp_path / "mine.json", cases_of(3))
+    base = ["freeze", str(source), "--into", str(tmp_path / "v"), "--version", "1"]
+    with pytest.raises(UserError, match=message):
+        data([*base, *words])
+
+    assert not (tmp_path / "v").exists()
+
+
+def test_a_file_without_questions_or_with_mistakes_is_not_frozen(tmp_path: Path) -> None:
+    cases = cases_of(1)
+    cases[0]["questions"] = []
+    words = ["--into", str(tmp_path / "v"), "--version", "1"]
+    with pytest.raises(UserError, match="holds no question"):
+        data(["freeze", str(own_file(tmp_path / "a.json", cases)), *words])
+
+    cases[0]["sesions"] = []
+    with pytest.raises(UserError, match="field 'sesions' is not one of the schema"):
+        data(["freeze", str(own_file(tmp_path / "b.json", cases)), *words])
+
+
+def test_the_difference_between_two_versions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = cases_of(4)
+    new = copy.deepcopy(old)[1:] + cases_of(1, "new")
+    new[0]["questions"][0]["answer"] = "another"
+    new[1]["sessions"][0]["turns"][0]["content"] = "Port nine."
+    new[2]["questions"].pop()
+    new[2]["questions"][0]["meta"] = {"status": "edited"}
+    first = freeze(own_file(tmp_path / "old.json", old), tmp_path / "v1")
+    second = freeze(own_file(tmp_path / "new.json", new), tmp_path / "v2", version="2")
+    capsys.readouterr()
+    assert data(["diff", str(first), str(second)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "1 cases added",
+        "  new0",
+        "1 cases removed",
+        "  c0",
+        "1 cases with another conversation",
+        "  c2",
+        "2 questions added",
+        "  new0/a",
+        "  new0/b",
+        "3 questions removed",
+        "  c0/a",
+        "  c0/b",
+        "  c3/b",
+        "1 questions changed",
+        "  c1/a (answer)",
+        "4 questions are the same",
+    ]
+
+
+def test_frozen_sets_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = freeze(own_file(tmp_path / "a.json", cases_of(4)), tmp_path / "a", "--split", "0.5")
+    other = own_file(tmp_path / "b.json", cases_of(4, "d"))
+    second = freeze(other, tmp_path / "b", "--split", "0.5")
+    words = ["--name", "both", "--version", "1"]
+    whole = tmp_path / "whole"
+    assert data(["merge", str(first), str(second), *words, "--into", str(whole)]) == 0
+    dataset, loaded = opened(whole, split="dev")
+    assert (loaded.name, len(list(dataset.cases()))) == ("both", 4)
+
+    changed = cases_of(4)
+    changed[0]["questions"][0]["answer"] = "x"
+    third = freeze(own_file(tmp_path / "c.json", changed), tmp_path / "c", "--split", "0.5")
+    target = ["--into", str(tmp_path / "x")]
+    with pytest.raises(UserError, match="case 'c0' has another content in an earlier set"):
+        data(["merge", str(first), str(third), *words, *target])
+
+    plain = freeze(other, tmp_path / "d")
+    with pytest.raises(UserError, match="some of the sets have a split of their own"):
+        data(["merge", str(first), str(plain), *words, *target])
+    with pytest.raises(UserError, match="is not a frozen data set"):
+        data(["merge", str(other), *words, *target])
+
+
+def test_power(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert data(["power", str(own_file(tmp_path / "mine.json", cases_of(20)))]) == 0
+    now, cases, questions = capsys.readouterr().out.splitlines()
+    assert "40 questions in 20 cases can show a difference of" in now
+    assert "with 40 such cases: a difference of" in cases
+    assert "with 80 questions in these cases: a difference of" in questions
+    # More cases are worth more than more questions of the same ones.
+    points = [float(line.split("difference of ")[1].split()[0]) for line in (cases, questions, now)]
+    assert points == sorted(points)

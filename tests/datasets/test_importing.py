@@ -1,0 +1,756 @@
+"""`data import`: real-looking and odd files of each form, through the command."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import json
+import stat
+import zipfile
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from growth import grows_too_fast
+
+from memeval.cli.data import data
+from memeval.datasets.importing import sources
+from memeval.datasets.locate import build
+from memeval.errors import UserError
+
+
+def node(parent: str | None, role: str | None = None, *parts: Any, **more: Any) -> dict[str, Any]:
+    """A node of ChatGPT's tree."""
+    message = None
+    if role:
+        content = {"content_type": "text", "parts": list(parts)}
+        message = {"author": {"role": role}, "content": content, "create_time": None} | more
+
+    return {"parent": parent, "message": message, "children": []}
+
+
+def conversation(number: int = 0, **changes: Any) -> dict[str, Any]:
+    """A conversation of ChatGPT with a system message, a tool, and a branch."""
+    started = 1_715_176_560 + 86_400 * number
+    mapping = {
+        "root": node(None),
+        "system": node("root", "system", "You are helpful."),
+        "ask": node("system", "user", f"Which tree is number {number}?", create_time=started + 1),
+        "tool": node("ask", "tool", "lime"),
+        "first": node("tool", "assistant", "An oak.", create_time=started + 2),
+        "second": node("tool", "assistant", "A lime tree. 🌳", create_time=started + 3.5),
+    }
+    plain = {
+        "id": f"conv-{number}",
+        "title": f"Tree {number}",
+        "create_time": started,
+        "mapping": mapping,
+        "current_node": "second",
+    }
+    return plain | changes
+
+
+def export_zip(path: Path, files: dict[str, Any]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            raw = content if isinstance(content, bytes) else json.dumps(content).encode()
+            archive.writestr(name, raw)
+
+    return path
+
+
+def write(path: Path, content: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    return path
+
+
+def imported(target: Path, *words: Any) -> list[dict[str, Any]]:
+    """The cases of an import, which ends with status 0."""
+    assert data(["import", *map(str, words), "--into", str(target)]) == 0
+    cases: list[dict[str, Any]] = json.loads(target.read_bytes())["cases"]
+    return cases
+
+
+def texts(case: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        (turn["speaker"], turn["text"]) for session in case["sessions"] for turn in session["turns"]
+    ]
+
+
+def test_an_archive_of_chatgpt_with_300_conversations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = export_zip(
+        tmp_path / "export.zip",
+        {
+            "conversations.json": [conversation(number) for number in range(300)],
+            "user.json": {"email": "x@y.org"},
+            "chat.html": b"<html>",
+        },
+    )
+    target = tmp_path / "mine.json"
+    cases = imported(target, source)
+    assert len(cases) == 300 and cases[7]["case_id"] == "conv-7"
+    assert texts(cases[0]) == [
+        ("user", "Which tree is number 0?"),
+        ("assistant", "A lime tree. 🌳"),
+    ]
+    assert cases[0]["sessions"][0]["meta"] == {"title": "Tree 0"}
+    assert cases[0]["sessions"][0]["turns"][0]["time"] == "2024-05-08T13:56:01Z"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+    said = capsys.readouterr().out
+    for line in (
+        "an export of ChatGPT, a case per conversation",
+        "took: 600 times as seconds since 1970",
+        "left out: 300 messages of other branches",
+        "left out: 300 messages of tools",
+        "left out: 300 messages of the system",
+        "left out: 1 file beside the conversations",
+        "left out: 1 file of other kinds",
+        "300 cases, 300 sessions, 600 turns, 0 questions",
+        "with 10 questions a case, mine: 3,000 questions in 300 cases can show a difference of",
+    ):
+        assert line in said
+
+
+def test_odd_conversations_of_chatgpt_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deleted = conversation(2)
+    del deleted["mapping"]["tool"]
+    hidden = {"metadata": {"is_visually_hidden_from_conversation": True}}
+    mapping = {
+        "a": node(None, "user", None, {"asset_pointer": "file"}, "Look.", create_time=1e300),
+        "b": node("a", "assistant", "thought", **hidden),
+        "c": node("b", "assistant", "search()", recipient="browser"),
+        "d": {"parent": "c", "message": {"author": None, "content": None}},
+        "e": node("d", "user", {"content_type": "audio_transcription", "text": "Spoken."}),
+    }
+    spoken = conversation(3, mapping=mapping, current_node="e")
+    records = [
+        None,
+        5,
+        conversation(1, current_node=None),
+        conversation(1, current_node=None),
+        deleted,
+        spoken,
+        conversation(4, mapping={"x": node("y", "user", "a"), "y": node("x")}, current_node="x"),
+        conversation(5, mapping=None),
+        conversation(6, mapping={}),
+    ]
+    cases = imported(tmp_path / "mine.json", write(tmp_path / "conversations.json", records))
+    by_id = {case["case_id"]: case for case in cases}
+    assert texts(by_id["conv-1"])[-1] == ("assistant", "A lime tree. 🌳")
+    assert len(texts(by_id["conv-1"])) == 2
+    assert texts(by_id["conv-2"]) == [("assistant", "A lime tree. 🌳")]
+    assert texts(by_id["conv-3"]) == [("user", "Look."), ("user", "Spoken.")]
+    said = capsys.readouterr().out
+    for line in (
+        "took: 2 conversations by their newest message",
+        "took: 1 conversation from where a deleted message cuts them off",
+        "left out: 3 conversations without a mapping",
+        "left out: 1 conversation whose tree leads in a circle",
+        "left out: 1 conversation without a text",
+        "left out: 2 messages that are there twice",
+        "left out: 1 hidden messages",
+        "left out: 1 call of tools",
+        "left out: 1 picture and files",
+        "left out: 1 time that could not be read",
+    ):
+        assert line in said
+
+
+def test_a_deep_tree_takes_time_in_proportion(tmp_path: Path) -> None:
+    def import_tree(count: int) -> None:
+        mapping = {"0": node(None)}
+        for number in range(1, count):
+            mapping[str(number)] = node(str(number - 1), "user", f"Hello {number}")
+
+        exported = [conversation(mapping=mapping, current_node=str(count - 1))]
+        source = write(tmp_path / f"{count}" / "conversations.json", exported)
+        (tmp_path / f"{count}.json").unlink(missing_ok=True)
+        imported(tmp_path / f"{count}.json", source)
+
+    # It once took the square: 42 s for 30,000 nodes.
+    assert not grows_too_fast(import_tree, 16_000)
+
+
+CLAUDE = {
+    "uuid": "c-1",
+    "name": "Garden",
+    "created_at": "2025-02-01T10:00:00.123456Z",
+    "chat_messages": [
+        {
+            "uuid": "m-1",
+            "sender": "human",
+            "text": "old field",
+            "content": [{"type": "text", "text": "Which soil?"}],
+            "attachments": [{"file_name": "plan.pdf", "extracted_content": "secret"}],
+            "files": [{"file_name": "plan.pdf"}],
+            "created_at": "2025-02-01T10:00:01Z",
+        },
+        None,
+        {
+            "uuid": "m-2",
+            "sender": "assistant",
+            "text": "Loam.",
+            "content": [{"type": "thinking", "thinking": "hm"}, None],
+            "created_at": "2025-02-01T11:00:02+01:00",
+        },
+        {"uuid": "m-3", "sender": "human", "text": "", "content": []},
+        {"uuid": "m-4", "sender": "nobody", "text": "x"},
+    ],
+}
+
+
+def test_an_export_of_claude(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = {"uuid": "c-2", "name": "", "chat_messages": []}
+    source = export_zip(
+        tmp_path / "claude.zip", {"conversations.json": [CLAUDE, empty], "users.json": [{"a": 1}]}
+    )
+    (case,) = imported(tmp_path / "mine.json", source)
+    assert case["case_id"] == "c-1"
+    assert texts(case) == [("user", "Which soil?\n[file: plan.pdf]"), ("assistant", "Loam.")]
+    times = [turn["time"] for turn in case["sessions"][0]["turns"]]
+    assert times == ["2025-02-01T10:00:01Z", "2025-02-01T10:00:02Z"]
+    said = capsys.readouterr().out
+    for line in (
+        "left out: 1 message that are null",
+        "left out: 1 thought of the model",
+        "left out: 1 conversation without a text",
+        "left out: 1 message without a text",
+        "left out: 1 message without a known role",
+        "10 questions in 1 cases are too few",
+    ):
+        assert line in said
+
+
+MESSAGES = [
+    {"role": "system", "content": "You are helpful."},
+    {"role": "user", "content": [{"type": "text", "text": "Weather?"}], "timestamp": 1715176560},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"function": {"name": "weather", "arguments": '{"city": "Ulm"}'}}],
+        "timestamp": 1715176561000,
+    },
+    {"role": "tool", "content": "rain", "timestamp": "2024-05-08T13:56:02Z"},
+    {"role": "assistant", "content": "It rains.", "created_at": "2024-05-08T15:56:03+02:00"},
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("one.json", {"messages": MESSAGES}),
+        ("one.json", json.dumps({"messages": MESSAGES}, indent=2).encode("utf-8-sig")),
+        ("one.json", json.dumps(MESSAGES).encode("utf-16")),
+        ("one.json", [MESSAGES]),
+        ("one.jsonl", b"\n".join(json.dumps(message).encode() for message in MESSAGES)),
+        ("one.jsonl", json.dumps({"messages": MESSAGES}).encode() + b"\n"),
+        ("one.json", {"conversations": [{"messages": MESSAGES}]}),
+    ],
+)
+def test_chat_messages_in_every_wrapping(
+    tmp_path: Path, name: str, content: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (case,) = imported(tmp_path / "mine.json", write(tmp_path / name, content))
+    assert texts(case) == [
+        ("user", "Weather?"),
+        ("tool", 'weather({"city": "Ulm"})'),
+        ("tool", "rain"),
+        ("assistant", "It rains."),
+    ]
+    times = [turn["time"] for turn in case["sessions"][0]["turns"]]
+    assert times == [f"2024-05-08T13:56:0{second}Z" for second in range(4)]
+    said = capsys.readouterr().out
+    assert "took: 1 time as seconds since 1970" in said
+    assert "took: 1 time as milliseconds since 1970" in said
+    assert "left out: 1 message of the system" in said
+
+
+def test_cases_by_a_user_of_the_metadata(tmp_path: Path) -> None:
+    records = [
+        {"id": number, "metadata": {"user_id": f"u{number % 2}"}, "messages": MESSAGES}
+        for number in range(6)
+    ]
+    source = write(
+        tmp_path / "chats.jsonl", b"\n".join(json.dumps(one).encode() for one in records)
+    )
+    by_user = imported(tmp_path / "users.json", source, "--case", "user")
+    assert [(case["case_id"], len(case["sessions"])) for case in by_user] == [("u0", 3), ("u1", 3)]
+    assert len(imported(tmp_path / "all.json", source, "--case", "all")) == 1
+    assert len(imported(tmp_path / "by.json", source)) == 6
+    with pytest.raises(UserError, match=r"no message has a thread; there is .*conversation"):
+        data(["import", str(source), "--into", str(tmp_path / "x.json"), "--case", "thread"])
+
+
+def test_lines_that_are_cut_off_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [json.dumps({"messages": MESSAGES}), "{", json.dumps({"messages": None}), "5", "[]"]
+    source = write(tmp_path / "chats.jsonl", ("\n".join(lines) + '\n{"mess').encode())
+    (case,) = imported(tmp_path / "mine.json", source)
+    assert len(texts(case)) == 4
+    said = capsys.readouterr().out
+    assert "left out: 2 lines that are not JSON" in said
+    assert "left out: 1 conversation without a list of messages" in said
+
+
+def test_sharegpt(tmp_path: Path) -> None:
+    turns = [
+        {"from": "system", "value": "x"},
+        {"from": "human", "value": "Hi\ud800"},
+        {"from": "gpt", "value": "Hello"},
+        {"from": "gpt", "value": None},
+    ]
+    records = [{"id": "a", "conversations": turns}, {"id": "b", "conversations": turns}]
+    cases = imported(tmp_path / "mine.json", write(tmp_path / "share.json", records))
+    assert [case["case_id"] for case in cases] == ["a", "b"]
+    assert texts(cases[0]) == [("user", "Hi\N{REPLACEMENT CHARACTER}"), ("assistant", "Hello")]
+
+
+def agent_lines(session: str, day: int) -> bytes:
+    stamp = f"2025-03-{day:02}T08:00:0"
+    events: list[dict[str, Any]] = [
+        {"type": "summary", "summary": "x"},
+        {
+            "type": "user",
+            "message": {"role": "user", "content": "Fix the test."},
+            "uuid": f"{session}-u1",
+        },
+        {
+            "type": "assistant",
+            "uuid": f"{session}-u2",
+            "message": {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "hm"},
+                    {"type": "text", "text": "I look."},
+                    {"type": "tool_use", "name": "bash", "input": {"command": "ls"}},
+                ],
+            },
+        },
+        {
+            "type": "user",
+            "uuid": f"{session}-u3",
+            "message": {
+                "role": "user",
+                "content": [{"type": "tool_result", "content": [{"type": "text", "text": "a.py"}]}],
+            },
+        },
+        {"type": "user", "isMeta": True, "message": {"role": "user", "content": "caveat"}},
+    ]
+    stamped = [
+        event | {"sessionId": session, "timestamp": f"{stamp}{second}.5Z", "cwd": "/home/ida"}
+        for second, event in enumerate(events)
+    ]
+    return b"\n".join(json.dumps(event).encode() for event in stamped)
+
+
+def test_sessions_of_a_coding_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "project"
+    write(folder / "b.jsonl", agent_lines("later", 2))
+    write(folder / "a.jsonl", agent_lines("zero", 1))
+    (case,) = imported(tmp_path / "mine.json", folder)
+    assert (case["case_id"], len(case["sessions"])) == ("project", 2)
+    assert texts(case)[:4] == [
+        ("user", "Fix the test."),
+        ("assistant", "I look."),
+        ("tool", 'bash({"command": "ls"})'),
+        ("tool", "a.py"),
+    ]
+    said = capsys.readouterr().out
+    assert "left out: 2 events that are not messages" in said
+    assert "more cases:  --case NAME or --windows N" in said
+    by_session = imported(tmp_path / "sessions.json", folder, "--case", "conversation")
+    assert [case["case_id"] for case in by_session] == ["zero", "later"]
+
+
+def slack_files() -> dict[str, Any]:
+    return {
+        "users.json": [
+            {"id": "U1", "name": "ida", "profile": {"display_name": "Ida", "real_name": "Ida L."}},
+            {"id": "U2", "name": "bo", "profile": {"display_name": ""}, "real_name": "Bo"},
+        ],
+        "channels.json": [{"id": "C1", "name": "net"}],
+        "net/2024-05-08.json": [
+            {
+                "type": "message",
+                "user": "U1",
+                "ts": "1715176560.000100",
+                "text": "Ping <@U2> &amp; you",
+            },
+            {"type": "message", "subtype": "channel_join", "user": "U2", "ts": "1715176561.0001"},
+            {
+                "user": "U2",
+                "ts": "1715176562.000200",
+                "text": "pong",
+                "thread_ts": "1715176560.000100",
+            },
+            {"user": "U9", "ts": "1715176563.000200", "text": "who?"},
+            None,
+        ],
+        "net/2024-05-07.json": [{"user": "U1", "ts": "1715090160.0", "text": "earlier"}],
+        "ops/2024-05-08.json": [{"username": "robot", "subtype": "bot_message", "text": "up"}],
+    }
+
+
+def test_an_export_of_slack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = export_zip(tmp_path / "slack.zip", slack_files())
+    net, ops = imported(tmp_path / "mine.json", source)
+    assert (net["case_id"], ops["case_id"]) == ("net", "ops")
+    assert texts(net) == [
+        ("Ida", "earlier"),
+        ("Ida", "Ping @Bo & you"),
+        ("U9", "who?"),
+        ("Bo", "pong"),
+    ]
+    assert texts(ops) == [("robot", "up")]
+    said = capsys.readouterr().out
+    assert "left out: 1 message of the system" in said
+    assert "left out: 1 message that are null" in said
+    by_user = imported(tmp_path / "user.json", source, "--case", "user")
+    assert [case["case_id"] for case in by_user] == ["Ida", "Bo", "U9", "robot"]
+    by_thread = imported(tmp_path / "thread.json", source, "--case", "thread")
+    assert "net/1715176560.000100" in [case["case_id"] for case in by_thread]
+
+
+ROWS = [
+    ["Sender", "Body", "Sent at", "Ticket"],
+    ["Ida", "Der Router ist tot – «sofort» bitte", "13.05.2024 08:30", "T1"],
+    ["Bo", "Neuer kommt", "14.05.2024 09:00", "T1"],
+    ["Ida", "", "15.05.2024 09:00", "T1"],
+    ["Ida", "Danke", "nie", "T2"],
+]
+
+
+def table(rows: Sequence[Sequence[str]], encoding: str = "utf-8", delimiter: str = ",") -> bytes:
+    file = io.StringIO(newline="")
+    csv.writer(file, delimiter=delimiter).writerows(rows)
+    return file.getvalue().encode(encoding)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "delimiter", "said"),
+    [
+        ("utf-8", ",", ""),
+        ("utf-8-sig", ";", "table with ';' between cells"),
+        ("utf-16", "\t", "file as utf-16"),
+        ("utf-16-le", "\t", "file as utf-16-le"),
+        ("cp1252", ";", "file as cp1252"),
+    ],
+)
+def test_tables_in_every_encoding(
+    tmp_path: Path,
+    encoding: str,
+    delimiter: str,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source = write(tmp_path / "mails.csv", table(ROWS, encoding, delimiter))
+    columns = "speaker=Sender,text=Body,time=Sent at"
+    cases = imported(tmp_path / "mine.json", source, "--map", columns, "--case", "ticket")
+    assert [case["case_id"] for case in cases] == ["T1", "T2"]
+    assert texts(cases[0])[0] == ("Ida", ROWS[1][1])
+    assert cases[0]["sessions"][0]["turns"][1]["time"] == "2024-05-14T09:00:00"
+    out = capsys.readouterr().out
+    assert said in out
+    assert "took: 4 times as %d.%m.%Y %H:%M" in out
+    assert "left out: 1 row without a text" in out
+    assert "left out: 1 time that could not be read" in out
+
+
+def test_dates_whose_day_and_month_can_not_be_told_apart(tmp_path: Path) -> None:
+    rows = [["role", "content", "date"], ["user", "Hi", "8/5/2024 1:30 PM"], ["user", "x", ""]]
+    source = write(tmp_path / "chat.csv", table(rows))
+    words = ["import", str(source), "--into", str(tmp_path / "mine.json")]
+    with pytest.raises(UserError, match="day and month can't be told apart in '8/5/2024") as error:
+        data(words)
+
+    assert "--date-format '%m/%d/%Y %I:%M %p'" in error.value.hints[0]
+    (case,) = imported(tmp_path / "mine.json", source, "--date-format", "%m/%d/%Y %I:%M %p")
+    assert case["sessions"][0]["turns"][0]["time"] == "2024-08-05T13:30:00"
+
+
+def test_an_excel_file(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    from datetime import datetime
+
+    book = openpyxl.Workbook()
+    for row in (["Author", "Message", "Date"], ["Ida", "Hi", datetime(2024, 5, 8)], [None] * 3):
+        book.active.append(row)
+
+    source = tmp_path / "chat.xlsx"
+    book.save(source)
+    (case,) = imported(tmp_path / "mine.json", source)
+    assert case["sessions"][0]["turns"][0]["time"] == "2024-05-08T00:00:00"
+    cut = write(tmp_path / "cut.xlsx", source.read_bytes()[:3000])
+    with pytest.raises(UserError, match=r"cut\.xlsx"):
+        data(["import", str(cut), "--into", str(tmp_path / "x.json")])
+
+
+def test_questions_come_from_a_table(tmp_path: Path) -> None:
+    turns = [["speaker", "text", "id"], ["Ida", "We meet on 3 June.", "t1"]]
+    asked = [
+        ["question", "answer", "evidence"],
+        ["When?", "3 June|on 3 June", "t1"],
+        ["Who?", "", ""],
+    ]
+    files = (
+        write(tmp_path / "turns.csv", table(turns)),
+        write(tmp_path / "questions.csv", table(asked)),
+    )
+    target = tmp_path / "mine.json"
+    imported(target, *files)
+    (case,) = build("json", Path("/nowhere"), path=str(target)).cases()
+    assert [(one.gold, one.evidence) for one in case.questions] == [
+        (("3 June", "on 3 June"), ("t0",)),
+        ((), ()),
+    ]
+
+    wrong = write(tmp_path / "wrong.csv", table([["question", "anwser"], ["x", "y"]]))
+    with pytest.raises(UserError, match="column 'anwser' is not one of case_id"):
+        data(["import", str(files[0]), str(wrong), "--into", str(tmp_path / "x.json")])
+
+
+@pytest.mark.parametrize("name", ["locomo", "longmemeval"])
+def test_forms_of_benchmarks_keep_their_questions(tmp_path: Path, name: str) -> None:
+    if name == "locomo":
+        source = Path(__file__).parents[2] / "data" / "demo" / "demo.json"
+    else:
+        item = {
+            "question_id": "q1",
+            "question_type": "single-session-user",
+            "question": "Which soil?",
+            "answer": "loam",
+            "question_date": "2023/05/30 (Tue) 23:40",
+            "haystack_dates": ["2023/05/20 (Sat) 02:21"],
+            "haystack_session_ids": ["a"],
+            "answer_session_ids": ["a"],
+            "haystack_sessions": [
+                [{"role": "user", "content": "Loam it is.", "has_answer": True}],
+            ],
+        }
+        source = write(tmp_path / "long.json", [item])
+
+    cases = imported(tmp_path / "mine.json", source)
+    asked = [question for case in cases for question in case["questions"]]
+    assert asked and all(question["question"] for question in asked)
+    assert any(question["evidence"] for question in asked)
+
+
+def test_windows_are_disjoint_in_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = export_zip(
+        tmp_path / "export.zip",
+        {"conversations.json": [conversation(number) for number in reversed(range(30))]},
+    )
+    cases = imported(tmp_path / "mine.json", source, "--windows", "12")
+    spans = [
+        [turn["time"] for session in case["sessions"] for turn in session["turns"]]
+        for case in cases
+    ]
+    assert [len(span) for span in spans] == [5] * 12
+    assert all(max(first) <= min(second) for first, second in pairwise(spans))
+    assert "a case per window of time" in capsys.readouterr().out
+    with pytest.raises(UserError, match="--windows must be from 1 to the 60 messages"):
+        data(["import", str(source), "--into", str(tmp_path / "x.json"), "--windows", "61"])
+
+
+def test_overlapping_sessions_and_mixed_zones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        ["speaker", "text", "time", "session", "id"],
+        ["Ida", "one", "2024-05-08T10:00:00+02:00", "a", "1"],
+        ["Ida", "three", "2024-05-08T12:00:00Z", "a", "1"],
+        ["Bo", "two", "2024-05-08T09:00:00", "b", "2"],
+        ["Bo", "before", "2024-05-08T08:00:00Z", "b", "3"],
+    ]
+    (case,) = imported(tmp_path / "mine.json", write(tmp_path / "chat.csv", table(rows)))
+    assert [text for _, text in texts(case)] == ["one", "three", "two", "before"]
+    said = capsys.readouterr().out
+    assert "took: 1 time without a zone as UTC" in said
+    assert "took: 1 id that another message has, under new ids" in said
+    assert "left out: 2 times that run backwards, or reach into the next session" in said
+
+
+SECRET = "sk-proj-aB3dE5fG7hI9jK1lM3nO5p"
+PRIVATE = (
+    "Mail ida@example.org or IDA@example.org, call +49 171 2345678 or (030) 123-4567. "
+    "Card 4111 1111 1111 1111, account DE89 3704 0044 0532 0130 00, host 10.1.2.3 and fe80::1:2. "
+    f"Key {SECRET}. Ben Oduya was here on 2024-05-08 at 10:30, order 1234-5678, version 1.2.3."
+)
+
+
+def test_redaction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    messages = [
+        {"role": "user", "content": PRIVATE},
+        {"role": "user", "content": "ida@example.org"},
+    ]
+    source = write(tmp_path / "chat.json", {"user": "ida@example.org", "messages": messages})
+    names = write(tmp_path / "names.txt", "Ben Oduya\nBen\n".encode("utf-8-sig"))
+    target = tmp_path / "mine.json"
+    words = ("--redact", "--redact-names", names, "--case", "user")
+    (case,) = imported(target, source, *words)
+    assert texts(case) == [
+        (
+            "user",
+            "Mail <email-1> or <email-1>, call <phone-1> or <phone-2>. Card <card-1>, "
+            "account <iban-1>, host <ip-1> and <ip-2>. Key <secret-1>. <name-1> was here on "
+            "2024-05-08 at 10:30, order 1234-5678, version 1.2.3.",
+        ),
+        ("user", "<email-1>"),
+    ]
+    assert case["case_id"] == "<email-1>"
+    table = tmp_path / "mine.json.redacted"
+    assert stat.S_IMODE(table.stat().st_mode) == 0o600
+    assert json.loads(table.read_bytes())["<secret-1>"] == SECRET
+    said = capsys.readouterr().out
+    assert "redacted: 1 card, 1 email, 1 iban, 2 ip, 1 name, 2 phone, 1 secret" in said
+    assert SECRET not in said and "ida@" not in said
+
+
+def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = export_zip(tmp_path / "bomb.zip", {"conversations.json": b" " * (1 << 24)})
+    target = str(tmp_path / "mine.json")
+    with pytest.raises(UserError, match="more than 500 times as large when it is unpacked"):
+        data(["import", str(bomb), "--into", target])
+
+    # An archive that lies about the size of what it holds.
+    raw = bomb.read_bytes().replace((1 << 24).to_bytes(4, "little"), (9).to_bytes(4, "little"))
+    lying = write(tmp_path / "lying.zip", raw)
+    with pytest.raises(UserError, match=r"conversations\.json"):
+        data(["import", str(lying), "--into", target])
+
+    monkeypatch.setattr(sources, "MOST_FILES", 3)
+    many = export_zip(tmp_path / "many.zip", {f"{number}.json": [] for number in range(4)})
+    with pytest.raises(UserError, match="holds 4 files; at most 3"):
+        data(["import", str(many), "--into", target])
+
+
+def test_workbooks_are_bounded_as_archives_are(tmp_path: Path) -> None:
+    files = {"xl/workbook.xml": b"<x/>", "[Content_Types].xml": b" " * (1 << 24)}
+    bomb = export_zip(tmp_path / "bomb.xlsx", files)
+    with pytest.raises(UserError, match="more than 500 times as large when it is unpacked"):
+        data(["import", str(bomb), "--into", str(tmp_path / "mine.json")])
+
+
+def test_an_archive_of_windows_has_the_other_slash(tmp_path: Path) -> None:
+    files = {"export\\conversations.json": [conversation()], "export\\user.json": [{"a": 1}]}
+    assert len(imported(tmp_path / "mine.json", export_zip(tmp_path / "e.zip", files))) == 1
+
+
+def test_names_in_archives_lead_nowhere(tmp_path: Path) -> None:
+    files = {
+        "../../outside/conversations.json": [conversation()],
+        "__MACOSX/._conversations.json": b"\0\0",
+    }
+    source = export_zip(tmp_path / "e.zip", files)
+    before = set(tmp_path.rglob("*"))
+    assert len(imported(tmp_path / "mine.json", source)) == 1
+    assert set(tmp_path.rglob("*")) - before == {tmp_path / "mine.json"}
+    assert not (tmp_path.parent / "outside").exists()
+
+
+CUT = json.dumps([conversation()])[:400].encode()
+REFUSED = {
+    "cut JSON": ("conversations.json", CUT, "is it cut off?"),
+    "empty": ("conversations.json", b" \n", "holds no message"),
+    "nothing in it": ("conversations.json", b"[]", "holds no message"),
+    "another form": ("x.json", b'[{"a": 1}]', "the form is not one that is imported"),
+    "our own form": ("x.json", b'{"cases": []}', "has the form of dataset=json already"),
+    "not UTF-8": ("x.json", b'[{"role": "user", "content": "\xff\xfe\xfa"}]', "is not UTF-8"),
+    "deep": ("x.json", b"[" * 200_000, "is not JSON that can be read"),
+    "cut archive": ("export.zip", b"PK\x03\x04" + b"x" * 50, "can't be read"),
+    "gzip": ("x.json", b"\x1f\x8b\x08\xff", "a gzip file"),
+    "no speaker": ("x.csv", b"text,mood\nx,y\n", "no column is the speaker; there is text, mood"),
+    "open quote": ("x.csv", b'role,text\nuser,"x\n', "row 2: unexpected end of data"),
+    "only empty": (
+        "c.json",
+        json.dumps([{"uuid": "1", "chat_messages": []}]).encode(),
+        "left out: 1 conversation without a text",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_can_not_be_read_is_refused_on_one_line(tmp_path: Path, name: str) -> None:
+    file, content, message = REFUSED[name]
+    with pytest.raises(UserError) as refused:
+        data(["import", str(write(tmp_path / file, content)), "--into", str(tmp_path / "m.json")])
+
+    assert message in refused.value.message
+    assert not (tmp_path / "m.json").exists()
+
+
+ODD: tuple[Any, ...] = (None, True, 0, -1, 10**400, 1e308, "", "\ud800", [], {}, [None], {"a": {}})
+VALUES = {
+    "chatgpt": conversation(),
+    "claude": CLAUDE,
+    "messages": {"id": "x", "messages": MESSAGES},
+    "sharegpt": {"conversations": [{"from": "human", "value": "Hi"}]},
+    "agent": json.loads(agent_lines("zero", 1).splitlines()[2]),
+}
+
+
+def places(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else ()
+    items = enumerate(value) if isinstance(value, list) else items
+    found: list[tuple[Any, ...]] = []
+    for key, inner in items:
+        found += [(*before, key), *places(inner, (*before, key))]
+
+    return found
+
+
+@pytest.mark.parametrize("form", VALUES)
+def test_odd_values_anywhere_are_left_out(tmp_path: Path, form: str) -> None:
+    """Every place of a record with values of every kind, beside a sound record."""
+    sound = VALUES[form]
+    for number, path in enumerate(places(sound)):
+        records = [sound]
+        for value in ODD:
+            record = copy.deepcopy(sound)
+            inner = record
+            for key in path[:-1]:
+                inner = inner[key]
+
+            inner[path[-1]] = value
+            records.append(record)
+
+        source = write(
+            tmp_path / "x" / "a.jsonl", b"\n".join(json.dumps(one).encode() for one in records)
+        )
+        assert imported(tmp_path / f"{number}.json", source, "--redact", "--as", form)
+
+
+def test_a_long_cell_and_an_early_year(tmp_path: Path) -> None:
+    rows = [["role", "text", "time"], ["user", "x" * 200_000, "0005-01-01"]]
+    (case,) = imported(tmp_path / "mine.json", write(tmp_path / "chat.csv", table(rows)))
+    (turn,) = case["sessions"][0]["turns"]
+    assert len(turn["text"]) == 200_000 and "time" not in turn
+
+
+def test_several_forms_are_imported_apart(tmp_path: Path) -> None:
+    chat = write(tmp_path / "chat.json", {"messages": MESSAGES})
+    claude = write(tmp_path / "claude.json", [CLAUDE])
+    with pytest.raises(UserError, match="the files have several forms"):
+        data(["import", str(chat), str(claude), "--into", str(tmp_path / "mine.json")])
+    with pytest.raises(UserError, match=r"unknown form in --as 'chatgtp'. Did you mean: chatgpt"):
+        data(["import", str(chat), "--as", "chatgtp", "--into", str(tmp_path / "mine.json")])
+
+
+def test_hostile_text_stays_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "\x1b[2J\u202e <script>alert(1)</script> {{x}} ${y} =1+1 عربي 👩‍👩‍👧"
+    records = [
+        {"id": hostile, "title": hostile, "messages": [{"role": "user", "content": hostile}]}
+    ]
+    (case,) = imported(tmp_path / "mine.json", write(tmp_path / "chat.json", records))
+    assert texts(case) == [("user", hostile)]
+    assert "\x1b" not in capsys.readouterr().out

@@ -1,0 +1,295 @@
+"""Reviews of one's own questions: what is saved, refused, taken back, agreed on and frozen."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memeval.cli.data import data
+from memeval.datasets.json.agreement import review_agreement
+from memeval.datasets.json.review import Change, ReviewFile, StaleError
+from memeval.errors import UserError
+from memeval.statistics.agreement import cohen_kappa
+
+AT = datetime(2026, 5, 1, 9, 30, tzinfo=UTC)
+ACCEPT, REJECT = Change(decision="accepted", seconds=4), Change(decision="rejected", reason="vague")
+
+
+def drafted(case_id: str, count: int) -> dict[str, Any]:
+    turns = [{"id": f"t{number}", "role": "user", "content": f"n{number}"} for number in range(3)]
+    return {
+        "case_id": case_id,
+        "sessions": [{"turns": turns[:2]}, {"messages": [turns[2], {"role": "a", "content": "b"}]}],
+        "questions": [
+            {
+                "id": f"q{number}",
+                "question": f"Which is {number}?",
+                "answer": number,
+                "category": "update",
+                "evidence": ["t1"],
+                "status": "drafted",
+            }
+            for number in range(count)
+        ],
+    }
+
+
+def own_file(folder: Path, *cases: dict[str, Any]) -> Path:
+    path = folder / "mine.json"
+    path.write_text(json.dumps({"name": "mine", "cases": cases}, indent=1), encoding="utf-8")
+    return path
+
+
+def open_for(path: Path, reviewer: str, **options: Any) -> ReviewFile:
+    return ReviewFile(path, reviewer, now=lambda: AT, **options)
+
+
+def written(path: Path, question: int = 0, case: int = 0) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(path.read_text())["cases"][case]["questions"][question]
+    return value
+
+
+def test_decisions_and_edits_are_saved_and_taken_back(tmp_path: Path) -> None:
+    path = own_file(tmp_path, drafted("c", 2))
+    before = path.read_text()
+    review = open_for(path, "Ana")
+    first, second = review.questions()
+    assert (first.name, first.answers, first.evidence, first.state) == ("c/q0", ("0",), [1], "open")
+
+    saved = review.save(first.name, first.version, ACCEPT)
+    assert saved.state == "accepted" and saved.version != first.version
+    question = written(path)
+    (kept,) = question["reviews"]
+    assert question["status"] == "accepted" and question["answer"] == 0
+    assert kept.pop("wording")
+    assert kept == {
+        "reviewer": "Ana",
+        "decision": "accepted",
+        "at": "2026-05-01T09:30:00Z",
+        "seconds": 4,
+    }
+
+    # An edit ends what was decided on the earlier wording; a decision may come with one.
+    edit = Change(question=" Which? ", answers=["0", "nought\nor so"], evidence=[2, 3])
+    edited = review.save(saved.name, saved.version, edit)
+    assert (edited.state, written(path)["status"]) == ("changed", "drafted")
+    assert written(path)["answer"] == ["0", "nought\nor so"]
+    assert written(path)["evidence"] == ["t2", 3]
+    again = review.save(edited.name, edited.version, Change(answers=[], decision="accepted"))
+    assert (again.state, again.answers, again.seconds) == ("accepted", (), 4)
+    review.save(second.name, second.version, REJECT)
+    assert written(path, 1)["status"] == "rejected"
+    assert written(path, 1)["reviews"][0]["reason"] == "vague"
+
+    assert data(["check", str(path)]) == 0
+    names = [shown.name for shown in iter(review.undo, None)]
+    assert names == ["c/q1", "c/q0", "c/q0", "c/q0"]
+    assert path.read_text().split() == before.split()
+
+
+def test_a_stale_save_is_refused_and_loses_nothing(tmp_path: Path) -> None:
+    path = own_file(tmp_path, drafted("c", 2))
+    one, two, ben = open_for(path, "Ana"), open_for(path, "Ana"), open_for(path, "Ben")
+    old = one.questions()[0]
+    two.save(old.name, old.version, Change(question="Edited?"))
+    for other in (one, ben):
+        with pytest.raises(StaleError) as refused:
+            other.save(old.name, old.version, REJECT)
+
+        assert refused.value.shown.question == "Edited?"
+
+    # Another question of the same file is nobody's conflict, and neither is another's decision.
+    other_question = one.questions()[1]
+    one.save(other_question.name, other_question.version, ACCEPT)
+    for_ana, for_ben = one.questions()[0].version, ben.questions()[0].version
+    one.save(old.name, for_ana, ACCEPT)
+    assert ben.questions()[0].version == for_ben
+    ben.save(old.name, for_ben, REJECT)
+    assert [review["reviewer"] for review in written(path)["reviews"]] == ["Ana", "Ben"]
+
+    # What is taken back is one's own, and only if nobody built on it.
+    with pytest.raises(StaleError):
+        two.undo()
+
+    assert one.undo() is not None
+    assert [review["reviewer"] for review in written(path)["reviews"]] == ["Ben"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (Change(decision="rejected", reason=" "), "needs a reason"),
+        (Change(question=" "), "field 'question' is empty"),
+        (Change(answers=["", "x"]), "field 'answer' is empty"),
+        (Change(evidence=[4]), "evidence '4' is not a turn"),
+        (Change(question="\ud800"), "half of a surrogate pair"),
+    ],
+)
+def test_what_the_file_cannot_hold_is_refused(tmp_path: Path, change: Change, message: str) -> None:
+    path = own_file(tmp_path, drafted("c", 1))
+    before = path.read_bytes()
+    review = open_for(path, "Ana")
+    (shown,) = review.questions()
+    with pytest.raises(UserError, match=message):
+        review.save(shown.name, shown.version, change)
+
+    assert path.read_bytes() == before
+    assert review.undo() is None and review.questions() == [shown]
+
+
+def test_questions_of_ones_own_have_no_status_until_they_are_reviewed(tmp_path: Path) -> None:
+    case = drafted("c", 2)
+    del case["questions"][0]["status"]
+    case["questions"][1]["status"] = "accepted"
+    review = open_for(own_file(tmp_path, case), "Ana")
+    first, second = review.questions()
+    review.save(first.name, first.version, Change(evidence=[]))
+    assert "status" not in written(review.path)
+    review.save(second.name, second.version, Change(answers=["1"]))
+    assert written(review.path, 1) == case["questions"][1]
+    review.save(second.name, second.version, REJECT)
+    review.undo()
+    assert written(review.path, 1) == case["questions"][1]
+
+
+def test_agreement_is_blind_and_counts_present_wordings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = own_file(tmp_path, *(drafted(name, 4) for name in "abc"))
+    ana, ben = open_for(path, "Ana"), open_for(path, "Ben")
+    for number, shown in enumerate(ana.questions()):
+        ana.save(shown.name, shown.version, REJECT if number % 4 == 0 else ACCEPT)
+
+    assert {shown.state for shown in ben.questions()} == {"open"}
+    for number, shown in enumerate(ben.questions()):
+        ben.save(shown.name, shown.version, REJECT if number in (0, 4, 5) else ACCEPT)
+
+    (pair,) = review_agreement(json.loads(path.read_text())["cases"]).pairs
+    assert (pair.count, pair.differing) == (12, ("b/q1", "c/q0"))
+    assert pair.kappa is not None and pair.kappa.value == pytest.approx(5 / 9)
+    assert pair.kappa.low is not None and pair.kappa.low < 5 / 9
+
+    cy = open_for(path, "Cy", disputed=True)
+    assert [shown.name for shown in cy.questions()] == ["b/q1", "c/q0"]
+    assert open_for(path, "Ana", disputed=True).questions() == []
+    first, second = cy.questions()
+    cy.save(first.name, first.version, REJECT)
+    cy.save(second.name, second.version, Change(question="Other?", decision="accepted"))
+    agreement = review_agreement(json.loads(path.read_text())["cases"])
+    assert agreement.outdated == 2
+    assert [(pair.count, len(pair.differing)) for pair in agreement.pairs] == [
+        (11, 1),
+        (1, 1),
+        (1, 0),
+    ]
+
+    assert data(["review", str(path), "--agreement"]) == 0
+    said = capsys.readouterr().out
+    assert "Ana and Ben: κ 0.74" in said and "  b/q1: Ana accepted, Ben rejected" in said
+    assert "2 decisions on an earlier wording do not count" in said
+
+    # Rejected: a/q0, b/q0, b/q1. Two of the wordings of c/q0 are outdated, and Cy's is accepted.
+    folder = tmp_path / "v1"
+    assert data(["freeze", str(path), "--version", "1", "--into", str(folder)]) == 0
+    sheet = (folder / "DATASHEET.md").read_text(encoding="utf-8")
+    assert "| Left out by the review | rejected 3 questions |" in sheet
+    assert "| Status | accepted 9 |" in sheet and "Ana and Ben: κ 0.74" in sheet
+    assert "9 questions" in sheet
+    assert data(["diff", str(folder), str(folder)]) == 0
+
+
+def test_a_review_on_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = drafted("c", 3)
+    case["questions"][2]["question"] = "\x1b[2J\u202eWhich?"
+    path = own_file(tmp_path, case)
+    keys = ["x", "t", "a", "r", "vague"]
+    edits = ["e", "Edited?", "7|seven", "0 3", "e", "", "-", "-", "u", "e", "", "", "x"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*keys, *edits, "a", "unread"])))
+    words = ["review", str(path), "--reviewer", "Ana", "--terminal"]
+    assert data(words) == 0
+    said = capsys.readouterr().out
+    assert "type one of a(ccept)" in said and "turn 3, a: b" in said
+    assert "answer: none, a refusal is right" in said
+    assert "'x' is not a list of turns" in said
+    assert "\\x1b[2J\\u202eWhich?" in said and "\x1b" not in said
+    assert said.endswith("mine.json: 3 of 3 questions are decided by Ana\n")
+    questions = [written(path, number) for number in range(3)]
+    assert [one["status"] for one in questions] == ["accepted", "rejected", "accepted"]
+    edited = questions[2]
+    assert (edited["question"], edited["answer"]) == ("Edited?", ["7", "seven"])
+    assert edited["evidence"] == ["t0", 3]
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("u\nj\nr\n\nk\n"))
+    assert data(words) == 0
+    said = capsys.readouterr().out
+    assert "there is nothing to undo" in said and "rejected: vague" in said
+    assert "a rejected question needs a reason" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["missing.json"], "is not a file of dataset=json"),
+        (["mine.json", "--reviewer", " "], "--reviewer must be a name"),
+        (["mine.json", "--reviewer", "a\nb"], "--reviewer must be a name"),
+        (["mine.json", "--disputed", "--reviewer", "Ana"], "no question that others differ on"),
+        (["empty.json", "--reviewer", "Ana"], "holds no question yet"),
+        (["v1"], "is frozen and does not change"),
+    ],
+)
+def test_what_cannot_be_reviewed_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    case = drafted("c", 1)
+    own_file(tmp_path, drafted("d", 0)).rename("empty.json")
+    case["questions"][0]["status"] = "accepted"
+    own_file(tmp_path, case)
+    assert data(["freeze", "mine.json", "--version", "1", "--into", "v1"]) == 0
+    with pytest.raises(UserError, match=message):
+        data(["review", *words])
+
+
+def test_only_accepted_questions_are_frozen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = own_file(tmp_path, drafted("c", 2))
+    with pytest.raises(UserError, match=r"no question of .* was accepted"):
+        data(["freeze", str(path), "--version", "1", "--into", str(tmp_path / "v1")])
+
+    review = open_for(path, "Ana")
+    for shown in review.questions():
+        review.save(shown.name, shown.version, ACCEPT)
+
+    review.undo()
+    path.write_text(path.read_text().replace("Which is 0?", "By hand?"))
+    assert data(["freeze", str(path), "--version", "1", "--into", str(tmp_path / "v1")]) == 0
+    said = capsys.readouterr().out
+    assert "Edited since they were accepted: 1 questions" in said
+    assert "Left out by the review: undecided 1 questions" in said
+
+
+def test_kappa_is_that_of_the_textbook() -> None:
+    """Fleiss, Levin & Paik, Statistical Methods for Rates and Proportions (2003), table 18.1."""
+    table = [[75, 1, 4], [5, 4, 1], [0, 0, 10]]
+    cells = [(one, two) for one in range(3) for two in range(3) for _ in range(table[one][two])]
+    ones, twos = [one for one, _ in cells], [two for _, two in cells]
+    kappa = cohen_kappa(ones, twos, range(100))
+    assert kappa is not None and kappa.low is not None and kappa.high is not None
+    assert kappa.value == pytest.approx(0.676, abs=5e-4)
+    # The standard error of the book, 0.087, is that of n and not of n - 1; t of 99 degrees.
+    assert (kappa.high - kappa.low) / 2 / 1.9842 * 0.99**0.5 == pytest.approx(0.0877, abs=5e-5)
+
+    assert cohen_kappa([1, 1], [1, 1], [0, 1]) is None
+    assert cohen_kappa([], [], []) is None
+    all_alike = cohen_kappa([1, 0], [1, 0], [0, 1])
+    assert all_alike is not None and (all_alike.value, all_alike.low) == (1.0, None)
+    one_case = cohen_kappa(ones, twos, [0] * 100)
+    assert one_case is not None and one_case.high is None

@@ -1,0 +1,1 @@
+"""Doubles of foreign services, on loopback: what memeval calls in the tests."""

@@ -1,0 +1,170 @@
+"""The fixed policy of the offline reader with tools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from memeval.llm.contract import AnswerPrompt, ChoosePrompt, SessionPrompt, ToolPrompt
+from memeval.llm.extractive import ExtractiveModel
+from memeval.llm.extractive.tools import filled, next_calls, rare_words
+from memeval.pipeline.execute.tool_reader import as_function
+from memeval.records import Role
+from memeval.systems.tools import delete_tool, object_schema, update_tool
+
+SEARCH = {
+    "name": "search_memory",
+    "description": "",
+    "parameters": object_schema(required=["query"], query={"type": "string"}),
+}
+GREP = {
+    "name": "grep",
+    "description": "",
+    "parameters": object_schema(required=["pattern"], pattern={"type": "string"}),
+}
+LIST = {"name": "list_files", "description": "", "parameters": object_schema()}
+QUESTION = "What did Ilse's sister give her for the puppy?"
+
+
+def prompt(*tools: Any, made: tuple[str, ...] = (), **more: Any) -> ToolPrompt:
+    asked = AnswerPrompt(QUESTION, ("(nothing yet)",))
+    exchange = tuple(
+        {"role": "assistant", "content": None, "tool_calls": [{"function": {"arguments": text}}]}
+        for text in made
+    )
+    return ToolPrompt(asked, "", tools, exchange, **more)
+
+
+def arguments(asked: ToolPrompt) -> Any:
+    calls = next_calls(asked)
+    assert len(calls) <= 1
+    return (calls[0].name, json.loads(calls[0].arguments)) if calls else None
+
+
+def test_it_searches_with_the_rare_words_first() -> None:
+    words = rare_words(QUESTION)
+    assert words[-1] == "puppy"
+    assert not {"What", "did", "the", "her"} & set(words)
+    assert arguments(prompt(SEARCH)) == ("search_memory", {"query": " ".join(words)})
+
+
+def test_a_pattern_holds_each_of_the_words() -> None:
+    name, given = arguments(prompt(LIST, GREP))
+    assert name == "grep"
+    assert given["pattern"].split("|")[-1] == "puppy"
+
+
+def test_then_it_searches_with_a_name_that_it_found() -> None:
+    seen = ("[4 March 2021] Ilse: My sister Ottoline gave me a blanket.",)
+    _, given = arguments(prompt(SEARCH, made=("{}",), seen=seen))
+    assert given["query"].startswith("Ottoline ")
+
+
+def test_it_answers_when_no_name_was_found() -> None:
+    assert arguments(prompt(SEARCH, made=("{}",), seen=("nothing here",))) is None
+
+
+def test_if_it_found_nothing_it_tries_single_words() -> None:
+    _, given = arguments(prompt(SEARCH, made=("{}",)))
+    assert len(given["query"].split()) == 1
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        prompt(SEARCH, made=("1", "2", "3")),
+        prompt(SEARCH, last=True),
+        prompt(LIST),
+        prompt(),
+    ],
+)
+def test_it_answers_in_the_end(asked: ToolPrompt) -> None:
+    assert next_calls(asked) == ()
+
+
+def test_its_answer_is_that_of_the_reader_with_what_it_saw() -> None:
+    seen = ("[4 March 2021] Ilse: My sister Ottoline gave me a blue blanket for the puppy.",)
+    by_tools = prompt(SEARCH, seen=seen, last=True)
+    asked = AnswerPrompt(QUESTION, seen)
+    model = ExtractiveModel()
+    replies = [
+        asyncio.run(model.complete(given, role=Role.ANSWER)).text for given in (by_tools, asked)
+    ]
+    assert replies[0] == replies[1]
+
+
+def test_it_chooses_with_what_it_saw() -> None:
+    chosen = ChoosePrompt("Who?", (), ("Ann likes tea", "Bob"))
+    asked = ToolPrompt(chosen, "", (SEARCH,), seen=("Ann likes tea",), last=True)
+    assert asyncio.run(ExtractiveModel().complete(asked, role=Role.ANSWER)).text in ("0", "1")
+
+
+CHANGING = [as_function(make(lambda _: 1)) for make in (delete_tool, update_tool)]
+NOTED = {"text": "note"}
+ADD = {
+    "name": "add_memory",
+    "description": "With its date.",
+    "parameters": object_schema(required=["text"], text={"type": "string"}),
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "due"),
+    [
+        ("Please forget Mara Velt's address.", {"about": "Mara Velt address"}),
+        ("Bitte vergiss bei Mara Velt: Adresse.", {"about": "Mara Velt Adresse"}),
+        ("请忘掉魏澜的地址。", {"about": "魏澜 地址"}),
+        ("No: Mara's phone is not 0151 482, it is 99.", {"old": "0151 482", "new": "99"}),
+        ("Die Nummer lautet nicht 12, sondern 13.", {"old": "12", "new": "13"}),
+        ("魏澜的电话不是12，而是13。", {"old": "12", "new": "13"}),
+        ("I will not forget Mara's cake.", {"text": "Ines: I will not forget Mara's cake."}),
+    ],
+)
+def test_what_a_sentence_wants_changed_is_changed(said: str, due: dict[str, str]) -> None:
+    session = SessionPrompt(context=(f"Ines: {said}",), system_text="", user_template="")
+    (call,) = next_calls(ToolPrompt(session, "", (ADD, *CHANGING)))
+    assert json.loads(call.arguments) == due
+    # Without the tools it is a note like any other.
+    notes = next_calls(ToolPrompt(session, "", (ADD,)))
+    assert {note.name for note in notes} <= {"add_memory"}
+
+
+def test_the_tools_say_what_they_did() -> None:
+    asked: list[Any] = []
+
+    async def forget(request: Any) -> int | None:
+        asked.append(request)
+        return None
+
+    told = asyncio.run(delete_tool(forget).call(about="the cake"))
+    assert (told.is_error, asked[0].about) == (True, "the cake")
+    assert update_tool(lambda _: 2).call(old="a", new="b").text == "Changed: 2 entries."
+    with pytest.raises(ValueError, match="all that is stored"):
+        delete_tool(forget).call(about=" ")
+
+
+@pytest.mark.parametrize(
+    ("schema", "least"),
+    [
+        ({"type": "object", "properties": 5, "required": "text"}, {}),
+        ({"type": "object", "properties": {"text": True}, "required": [["text"], "text"]}, NOTED),
+        ({"type": "object", "properties": {"text": {"enum": {"a": 1}}}}, NOTED),
+        ({"enum": "abc"}, "label"),
+        ("any", "label"),
+        # A definition may hold itself.
+        (
+            {
+                "$defs": {"Node": {"type": "array", "items": {"$ref": "#/$defs/Node"}}, "b": 5},
+                "type": "object",
+                "properties": {"text": {"$ref": "#/$defs/Node"}},
+                "required": ["text"],
+            },
+            {"text": ["note"]},
+        ),
+    ],
+)
+def test_schemas_come_from_outside(schema: Any, least: Any) -> None:
+    assert filled(schema, note="note", label="label") == least

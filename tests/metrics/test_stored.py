@@ -1,0 +1,75 @@
+"""What a memory wrote of a conversation, counted by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memeval.metrics.stored import stored_measures
+from memeval.pipeline.execute.stored import count_items
+from memeval.records import EvalCase, Session, Turn
+from memeval.results.rows import IngestRow, StoredItems
+
+SAID = ["We went on Monday", "We saw a heron", "We went home", "We slept and we slept"]
+
+
+def conversation() -> EvalCase:
+    turns = tuple(Turn(f"t{number}", "Ines", text, None) for number, text in enumerate(SAID))
+    return EvalCase("c", (Session("s", None, turns),), ())
+
+
+def item(text: Any, *turn_ids: str) -> dict[str, Any]:
+    return {"kind": "fact", "text": text, "turn_ids": list(turn_ids)}
+
+
+def test_items_are_counted() -> None:
+    items = [
+        item("They saw a heron.", "t1"),
+        item("they  saw a HERON.", "t1", "t2"),
+        item("We went", "t3"),
+        item("Nothing of the sort", "elsewhere"),
+        {"kind": "note"},
+    ]
+    assert count_items(items, conversation()) == StoredItems(
+        turns=4,
+        items=5,
+        # The second says what the first says.
+        repeated=1,
+        # `went` is in two turns of four; nobody said `sort`; a note without text says nothing.
+        without_fact=3,
+        placed=3,
+        late=2,
+    )
+
+
+@pytest.mark.parametrize("turn_ids", [None, "t1", [["t1"]], 3])
+def test_an_item_may_name_its_turns_in_any_form(turn_ids: Any) -> None:
+    counted = count_items([{"text": "a heron", "turn_ids": turn_ids}], conversation())
+    assert (counted.items, counted.placed) == (1, 0)
+
+
+def test_shares_are_those_of_all_items_and_what_is_missing_is_not_measured() -> None:
+    first = StoredItems(turns=10, items=8, repeated=4, without_fact=0, placed=0, late=0)
+    second = StoredItems(turns=30, items=2, repeated=0, without_fact=0, placed=0, late=0)
+    measured = stored_measures([("a", first), ("b", second)])
+    assert measured["stored_items_per_turn"] == 0.25
+    assert measured["stored_repeated"] == pytest.approx(0.4)
+    low, high = measured["stored_repeated_ci95_low"], measured["stored_repeated_ci95_high"]
+    assert low is not None and high is not None and low < 0.4 < high
+    assert measured["stored_without_fact"] == 0.0
+    assert "stored_growth" not in measured
+
+    nothing = StoredItems(turns=10, items=0, repeated=0, without_fact=0, placed=0, late=0)
+    assert stored_measures([("a", nothing)]) == {"stored_items_per_turn": 0.0}
+    assert stored_measures([]) == {}
+    # Of a case with checkpoints, the last memory counts.
+    last = stored_measures([("a", second), ("a", first)])
+    assert last["stored_items_per_turn"] == 0.8
+
+
+def test_a_row_keeps_the_count() -> None:
+    stored = StoredItems(turns=4, items=5, repeated=1, without_fact=3, placed=3, late=2)
+    row = IngestRow(id="ingest c", chunks=4, compressions=0, stored=stored)
+    assert IngestRow.from_json(row.to_json()) == row
+    assert "stored" not in IngestRow(id="ingest c", chunks=4, compressions=0).to_json()

@@ -1,0 +1,81 @@
+"""The figures of tools, from records and ingests."""
+
+from __future__ import annotations
+
+import pytest
+
+from memeval.metrics.tools import METRICS, evidence_seen
+from memeval.pipeline.measure.records import Ingest
+from memeval.pipeline.measure.tools import measure_tools
+from memeval.results import IngestRow, Record
+from memeval.results.rows import StepTimes, Written
+from memeval.results.steps import AgentStep, StepCall
+
+
+def call(*turns: str, name: str = "search", fault: str | None = None) -> StepCall:
+    shown = None if fault else turns
+    return StepCall(name=name, arguments="a", result="r", tokens=1, fault=fault, turn_ids=shown)
+
+
+def record(*calls: StepCall, **more: object) -> Record:
+    steps = (AgentStep(calls=calls), AgentStep())
+    return Record("q", steps=steps, evidence=("t1", "t2"), **more)  # type: ignore[arg-type]
+
+
+def test_a_question_by_tools() -> None:
+    found = record(call("t1", "t9"), call("t1"), call(fault="tool_failed"), step_limit=True)
+    values = {metric.name: metric.of_question(found) for metric in METRICS if metric.of_record}
+    assert values == {
+        "steps": 2.0,
+        "tool_calls": 3.0,
+        "tool_errors": 1.0,
+        "without_call": 0.0,
+        "at_step_limit": 1.0,
+        "evidence_seen": 0.5,
+        "write_recall": None,
+    }
+
+
+def test_what_was_not_measured_is_none() -> None:
+    direct = Record("q", evidence=("t1",))
+    assert {metric.of_question(direct) for metric in METRICS if metric.of_record} == {None}
+    assert evidence_seen(Record("q", steps=(AgentStep(),))) is None
+    assert measure_tools([direct], [Ingest("c", 0, IngestRow("c", 1, 0), ())]) == {}
+
+
+def test_a_repeat_by_tools() -> None:
+    first = record(call("t1"), times=StepTimes(tools_ms=(2.0,)), metrics={"write_recall": 1.0})
+    second = record(
+        call("t1", "t2"),
+        call(name="nothing", fault="unknown_tool"),
+        times=StepTimes(tools_ms=(4.0, None)),
+        metrics={"write_recall": 0.0},
+    )
+    wrote = Written(steps=2, calls=5, faults=1, writes=4, limited=0, read_characters=200)
+    known = Written(
+        steps=2, calls=4, faults=0, writes=4, limited=0, read_characters=200, items=4, characters=50
+    )
+    rows = [Ingest("c", 0, IngestRow("c", 1, 0, written=written), ()) for written in (known, known)]
+    figures = measure_tools([first, second], rows)
+    assert figures == {
+        "latency_ms/tool/search/p50": 3.0,
+        "latency_ms/tool/search/p95": pytest.approx(3.9),
+        "write_calls": 8.0,
+        "write_errors": 0.0,
+        "writes": 8.0,
+        "write_items": 8.0,
+        "write_kept": 0.25,
+        "steps": 2.0,
+        "tool_calls": 1.5,
+        "tool_errors": 0.5,
+        "without_call": 0.0,
+        "at_step_limit": 0.0,
+        "evidence_seen": 0.75,
+        "write_recall": 0.5,
+    }
+
+    # One memory that can't say what it holds makes the whole unknown.
+    rows.append(Ingest("d", 0, IngestRow("d", 1, 0, written=wrote), ()))
+    figures = measure_tools([], rows)
+    assert figures["write_items"] is None
+    assert figures["write_kept"] is None

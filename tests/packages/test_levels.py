@@ -1,0 +1,432 @@
+"""`verify PACKAGE`: what is sound passes, and what was edited is found at level 1, 2 or 3."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shutil
+import subprocess
+import warnings
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.endpoint import ScriptedEndpoint
+
+import memeval
+from memeval.cli.main import run_command
+from memeval.errors import UserError
+from memeval.packages import Packed, open_package, pack
+from memeval.packages.data import data_of
+from memeval.packages.levels import Checks, verify_package
+from memeval.packages.write import _write as write_entries
+from memeval.results import SEAL, as_json, sealed
+from memeval.results.store import sealed_line
+
+Entries = dict[str, bytes]
+KEY = "sk-Canary7h1sKeyMustNotLeave0000"
+
+
+def entries_of(path: Path) -> Entries:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def found_at(path: Path) -> int:
+    """The first level with a problem; 0 for none."""
+    return next((level.number for level in verify_package(path) if level.problems), 0)
+
+
+def test_what_was_packed_is_sound(packed: Packed, capsys: pytest.CaptureFixture[str]) -> None:
+    levels = {level.name: level for level in verify_package(packed.path, Checks(data=True))}
+    assert not any(level.problems for level in levels.values())
+    assert levels["figures"].did.startswith("all figures of 2 runs and 1 comparison made again")
+    assert levels["verdicts"].did == "120 verdicts by rule made again"
+    assert run_command(["verify", str(packed.path), "--data"]) == 0
+    assert "not signed (the tests)" in capsys.readouterr().out
+
+
+# What an archive must not hold: refused before anything is unpacked.
+
+
+def _evil(name: str, entries: Entries, path: Path) -> None:
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        warnings.simplefilter("ignore")
+        for entry, content in entries.items():
+            archive.writestr(entry, content)
+
+        if name == "up":
+            archive.writestr("../evil.txt", b"x")
+        elif name == "run named up":
+            archive.writestr("runs/../run.json", b"x")
+        elif name == "twice":
+            archive.writestr("texts.jsonl", b"")
+        elif name == "unlisted":
+            archive.writestr("runs/0123/run.json", b"{}")
+        elif name == "link":
+            info = zipfile.ZipInfo("register.json")
+            info.external_attr = 0o120777 << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, "/etc/passwd")
+        elif name == "comment":
+            archive.comment = b"x"
+        elif name == "stored":
+            archive.writestr(zipfile.ZipInfo("register.json"), b"{}")
+
+
+@pytest.mark.parametrize(
+    "name", ["up", "run named up", "twice", "unlisted", "link", "comment", "stored"]
+)
+def test_an_evil_archive_is_refused(name: str, packed: Packed, tmp_path: Path) -> None:
+    path = tmp_path / "evil.memeval"
+    _evil(name, entries_of(packed.path), path)
+    (level,) = verify_package(path)
+    assert level.number == 1 and level.problems
+    assert not (tmp_path / "evil.txt").exists()
+
+
+def test_a_zip_bomb_stops_at_its_listed_size(packed: Packed, tmp_path: Path) -> None:
+    entries = entries_of(packed.path)
+    entries["texts.jsonl"] = b"0" * 50_000_000  # 49 kB in the file
+    path = tmp_path / "bomb.memeval"
+    write_entries(path, entries)
+    (level,) = verify_package(path)
+    assert "does not have the size" in level.problems[0]
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"not a zip", bytes(range(256)) * 9])
+def test_what_is_no_package_is_a_problem_and_no_traceback(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.memeval"
+    path.write_bytes(content)
+    assert run_command(["verify", str(path)]) == 1
+    assert run_command(["verify", str(path), "--judge", "many"]) == 2
+    assert run_command(["verify", "no.memeval"]) == 2
+    assert run_command(["unpack", str(path)]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+# Single edits, with every digest on the way made anew: the strongest form of each.
+
+
+def rewritten(entries: Entries, key: str) -> Entries:
+    """The entries with the digests of rows, run.json and manifest made for what they hold now."""
+    begin = f"runs/{key}/"
+    run = json.loads(entries[begin + "run.json"])
+    for name in ("config.yaml", "records.jsonl"):
+        run["files"][name] = hashlib.sha256(entries[begin + name]).hexdigest()
+
+    records = [json.loads(line) for line in entries[begin + "records.jsonl"].splitlines()]
+    for name, stage in (("answers", "answer"), ("verdicts", "judge")):
+        number = -1
+        seals: list[dict[str, str]] = []
+        for line in entries[f"{begin}{name}.jsonl"].splitlines():
+            row = json.loads(line)
+            if "header" in row:
+                number += 1
+                seals.append({})
+            else:
+                seals[number][row["id"]] = row["seal"]
+
+        for number, keys in enumerate(run["identity"]["keys"]):
+            listed = "".join(
+                f"{row['question_id']} {seals[number].get(row['question_id'], '-')}\n"
+                for row in records
+                if row["repeat"] == number
+            )
+            run["rows"][f"{name}/{keys[stage]}.jsonl"] = hashlib.sha256(listed.encode()).hexdigest()
+
+    run.pop(SEAL)
+    entries = {**entries, begin + "run.json": as_json(sealed(run), indent=1).encode()}
+    manifest = json.loads(entries["manifest.json"])
+    for name, entry in manifest["entries"].items():
+        entry["sha256"] = hashlib.sha256(entries[name]).hexdigest()
+        entry["size"] = len(entries[name])
+
+    return {**entries, "manifest.json": as_json(manifest, indent=1).encode()}
+
+
+def changed_line(content: bytes, number: int, change: Callable[[Any], None]) -> bytes:
+    """The lines with one of them changed and, where it is a row, sealed again."""
+    lines = content.splitlines(keepends=True)
+    rows = [json.loads(line) for line in lines]
+    headers = [at for at, row in enumerate(rows) if "header" in row]
+    at = [place for place in range(len(rows)) if place not in headers][number]
+    row = rows[at]
+    was_sealed = row.pop("seal", None) is not None
+    change(row)
+    if was_sealed:
+        header = rows[max(place for place in headers if place < at)]["header"]
+        lines[at] = sealed_line(header, row)
+    else:
+        lines[at] = json.dumps(row, ensure_ascii=False).encode() + b"\n"
+
+    return b"".join(lines)
+
+
+def other_label(row: dict[str, Any]) -> None:
+    was = row["verdict"]["label"]
+    row["verdict"]["label"] = "wrong" if was == "correct" else "correct"
+    row["verdict"]["score"] = float(was != "correct")
+
+
+def other_answer(row: dict[str, Any]) -> None:
+    row["hypothesis"] = row["hypothesis"] + " or so"
+
+
+def edits(entries: Entries, key: str, chance: random.Random) -> Iterator[tuple[str, Entries]]:
+    """Single edits: their kind, and the entries after them."""
+    begin = f"runs/{key}/"
+
+    def edited(name: str, content: bytes) -> Entries:
+        return {**entries, begin + name: content}
+
+    rows = {
+        name: sum(b'"header":' not in line[:12] for line in entries[begin + name].splitlines())
+        for name in ("answers.jsonl", "verdicts.jsonl", "records.jsonl")
+    }
+    run = json.loads(entries[begin + "run.json"])
+    while True:
+        at = chance.randrange(rows["records.jsonl"])
+        both = edited(
+            "records.jsonl", changed_line(entries[begin + "records.jsonl"], at, other_label)
+        )
+        verdicts = changed_line(entries[begin + "verdicts.jsonl"], at, other_label)
+        yield "verdict, in row and record", {**both, begin + "verdicts.jsonl": verdicts}
+        yield "verdict, in the row", edited("verdicts.jsonl", verdicts)
+
+        answers = changed_line(entries[begin + "answers.jsonl"], at, other_answer)
+        records = changed_line(entries[begin + "records.jsonl"], at, other_answer)
+        yield "answer, in the row", edited("answers.jsonl", answers)
+        yield (
+            "answer, in row and record",
+            {
+                **edited("records.jsonl", records),
+                begin + "answers.jsonl": answers,
+            },
+        )
+
+        def other_f1(row: dict[str, Any]) -> None:
+            row["metrics"]["token_f1"] = 1.0 - row["metrics"]["token_f1"]
+
+        yield (
+            "figure of a record",
+            edited("records.jsonl", changed_line(entries[begin + "records.jsonl"], at, other_f1)),
+        )
+
+        figure = chance.choice(sorted(n for n, v in run["metrics"].items() if v is not None))
+        content = {**run, "metrics": {**run["metrics"], figure: run["metrics"][figure] + 0.01}}
+        if not figure.startswith(("latency", "duration", "wall")):
+            yield f"figure {figure}", edited("run.json", json.dumps(content).encode())
+
+        setting = chance.choice(
+            ["top_k", "seed", "judge", "system", "granularity", "llm", "prompt"]
+        )
+        params = {**run["params"], setting: "another"}
+        yield (
+            f"setting {setting}",
+            edited("run.json", json.dumps({**run, "params": params}).encode()),
+        )
+        yaml = entries[begin + "config.yaml"].replace(b"top_k: 10", b"top_k: %d" % (at + 11))
+        yield "setting in config.yaml", edited("config.yaml", yaml)
+        yield "valid", edited("run.json", json.dumps({**run, "valid": not run["valid"]}).encode())
+
+        name = chance.choice(["answers.jsonl", "verdicts.jsonl", "records.jsonl", "ingest.jsonl"])
+        lines = entries[begin + name].splitlines(keepends=True)
+        first = chance.randrange(1, len(lines) // 2 - 1)
+        swapped = [*lines]
+        swapped[first], swapped[first + 1] = lines[first + 1], lines[first]
+        if name != "ingest.jsonl":  # memories have no order
+            yield f"order of {name}", edited(name, b"".join(swapped))
+        yield f"a row of {name} twice", edited(name, b"".join([*lines, lines[-1]]))
+        yield f"a row of {name} less", edited(name, b"".join([*lines[:first], *lines[first + 1 :]]))
+
+        environment = json.loads(entries["environment.json"])
+        told = environment["runs"][key]
+        told["packages"]["numpy"] = str(at)
+        yield "version", {**entries, "environment.json": json.dumps(environment).encode()}
+        texts = entries["texts.jsonl"]
+        more = b'{"id":"ffffffffffffffff","text":"more"}\n'
+        yield "a text more", {**entries, "texts.jsonl": texts + more}
+        line = chance.choice(texts.splitlines(keepends=True))
+        yield (
+            "a text",
+            {**entries, "texts.jsonl": texts.replace(line, line.replace(b'"}', b'!"}', 1))},
+        )
+
+
+def test_two_hundred_single_edits_are_found(home: Path, tmp_path: Path) -> None:
+    small = memeval.run(
+        "dataset=demo", "system=bm25", "dataset.limit_questions=1", "tracking=none", progress=False
+    )
+    key = small.key
+    entries = entries_of(pack([small], tmp_path / "small.memeval").path)
+    path, levels = tmp_path / "edited.memeval", Counter[int]()
+    silent = []
+    for number, (kind, edited) in zip(
+        range(200), edits(entries, key, random.Random(1)), strict=False
+    ):
+        # Half of them as they are, half with every digest made anew.
+        content = edited if number % 2 else rewritten(edited, key)
+        if content == entries or content == rewritten(entries, key):
+            continue  # such as a text that has no end of its own
+
+        write_entries(path, content)
+        level = found_at(path)
+        levels[level] += 1
+        if not 1 <= level <= 3:
+            silent.append(kind)
+
+    assert silent == []
+    assert levels[1] and levels[2]
+
+
+def test_prices_models_and_private_hosts(
+    monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
+) -> None:
+    """Of a run with a model: dollars are made again from the packaged prices, the host is replaced,
+    and levels 3 and 4 ask the endpoint that is here.
+    """
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("date: 2026-01-31\nmodels: {gpt-x: {input: 0.4, output: 1.6}}\n")
+    monkeypatch.setenv("MEMEVAL_PRICES", str(prices))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with ScriptedEndpoint() as endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
+        run = memeval.run(
+            "dataset=demo", "system=bm25", "llm=openai", "llm.model=gpt-x", "judge=llm",
+            "dataset.limit_cases=2", "dataset.limit_questions=2", "tracking=none", progress=False,
+        )  # fmt: skip
+        path = pack([run], tmp_path / "priced.memeval").path
+        monkeypatch.delenv("MEMEVAL_PRICES")
+        before = len(memeval.load_runs())
+        levels = {one.name: one for one in verify_package(path, Checks(judge=2, answer=1))}
+        assert not any(level.problems for level in levels.values())
+        assert "2 of 2 verdicts have the same verdict again" in levels["verdicts"].did
+        assert "1 of 1 answers have the same verdict again" in levels["answers"].did
+        assert len(memeval.load_runs()) == before  # in a home of their own
+
+    entries = entries_of(path)
+    content = b"\n".join(entries.values()).decode()
+    assert KEY not in content and "127.0.0.1" not in content and "://host-" in content
+    environment = json.loads(entries["environment.json"])
+    for model in environment["runs"][run.key]["models"]:
+        assert model["usd_per_million"]["output"] == 1.6
+        model["usd_per_million"]["output"] = 0.1
+
+    edited = {**entries, "environment.json": json.dumps(environment).encode()}
+    write_entries(path, rewritten(edited, run.key))
+    assert found_at(path) == 2
+
+
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        (b"max_tokens: 512", b"max_tokens: ${oc.env:HOME}", "interpolation"),
+        (b"  path: null", b"  path: /etc/passwd", "a file of its author's"),
+        (b"  name: bm25", b"  name: bm25\n  class: evil:Evil", "a class of its author's"),
+    ],
+)
+def test_nothing_that_a_package_names_is_read_or_imported(
+    old: bytes, new: bytes, said: str, packed: Packed, runs: list[memeval.FinishedRun],
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    entries, name = entries_of(packed.path), f"runs/{runs[0].key}/config.yaml"
+    assert old in entries[name]
+    edited = {**entries, name: entries[name].replace(old, new, 1)}
+    path = tmp_path / "evil.memeval"
+    write_entries(path, rewritten(edited, runs[0].key))
+    assert found_at(path) == 1
+    if said == "interpolation":
+        assert said in next(verify_package(path)).problems[0]
+    else:
+        with open_package(path) as package, pytest.raises(UserError, match=said):
+            data_of(package.runs[[run.key for run in package.runs].index(runs[0].key)])
+
+
+def test_a_signature_is_made_and_checked(
+    runs: list[memeval.FinishedRun], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("needs ssh-keygen")
+
+    for name in ("own", "other"):
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)]
+        subprocess.run(command, check=True)
+        public = (tmp_path / f"{name}.pub").read_text()
+        (tmp_path / f"{name}.signers").write_text(f"{name}@example.org {public}")
+
+    path = tmp_path / "signed.memeval"
+    pack(runs, path, key_file=tmp_path / "own")
+    for signers, status, said in (
+        ([], 0, "signed by a key that nobody vouches for"),
+        (["--allowed-signers", str(tmp_path / "own.signers")], 0, "signed by own@example.org"),
+        (["--allowed-signers", str(tmp_path / "other.signers")], 1, "5 who"),
+    ):
+        assert run_command(["verify", str(path), *signers]) == status
+        assert said in capsys.readouterr().out
+
+    entries = entries_of(path)
+    manifest = json.loads(entries["manifest.json"])
+    manifest["who"] = "somebody else"
+    entries["manifest.json"] = as_json(manifest, indent=1).encode()
+    write_entries(path, entries)
+    assert found_at(path) == 5
+
+
+def test_unpacked_runs_lie_beside_own_ones(
+    packed: Packed,
+    runs: list[memeval.FinishedRun],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # Into the home that they are from: the hardest case, as all keys are there already.
+    before = sorted(path.name for path in (runs[0].folder.parent).iterdir())
+    for _ in range(2):
+        assert run_command(["unpack", str(packed.path)]) == 0
+    assert sorted(path.name for path in (runs[0].folder.parent).iterdir()) == before
+    known = memeval.load_runs()
+    taken = [run for run in known if run.summary.tags.get("package") == packed.id]
+    assert len({run.key for run in known}) == len(known) and len(taken) == 2
+    for run in taken:
+        (own,) = [one for one in runs if one.key == run.summary.tags["package_run"]]
+        assert run.key != own.key and run.metrics == own.metrics
+        assert run.context("demo-1/q0") == own.context("demo-1/q0")
+
+    # An imported run is not handed on as one's own.
+    assert run_command(["pack", taken[0].key, "-o", str(tmp_path / "x.memeval")]) == 2
+    shutil.rmtree(taken[0].folder.parents[2])
+    capsys.readouterr()
+
+
+def test_what_was_said_beforehand_is_compared(
+    runs: list[memeval.FinishedRun], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = tmp_path / "said.json"
+    words = ["dataset=demo", "dataset.limit_questions=3", "num_runs=2", "tracking=none"]
+    options = ["--systems", "no_memory,bm25", "--direction", "higher", "--smallest", "2"]
+    assert run_command(["register", *words, *options, "-o", str(said)]) == 0
+    assert run_command(["register", *words, "-o", str(said)]) == 2  # never over what was said
+
+    keys = [run.key for run in runs]
+    for chosen, status, told in (
+        (keys, 0, "6 registered said beforehand"),
+        (keys[:1], 1, "was said, and is not in the package"),
+    ):
+        path = tmp_path / f"{len(chosen)}.memeval"
+        assert run_command(["pack", *chosen, "--register", str(said), "-o", str(path)]) == 0
+        assert run_command(["verify", str(path)]) == status
+        assert told in capsys.readouterr().out
+
+    with open_package(path) as package:
+        assert package.register is not None
+        assert package.register["said"]["direction"] == "higher"
+
+    said.write_text(said.read_text().replace("higher", "lower"))
+    assert run_command(["pack", *keys, "--register", str(said), "-o", str(path)]) == 2

@@ -1,0 +1,172 @@
+"""`pack`: what is in a package, and what must not be."""
+
+from __future__ import annotations
+
+import json
+import socket
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import memeval
+from memeval.cli.main import run_command
+from memeval.errors import UserError
+from memeval.packages import Packed, is_withheld, open_package, pack, read_manifest
+from memeval.packages.cleaning import Cleaner, host_digest
+from memeval.pipeline.verify.sound import verify_run
+from memeval.report.export import terms
+from memeval.results import RunSummary
+from memeval.results.run import Run
+
+KEY = "sk-Canary7h1sKeyMustNotLeave0000"
+
+
+def text_of(path: Path) -> str:
+    """All that a package holds, as one string."""
+    with zipfile.ZipFile(path) as archive:
+        return "\n".join(archive.read(name).decode() for name in archive.namelist())
+
+
+def test_the_same_runs_give_the_same_bytes(
+    packed: Packed, runs: list[memeval.FinishedRun], tmp_path: Path
+) -> None:
+    again = pack(runs[::-1], tmp_path / "again.memeval", who="the tests")
+    assert again.path.read_bytes() == packed.path.read_bytes()
+    assert again.id == packed.id
+
+
+def test_a_package_is_read_as_a_home_is(packed: Packed, runs: list[memeval.FinishedRun]) -> None:
+    with open_package(packed.path) as package:
+        assert [run.key for run in package.runs] == sorted(run.key for run in runs)
+        for run in package.runs:
+            (own,) = [own for own in runs if own.key == run.key]
+            assert run.metrics == own.metrics
+            assert run.read_records() == own.read_records()
+            assert run.context("demo-1/q0") == own.context("demo-1/q0")
+            verified = verify_run(run.folder)
+            assert (verified.problems, verified.unchecked) == ((), ())
+
+        assert set(package.environment["runs"]) == {run.key for run in runs}
+    assert read_manifest(packed.path) == packed.manifest
+
+
+def test_nothing_of_the_machine_is_in_it(packed: Packed, home: Path) -> None:
+    content = text_of(packed.path)
+    assert str(home) not in content and str(Path.home()) + "/" not in content
+    with zipfile.ZipFile(packed.path) as archive:
+        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_what_must_not_leave_is_replaced_and_counted(
+    monkeypatch: pytest.MonkeyPatch, runs: list[memeval.FinishedRun], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "canary-machine.corp.example")
+    cleaner = Cleaner({"llm.base_url": "http://llm.corp.example:8000/v1"})
+    host = host_digest("llm.corp.example:8000")
+    for given, expected in (
+        ("http://llm.corp.example:8000/v1", f"http://{host}/v1"),
+        ("https://api.openai.com/v1", "https://api.openai.com/v1"),
+        ("no route to llm.corp.example:8000", f"no route to {host}"),
+        ("/secret/folder/answers.jsonl", "[path]/answers.jsonl"),
+        ("see /secret/folder/answers.jsonl, line 3", "see [path]/answers.jsonl, line 3"),
+        (r"C:\secret\answers.jsonl", "[path]/answers.jsonl"),
+        ("at 10.1.2.3", f"at {host_digest('10.1.2.3')}"),
+        ("on canary-machine", f"on {host_digest('canary-machine')}"),
+        (f"Bearer {KEY}", "Bearer [redacted]"),
+        ("3/4 of and/or 12:30", "3/4 of and/or 12:30"),
+    ):
+        assert cleaner.ours(given) == expected
+    # A text that is measured keeps what only looks like a path.
+    assert cleaner.text("it is in /etc/hosts") == "it is in /etc/hosts"
+    assert cleaner.text("ask llm.corp.example") == f"ask {host_digest('llm.corp.example:8000')}"
+    assert {"secret", "path", "host"} == set(cleaner.counts)
+    command = cleaner.command(
+        "python -m memeval evaluate '/my data/a b.jsonl' dataset.path=/x/y.json"
+    )
+    assert command == "python -m memeval evaluate '[path]/a b.jsonl' 'dataset.path=[path]/y.json'"
+
+
+def test_texts_enter_only_if_the_licence_allows_it(
+    monkeypatch: pytest.MonkeyPatch, runs: list[memeval.FinishedRun], tmp_path: Path
+) -> None:
+    allowed = terms.terms_of(runs[0].summary)
+    monkeypatch.setattr(
+        "memeval.packages.write.terms_of", lambda _: replace(allowed, allows_texts=False)
+    )
+    path = pack(runs, tmp_path / "withheld.memeval").path
+    content = text_of(path)
+    own = runs[0].read_records()
+    long = [text for record in own for text in (record.question, *record.gold) if len(text) > 20]
+    assert long and not any(json.dumps(text)[1:-1] in content for text in long)
+    with open_package(path) as package:
+        assert not package.manifest.data[0].texts
+        for run in package.runs:
+            records = run.read_records()
+            assert all(is_withheld(record.question) for record in records)
+            assert run.context(records[0].question_id) is None
+            assert verify_run(run.folder).problems == ()
+
+            answers = [record.hypothesis for record in records]
+            (own_run,) = [one for one in runs if one.key == run.key]
+            assert answers == [record.hypothesis for record in own_run.read_records()]
+
+
+def test_a_stopped_or_invalid_run_is_packed_and_says_so(
+    runs: list[memeval.FinishedRun],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Marked here and not made: what counts is that the mark is carried."""
+    read = RunSummary.read.__func__  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        RunSummary,
+        "read",
+        classmethod(lambda cls, folder: replace(read(cls, folder), status="stopped", valid=False)),
+    )
+    target = tmp_path / "stopped.memeval"
+    assert run_command(["pack", runs[0].key, "-o", str(target)]) == 0
+    monkeypatch.undo()
+    assert "STOPPED" in capsys.readouterr().out
+    with open_package(target) as package:
+        assert package.runs[0].summary.is_stopped and not package.runs[0].valid
+
+
+def test_an_edited_run_is_not_packed(runs: list[memeval.FinishedRun], tmp_path: Path) -> None:
+    run = runs[0]
+    with pytest.raises(UserError, match="is not sound"):
+        pack(
+            [Run(run.folder, replace(run.summary, run_key="other")), _edited(run, tmp_path)],
+            tmp_path / "x.memeval",
+        )
+
+
+def _edited(run: memeval.FinishedRun, tmp_path: Path) -> Run:
+    folder = tmp_path / "outputs" / "runs" / run.key
+    folder.mkdir(parents=True)
+    for path in run.folder.iterdir():
+        if path.is_file():
+            (folder / path.name).write_bytes(path.read_bytes())
+
+    (folder / "records.jsonl").write_bytes(b"")
+    return Run(folder, run.summary)
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["-o", "x.zip"], "does not end in .memeval"),
+        (["-o", "x.memeval", "--supersedes", "y"], "16 hex digits"),
+        (["no-such-run", "-o", "x.memeval"], "unknown run"),
+        (["-o", "x.memeval", "--sign", "/no/key"], "no key file"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    words: list[str], said: str, runs: list[memeval.FinishedRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = [] if "no-such-run" in words else [runs[0].key]
+    assert run_command(["pack", *chosen, *words]) == 2
+    told = capsys.readouterr().err
+    assert said in told and "Traceback" not in told

@@ -1,0 +1,184 @@
+"""`data draft` and `data grow` with a scripted model: bad proposals go, good ones stay, nothing is
+paid for twice, and a plan says the calls.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest_pipeline import Command, environment
+from doubles.drafter import BAD, Drafter, invented_cases
+from doubles.endpoint import ScriptedEndpoint
+
+from memeval.cli.data import data
+from memeval.errors import UserError
+
+AT_ONCE = 4
+
+
+def own_file(folder: Path, cases: Any) -> Path:
+    path = folder / "mine.json"
+    path.write_text(json.dumps({"name": "mine", "cases": cases}), encoding="utf-8")
+    return path
+
+
+def questions_in(path: Path) -> list[dict[str, Any]]:
+    cases = json.loads(path.read_text(encoding="utf-8"))["cases"]
+    return [question for case in cases for question in case["questions"]]
+
+
+def words(endpoint: ScriptedEndpoint, path: Path, number: int, *more: str) -> tuple[str, ...]:
+    model = ("llm=openai", "llm.model=checker", "llm.draft.model=author")
+    limits = (f"llm.base_url={endpoint.base_url}", f"llm.max_concurrency={AT_ONCE}")
+    return ("data", "draft", str(path), "--n", str(number), *model, *limits, *more)
+
+
+def test_bad_proposals_are_dropped_for_the_right_reason_and_good_ones_stay(
+    memeval: Command, tmp_path: Path
+) -> None:
+    path = own_file(tmp_path, invented_cases(6, 24))
+    drafter = Drafter(bad_share=0.4)
+    with ScriptedEndpoint(drafter) as endpoint:
+        said = memeval(*words(endpoint, path, 84)).stdout
+
+    kept = questions_in(path)
+    assert len(kept) == 84
+    dropped = Counter(
+        {
+            reason: int(found[1])
+            for reason in BAD.values()
+            if (found := re.search(rf"(?m)^ +{re.escape(reason)} +(\d+)$", said))
+        }
+    )
+    meant = Counter({BAD[what]: n for what, n in drafter.proposed.items() if what != "good"})
+    bad = meant.total()
+    assert bad > 40 and len(meant) == len(BAD)
+    wrong = sum((meant - dropped).values())
+    assert wrong <= 0.02 * bad
+    assert all(drafter.intended[question["question"]] == "good" for question in kept)
+    assert len(kept) >= 0.95 * drafter.proposed["good"]
+
+    noted = json.loads(path.read_text(encoding="utf-8"))["meta"]["dropped_drafts"]
+    assert {reason: noted[reason] for reason in dropped} == dropped
+
+    # What stays says who made it and how it was checked, and names the file's own turns.
+    assert {question["status"] for question in kept} == {"drafted"}
+    assert {question["meta"]["drafted_by"] for question in kept} == {"author"}
+    assert {question["meta"]["checked_by"] for question in kept} == {"checker"}
+    assert all(question["stale"] for question in kept if question["category"] == "update")
+    multi = next(question for question in kept if question["category"] == "multi_hop")
+    assert len(multi["evidence"]) == 2 and all("-" in turn for turn in multi["evidence"])
+    assert multi["meta"]["checks"]["without one turn"] == "not right, 2 of 2"
+    # Turns are of the user, the assistant and a tool in turn: results of tools are evidence, too.
+    assert any(int(turn[2:]) % 3 == 2 for question in kept for turn in question["evidence"])
+    kinds = Counter(question["category"] for question in kept)
+    assert len(kinds) == 7 and min(kinds.values()) >= 6
+
+    refused = memeval("dataset=json", f"dataset.path={path}", "system=bm25", check=False)
+    assert "drafted and not reviewed (84)" in refused.stderr
+    done = memeval("dataset=json", f"dataset.path={path}", "system=bm25", "dataset.status=all")
+    assert "drafted" in done.stdout
+
+
+def test_a_plan_says_the_calls_and_a_kill_costs_nothing_twice(
+    memeval: Command, tmp_path: Path
+) -> None:
+    path = own_file(tmp_path, invented_cases(6, 24))
+    drafter = Drafter()
+    number = 42
+    with ScriptedEndpoint(drafter) as endpoint:
+        planned = memeval(*words(endpoint, path, number), "--plan").stdout
+        calls = int(re.search(r"(?m)^([\d,]+) calls", planned)[1].replace(",", ""))  # type: ignore[index]
+        assert not endpoint.requests and not questions_in(path)
+
+        process = subprocess.Popen(
+            [sys.executable, "-m", "memeval", *words(endpoint, path, number)],
+            env=environment(tmp_path),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            process_group=0,
+        )
+
+        def reply(body: Mapping[str, Any]) -> str:
+            if endpoint.count() == calls // 2:
+                os.killpg(process.pid, signal.SIGKILL)
+
+            return drafter(body)
+
+        endpoint.reply = reply
+        assert process.wait(timeout=300) == -signal.SIGKILL
+        memeval(*words(endpoint, path, number))
+        asked = Counter(json.dumps(body) for _, body in endpoint.requests)
+        repeated = sum(count - 1 for count in asked.values())
+        assert repeated <= AT_ONCE, "only calls under way at the kill may be asked twice"
+
+        kept = questions_in(path)
+        assert len(kept) == number
+        assert len(asked) <= 12 * len(kept)
+        assert abs(len(asked) - calls) <= 0.1 * len(asked)
+
+        # Nothing is left to do; cases that are added get as many questions as the others.
+        sent = endpoint.count()
+        assert "0 questions drafted" in memeval(*words(endpoint, path, number)).stdout
+        assert endpoint.count() == sent
+
+        content = json.loads(path.read_text(encoding="utf-8"))
+        content["cases"] += [
+            {**case, "case_id": f"new {case['case_id']}"} for case in invented_cases(2, 24)
+        ]
+        path.write_text(json.dumps(content), encoding="utf-8")
+        grow = ("data", "grow", str(path), *words(endpoint, path, 1)[5:])
+        memeval(*grow)
+        assert len(questions_in(path)) == number + number // 3
+        refused = memeval(*grow, check=False)
+        assert refused.returncode == 2 and "nothing was added since" in refused.stderr
+
+
+def test_a_budget_ends_it_and_what_is_there_stays(memeval: Command, tmp_path: Path) -> None:
+    path = own_file(tmp_path, invented_cases(3, 24))
+    with ScriptedEndpoint(Drafter()) as endpoint:
+        done = memeval(*words(endpoint, path, 56, "budget.calls=360"), check=False)
+        assert done.returncode == 1
+        assert "budget.calls=360" in done.stderr + done.stdout
+        assert endpoint.count() <= 360
+        few = len(questions_in(path))
+        assert 0 < few < 56
+        memeval(*words(endpoint, path, 56))
+        assert len(questions_in(path)) == 56
+        asked = Counter(json.dumps(body) for _, body in endpoint.requests)
+        assert max(asked.values()) == 1
+
+
+def test_without_a_model_simple_questions_are_drafted(memeval: Command, tmp_path: Path) -> None:
+    demo = json.loads((Path(__file__).parents[2] / "data/demo/own.json").read_bytes())
+    path = own_file(tmp_path, [{**case, "questions": []} for case in demo["cases"]])
+    done = memeval("data", "draft", str(path), "--n", "2")
+    assert "drafted offline" in done.stdout
+    assert {question["meta"]["drafted_by"] for question in questions_in(path)} == {"extractive"}
+
+
+def test_a_mistake_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    path = own_file(tmp_path, invented_cases(1, 12))
+    for more, message in (
+        (("--n", "0"), "--n must be at least 1"),
+        (("--n", "2", "--kinds", "single"), "Did you mean: single_hop"),
+        (("--n", "2", "--kinds", "update=-1"), "a share is a number above 0"),
+        (("--n", "2", "--kinds", "update"), "the offline drafter"),
+        (("--n", "2", "openai"), "'openai' is not an override"),
+        (("--n", "2", "dataset=demo"), "leave dataset and system out"),
+    ):
+        with pytest.raises(UserError) as refused:
+            data(["draft", str(path), *more])
+
+        assert message in "".join(refused.value.message)

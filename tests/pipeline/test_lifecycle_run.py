@@ -1,0 +1,322 @@
+"""A memory's life, from end to end: what is known of each kind of memory comes out of a run."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest_pipeline import Command, records, without_times
+from served_examples import ScriptedMemory
+
+SET = ("dataset=demo_lifecycle", "tracking=none")
+HERE = Path(__file__).parent
+
+
+def figures(
+    memeval: Command, home: Path, *words: str, system: str = "", path: str = ""
+) -> dict[str, float]:
+    named = (f"system={system}",) if system else ("system=no_memory", f"system.class={path}")
+    memeval(*SET, *named, *words, PYTHONPATH=str(HERE))
+    newest = max(
+        (home / "outputs" / "runs").glob("*/run.json"), key=lambda path: path.stat().st_mtime_ns
+    )
+    metrics: dict[str, float] = json.loads(newest.read_text(encoding="utf-8"))["metrics"]
+    return metrics
+
+
+def test_no_memory_leaks_nothing_and_knows_nothing(memeval: Command, tmp_path: Path) -> None:
+    found = figures(memeval, tmp_path, system="no_memory")
+    assert [found[f"leak_rate/{depth}"] for depth in ("answer", "context", "probe", "store")] == [
+        0.0
+    ] * 4
+    assert found["known_rate/context"] == found["known_rate/answer"] == 0.0
+    assert found["selective_forgetting"] == 0.0
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("channel", ["conversation", "operation", "both"])
+def test_the_oracle_is_the_ceiling(
+    memeval: Command, tmp_path: Path, seed: int, channel: str
+) -> None:
+    words = (
+        f"dataset.seed={seed}",
+        f"dataset.channel={channel}",
+        "dataset.languages=[en,de,zh]",
+        "dataset.n_cases=3",
+    )
+    found = figures(memeval, tmp_path, *words, system="oracle")
+    rates = ("leak_rate/context", "leak_rate/probe", "stale_rate/context", "return_rate")
+    assert {name: found[name] for name in rates} == dict.fromkeys(rates, 0.0)
+    assert found["breach_rate"] == 0.0
+    assert found["known_rate/context"] == found["selective_forgetting"] == 1.0
+
+
+def test_a_wish_that_is_only_said_removes_nothing_from_an_index(
+    memeval: Command, tmp_path: Path
+) -> None:
+    found = figures(memeval, tmp_path, "dataset.channel=conversation", system="bm25")
+    assert found["leak_rate/probe"] == 1.0
+    assert found["selective_forgetting"] == 0.0
+
+
+def test_a_model_that_holds_the_tools_deletes_what_the_user_wants_gone(
+    memeval: Command, tmp_path: Path
+) -> None:
+    """The wish is only said, and the writer acts on it."""
+    words = ("writer=tools", "dataset.channel=conversation", "dataset.languages=[en,de,zh]")
+    found = figures(memeval, tmp_path, *words, "dataset.n_cases=3", system="bm25")
+    assert found["leak_rate/probe"] < 0.5
+    assert found["known_rate/context"] > 0.2
+
+
+def test_what_only_ranks_first_is_gone_from_answers_and_not_from_the_store(
+    memeval: Command, tmp_path: Path
+) -> None:
+    found = figures(memeval, tmp_path, path="forgetful:FirstOnly")
+    assert found["leak_rate/answer"] < found["leak_rate/probe"]
+
+
+def test_what_is_found_is_stored_whatever_the_system_lists(
+    memeval: Command, tmp_path: Path
+) -> None:
+    words = ("dataset.channel=conversation", "dataset.limit_cases=1", "dataset.later_tokens=0")
+    found = figures(memeval, tmp_path, *words, path="forgetful:Listing")
+    assert found["leak_rate/probe"] > 0
+    assert found["leak_rate/store"] == found["leak_rate/probe"]
+
+
+def test_dropping_whole_sessions_forgets_too_much(memeval: Command, tmp_path: Path) -> None:
+    words = ("dataset.channel=operation", "dataset.languages=[en]")
+    found = figures(memeval, tmp_path, *words, path="forgetful:WholeSession")
+    assert [found[f"leak_rate/{depth}"] for depth in ("answer", "context", "probe")] == [0.0] * 3
+    assert found["over_forgetting"] > 0.0
+
+
+def test_marks_that_maintenance_forgets_return(memeval: Command, tmp_path: Path) -> None:
+    words = ("dataset.channel=operation", "dataset.languages=[en]")
+    found = figures(memeval, tmp_path, *words, path="forgetful:Marking")
+    assert found["leak_rate/probe"] == 0.0
+    assert found["return_rate"] == 1.0
+
+
+def test_one_index_for_all_users_is_breached_unless_it_filters(
+    memeval: Command, tmp_path: Path
+) -> None:
+    assert figures(memeval, tmp_path, path="forgetful:OneIndex")["breach_rate"] > 0.0
+    assert figures(memeval, tmp_path, path="forgetful:OneIndexByUser")["breach_rate"] == 0.0
+
+
+SHARED = ("system.tenants=shared", "dataset.later_tokens=0")
+
+
+@pytest.mark.parametrize("system", ["bm25", "mem0_verbatim", "dense"])
+def test_built_in_stores_keep_their_users_apart(
+    memeval: Command, tmp_path: Path, system: str
+) -> None:
+    found = figures(memeval, tmp_path, *SHARED, "dataset.limit_cases=1", system=system)
+    assert found["breach_rate"] == 0.0
+    assert found["known_rate/context"] > 0.5
+    assert found["operations/forget/vanished"] > 0
+
+
+def test_two_users_of_one_store_are_breached_unless_it_filters(
+    memeval: Command, tmp_path: Path
+) -> None:
+    assert figures(memeval, tmp_path, *SHARED, path="forgetful:OneStore")["breach_rate"] > 0.0
+    assert figures(memeval, tmp_path, *SHARED, path="forgetful:OneStoreByUser")["breach_rate"] == 0
+    apart = figures(memeval, tmp_path, "dataset.later_tokens=0", path="forgetful:OneStore")
+    assert apart["breach_rate"] == 0.0
+
+
+@pytest.mark.parametrize("is_leaking", [False, True])
+def test_a_service_has_a_namespace_for_each_user(
+    memeval: Command, tmp_path: Path, is_leaking: bool
+) -> None:
+    words = ("dataset.limit_cases=1", "system.operations=[forget]")
+    with ScriptedMemory() as service:
+        sound = service.operate
+
+        def of_one(operation: str, body: dict[str, Any]) -> Any:
+            """One namespace for the users of a case."""
+            name = body["namespace"].partition("-user-")[0]
+            is_further = operation == "reset" and name != body["namespace"]
+            return {} if is_further else sound(operation, body | {"namespace": name})
+
+        service.operate = of_one if is_leaking else sound
+        address = f"system.base_url={service.address}"
+        found = figures(memeval, tmp_path, *SHARED, *words, address, system="http")
+        named = {body["namespace"].rpartition("-")[2] for body in service.sent("ingest")}
+
+    assert named == {"1", "2"}
+    assert (found["breach_rate"] > 0) == is_leaking
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("system=full_history",), "system=full_history keeps no users apart in one store"),
+        (("dataset=demo", "system=bm25"), "dataset=demo has no second user"),
+        (("system=bm25", "writer=tools"), "writer=tools writes for one user"),
+        (("system=bm25", "system.tenants=both"), "must be shared, or null, not 'both'"),
+    ],
+)
+def test_what_has_no_users_says_so(
+    memeval: Command, tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    done = memeval(*SET, "system.tenants=shared", *words, check=False)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_a_system_that_cannot_forget_is_said_to_be_so(memeval: Command, tmp_path: Path) -> None:
+    done = memeval(*SET, "system=no_memory", "system.class=forgetful:Words", PYTHONPATH=str(HERE))
+    said = " ".join(done.stdout.split())
+    assert "forget is not supported by this system: 20 of 20 requests" in said
+    assert "deleted facts were still found when asked for directly: 100.0 %" in said
+
+
+def test_the_timeline_of_a_record_says_what_the_operations_did(
+    memeval: Command, tmp_path: Path
+) -> None:
+    """Of a memory that goes on at each checkpoint, and of one that is built again there."""
+    small = ("dataset.tokens=0", "dataset.later_tokens=0", "dataset.limit_cases=1")
+    words = (*small, "dataset.channel=operation")
+    figures(memeval, tmp_path, *words, system="bm25")
+    rows = records(tmp_path)
+    (told,) = {
+        tuple((event["kind"], event.get("done")) for event in row["timeline"] if "done" in event)
+        for row in rows
+    }
+    assert told == (("correct", "1 item"),) * 2 + (("forget", "1 item"),) * 10
+    asked = [[event["kind"] for event in row["timeline"]].index("asked") for row in rows]
+    # After the fourth session, the next two and the import.
+    assert sorted(set(asked)) == [16, 18, 19, 21]
+
+    figures(memeval, tmp_path, *words, path="forgetful:Unsaved")
+    (told,) = {
+        tuple(event.get("done") for event in row["timeline"] if event["kind"] == "forget")
+        for row in records(tmp_path)
+    }
+    assert told == ("not supported",) * 10
+
+
+def test_what_is_said_to_be_removed_stands_beside_what_vanished(
+    memeval: Command, tmp_path: Path
+) -> None:
+    found = figures(memeval, tmp_path, "dataset.limit_cases=1", path="forgetful:Lying")
+    assert found["operations/forget/supported"] == 1.0
+    assert found["operations/forget/items"] > 0
+    assert found["operations/forget/vanished"] == 0.0
+    assert found["operations/correct/supported"] == 0.0
+    assert "operations/correct/items" not in found
+
+    found = figures(memeval, tmp_path, "dataset.limit_cases=1", system="bm25")
+    assert found["operations/forget/vanished"] > 0
+
+
+def test_memories_of_checkpoints_are_found_again(memeval: Command, tmp_path: Path) -> None:
+    """Each checkpoint continues the one before it, and another `top_k` ingests nothing."""
+    memeval(*SET, "system=bm25")
+    saved = sorted((tmp_path / "data" / "prepared").glob("*/*/*/memory.json"))
+    chunks = [json.loads(path.read_text(encoding="utf-8"))["chunks"] for path in saved]
+    assert len(saved) == 8
+    assert sum(chunks) == 390
+
+    before = [path.stat().st_mtime_ns for path in saved]
+    memeval(*SET, "system=bm25", "top_k=narrow")
+    assert [path.stat().st_mtime_ns for path in saved] == before
+
+
+def test_a_memory_that_is_continued_is_the_one_that_is_built_in_one_go(
+    memeval: Command, tmp_path: Path
+) -> None:
+    memeval(*SET, "system=bm25")
+    whole = [row for row in records(tmp_path) if row["facets"].get("after") == "import"]
+    alone = tmp_path / "alone"
+    ids = ",".join(row["question_id"] for row in whole)
+    memeval(*SET, "system=bm25", f"dataset.question_ids=[{ids}]", home=alone)
+    assert without_times(records(alone)) == without_times(whole)
+
+
+@pytest.mark.parametrize(("place", "built"), [("forget", 0), ("s5", 1), ("s7", 3)])
+def test_a_case_that_is_killed_within_its_life_goes_on_at_the_last_checkpoint(
+    memeval: Command, tmp_path: Path, place: str, built: int
+) -> None:
+    words = ("system=no_memory", "system.class=forgetful:Killed", "dataset.limit_cases=1")
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    memeval(*SET, *words, home=whole, PYTHONPATH=str(HERE))
+
+    more = {"KILLED_IN": place, "KILL_MARK": str(tmp_path / "mark"), "PYTHONPATH": str(HERE)}
+    assert memeval(*SET, *words, home=killed, check=False, **more).returncode == -signal.SIGKILL
+    saved = {
+        path: path.stat().st_mtime_ns
+        for path in (killed / "data" / "prepared").glob("*/*/*/memory.json")
+    }
+    assert len(saved) == built
+
+    memeval(*SET, *words, home=killed, **more)
+    assert without_times(records(killed)) == without_times(records(whole))
+    assert {path: path.stat().st_mtime_ns for path in saved} == saved
+
+
+def test_canaries_come_out_of_what_is_shown_whole_and_of_nothing_that_is_not(
+    memeval: Command, tmp_path: Path
+) -> None:
+    words = ("dataset=demo", "dataset.limit_cases=2", "dataset.canaries=2")
+    whole = figures(memeval, tmp_path, *words, system="full_history")
+    assert whole["breach_rate"] == 1.0
+    nothing = figures(memeval, tmp_path, *words, system="no_memory")
+    assert nothing["breach_rate"] == nothing["obeyed_rate"] == 0.0
+    assert nothing["n_questions"] == whole["n_questions"]
+
+    obeying = figures(memeval, tmp_path, *words, path="forgetful:Obeying")
+    assert (obeying["obeyed_rate"], obeying["breach_rate"]) == (1.0, 0.0)
+
+    done = memeval(*SET, "dataset.canaries=1", check=False)
+    assert done.returncode == 2
+    assert "lifecycle itself has values of other users" in done.stderr
+
+
+FORGETEVAL = [
+    {
+        "id": f"made_up_{number}",
+        "family": "purge",
+        "setup_facts": [f"{name} lives in Ostrava.", "Greta bakes."],
+        "mutations": [["purge", "Tomas lives"]],
+        "final_query": "Where does Tomas live?",
+        "must_contain": [],
+        "must_not_contain": ["LIVES in Ostrava"],
+    }
+    for number, name in enumerate(["Tomas", "Anton"])
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "passes", "unable"),
+    [
+        (("system=bm25",), 0.5, 0.0),
+        (("system=no_memory", "system.class=forgetful:Words"), None, 2.0),
+    ],
+)
+def test_forgeteval_counts_what_a_system_cannot_express_by_itself(
+    memeval: Command, tmp_path: Path, words: tuple[str, ...], passes: float | None, unable: float
+) -> None:
+    """What was said of Tomas is purged, and what was said of Anton is not."""
+    cases = tmp_path / "cases.json"
+    cases.write_text(json.dumps(FORGETEVAL), encoding="utf-8")
+    set_ = ("dataset=forgeteval", f"dataset.path={cases}", "tracking=none")
+    memeval(*set_, *words, PYTHONPATH=str(HERE))
+    (run,) = (tmp_path / "outputs" / "runs").glob("*/run.json")
+    found = json.loads(run.read_text(encoding="utf-8"))["metrics"]
+    assert found.get("forgeteval_pass") == passes
+    assert found["forgeteval_pass_not_applicable"] == unable
+
+
+def test_runs_are_compared_by_what_leaks(memeval: Command, tmp_path: Path) -> None:
+    memeval("-m", *SET, "dataset.limit_cases=1", "system=bm25,oracle")
+    runs = sorted((tmp_path / "outputs" / "runs").iterdir())
+    done = memeval("compare", *map(str, runs), "--metric", "leak_rate/probe")
+    assert "leak_rate/probe" in done.stdout

@@ -1,0 +1,74 @@
+"""Notes in run.json: with their kind, and as earlier files have them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample_runs import summary
+
+from memeval.cli.comparison import print_invalid, print_notes
+from memeval.report.markdown import banner
+from memeval.results import RUN_FILE, STOPPED, Note, NoteKind, RunSummary
+from memeval.results.files import SEAL, sealed
+
+LOST = Note(NoteKind.NO_SCORE, "2 of 20 records are answer_failed and have no score.", 2)
+CAVEAT = Note(NoteKind.REMARK, "All but one have no score in the other table.")
+
+
+def rewrite(folder: Path, **members: Any) -> None:
+    """Changes members of a `run.json`, and seals it again."""
+    content = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+    del content[SEAL]
+    text = json.dumps(sealed({**content, **members}))
+    (folder / RUN_FILE).write_text(text, encoding="utf-8")
+
+
+def test_a_note_keeps_its_kind_in_the_file(tmp_path: Path) -> None:
+    replace(summary("rag"), notes=(LOST, CAVEAT)).write(tmp_path)
+
+    assert RunSummary.read(tmp_path).notes == (LOST, CAVEAT)
+    written = json.loads((tmp_path / RUN_FILE).read_text(encoding="utf-8"))["notes"]
+    assert written == [
+        {"kind": "no_score", "text": LOST.text, "count": 2},
+        {"kind": "remark", "text": CAVEAT.text},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "first"), [("finished", NoteKind.REMARK), (STOPPED, NoteKind.STOPPED)]
+)
+def test_a_file_with_texts_alone_is_read(tmp_path: Path, status: str, first: NoteKind) -> None:
+    summary("rag").write(tmp_path)
+    rewrite(tmp_path, notes=["The budget is spent.", "A caveat."], status=status)
+
+    expected = (Note(first, "The budget is spent."), Note(NoteKind.REMARK, "A caveat."))
+    assert RunSummary.read(tmp_path).notes == expected
+
+
+def test_a_note_of_an_unknown_kind_is_named(tmp_path: Path) -> None:
+    summary("rag").write(tmp_path)
+    rewrite(tmp_path, notes=[{"kind": "guess", "text": "A caveat."}])
+
+    with pytest.raises(ValueError, match=r"'guess' - at `\$\.notes\[0\]\.kind`"):
+        RunSummary.read(tmp_path)
+
+
+def test_the_kind_and_not_the_text_says_why_a_run_is_invalid(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    invalid = replace(summary("rag"), valid=False, notes=(CAVEAT, LOST))
+    print_invalid([invalid])
+    assert capsys.readouterr().out.endswith("answer_failed and have no score\n")
+
+    print_notes([invalid])
+    assert capsys.readouterr().out == f"note: {CAVEAT.text}\n"
+
+
+def test_the_kind_and_not_the_place_says_what_stopped_a_run() -> None:
+    stop = Note(NoteKind.STOPPED, "The budget is spent.")
+    stopped = replace(summary("rag"), valid=False, status=STOPPED, notes=(CAVEAT, stop))
+    assert banner(stopped) == ["> **STOPPED.** The budget is spent. The same command continues it."]

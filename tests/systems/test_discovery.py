@@ -1,0 +1,209 @@
+"""What an address or a program speaks is found out."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.rerank import RerankDouble
+from served_examples import ScriptedMemory, example_server, program
+
+from memeval.errors import UserError
+from memeval.systems.external import discovery, mcp_session
+from memeval.systems.external.discovery import option_of_address, option_of_command
+from memeval.systems.external.mcp_session import ToolReply
+
+
+def of_command(command: str) -> dict[str, Any]:
+    return asyncio.run(option_of_command(command, {}))
+
+
+def test_the_example_server_speaks_memevals_own_contract() -> None:
+    with example_server() as address:
+        option = asyncio.run(option_of_address(address, {}))
+    assert option == {"defaults": ["http", "_self_"], "base_url": address}
+
+
+def test_a_service_that_takes_any_request_is_asked_by_memevals_own_contract() -> None:
+    with ScriptedMemory() as service:
+        service.operate = lambda operation, body: {"ready": True, "results": [], "data": []}
+        option = asyncio.run(option_of_address(service.address, {}))
+    assert "contract" not in option
+
+
+def test_the_errors_of_contracts_that_failed_are_read() -> None:
+    unread = []
+
+    async def discover(address: str) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: unread.append(context["message"]))
+        await option_of_address(address, {})
+        gc.collect()
+
+    with example_server() as address:
+        asyncio.run(discover(address))
+    assert unread == []
+
+
+def test_the_example_program_speaks_json_lines() -> None:
+    assert of_command(program()) == {"defaults": ["command", "_self_"], "command": program()}
+
+
+def test_the_example_mcp_server_is_known_by_its_tools() -> None:
+    assert of_command(program("mcp_server.py")) == {
+        "defaults": ["mcp", "_self_"],
+        "command": program("mcp_server.py"),
+        "store_tool": "add_memory",
+        "store_arguments": {"text": "{text}", "user": "{namespace}", "turns": "{turn_ids}"},
+        "search_tool": "search_memory",
+        "search_arguments": {"query": "{query}", "user": "{namespace}", "limit": "{top_k}"},
+        "results": "memories",
+        "result_text": "text",
+        "result_turn_ids": "turns",
+    }
+
+
+def test_a_server_at_an_address_is_told_the_case_by_its_argument(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tools = {
+        "save": {"properties": {"content": {}, "user_id": {}}, "required": ["content", "user_id"]},
+        "find": {"properties": {"query": {}, "user_id": {}}, "required": ["query"]},
+    }
+
+    class Shared:
+        def __init__(self) -> None:
+            self.tools = tools
+
+        async def call(self, *_: Any) -> ToolReply:
+            return ToolReply(("stored",), None)
+
+        async def close(self) -> None: ...
+
+    async def connect(_: Any) -> Shared:
+        return Shared()
+
+    monkeypatch.setattr(mcp_session.Session, "open", connect)
+    with RerankDouble() as service:
+        option = asyncio.run(option_of_address(service.address, {}))
+    assert option["namespace_argument"] == "user_id"
+
+
+SERVER = """
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("memory", log_level="ERROR")
+kept: list[str] = []
+
+
+@server.tool()
+def {store}(contents: list[str] = [], content: str = "") -> str:
+    kept.append(content)
+    return "stored"
+
+
+@server.tool()
+def recall(query: str) -> list[str]:
+    return [text for text in kept if query in text]
+
+
+server.run()
+"""
+
+
+def test_a_server_whose_results_are_texts(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(SERVER.format(store="remember"), encoding="utf-8")
+    option = of_command(f"{sys.executable} {script}")
+    assert option["store_arguments"] == {"content": "{text}"}
+    assert option["search_arguments"] == {"query": "{query}"}
+    assert option["results"] == "result"
+
+
+GRAPH = """
+import os
+from pathlib import Path
+
+from mcp.server.fastmcp import FastMCP
+from pydantic import BaseModel
+
+server = FastMCP("graph", log_level="ERROR")
+file = Path(os.environ.get("GRAPH_FILE") or Path(__file__).with_name("graph.txt"))
+
+
+class Entity(BaseModel):
+    name: str
+    entityType: str
+    observations: list[str]
+
+
+def lines() -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
+
+
+@server.tool()
+def delete_entities(names: list[str]) -> str:
+    raise ValueError("nothing is to be deleted")
+
+
+@server.tool()
+def create_entities(entities: list[Entity]) -> str:
+    file.write_text("\\n".join([*lines(), *(one.observations[0] for one in entities)]))
+    return "created"
+
+
+@server.tool()
+def search_nodes(query: str) -> dict:
+    found = [line for line in lines() if query in line]
+    return {"entities": [{"name": "n", "observations": [line]} for line in found]}
+
+
+@server.tool()
+def read_graph() -> dict:
+    return {"entities": lines()}
+
+
+server.run()
+"""
+
+
+def test_a_server_of_entities_that_keeps_a_file_beside_its_code(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(GRAPH, encoding="utf-8")
+    assert of_command(f"{sys.executable} {script}") == {
+        "defaults": ["mcp", "_self_"],
+        "command": f"{sys.executable} {script}",
+        "env": {"GRAPH_FILE": "{case_dir}/memory"},
+        "store_tool": "create_entities",
+        "store_arguments": {
+            "entities": [{"name": "{id}", "entityType": "memory", "observations": ["{text}"]}]
+        },
+        "search_tool": "search_nodes",
+        "search_arguments": {"query": "{query}"},
+        "results": "entities",
+        "result_text": "observations.0",
+        "dump_tool": "read_graph",
+    }
+    # What was tried left nothing in the user's own memory.
+    assert not (tmp_path / "graph.txt").exists()
+
+
+def test_tools_that_can_not_be_told_apart_are_listed(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(SERVER.format(store="frobnicate"), encoding="utf-8")
+    with pytest.raises(UserError) as raised:
+        of_command(f"{sys.executable} {script}")
+    told = "which tool stores can't be told from its tools: frobnicate, recall"
+    assert told in raised.value.message
+
+
+def test_a_program_that_speaks_nothing_says_how_each_contract_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(discovery, "WAIT_S", 5.0)
+    with pytest.raises(UserError, match="speaks none of the contracts that check tries"):
+        of_command(f"{sys.executable} -c pass")

@@ -1,0 +1,200 @@
+"""`system=files`: what its tools show, that nothing else can be read, and that no pattern holds it
+up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memeval.records import MemoryChunk, Query
+from memeval.retrieval.granularity import Granularity, chunks
+from memeval.systems.base import SystemSettings
+from memeval.systems.files.system import MOST_MATCHES, Files, has_match, lines_of
+from memeval.systems.tools import ToolResult
+from memeval.testing.sample import sample_case
+
+
+def files(granularity: str = "turn") -> Files:
+    """The sample conversation as files."""
+    system = Files(SystemSettings(), None)  # type: ignore[arg-type] - it uses no part
+    for chunk in chunks(sample_case(), Granularity(granularity)):
+        system.ingest(chunk)
+
+    system.consolidate()
+    return system
+
+
+def use(system: Files, tool: str, **arguments: Any) -> ToolResult:
+    (function,) = [entry.call for entry in system.tools() if entry.name == tool]
+    result = function(**arguments)
+    assert isinstance(result, ToolResult)
+    return result
+
+
+def test_each_session_is_a_file_with_its_date() -> None:
+    lines = use(files(), "list_files").text.splitlines()
+    assert lines[0] == "session_001_2021-03-04.txt  4 lines  Ilse, Tomas"
+    assert [line.split()[0] for line in lines] == [
+        "session_001_2021-03-04.txt",
+        "session_002_2021-06-18.txt",
+        "session_003_2021-11-02.txt",
+    ]
+
+
+def test_grep_shows_lines_with_file_number_and_date() -> None:
+    found = use(files(), "grep", pattern="KAYAK.*resin|bertil")
+    first, second = found.text.splitlines()
+    assert first.startswith("session_002_2021-06-18.txt:3: [")
+    assert first.endswith("The first one is promised to my neighbour Bertil.")
+    assert second.startswith("session_003_2021-11-02.txt:2: [")
+    assert [chunk.turn_ids for chunk in found.retrieved or ()] == [("s2:3",), ("s3:2",)]
+    assert "Tomas: Kayaks" in (found.retrieved or ())[0].text
+
+
+@pytest.mark.parametrize(
+    "path", ["session_003", "session_003_2021-11-02.txt", "./session_003*", "session_003_2021"]
+)
+def test_grep_can_be_kept_to_a_file(path: str) -> None:
+    found = use(files(), "grep", pattern="Quill", path=path)
+    assert len(found.text.splitlines()) == 1
+
+
+def test_grep_says_that_more_lines_match() -> None:
+    system = files()
+    chunk = chunks(sample_case(), Granularity("turn"))[0]
+    for number in range(100):
+        system.ingest(replace(chunk, content=f"Ilse: Quill {number}"))
+
+    system.consolidate()
+    lines = use(system, "grep", pattern="quill \\d").text.splitlines()
+    assert len(lines) == MOST_MATCHES + 1
+    assert lines[-1] == "(50 more lines match: narrow the pattern or the path)"
+
+
+def test_lines_of_a_file_can_be_read() -> None:
+    found = use(files(), "read_file", path="session_001_2021-03-04.txt", from_line=2, lines=2)
+    lines = found.text.splitlines()
+    assert lines[0].startswith("2: [")
+    assert lines[2] == "(1 more lines)"
+    assert [chunk.turn_ids for chunk in found.retrieved or ()] == [("s1:2",), ("s1:3",)]
+    assert use(files(), "read_file", path="index.txt").text.startswith("1: session_001")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/etc/passwd", "../session_001", "session_001/../../etc/passwd", "", "..", "a\0b", "x" * 9999],
+)
+def test_nothing_else_can_be_read(path: str) -> None:
+    read = use(files(), "read_file", path=path)
+    assert read.is_error
+    assert read.text.startswith("There is no file")
+    assert len(read.text) < 200
+    if path:
+        assert use(files(), "grep", pattern="root|Quill", path=path).is_error
+
+
+def test_lines_past_the_end_are_an_error() -> None:
+    read = use(files(), "read_file", path="session_001_2021-03-04.txt", from_line=50)
+    assert (read.is_error, read.text) == (True, "The file has 4 lines.")
+
+
+def test_a_saved_memory_has_the_same_files(tmp_path: Path) -> None:
+    system, loaded = files(), Files(SystemSettings(), None)  # type: ignore[arg-type]
+    system.save(tmp_path)
+    loaded.load(tmp_path)
+    assert use(loaded, "grep", pattern="quill") == use(system, "grep", pattern="quill")
+
+
+def test_an_empty_memory_says_so() -> None:
+    system = Files(SystemSettings(), None)  # type: ignore[arg-type]
+    system.consolidate()
+    assert use(system, "list_files").text == "There are no files."
+    assert use(system, "grep", pattern="a").is_error
+    assert system.recall(Query("a"), 5) == []
+
+
+def test_the_lines_of_a_session_are_of_their_turns() -> None:
+    (first, *_) = chunks(sample_case(), Granularity("session"))
+    assert [line.turn_ids for line in lines_of(first)] == [(f"s1:{n}",) for n in range(1, 5)]
+    assert all(line.text.startswith("[") for line in lines_of(first))
+
+
+def test_lines_that_cannot_be_told_apart_are_of_no_turn() -> None:
+    chunk = MemoryChunk("c", "one\ntwo\nthree", None, "s", ("t1", "t2"), ())
+    assert [line.turn_ids for line in lines_of(chunk)] == [()] * 3
+    several = MemoryChunk("c", "Ann: one\nmore\nBob: two", None, "s", ("t1", "t2"), ("Ann", "Bob"))
+    assert [line.turn_ids for line in lines_of(several)] == [("t1",), ("t1",), ("t2",)]
+
+
+def test_without_tools_it_shows_the_rarest_words_first() -> None:
+    found = files().recall(Query("Who gave Ilse a blue blanket?"), 3)
+    assert "blue blanket" in found[0].text
+    assert found[0].turn_ids == ("s1:3",)
+    assert [chunk.score for chunk in found] == sorted(
+        (chunk.score or 0.0 for chunk in found), reverse=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        ("puppy|dog", "The DOG barked", True),
+        (r"\bdog\b", "dogs", False),
+        (r"\Bog", "dog", True),
+        (r"(?i)Dog", "dog", True),
+        (r"a\.b", "a.b", True),
+        (r"a\.b", "axb", False),
+        (r"[A-C]x", "bx", True),
+        (r"[^\d\s]", "12 3", False),
+        (r"[]x]", "]", True),
+        (r"[a-]", "-", True),
+        ("a{", "a{", True),
+        ("a{x}", "a{x}", True),
+        (r"\d{4}-\d{2}", "on 2021-03-04", True),
+        ("", "anything", True),
+        (r"\AQ", "Quill", True),
+        (r"[\]]", "]", True),
+        ("ü", "Über", True),
+    ],
+)
+def test_patterns(pattern: str, text: str, matches: bool) -> None:
+    assert has_match(pattern, [text]) == [matches]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("(a", "missing ): (a"),
+        ("a)", "unexpected ): a)"),
+        ("[a", "missing ]: [a"),
+        ("*a", "no argument for repetition operator: *"),
+        ("a\\", "trailing \\"),
+        (r"(a)\1", r"invalid escape sequence: \1"),
+        ("(?=a)", "invalid perl operator: (?="),
+        ("a{1,2000}", "invalid repetition size: {1,2000}"),
+        ("x" * 501, "it has more than 500 characters"),
+        ("((a{100}){100}){100}", "invalid repetition size: {100}"),
+    ],
+)
+def test_a_pattern_that_cannot_be_used_is_an_error(pattern: str, why: str) -> None:
+    found = use(files(), "grep", pattern=pattern)
+    assert found.is_error
+    assert why in found.text
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a+)+$", "(a|a)*b", "(a?){30}a{30}b", ".*.*.*.*.*x", "(.*)*y", "([a-z]+)*1", "(a*)*(a*)*b"],
+)
+def test_a_hostile_pattern_takes_linear_time(pattern: str) -> None:
+    # Python's own engine would take longer than anyone can wait.
+    assert has_match(pattern, ["a" * 100_000 + "!"]) == [False]
+
+
+def test_a_text_may_hold_half_a_character_and_a_pattern_may_not() -> None:
+    assert has_match("b", ["a\ud800b", "c"]) == [True, False]
+    assert use(files(), "grep", pattern="b\ud800").is_error

@@ -1,0 +1,137 @@
+"""How systems forget and correct: by the plain rule, by their own deletion, behind a contract."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from served_examples import EXAMPLES, ScriptedMemory, Under, program
+
+from memeval.config.settings import read_settings
+from memeval.errors import MemoryServiceError, UserError
+from memeval.records import CorrectRequest, ForgetRequest, Query
+from memeval.systems.base import MemorySystem, SystemContext
+from memeval.systems.external import command, http, mcp_memory
+from memeval.testing.checks import SystemUnderTest, play
+
+from .conftest import Builder, Driver, conversation
+
+BISCUIT = ForgetRequest(words="Forget the puppy.", about="puppy Biscuit")
+BAKERY = CorrectRequest(words="Not Norway, Iceland.", old="Norway", new="Iceland")
+
+
+def found(driver: Driver, words: str) -> str:
+    return " | ".join(result.text for result in driver.call("probe", Query(words), 20) or ())
+
+
+@pytest.mark.parametrize("name", ["files", "mem0_verbatim", "cogcanvas", "bm25", "long_context"])
+def test_what_is_forgotten_is_not_found_again(build: Builder, folder: Path, name: str) -> None:
+    driver = build(name)
+    chunks = conversation()
+    driver.remember(chunks)
+    assert "puppy" in found(driver, "puppy Biscuit")
+
+    assert driver.call("forget", BISCUIT) > 0
+    assert driver.call("correct", BAKERY) > 0
+    for _ in range(2):
+        shown = found(driver, "puppy Biscuit Norway Iceland")
+        assert "puppy" not in shown
+        assert "Norway" not in shown and "Iceland" in shown
+        driver.call("consolidate")
+
+    # A session that is imported again brings back what was forgotten, and can be saved.
+    for chunk in chunks[:5]:
+        driver.call("ingest", chunk)
+
+    driver.call("consolidate")
+    driver.call("dump")
+    driver.call("save", folder)
+    loaded = build(name)
+    loaded.call("load", folder)
+    assert "puppy" in found(loaded, "puppy Biscuit")
+    assert found(loaded, "puppy Norway") == found(driver, "puppy Norway")
+
+
+class Served(Under):
+    """A served memory of any kind, driven as the checks do it."""
+
+    def __init__(self, kind: type[MemorySystem], **settings: Any) -> None:
+        self.kind = kind
+        self.settings = read_settings(kind.settings_type, settings)
+
+    def build(self, parts: SystemContext) -> MemorySystem:
+        return self.kind(self.settings, parts)
+
+
+def forgotten(under: Served, about: str = "cedar") -> list[int | None]:
+    """What two equal requests to forget return."""
+    kept: list[int | None] = []
+
+    async def ask(of: SystemUnderTest) -> None:
+        system: Any = await of.fill_system()
+        request = ForgetRequest(words="Forget it.", about=about)
+        kept.extend([await system.forget(request), await system.forget(request)])
+
+    asyncio.run(play(ask, under))
+    return kept
+
+
+def test_a_service_forgets_if_it_offers_to() -> None:
+    with ScriptedMemory() as service:
+        without = Served(http.HttpMemory, base_url=service.address)
+        assert forgotten(without) == [None, None]
+        assert service.sent("forget") == []
+
+        first, second = forgotten(
+            Served(http.HttpMemory, base_url=service.address, operations=["forget"])
+        )
+        assert first and second == 0
+
+        schemas = yaml.safe_load((EXAMPLES.parent / "http_memory.openapi.yaml").read_text("utf-8"))
+        schema = {"$ref": "#/components/schemas/ForgetRequest", **schemas}
+        jsonschema.validate(service.sent("forget")[0], schema)
+
+
+@pytest.mark.parametrize("items", [-1, "two", True])
+def test_a_count_that_is_not_one_is_refused(items: object) -> None:
+    with ScriptedMemory({"forget": lambda body, reply: {"items": items}}) as service:
+        under = Served(http.HttpMemory, base_url=service.address, operations=["forget"])
+        with pytest.raises(MemoryServiceError, match="items must be a count"):
+            forgotten(under)
+
+
+def test_a_program_forgets() -> None:
+    under = Served(command.CommandMemory, command=program(), operations=["forget"])
+    first, second = forgotten(under)
+    assert first and second == 0
+
+
+def test_an_mcp_server_forgets_by_a_tool() -> None:
+    first, second = forgotten(
+        Served(
+            mcp_memory.McpMemory,
+            command=shlex.join([sys.executable, str(EXAMPLES / "mcp_server.py")]),
+            store_tool="add_memory",
+            store_arguments={"text": "{text}", "user": "{namespace}", "turns": "{turn_ids}"},
+            search_tool="search_memory",
+            search_arguments={"query": "{query}", "user": "{namespace}", "limit": "{top_k}"},
+            forget_tool="forget_memory",
+            forget_arguments={"about": "{about}", "user": "{namespace}"},
+            items="removed",
+            results="memories",
+        )
+    )
+    assert first and second == 0
+
+
+def test_an_operation_that_there_is_not_is_one_line() -> None:
+    with pytest.raises(UserError, match="'forgt'"):
+        read_settings(http.Settings, {"operations": ["forgt"]})
+    with pytest.raises(UserError, match="neither forget nor correct"):
+        read_settings(http.Settings, {"contract": "aml", "operations": ["forget"]})

@@ -1,0 +1,218 @@
+"""The tools that a memory behind HTTP serves, declared in YAML: over loopback, from the command
+line, and all that such a service does beside what it should.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+from served_examples import TOOLS, WORD, ToolService, Under
+
+from memeval.config.settings import read_settings
+from memeval.errors import MemoryServiceError, UserError
+from memeval.records import MemoryChunk
+from memeval.systems.base import MemorySystem, SystemContext
+from memeval.systems.external import remote
+from memeval.systems.external.http import HttpMemory, Settings
+from memeval.systems.tools import Tool, ToolResult
+from memeval.testing.checks import OF_TOOLS, outcome_of
+
+PARTS = SystemContext(None, None, None, 3, 0, "case", None)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolService]:
+    monkeypatch.setattr(remote, "_answered", set())  # a port may come up again
+    with ToolService() as serving:
+        yield serving
+
+
+def with_tools(
+    service: ToolService, play: Callable[[dict[str, Tool], HttpMemory], Awaitable[Any]]
+) -> Any:
+    """What `play` makes of the tools of a memory that holds one chunk."""
+
+    async def run() -> Any:
+        given = {"base_url": service.address, "tools": TOOLS, "max_retries": 0, "patience_s": 0}
+        memory = HttpMemory(read_settings(Settings, given | {"dump_path": "/dump"}), PARTS)
+        try:
+            await memory.reset()
+            await memory.ingest(MemoryChunk("c", "Ann: My puppy is Quill.", None, "s", ("t1",), ()))
+            await memory.consolidate()
+            return await play({tool.name: tool for tool in await memory.tools()}, memory)
+        finally:
+            await memory.close()
+
+    return asyncio.run(run())
+
+
+def test_a_call_is_posted_with_the_case_and_its_results_name_turns(service: ToolService) -> None:
+    async def play(tools: dict[str, Tool], memory: HttpMemory) -> ToolResult:
+        assert {name: tool.writes for name, tool in tools.items()} == {
+            "find": False,
+            "add_note": True,
+        }
+        assert tools["find"].parameters == WORD
+        # The case is not the model's to choose.
+        result: ToolResult = await tools["find"].call(word="puppy", namespace="another")
+        return result
+
+    result = with_tools(service, play)
+    assert result.text == "Ann: My puppy is Quill."
+    assert [chunk.turn_ids for chunk in result.retrieved] == [("t1",)]
+    (sent,) = service.sent("tools/find")
+    assert sent["word"] == "puppy"
+    assert sent["namespace"].startswith("memeval-")
+
+
+def test_what_is_written_is_found_and_listed(service: ToolService) -> None:
+    async def play(tools: dict[str, Tool], memory: HttpMemory) -> Any:
+        kept = await tools["add_note"].call(note="The teapot is green.")
+        return kept, await tools["find"].call(word="teapot"), await memory.dump()
+
+    kept, found, listed = with_tools(service, play)
+    assert kept == ToolResult("kept")
+    # A note names no turns: those that it quotes count.
+    assert "The teapot is green." in found.text and found.retrieved is None
+    assert listed == [{"kind": "stored", "text": "The teapot is green.", "turn_ids": []}]
+
+
+@pytest.mark.parametrize(
+    ("status", "reply", "shown", "is_error"),
+    [
+        (200, {"text": "Quill", "usage": []}, "Quill", False),
+        (200, {"name": "Quill", "age": 3}, '{"name": "Quill", "age": 3}', False),
+        (200, {"results": []}, "Nothing was found.", False),
+        (200, {"results": [{"text": "No results found."}]}, "Nothing was found.", False),
+        (200, {"results": "Quill"}, '{"results": "Quill"}', False),
+        (200, {"error": "the index is locked"}, '{"error": "the index is locked"}', True),
+        (400, {"error": "word is too short"}, "word is too short", True),
+        (422, {"detail": "word is too short"}, "word is too short", True),
+    ],
+)
+def test_what_a_tool_replies(
+    status: int, reply: Any, shown: str, is_error: bool, service: ToolService
+) -> None:
+    service.found = lambda _: (status, reply)
+
+    async def play(tools: dict[str, Tool], memory: HttpMemory) -> Any:
+        # However often: the service is there.
+        results = [await tools["find"].call(word="x") for _ in range(30)]
+        return results[-1]
+
+    result = with_tools(service, play)
+    assert shown in result.text
+    assert result.is_error == is_error
+
+
+@pytest.mark.parametrize(
+    ("status", "reply", "told"),
+    [
+        (500, {"error": "out of memory"}, "failed at /tools/find: HTTP 500"),
+        (404, {"error": "no such path"}, "failed at /tools/find: HTTP 404"),
+        (200, ["Quill"], "failed at /tools/find"),
+        (200, {"results": [{"text": 5}]}, "results[0].text must be a string, but is 5"),
+        (200, {"results": [{"text": "a", "turn_ids": ["t7"]}]}, "was not sent for this case"),
+    ],
+)
+def test_a_service_that_fails_fails_the_question(
+    status: int, reply: Any, told: str, service: ToolService
+) -> None:
+    service.found = lambda _: (status, reply)
+
+    async def play(tools: dict[str, Tool], memory: HttpMemory) -> Any:
+        with pytest.raises(MemoryServiceError) as raised:
+            await tools["find"].call(word="x")
+        return str(raised.value)
+
+    assert told in with_tools(service, play)
+
+
+def test_what_was_said_in_another_case_fails_the_question(service: ToolService) -> None:
+    other = "Ann: We sailed to Bornholm with both of the ashwood canoes in July."
+
+    async def play(tools: dict[str, Tool], memory: HttpMemory) -> Any:
+        await tools["add_note"].call(note=other)
+        assert other in (await tools["find"].call(word="Bornholm")).text
+        memory._contents.clear()  # as if it had it from somewhere else
+        with pytest.raises(MemoryServiceError, match="does not keep cases apart"):
+            await tools["find"].call(word="Bornholm")
+
+    with_tools(service, play)
+
+
+@pytest.mark.parametrize(
+    ("tools", "told"),
+    [
+        ([{"name": "find"}], "system.tools: Object missing required field `description`"),
+        (
+            [{**TOOLS[0], "schema": {}}],
+            "system.tools: Object contains unknown field `schema` - at `$[0]`",
+        ),
+        ([{**TOOLS[0], "path": "tools"}], "system.tools: Expected `str` matching regex"),
+        ([{**TOOLS[0], "name": "find it"}], "at `$[0].name`"),
+        ([TOOLS[0], TOOLS[0]], "two tools are called 'find'"),
+        (
+            [{**TOOLS[0], "parameters": {"type": "string"}}],
+            "the parameters of 'find' must be the JSON schema of an object",
+        ),
+        (
+            [{**TOOLS[0], "parameters": {"type": "object", "properties": {"namespace": {}}}}],
+            "'namespace' of 'find' is sent by memeval",
+        ),
+    ],
+)
+def test_a_mistake_in_the_declaration_is_one_line(tools: Any, told: str) -> None:
+    with pytest.raises(UserError) as raised:
+        read_settings(Settings, {"base_url": "http://localhost:1", "tools": tools})
+    assert told in raised.value.message
+
+
+def test_the_reader_needs_a_tool_that_only_reads() -> None:
+    settings = read_settings(Settings, {"base_url": "http://localhost:1", "tools": TOOLS[1:]})
+    HttpMemory.check_use(settings, reader="direct", writer="tools")
+    with pytest.raises(UserError, match="change the memory, and only the writer may"):
+        HttpMemory.check_use(settings, reader="tools", writer="tools")
+
+
+class Tooled(Under):
+    def __init__(self, address: str, tools: Any) -> None:
+        self.settings = read_settings(Settings, {"base_url": address, "tools": tools})
+
+    def build(self, parts: SystemContext) -> MemorySystem:
+        return HttpMemory(self.settings, parts)
+
+
+def outcomes(service: ToolService, tools: Any = TOOLS) -> list[str]:
+    """What the rules of tools say."""
+    under = Tooled(service.address, tools)
+    return [asyncio.run(outcome_of(rule, under)).line for rule in OF_TOOLS]
+
+
+def test_check_tries_the_tools(service: ToolService) -> None:
+    assert outcomes(service) == [
+        "ok              its tools find what was stored, in its own case",
+        "ok              its tools find what they wrote",
+    ]
+    found, wrote = outcomes(service, tools=TOOLS[:1])
+    assert found.startswith("ok")
+    assert wrote.endswith("it has no tool that stores a text")
+    assert outcomes(service, tools=None)[0].startswith("not applicable")
+
+
+def test_check_says_what_tools_do_not_find(service: ToolService) -> None:
+    service.found = lambda _: (200, {"results": []})
+    found, wrote = outcomes(service)
+    assert "no tool found any of 20 facts by its words: find" in found
+    assert "what add_note wrote was not found by find" in wrote
+
+
+def test_check_says_what_tools_leak(service: ToolService) -> None:
+    # Notes without turn ids, of all cases.
+    service.found = lambda _: (200, {"text": "We named the ferry Quorvex."})
+    found, _ = outcomes(service)
+    assert found.startswith("violated")
+    assert "word for word what was said in another case" in found

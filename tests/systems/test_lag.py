@@ -1,0 +1,86 @@
+"""From write to read, on a clock that only the pauses move."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from served_examples import ScriptedMemory
+
+from memeval.systems.base import MemorySystem, SystemContext
+from memeval.systems.external.http import HttpMemory, Settings
+from memeval.testing.check_finding import FACTS
+from memeval.testing.lag import Lag, measure_lag
+from memeval.testing.under_test import SystemUnderTest, play
+
+
+@dataclass
+class Clock:
+    now: float = 100.0
+    pauses: int = 0
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.pauses += 1
+
+
+class Served(SystemUnderTest):
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def build(self, parts: SystemContext) -> MemorySystem:
+        # One chunk a request, of which the last one is the fact.
+        return HttpMemory(Settings(base_url=self.address, batch_size=1, max_retries=0), parts)
+
+
+def lag_of(after: float, *, patience_s: float = 600.0) -> tuple[Lag, Clock, int]:
+    """What is measured of a service that finds nothing until `after` seconds from its last write,
+    the clock, and how often it was asked whether it is ready.
+    """
+    clock, lags, written = Clock(), [], [0.0]
+
+    def take(body: Any, reply: Any) -> Any:
+        # Each write takes a second, which is not part of the lag.
+        clock.now += 1.0
+        written[0] = clock.now
+        return reply
+
+    def find(body: Any, reply: Any) -> Any:
+        return reply if clock.now - written[0] >= after else {**reply, "results": []}
+
+    async def measure(of: SystemUnderTest) -> None:
+        lags.append(
+            await measure_lag(
+                of, "ferry", patience_s=patience_s, clock=lambda: clock.now, sleep=clock.sleep
+            )
+        )
+
+    with ScriptedMemory({"ingest": take, "search": find}) as service:
+        asyncio.run(play(measure, Served(service.address)))
+        assert any(FACTS["ferry"] in str(body) for body in service.sent("ingest"))
+        return lags[0], clock, len(service.sent("ready"))
+
+
+@pytest.mark.parametrize("after", [0.3, 240.0])
+def test_a_known_lag_is_measured_within_a_tenth(after: float) -> None:
+    lag, clock, asked_ready = lag_of(after)
+    assert lag.seconds is not None
+    assert after <= lag.seconds <= 1.1 * after
+    assert asked_ready == 0
+    # Ever longer pauses: 800 times the lag takes a few times as many.
+    assert clock.pauses < 200
+
+
+def test_what_is_found_at_once_has_no_lag() -> None:
+    lag, clock, _ = lag_of(0.0)
+    assert (lag, clock.pauses) == (Lag(seconds=0.0, looks=1), 0)
+
+
+def test_what_is_not_found_in_time_has_no_figure() -> None:
+    lag, clock, _ = lag_of(50.0, patience_s=20.0)
+    assert lag.seconds is None
+    assert lag.looks > 3
+    # Twelve turns of talk and the fact took a second each.
+    assert clock.now == pytest.approx(100.0 + 13 + 20.0)

@@ -1,0 +1,241 @@
+"""The tools of an MCP server that a model calls: of a server in this process, and of a real one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from memeval.config.settings import read_settings
+from memeval.errors import MemoryServiceError, UserError
+from memeval.records import Query
+from memeval.systems.base import SystemContext
+from memeval.systems.external import mcp_session
+from memeval.systems.external.mcp_memory import McpMemory, Settings
+from memeval.systems.tools import Tool, ToolResult
+from systems.test_mcp_memory import RECIPE, needs_server, real
+
+PARTS = SystemContext(None, None, None, 3, 0, "case", None)  # type: ignore[arg-type]
+NAMED = {"command": "cat", "env": {"DATA": "{case_dir}"}}
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions are with a server here: its notes are new for each, unless it has an address."""
+    from mcp.server.fastmcp import FastMCP
+    from mcp.shared.memory import create_connected_server_and_client_session
+    from mcp.types import ToolAnnotations
+
+    kept: list[tuple[str, str]] = []
+
+    @asynccontextmanager
+    async def connect(server: mcp_session.Server, *_: Any) -> AsyncIterator[Any]:
+        made = FastMCP("memory", log_level="ERROR")
+        notes = kept if server.url else []
+
+        @made.tool()
+        def save_note(text: str, user: str) -> str:
+            notes.append((user, text))
+            return "saved"
+
+        @made.tool()
+        def find(word: str, user: str) -> str:
+            found = [text for owner, text in notes if owner == user and word in text]
+            return "\n".join(found) or "No results found."
+
+        @made.tool(annotations=ToolAnnotations(readOnlyHint=False))
+        def touch(user: str) -> str:
+            return "touched"
+
+        @made.tool()
+        def fails(user: str) -> str:
+            raise ValueError("index is locked")
+
+        @made.tool()
+        def reports(user: str) -> str:
+            return "Error: index is locked"
+
+        @made.tool()
+        def everything() -> str:
+            return json.dumps(notes)
+
+        async with create_connected_server_and_client_session(made._mcp_server) as client:
+            yield client
+
+    monkeypatch.setattr(mcp_session, "connect", connect)
+
+
+def with_tools(
+    play: Callable[[dict[str, Tool], McpMemory], Awaitable[Any]], **settings: Any
+) -> Any:
+    """What `play` makes of the tools of an empty memory, by name."""
+
+    async def run() -> Any:
+        memory = McpMemory(read_settings(Settings, {**NAMED, **settings}), PARTS)
+        try:
+            await memory.reset()
+            return await play({tool.name: tool for tool in await memory.tools()}, memory)
+        finally:
+            await memory.close()
+
+    return asyncio.run(run())
+
+
+async def names(tools: dict[str, Tool], _: McpMemory) -> dict[str, bool]:
+    return {name: tool.writes for name, tool in tools.items()}
+
+
+@pytest.mark.usefixtures("served")
+def test_which_tools_there_are_and_which_of_them_write() -> None:
+    everything = with_tools(names)
+    assert everything == {
+        "save_note": True,
+        "find": False,
+        "touch": True,
+        "fails": False,
+        "reports": False,
+        "everything": False,
+    }
+    assert with_tools(names, tools={"allow": ["find", "save_note"], "deny": ["find"]}) == {
+        "save_note": True
+    }
+    written = with_tools(names, tools={"write": ["find"]})
+    assert [name for name, writes in written.items() if writes] == ["find"]
+
+
+@pytest.mark.usefixtures("served")
+def test_the_case_is_carried_by_an_argument_that_no_model_sees() -> None:
+    async def play(tools: dict[str, Tool], memory: McpMemory) -> Any:
+        assert "everything" not in tools  # it would reach all cases
+        assert set(tools["find"].parameters["properties"]) == {"word"}
+        assert tools["find"].parameters["required"] == ["word"]
+        await tools["save_note"].call(text="My puppy is called Quill.")
+        return await tools["find"].call(word="puppy")
+
+    found = with_tools(play, namespace_argument="user")
+    assert found == ToolResult("My puppy is called Quill.")
+
+
+@pytest.mark.usefixtures("served")
+def test_a_server_that_all_share_is_told_another_case_after_each_reset() -> None:
+    case = {"user": "{namespace}"}
+    shared = {
+        "command": None,
+        "env": None,
+        "url": "http://localhost:1",
+        "namespace_argument": "user",
+        "store_tool": "save_note",
+        "store_arguments": {"text": "{text}", **case},
+        "search_tool": "find",
+        "search_arguments": {"word": "{query}", **case},
+    }
+
+    async def play(tools: dict[str, Tool], memory: McpMemory) -> Any:
+        before = await tools["find"].call(word="puppy")
+        await tools["save_note"].call(text="My puppy is called Quill.")
+        # What a model wrote, a search of the memory itself finds.
+        return before, await memory.recall(Query("puppy"), 3)
+
+    for _ in range(2):  # the second time as a later run would
+        before, found = with_tools(play, **shared)
+        assert before.retrieved == ()
+        assert [chunk.text for chunk in found] == ["My puppy is called Quill."]
+
+
+@pytest.mark.usefixtures("served")
+def test_what_calls_come_to() -> None:
+    async def play(tools: dict[str, Tool], memory: McpMemory) -> list[ToolResult]:
+        calls = [tools["find"].call(word="x", user="u")]
+        calls += [tools[name].call(user="u") for name in ("fails", "reports")]
+        calls.append(tools["find"].call())
+        return [await call for call in calls]
+
+    nothing, failed, reported, invalid = with_tools(play)
+    assert nothing == ToolResult("No results found.", retrieved=())
+    assert failed.is_error and "index is locked" in failed.text
+    assert reported.is_error
+    assert invalid.is_error
+
+
+@pytest.mark.usefixtures("served")
+def test_what_was_said_in_another_case_fails_the_question() -> None:
+    other = "Ann: We sailed to Gotland with both of the cedar kayaks in May."
+
+    async def play(tools: dict[str, Tool], memory: McpMemory) -> Any:
+        await tools["save_note"].call(text=other, user="u")
+        assert other in (await tools["find"].call(word="Gotland", user="u")).text
+        # As if the server had it from somewhere else.
+        memory._contents.clear()
+        with pytest.raises(MemoryServiceError, match="does not keep cases apart: the result of"):
+            await tools["find"].call(word="Gotland", user="u")
+
+    with_tools(play)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"tools": {"allow": ["fnd"]}}, "unknown tool in system.tools.allow 'fnd'. Did you mean"),
+        ({"namespace_argument": "case"}, "no tool of the MCP server is left with the argument"),
+        ({"tools": {"allow": []}}, "no tool of the MCP server is left"),
+    ],
+)
+@pytest.mark.usefixtures("served")
+def test_a_choice_that_leaves_nothing_is_one_line(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError) as raised:
+        with_tools(names, **settings)
+    assert told in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("settings", "use", "told"),
+    [
+        (NAMED, ("direct", "tools"), "needs system.search_tool"),
+        (NAMED, ("tools", "chunks"), "needs system.store_tool"),
+        ({"command": "cat"}, ("tools", "tools"), "nothing shows that the cases are kept apart"),
+        ({"url": "http://localhost:1"}, ("tools", "tools"), "needs system.namespace_argument"),
+        (NAMED, ("tools", "tools"), None),
+    ],
+)
+def test_what_a_reader_and_a_writer_need(
+    settings: dict[str, Any], use: tuple[str, str], told: str | None
+) -> None:
+    read = read_settings(Settings, settings)
+    if told is None:
+        McpMemory.check_use(read, reader=use[0], writer=use[1])
+        return
+
+    with pytest.raises(UserError, match=told):
+        McpMemory.check_use(read, reader=use[0], writer=use[1])
+
+
+@needs_server
+def test_the_tools_of_the_real_server(tmp_path: Path) -> None:
+    shown = real(tmp_path, env=yaml.safe_load(RECIPE.read_text(encoding="utf-8"))["env"])
+
+    async def run() -> None:
+        memory = McpMemory(shown.settings, PARTS)
+        try:
+            await memory.reset()
+            tools = {tool.name: tool for tool in await memory.tools()}
+            reading = {name for name, tool in tools.items() if not tool.writes}
+            assert reading == {"read_graph", "search_nodes", "open_nodes"}
+
+            entity = {"name": "Ann", "entityType": "person", "observations": ["has a puppy"]}
+            stored = await tools["create_entities"].call(entities=[entity])
+            assert not stored.is_error
+            assert "has a puppy" in (await tools["search_nodes"].call(query="puppy")).text
+            assert (await tools["search_nodes"].call(query="zebra")).retrieved == ()
+            assert (await tools["open_nodes"].call(names="Ann")).is_error
+            (listed,) = await memory.dump() or ()
+            assert "has a puppy" in listed["text"]
+        finally:
+            await memory.close()
+
+    asyncio.run(run())
