@@ -18,7 +18,7 @@ from doubles.loopback import Request, ServiceDouble, send
 
 from memeval.llm.metering import Ledger, metered
 from memeval.records import Answer
-from memeval.testing.checks import SystemUnderTest, play
+from memeval.testing.under_test import SystemUnderTest, play
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "any_memory"
 

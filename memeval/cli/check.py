@@ -25,10 +25,10 @@ from memeval.runs.compose.config import compose_config
 from memeval.runs.interrupt import run_loop
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.testing.check_finding import FACTS
-from memeval.testing.checks import CHECKS, OF_TOOLS, Outcome, SystemUnderTest, outcome_of, play
+from memeval.testing.checks import CHECKS, OF_TOOLS, Outcome, outcome_of
 from memeval.testing.lag import Lag, measure_lag
 from memeval.testing.model import ScriptedModel
-from memeval.testing.under_test import exchanges
+from memeval.testing.under_test import SystemUnderTest, exchanges, play
 from memeval.text.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval check system=http system.base_url=http://localhost:8077"

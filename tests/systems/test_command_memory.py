@@ -23,8 +23,8 @@ from memeval.records import Answer
 from memeval.systems.base import NOISE, TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external.command import CommandMemory, Settings
 from memeval.systems.external.program import describe_status
-from memeval.testing.checks import SystemUnderTest, play
 from memeval.testing.contract import MemorySystemContract
+from memeval.testing.under_test import SystemUnderTest, play
 
 FAULTY = Path(__file__).with_name("faulty_program.py")
 

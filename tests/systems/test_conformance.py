@@ -4,7 +4,6 @@ settings of its own YAML.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -14,7 +13,8 @@ from memeval.config.settings import NOT_SETTINGS
 from memeval.runs.compose.config import compose_config
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.registry import build_system, built_in, path_of
-from memeval.testing.contract import MemorySystemContract
+from memeval.testing.checks import Check
+from memeval.testing.contract import RULES, MemorySystemContract
 
 ELSEWHERE = {"letta", "http", "mcp", "command"}
 """Systems that need a server of their own; their own tests run against one."""
@@ -50,32 +50,31 @@ def suite(name: str) -> type[MemorySystemContract]:
     return Suite
 
 
-def _own(test: Callable[[MemorySystemContract], None]) -> Callable[[MemorySystemContract], None]:
-    """A function of its own: a mark on the inherited one would count for every suite."""
-
-    def run(self: MemorySystemContract) -> None:
-        test(self)
-
-    return run
-
-
 SYSTEMS = sorted(set(built_in()) - ELSEWHERE)
 FIRST_OF_CLASS = {path_of(name): name for name in SYSTEMS[::-1]}
-LONGER = (
-    "test_cases_do_not_mix",
-    "test_an_empty_case_is_answered",
-    "test_unicode_survives",
-    "test_a_long_turn_is_stored",
-)
+LONGER = ("cases_do_not_mix", "empty_case", "unicode_survives", "long_turn")
 """Rules that settings do not change: `make test` looks at one name of each class."""
+SAMPLED = [
+    pytest.param(rule, marks=[pytest.mark.slow] if rule.run.__name__ in LONGER else [])
+    for rule in RULES
+]
+
+
+def sampled(made: type[MemorySystemContract]) -> type[MemorySystemContract]:
+    """The suite with the rules of `LONGER` marked as slow."""
+
+    class Sampled(made):
+        @pytest.mark.parametrize("rule", SAMPLED, ids=lambda rule: rule.run.__name__)
+        def test_rule(self, rule: Check) -> None:
+            super().test_rule(rule)
+
+    Sampled.__name__ = Sampled.__qualname__ = made.__name__
+    return Sampled
+
 
 for one in SYSTEMS:
     made = suite(one)
-    if one not in FIRST_OF_CLASS.values():
-        for rule in LONGER:
-            setattr(made, rule, pytest.mark.slow(_own(getattr(made, rule))))
-
-    globals()[made.__name__] = made
+    globals()[made.__name__] = made if one in FIRST_OF_CLASS.values() else sampled(made)
 del made
 
 

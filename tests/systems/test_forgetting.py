@@ -18,7 +18,7 @@ from memeval.errors import MemoryServiceError, UserError
 from memeval.records import CorrectRequest, ForgetRequest, Query
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.external import command, http, mcp_memory
-from memeval.testing.checks import SystemUnderTest, play
+from memeval.testing.under_test import SystemUnderTest, play
 
 from .conftest import Builder, Driver, conversation
 

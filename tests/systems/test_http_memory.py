@@ -32,9 +32,9 @@ from memeval.systems.base import MORE_THAN_ASKED, TRIED_AGAIN, MemorySystem, Sys
 from memeval.systems.external import remote
 from memeval.systems.external.http import HttpMemory, Settings
 from memeval.systems.external.served import USAGE_UNKNOWN, WITHOUT_IDS, namespace_of
-from memeval.testing.checks import SystemUnderTest, play
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.sample import sample_case
+from memeval.testing.under_test import SystemUnderTest, play
 
 SCHEMAS = EXAMPLES.parent / "http_memory.openapi.yaml"
 

@@ -29,9 +29,10 @@ from memeval.systems.external import mcp_session
 from memeval.systems.external.discovery import option_of_command
 from memeval.systems.external.mcp_memory import McpMemory, Settings
 from memeval.systems.external.served import WITHOUT_IDS
-from memeval.testing.checks import CHECKS, OF_TOOLS, SystemUnderTest, outcome_of, play
+from memeval.testing.checks import CHECKS, OF_TOOLS, outcome_of
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.sample import sample_case
+from memeval.testing.under_test import SystemUnderTest, play
 
 STORE = {"text": "{text}", "user": "{namespace}", "turns": "{turn_ids}"}
 SEARCH = {"query": "{query}", "user": "{namespace}", "limit": "{top_k}"}
