@@ -35,13 +35,13 @@ memeval.report.comparison memeval.report.confusion memeval.report.stamp memeval.
 memeval.comparison.files memeval.comparison.tables memeval.report.page memeval.llm.extractive
 memeval.llm.openai memeval.retrieval.embedding.openai memeval.retrieval.embedding.tfidf
 memeval.retrieval.bm25 memeval.retrieval.dense memeval.retrieval.rechunking
-memeval.systems.retrieval.bm25 memeval.systems.retrieval.rag memeval.judges.keyword
+memeval.systems.retrieval.bm25 memeval.systems.retrieval.rag memeval.judges.lexical
 memeval.datasets.locomo.adapter memeval.tracking.payload memeval.tracking.known hydra hydra.main
 hydra._internal.core_plugins hydra._internal.hydra hydra._internal.config_loader_impl
 hydra.grammar.gen.OverrideLexer hydra.core.override_parser.overrides_parser numpy openai
 rich.table rich.progress rich.live jinja2 memeval.pipeline.measure.objective memeval.metrics.refusal
 memeval.comparison.plots memeval.report.plots.run memeval.report.plots.differences
-memeval.cli.plan memeval.cli.plan_text memeval.runs.forecast.estimate memeval.judges.llm
+memeval.cli.plan memeval.cli.plan_text memeval.runs.forecast.estimate memeval.judges.model
 memeval.systems.retrieval.dense memeval.systems.chat.native memeval.systems.cogcanvas.system
 memeval.retrieval.rerank_lexical antlr4.LL1Analyzer chromadb chromadb_rust_bindings
 chromadb.api.rust encodings.utf_8_sig encodings.idna multiprocessing.context

@@ -1,1 +1,1 @@
-"""Judges: who says whether an answer is right. One judge a file."""
+"""Judges: who says whether an answer is right."""

@@ -1,4 +1,4 @@
-"""The base of the judges that are models: the call, the votes and unreadable replies."""
+"""The judges that are models, and their base: the call, the votes and unreadable replies."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from memeval.judges.fence import fence_for
 from memeval.llm.contract import Completion, JudgePrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
-from memeval.prompts import PromptTemplate, from_file, load_builtin
-from memeval.records import EvalQuestion, Label, Role, Verdict
+from memeval.prompts import PromptTemplate, from_file, joined, load_builtin, sections_from_file
+from memeval.records import AnswerKind, EvalQuestion, Label, Role, Verdict
 
 TRIES = 2
 """Replies that are asked for in one pass before an answer is left unscored."""
@@ -42,6 +42,13 @@ class ModelJudge(Judge):
     """Whether (some) replies are yes or no, so that `judge.reading` says how they are read."""
     counts_rubrics: ClassVar[bool] = False
     """Whether it judges by the items of a rubric, so that `judge.scoring` says how they count."""
+    kinds: ClassVar[tuple[str, ...]] = ()
+    """Parts of its prompt template; empty if it has only one. A user's file has a section for each.
+    """
+    fields: ClassVar[tuple[str, ...]] = ("question", "gold", "answer")
+    """Fields that a user's template must have."""
+    prompts: ClassVar[str] = "memeval.prompts"
+    """Package that holds its built-in template."""
 
     def __init__(
         self,
@@ -57,14 +64,22 @@ class ModelJudge(Judge):
 
     @classmethod
     def template(cls, prompt_file: str | None) -> PromptTemplate:
-        """Our prompt template, or that of a user's file.
+        """The built-in template, or that of a user's file.
 
-        Raises `UserError` if that file can't be read or lacks a field.
+        Raises `UserError` if that file can't be read, or lacks a section or a field.
         """
+        if prompt_file and cls.kinds:
+            return sections_from_file(prompt_file, cls.kinds, cls.fields)
         if prompt_file:
-            return from_file(prompt_file, ("question", "gold", "answer"))
+            return from_file(prompt_file, cls.fields)
 
-        return load_builtin(f"judge_{cls.name}")
+        name = f"judge_{cls.name}"
+        return joined(name, cls.parts()) if cls.kinds else load_builtin(name, cls.prompts)
+
+    @classmethod
+    def parts(cls) -> dict[str, PromptTemplate]:
+        """The built-in template of each kind."""
+        return {kind: load_builtin(f"judge_{cls.name}_{kind}", cls.prompts) for kind in cls.kinds}
 
     @classmethod
     def build(cls, context: JudgeContext) -> ModelJudge:
@@ -152,6 +167,25 @@ class ModelJudge(Judge):
             text = f"{reply.finish_reason}: {reply.text}" if is_cut(reply) else reply.text
 
         return self.unscored(f"can't be read: {text[:SHOWN]}", tries=tries)
+
+
+class StrictJudge(ModelJudge):
+    """Right only if the answer states what the gold states; vague, partial and hedged answers are
+    wrong.
+    """
+
+    name = "llm"
+    usual_for = frozenset({AnswerKind.SENTENCES})
+
+
+# Lenient as published: a judge of this kind accepts 10.6 % of specific wrong answers, and 62.8 %
+# of vague ones. So it is never the default.
+class Mem0Judge(ModelJudge):
+    """Right as long as the answer touches on the gold's topic: for comparison with figures that
+    were made with such a judge. Source: Chhikara et al., 2025.
+    """
+
+    name = "mem0"
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memeval.datasets.convomem.judge import KINDS, kind_of
+from memeval.datasets.convomem.judge import ConvoMemJudge, kind_of
 from memeval.datasets.opseval.judge import read_points
 from memeval.errors import UserError
 from memeval.judges.registry import build_judge, judge_type
@@ -89,9 +89,11 @@ def test_convomems_own_words_need_all_sections(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="lacks the section 'several'"):
         judge_type("convomem").template(str(path))
 
-    path.write_text("".join(f"=== {kind} ===\n{{question}}{{gold}}{{answer}}\n" for kind in KINDS))
+    path.write_text(
+        "".join(f"=== {kind} ===\n{{question}}{{gold}}{{answer}}\n" for kind in ConvoMemJudge.kinds)
+    )
     template = judge_type("convomem").template(str(path))
-    assert template is not None and set(template.parts) == set(KINDS)
+    assert template is not None and set(template.parts) == set(ConvoMemJudge.kinds)
 
 
 @pytest.mark.parametrize(

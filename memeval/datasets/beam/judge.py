@@ -20,11 +20,9 @@ from memeval.judges.contract import Metrics
 from memeval.judges.model import CUT, TRIES, WITHHELD, ModelJudge, VerdictReader, is_cut
 from memeval.judges.reading import read_reason, read_score, read_yes, words_for
 from memeval.llm.contract import Completion, JudgePrompt
-from memeval.prompts import PromptTemplate, joined, load_builtin, sections_from_file
 from memeval.records import EvalQuestion, Label, Verdict
 
-ITEM, EVENT = "item", "event"
-KINDS = (ITEM, EVENT)
+ITEM, EVENT = KINDS = ("item", "event")
 """Prompt templates: an answer against one item, and one line of an answer against one event."""
 SCORES = (0.0, 0.5, 1.0)
 PASS_MARK = 0.5
@@ -46,15 +44,9 @@ class BeamJudge(ModelJudge):
     benchmark = "beam"
     judges_refusals = True
     counts_rubrics: ClassVar[bool] = True
-
-    @classmethod
-    def template(cls, prompt_file: str | None) -> PromptTemplate:
-        """A template of two parts. A user's file has a section for each."""
-        if prompt_file:
-            return sections_from_file(prompt_file, KINDS, ("gold", "answer"))
-
-        parts = {kind: load_builtin(f"judge_beam_{kind}", __package__) for kind in KINDS}
-        return joined("judge_beam", parts)
+    kinds = KINDS
+    fields = ("gold", "answer")
+    prompts = "memeval.datasets.beam"
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0

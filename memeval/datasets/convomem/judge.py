@@ -5,13 +5,7 @@ from __future__ import annotations
 from memeval.datasets.convomem.schema import ABSTENTION, IMPLICIT, PREFERENCE, USER
 from memeval.datasets.longmemeval.judge import YesNoJudge
 from memeval.judges.contract import Metrics
-from memeval.prompts import PromptTemplate, joined, load_builtin, sections_from_file
 from memeval.records import EvalQuestion, Verdict
-
-KINDS = ("fact", "several", "rubric", "abstention")
-"""Kinds of prompt templates. `several` is for what a user said in more than one message; the gold
-of `rubric` says what a response does that suits the user.
-"""
 
 
 class ConvoMemJudge(YesNoJudge):
@@ -24,15 +18,11 @@ class ConvoMemJudge(YesNoJudge):
     name = "convomem"
     benchmark = "convomem"
     judges_refusals = True
-
-    @classmethod
-    def template(cls, prompt_file: str | None) -> PromptTemplate:
-        """A template of parts, one per kind; a user's file has a section for each."""
-        if prompt_file:
-            return sections_from_file(prompt_file, KINDS, ("question", "gold", "answer"))
-
-        parts = {kind: load_builtin(f"judge_convomem_{kind}", __package__) for kind in KINDS}
-        return joined("judge_convomem", parts)
+    kinds = ("fact", "several", "rubric", "abstention")
+    """`several` is for what a user said in more than one message; the gold of `rubric` says what a
+    response does that suits the user.
+    """
+    prompts = "memeval.datasets.convomem"
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0

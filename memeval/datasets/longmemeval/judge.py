@@ -9,7 +9,6 @@ from memeval.judges.contract import Metrics
 from memeval.judges.model import CUT, WITHHELD, ModelJudge
 from memeval.judges.reading import YES_NO, read_yes, words_for
 from memeval.llm.contract import Completion
-from memeval.prompts import PromptTemplate, joined, load_builtin, sections_from_file
 from memeval.records import EvalQuestion, Label, Verdict
 
 ABSTENTION = "abstention"
@@ -25,8 +24,6 @@ KIND_OF = {
 of all types.
 """
 KINDS = (*dict.fromkeys(KIND_OF.values()), ABSTENTION)
-
-
 REPLY_TOKENS = 10
 """Tokens that the protocol gives a reply."""
 
@@ -87,27 +84,13 @@ class LongMemEvalJudge(YesNoJudge):
     name = "longmemeval"
     benchmark = "longmemeval"
     judges_refusals = True
-
-    @classmethod
-    def template(cls, prompt_file: str | None) -> PromptTemplate:
-        """A template of parts, one per kind of question.
-
-        A user's file has a section for each: see `sections_from_file`.
-        """
-        if prompt_file:
-            return sections_from_file(prompt_file, KINDS, ("question", "gold", "answer"))
-
-        return joined("judge_longmemeval", templates())
+    kinds = KINDS
+    prompts = "memeval.datasets.longmemeval"
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
         return await self._says_yes(kind_of(question), question, answer, tried)
-
-
-def templates() -> dict[str, PromptTemplate]:
-    """Our prompt template for each kind of question."""
-    return {kind: load_builtin(f"judge_longmemeval_{kind}", __package__) for kind in KINDS}
 
 
 def kind_of(question: EvalQuestion) -> str:

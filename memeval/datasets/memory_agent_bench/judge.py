@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from memeval.datasets.longmemeval.judge import ABSTENTION, KIND_OF, KINDS, YesNoJudge, templates
+from memeval.datasets.longmemeval.judge import (
+    ABSTENTION,
+    KIND_OF,
+    KINDS,
+    LongMemEvalJudge,
+    YesNoJudge,
+)
 from memeval.datasets.memory_agent_bench.metrics import CHAT, RULES, SUMMARY, metric_of
 from memeval.errors import UserError
 from memeval.judges.contract import Metrics
 from memeval.judges.model import is_cut
 from memeval.judges.reading import read_numbers
 from memeval.llm.contract import Completion
-from memeval.prompts import PromptTemplate, joined, load_builtin, sections_from_file
+from memeval.prompts import PromptTemplate, load_builtin
 from memeval.records import EvalQuestion, Verdict
 
 PASS_MARK = 0.5
@@ -38,20 +44,13 @@ class MemoryAgentBenchJudge(YesNoJudge):
     benchmark = "memory_agent_bench"
     needs_model: ClassVar[bool] = False
     judges_refusals = True
+    kinds = (*KINDS, SUMMARY)
 
     @classmethod
-    def template(cls, prompt_file: str | None) -> PromptTemplate:
-        """A template of parts: LongMemEval's, and one for summaries.
-
-        A user's file has a section for each.
-        """
-        if prompt_file:
-            return sections_from_file(
-                prompt_file, (*KINDS, SUMMARY), ("question", "gold", "answer")
-            )
-
+    def parts(cls) -> dict[str, PromptTemplate]:
+        """LongMemEval's, and one for summaries."""
         summary = load_builtin("judge_memory_agent_bench_summary", __package__)
-        return joined("judge_memory_agent_bench", {**templates(), SUMMARY: summary})
+        return {**LongMemEvalJudge.parts(), SUMMARY: summary}
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0

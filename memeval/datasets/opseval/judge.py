@@ -10,7 +10,6 @@ from memeval.judges.contract import Metrics
 from memeval.judges.model import ModelJudge, is_cut
 from memeval.judges.reading import read_numbers
 from memeval.llm.contract import Completion
-from memeval.prompts import PromptTemplate, from_file, load_builtin
 from memeval.records import EvalQuestion, Verdict
 
 MOST = 3
@@ -27,13 +26,7 @@ class OpsEvalJudge(ModelJudge):
 
     name = "opseval"
     benchmark = "opseval"
-
-    @classmethod
-    def template(cls, prompt_file: str | None) -> PromptTemplate:
-        if prompt_file:
-            return from_file(prompt_file, ("question", "gold", "answer"))
-
-        return load_builtin("judge_opseval", __package__)
+    prompts = "memeval.datasets.opseval"
 
     async def judge(
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0

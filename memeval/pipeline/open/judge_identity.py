@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from memeval.config.roles import JUDGE, settings_of_role
+from memeval.judges.lexical import THRESHOLD, TokenF1Judge
 from memeval.judges.model import ModelJudge
 from memeval.judges.recorded import RECORDED
 from memeval.judges.registry import judge_type
-from memeval.judges.token_f1 import THRESHOLD, TokenF1Judge
 from memeval.llm.contract import Limits
 from memeval.llm.prices import provider_of
 from memeval.pipeline.open.cell import Cell
