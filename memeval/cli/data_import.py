@@ -57,9 +57,12 @@ def import_data(chosen: argparse.Namespace) -> int:
     if redactor is not None:
         _write_table(redactor, target)
 
+    outlook = _outlook(imported, target)
+    # The check reads the file again: a large one is not to be in memory twice.
+    del imported
     status = check(target)
     if status == 0:
-        print(folded(_outlook(imported, target), sys.stdout))
+        print(folded(outlook, sys.stdout))
 
     return status
 

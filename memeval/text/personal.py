@@ -11,25 +11,42 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from unicodedata import normalize
 
 from memeval.text.secret_shapes import without_shapes
 
-EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}(?![\w-])")
-IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
+EMAIL = re.compile(
+    r"(?<![\w.+-])[\w.+-]{1,64}(?:'[\w.+-]{1,64}){0,2}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}(?![\w-])"
+)
+IBAN = re.compile(
+    r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)", re.IGNORECASE
+)
 CARD = re.compile(r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-])")
 IP = re.compile(
-    r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7})(?![\w:]|\.\d)"
+    r"(?<![\w.:])(?:"
+    r"(?:::ffff:)?\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)"
+    r"|[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:]|\.\d))"
 )
 PHONE = re.compile(
     r"(?<![\w.+-])(?:"
     r"(?:\+|00)[1-9]\d{0,2}(?:[ ./-]?\(?\d{1,5}\)?){2,6}"
-    r"|\(\d{2,5}\)[ ./-]?\d{3,4}(?:[ ./-]?\d{2,4}){1,3}"
-    r"|\d{3}[ .-]\d{3}[ .-]\d{4}"
-    r"|0\d{1,4}[ /-]\d{3,4}(?:[ -]?\d{2,4}){1,3}"
+    r"|\(\d{2,5}\)[ ./-]?\d{3,5}(?:[ ./-]?\d{2,4}){1,3}"
+    # North America: the numbers of areas and exchanges begin with 2 to 9.
+    r"|(?:1[ .-])?\d{3}[ .-]\d{3}[ .-]\d{4}|[2-9]\d{2}[2-9]\d{6}"
+    # A 0 for calls within a country, and two digits at a time as in France.
+    r"|0\d{1,4}[ /-]\d{3,4}(?:[ -]?\d{2,4}){1,3}|0[1-9](?:[ .-]?\d{2}){4}|0[1-9]\d{8,9}"
+    # Without a 0, as in Spain, Poland and India.
+    r"|[5-9]\d{2} \d{3} \d{3}|[6-9]\d{4} \d{5}"
     r")(?![\w-]|\.\d)"
+)
+PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----"
+    r"(?:(?:(?!-----).){0,10000}-----END [A-Z ]{0,30}PRIVATE KEY-----|[\w+/=\s]{0,10000})",
+    re.DOTALL,
 )
 LEAST_DIGITS, MOST_DIGITS = 7, 15
 """Of a phone number (ITU-T E.164)."""
+LEAST_OF_CARD = 13
 
 
 @dataclass
@@ -50,12 +67,13 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """The text with placeholders."""
+        text = PRIVATE_KEY.sub(partial(self._replace, "secret", _whole), text)
         text = without_shapes(text, partial(self._placeholder, "secret"))
-        for kind, pattern, is_one in KINDS:
-            text = pattern.sub(partial(self._replace, kind, is_one), text)
+        for kind, pattern, end in KINDS:
+            text = pattern.sub(partial(self._replace, kind, end), text)
 
         if self._named is not None:
-            text = self._named.sub(partial(self._replace, "name", _always), text)
+            text = self._named.sub(partial(self._replace, "name", _whole), text)
 
         return text
 
@@ -69,14 +87,22 @@ class Redactor:
     @cached_property
     def _named(self) -> re.Pattern[str] | None:
         # The longest first: "Ben Oduya" goes before "Ben".
-        names = sorted({name.strip() for name in self.names if name.strip()}, key=len, reverse=True)
-        if not names:
-            return None
+        names = sorted({" ".join(name.split()) for name in self.names}, key=len, reverse=True)
+        # A letter with an accent may be written as one character or as two.
+        written = [
+            re.escape(normalize(form, name)).replace(r"\ ", r"\s+")
+            for name in filter(None, names)
+            for form in ("NFC", "NFD")
+        ]
+        # An id may have an underscore around a name.
+        around = r"[^\W_]"
+        named = rf"(?<!{around})(?:{'|'.join(written)})(?!{around})"
+        return re.compile(named, re.IGNORECASE) if written else None
 
-        return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)", re.IGNORECASE)
-
-    def _replace(self, kind: str, is_one: Callable[[str], bool], match: re.Match[str]) -> str:
-        return self._placeholder(kind, match[0]) if is_one(match[0]) else match[0]
+    def _replace(self, kind: str, end: Callable[[str], int], match: re.Match[str]) -> str:
+        """The placeholder, and what the pattern took too much of the text."""
+        found, rest = match[0][: end(match[0])], match[0][end(match[0]) :]
+        return (self._placeholder(kind, found) if found else "") + rest
 
     def _placeholder(self, kind: str, value: str) -> str:
         key = (kind, _plain(kind, value))
@@ -92,13 +118,32 @@ class Redactor:
 def _plain(kind: str, value: str) -> str:
     """A value in one spelling: blanks in a number and the case of an address change nothing."""
     if kind in ("card", "iban", "phone"):
-        return re.sub(r"[^\w+]", "", value)
+        return re.sub(r"[^\w+]", "", value).upper()
+    if kind == "name":
+        return normalize("NFC", " ".join(value.split())).casefold()
 
     return value if kind == "secret" else value.casefold()
 
 
-def _always(_: str) -> bool:
-    return True
+def _whole(value: str) -> int:
+    return len(value)
+
+
+def _longest(is_one: Callable[[str], bool]) -> Callable[[str], int]:
+    """The end of the longest part that is one, from the start to the end of a group of digits.
+
+    What follows may look like a part of it: a card's date of expiry, or a word of four letters
+    after an IBAN.
+    """
+
+    def end(value: str) -> int:
+        ends = [len(value), *(mark.start() for mark in reversed([*GROUP_END.finditer(value)]))]
+        return next((place for place in ends if is_one(value[:place])), 0)
+
+    return end
+
+
+GROUP_END = re.compile(r"(?<=\w)[^\w]")
 
 
 def _is_iban(value: str) -> bool:
@@ -112,7 +157,8 @@ def _is_card(value: str) -> bool:
     """Whether the check digit is right (ISO/IEC 7812: Luhn's sum ends in 0)."""
     digits = [int(mark) for mark in value if mark.isdecimal()]
     doubled = [2 * digit - 9 * (digit > 4) for digit in digits[-2::-2]]
-    return any(digits) and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+    is_long = len(digits) >= LEAST_OF_CARD
+    return is_long and any(digits) and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
 def _is_ip(value: str) -> bool:
@@ -130,9 +176,10 @@ def _is_phone(value: str) -> bool:
 
 
 KINDS = (
-    ("email", EMAIL, _always),
-    ("iban", IBAN, _is_iban),
-    ("card", CARD, _is_card),
-    ("ip", IP, _is_ip),
-    ("phone", PHONE, _is_phone),
+    ("email", EMAIL, _whole),
+    ("iban", IBAN, _longest(_is_iban)),
+    ("card", CARD, _longest(_is_card)),
+    ("ip", IP, lambda value: len(value) * _is_ip(value)),
+    ("phone", PHONE, _longest(_is_phone)),
 )
+"""Each kind with its pattern, and where in what matches the value ends; 0 if it is none."""

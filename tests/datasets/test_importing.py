@@ -18,8 +18,11 @@ from growth import grows_too_fast
 
 from memeval.cli.data import data
 from memeval.datasets.importing import sources
+from memeval.datasets.importing.message import ImportLog
+from memeval.datasets.importing.slack import read_names
 from memeval.datasets.locate import build
 from memeval.errors import UserError
+from memeval.text.personal import Redactor
 
 
 def node(parent: str | None, role: str | None = None, *parts: Any, **more: Any) -> dict[str, Any]:
@@ -151,18 +154,45 @@ def test_odd_conversations_of_chatgpt_are_counted(
     assert texts(by_id["conv-3"]) == [("user", "Look."), ("user", "Spoken.")]
     said = capsys.readouterr().out
     for line in (
-        "took: 2 conversations by their newest message",
-        "took: 1 conversation from where a deleted message cuts them off",
+        "took: 2 conversations by the newest message",
+        "took: 1 conversation from a deleted message on",
         "left out: 3 conversations without a mapping",
         "left out: 1 conversation whose tree leads in a circle",
         "left out: 1 conversation without a text",
-        "left out: 2 messages that are there twice",
-        "left out: 1 hidden messages",
+        "left out: 2 messages seen before",
+        "left out: 1 message kept hidden",
         "left out: 1 call of tools",
-        "left out: 1 picture and files",
+        "left out: 1 part with a picture or a file",
         "left out: 1 time that could not be read",
     ):
         assert line in said
+
+
+def test_a_deleted_message_is_passed_by_and_a_weightless_one_hidden(tmp_path: Path) -> None:
+    def linked(name: str, above: str | None, *children: str, **more: Any) -> dict[str, Any]:
+        return node(above, "user", name, **more) | {"children": list(children)}
+
+    deleted = {"a": linked("a", None, "gone"), "b": linked("b", "gone")}
+    downwards = {
+        "a": linked("a", None, "b"),
+        "b": linked("b", None, weight=0.0),
+        "c": linked("c", "b"),
+    }
+    del downwards["b"]["parent"]
+    # The lists of children may lead in a circle: they are followed where no parent is named.
+    circle = {"a": linked("a", None, "b"), "b": linked("b", "a", "a")}
+    records = [
+        conversation(number, mapping=mapping, current_node=last)
+        for number, (mapping, last) in enumerate(
+            ((deleted, "b"), (downwards, "c"), (circle, "b")), start=1
+        )
+    ]
+    cases = imported(tmp_path / "mine.json", write(tmp_path / "conversations.json", records))
+    assert [[text for _, text in texts(case)] for case in cases] == [
+        ["a", "b"],
+        ["a", "c"],
+        ["a", "b"],
+    ]
 
 
 def test_a_deep_tree_takes_time_in_proportion(tmp_path: Path) -> None:
@@ -220,7 +250,7 @@ def test_an_export_of_claude(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert times == ["2025-02-01T10:00:01Z", "2025-02-01T10:00:02Z"]
     said = capsys.readouterr().out
     for line in (
-        "left out: 1 message that are null",
+        "left out: 1 message other than objects",
         "left out: 1 thought of the model",
         "left out: 1 conversation without a text",
         "left out: 1 message without a text",
@@ -286,7 +316,7 @@ def test_cases_by_a_user_of_the_metadata(tmp_path: Path) -> None:
     assert [(case["case_id"], len(case["sessions"])) for case in by_user] == [("u0", 3), ("u1", 3)]
     assert len(imported(tmp_path / "all.json", source, "--case", "all")) == 1
     assert len(imported(tmp_path / "by.json", source)) == 6
-    with pytest.raises(UserError, match=r"no message has a thread; there is .*conversation"):
+    with pytest.raises(UserError, match=r"has the field 'thread'; there is .*conversation"):
         data(["import", str(source), "--into", str(tmp_path / "x.json"), "--case", "thread"])
 
 
@@ -298,7 +328,7 @@ def test_lines_that_are_cut_off_are_counted(
     (case,) = imported(tmp_path / "mine.json", source)
     assert len(texts(case)) == 4
     said = capsys.readouterr().out
-    assert "left out: 2 lines that are not JSON" in said
+    assert "left out: 2 lines that can't be read as JSON" in said
     assert "left out: 1 conversation without a list of messages" in said
 
 
@@ -366,7 +396,7 @@ def test_sessions_of_a_coding_agent(tmp_path: Path, capsys: pytest.CaptureFixtur
         ("tool", "a.py"),
     ]
     said = capsys.readouterr().out
-    assert "left out: 2 events that are not messages" in said
+    assert "left out: 2 events other than messages" in said
     assert "more cases:  --case NAME or --windows N" in said
     by_session = imported(tmp_path / "sessions.json", folder, "--case", "conversation")
     assert [case["case_id"] for case in by_session] == ["zero", "later"]
@@ -414,10 +444,14 @@ def test_an_export_of_slack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert texts(ops) == [("robot", "up")]
     said = capsys.readouterr().out
     assert "left out: 1 message of the system" in said
-    assert "left out: 1 message that are null" in said
+    assert "left out: 1 message other than objects" in said
     by_user = imported(tmp_path / "user.json", source, "--case", "user")
     assert [case["case_id"] for case in by_user] == ["Ida", "Bo", "U9", "robot"]
     by_thread = imported(tmp_path / "thread.json", source, "--case", "thread")
+    assert read_names([{"id": "U1", "name": "Jo"}, {"id": "U2", "name": "Jo"}], ImportLog()) == {
+        "U1": "Jo (U1)",
+        "U2": "Jo (U2)",
+    }
     assert "net/1715176560.000100" in [case["case_id"] for case in by_thread]
 
 
@@ -464,6 +498,72 @@ def test_tables_in_every_encoding(
     assert "took: 4 times as %d.%m.%Y %H:%M" in out
     assert "left out: 1 row without a text" in out
     assert "left out: 1 time that could not be read" in out
+
+
+def test_a_table_as_people_have_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    newest_first = (
+        "sep=;\nChats of May;;\n\nRole;Content;Date\n"
+        "assistant;three;2024/05/03 10:00\nuser;two;2024-05-02\nassistant;one;2024-05-02\n"
+        "user;zero, then one;2024-05-01\n"
+    )
+    (case,) = imported(tmp_path / "mine.json", write(tmp_path / "a.csv", newest_first.encode()))
+    assert [text for _, text in texts(case)] == ["zero, then one", "one", "two", "three"]
+    assert case["sessions"][0]["turns"][-1]["time"] == "2024-05-03T10:00:00"
+    said = capsys.readouterr().out
+    assert "left out: 1 row above the header" in said
+    assert "took: 1 session sorted by time" in said
+
+
+def test_a_title_over_merged_cells_and_an_excel_file_of_another_name(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["Chats", None, None])
+    book.active.merge_cells("A1:C1")
+    for row in (["Role", "Content", "Mood"], ["user", "hi", "good"]):
+        book.active.append(row)
+
+    book.save(tmp_path / "chats.xlsx")
+    (tmp_path / "chats.xlsx").rename(tmp_path / "chats.csv")
+    cases = imported(tmp_path / "mine.json", tmp_path / "chats.csv", "--case", "mood")
+    assert [case["case_id"] for case in cases] == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "message"),
+    (
+        (b"role,role,text\nIda,x,hi\n", (), "two columns are called 'role'"),
+        (b"role,text,date\nIda,hi,2024-05-01\n", ("--date-format", "%Q"), "no time has the form"),
+        (b"role,text\nIda,hi\n", ("--as", "messages"), "not one that is imported"),
+        (b'[{"role": "user", "content": "hi"}]', ("--as", "table"), "no column is the speaker"),
+        (b'role,text\nIda,say "hi"\nIda,"hi" you\n', (), "is written twice"),
+        (b"\xd0\xcf\x11\xe0" + bytes(100), (), "in the old form, or with a password"),
+        (b"PK\x03\x04" + bytes(100), (), "is it cut off?"),
+        (b"", (), "1 file without content"),
+    ),
+)
+def test_a_table_that_can_not_be_read_as_meant(
+    tmp_path: Path, content: bytes, words: tuple[str, ...], message: str
+) -> None:
+    source = write(tmp_path / "chats.csv", content)
+    with pytest.raises(UserError) as refused:
+        data(["import", str(source), "--into", str(tmp_path / "x.json"), *words])
+
+    assert message in "".join((refused.value.message, *refused.value.hints))
+
+
+def test_settings_of_tables_are_not_ignored(tmp_path: Path) -> None:
+    source = write(tmp_path / "chat.json", [{"role": "user", "content": "hi"}])
+    for words in (("--map", "speaker=a"), ("--date-format", "%Y")):
+        with pytest.raises(UserError, match=f"{words[0]} is for tables, and this is chat messages"):
+            data(["import", str(source), "--into", str(tmp_path / "x.json"), *words])
+
+
+def test_a_table_under_another_ending(tmp_path: Path) -> None:
+    source = write(tmp_path / "chats.txt", b"who,text\nIda,hi\n")
+    (case,) = imported(tmp_path / "mine.json", source, "--map", "speaker=who")
+    assert texts(case) == [("Ida", "hi")]
+    with pytest.raises(UserError, match="not one that is imported"):
+        data(["import", str(source), "--into", str(tmp_path / "x.json")])
 
 
 def test_dates_whose_day_and_month_can_not_be_told_apart(tmp_path: Path) -> None:
@@ -573,11 +673,11 @@ def test_overlapping_sessions_and_mixed_zones(
         ["Bo", "before", "2024-05-08T08:00:00Z", "b", "3"],
     ]
     (case,) = imported(tmp_path / "mine.json", write(tmp_path / "chat.csv", table(rows)))
-    assert [text for _, text in texts(case)] == ["one", "three", "two", "before"]
+    assert [text for _, text in texts(case)] == ["one", "three", "before", "two"]
     said = capsys.readouterr().out
     assert "took: 1 time without a zone as UTC" in said
-    assert "took: 1 id that another message has, under new ids" in said
-    assert "left out: 2 times that run backwards, or reach into the next session" in said
+    assert "took: 1 id of another message, under new ids" in said
+    assert "left out: 1 time out of order" in said
 
 
 SECRET = "sk-proj-aB3dE5fG7hI9jK1lM3nO5p"
@@ -614,6 +714,44 @@ def test_redaction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "redacted: 1 card, 1 email, 1 iban, 2 ip, 1 name, 2 phone, 1 secret" in said
     assert SECRET not in said and "ida@" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    (
+        ("card 4111 1111 1111 1111 12/27", "card <card-1> 12/27"),
+        ("ES91 2100 0418 4502 0005 1332 call me", "<iban-1> call me"),
+        ("gb29 nwbk 6016 1331 9268 19 I say", "<iban-1> I say"),
+        ("10.0.0.1:8080 or ::ffff:10.0.0.2", "<ip-1>:8080 or <ip-2>"),
+        ("01 23 45 67 89, 06.12.34.56.78, 0612345678", "<phone-1>, <phone-2>, <phone-2>"),
+        ("07700900123, 5558675309, 1-555-867-5309", "<phone-1>, <phone-2>, <phone-3>"),
+        ("612 345 678, 98765 43210, 0664/123 45 67", "<phone-1>, <phone-2>, <phone-3>"),
+        ("+49 171 1234567 2024 05 10 12", "<phone-1> 2024 05 10 12"),
+        ("o'neill@example.org", "<email-1>"),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- and on",
+            "<secret-1> and on",
+        ),
+        (
+            "ben_oduya, Ben\n Oduya, Mu\u0308ller, Benjamin",
+            "<name-1>_oduya, <name-2>, <name-3>, Benjamin",
+        ),
+        (
+            "pages 100-200, 12 000 000, 2024-05-01 10:30",
+            "pages 100-200, 12 000 000, 2024-05-01 10:30",
+        ),
+    ),
+)
+def test_forms_of_personal_data(text: str, redacted: str) -> None:
+    assert Redactor(names=["Ben", "Ben Oduya", "Müller"]).redact(text) == redacted
+
+
+def test_redaction_takes_time_in_proportion() -> None:
+    def redact(size: int) -> None:
+        for text in ("1 ", "a'", "::", "-----BEGIN PRIVATE KEY-----", "ab12 "):
+            Redactor().redact(text * size)
+
+    assert not grows_too_fast(redact, 8_000)
 
 
 def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def group(messages: Sequence[Message], by: str, log: ImportLog) -> dict[str, lis
     if not groups:
         names = Counter(name for message in messages for name in message.keys)
         shown = ", ".join(one_line(name, 40) for name, _ in names.most_common(20))
-        raise UserError(f"--case: no message has a {one_line(by, 60)}; there is {shown}.")
+        raise UserError(f"--case: no message has the field '{one_line(by, 60)}'; there is {shown}.")
 
     return groups
 
@@ -65,6 +65,33 @@ def cut_windows(
     return windows
 
 
+def sorted_by_time(messages: Sequence[Message], log: ImportLog) -> list[Message]:
+    """The messages of each session in the order of their times, for forms whose order says nothing.
+
+    One without a time follows the message before it.
+    """
+    ordered = [*messages]
+    places: dict[str, list[int]] = {}
+    for place, message in enumerate(messages):
+        places.setdefault(message.session, []).append(place)
+
+    for own in places.values():
+        timed = _with_times(messages[place] for place in own)
+        times = [time for time, _ in timed]
+        if times == sorted(times):
+            continue
+
+        # Many exports begin with the newest; equal times are to be turned around, too.
+        if times == sorted(times, reverse=True):
+            timed.reverse()
+
+        log.take("sessions sorted by time")
+        for place, (_, message) in zip(own, sorted(timed, key=lambda pair: pair[0]), strict=True):
+            ordered[place] = message
+
+    return ordered
+
+
 def case_of(
     case_id: str,
     messages: Sequence[Message],
@@ -72,30 +99,34 @@ def case_of(
     log: ImportLog,
 ) -> dict[str, Any]:
     """A case of the schema of `dataset=json`: sessions ascend in time, and so do their turns."""
-    sessions: dict[str, list[Message]] = {}
-    for message in _without_doubles(messages, log):
-        sessions.setdefault(message.session, []).append(message)
-
     zones = {message.time.tzinfo is not None for message in messages if message.time is not None}
     has_zone = True in zones
     if len(zones) > 1:
         without = [one for one in messages if one.time is not None and one.time.tzinfo is None]
         log.take(NO_ZONE, len(without))
 
-    starts = _with_times([_started(session) for session in sessions.values()])
-    ordered = sorted(starts, key=lambda pair: pair[0])
+    sessions = _by_session(_without_doubles(messages, log))
+    starts = [time for time, _ in _with_times(map(_started, sessions))]
+    ordered = sorted(zip(starts, sessions, strict=True), key=lambda pair: pair[0])
     # The end of a session is the start of the next one that has a time.
     ends: list[datetime | None] = [None]
-    for start, message in reversed(ordered[1:]):
-        ends.append(start if message.time else ends[-1])
+    for start, session in reversed(ordered[1:]):
+        ends.append(start if _started(session).time else ends[-1])
 
     ends.reverse()
     writer = _TurnWriter(has_zone=has_zone, log=log)
-    written = []
-    for (_, message), end in zip(ordered, ends, strict=True):
-        written.append(writer.session(sessions[message.session], before=end))
-
+    written = [
+        writer.session(session, before=end) for (_, session), end in zip(ordered, ends, strict=True)
+    ]
     return {"case_id": case_id, "sessions": written, "questions": list(questions)}
+
+
+def _by_session(messages: Iterable[Message]) -> list[list[Message]]:
+    sessions: dict[str, list[Message]] = {}
+    for message in messages:
+        sessions.setdefault(message.session, []).append(message)
+
+    return list(sessions.values())
 
 
 class _TurnWriter:
@@ -128,7 +159,7 @@ class _TurnWriter:
             self.ids.add(message.message_id)
             return message.message_id
         if message.message_id:
-            self.log.take("ids that another message has, under new ids")
+            self.log.take("ids of another message, under new ids")
 
         turn_id = f"s{self.sessions}t{number}"
         while turn_id in self.ids:
@@ -143,7 +174,7 @@ class _TurnWriter:
 
         time = in_utc(message.time).replace(microsecond=0)
         if time < self.latest or (before is not None and time > before):
-            self.log.leave_out("times that run backwards, or reach into the next session")
+            self.log.leave_out("times out of order (the messages stay)")
             return None
 
         self.latest = time
@@ -185,7 +216,7 @@ def _without_doubles(messages: Sequence[Message], log: ImportLog) -> list[Messag
         scope = "" if len(given) >= LEAST_GLOBAL else message.keys.get("conversation", "")
         known = (scope, given, message.speaker, message.text)
         if given and known in seen:
-            log.leave_out("messages that are there twice")
+            log.leave_out("messages seen before")
             continue
 
         seen.add(known)

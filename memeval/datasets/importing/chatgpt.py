@@ -41,6 +41,7 @@ def _messages(
 ) -> Iterator[Message]:
     given_id = key_of(record.get("conversation_id")) or key_of(record.get("id"))
     keys = {"conversation": given_id or session}
+    title = log.clean(record.get("title")) or None
     on_path = set(path)
     for name, node in mapping.items():
         if name not in on_path and _message(node).get("content"):
@@ -65,7 +66,7 @@ def _messages(
             keys=keys,
             time=read_time(message.get("create_time"), log),
             message_id=key_of(message.get("id")) or key_of(name),
-            title=log.clean(record.get("title")) or None,
+            title=title,
         )
 
     if not kept:
@@ -82,8 +83,10 @@ def _judge(message: Mapping[str, Any], log: ImportLog) -> tuple[str, str]:
     author = message.get("author")
     role = author.get("role") if isinstance(author, dict) else None
     metadata = message.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation"):
-        return "hidden messages", ""
+    is_hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
+    # A weight of 0 is that of texts which the user never saw.
+    if is_hidden or message.get("weight") == 0:
+        return "messages kept hidden", ""
     if role not in (USER, ASSISTANT):
         return f"messages of {'tools' if role == 'tool' else 'the system or of nobody'}", ""
     if message.get("recipient") not in (None, "all"):
@@ -101,23 +104,29 @@ def _path(
     if not isinstance(name, str) or name not in mapping:
         name = _newest(mapping)
         known = name is not None
-        log.take("conversations by their newest message, as they name no current one", known)
+        log.take("conversations by the newest message, for want of a current one", known)
 
+    # The parent of a node that was deleted still names it.
+    parents = {child: parent for parent in mapping for child in _children(mapping[parent])}
     # A tree may have tens of thousands of nodes: names are looked up, and not searched for.
     path: dict[str, None] = {}
     while isinstance(name, str):
         if name in path:
             return None
 
-        node = mapping.get(name)
-        if not isinstance(node, dict):
-            log.take("conversations from where a deleted message cuts them off")
-            break
-
         path[name] = None
-        name = node.get("parent")
+        node = mapping.get(name)
+        known = isinstance(node, dict) and "parent" in node
+        name = mapping[name]["parent"] if known else parents.get(name)
 
-    return list(reversed(path))
+    names = [name for name in reversed(path) if isinstance(mapping.get(name), dict)]
+    log.take("conversations from a deleted message on", bool(names) and names[0] != [*path][-1])
+    return names
+
+
+def _children(node: Any) -> list[str]:
+    children = node.get("children") if isinstance(node, dict) else None
+    return [one for one in children if isinstance(one, str)] if isinstance(children, list) else []
 
 
 def _newest(mapping: Mapping[str, Any]) -> str | None:
@@ -147,6 +156,6 @@ def _text(content: Any, log: ImportLog) -> str:
         if text:
             texts.append(text)
         elif isinstance(part, dict):
-            log.leave_out("pictures and files")
+            log.leave_out("parts with a picture or a file")
 
     return "\n".join(texts)

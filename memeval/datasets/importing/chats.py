@@ -99,10 +99,10 @@ def read_agent(records: Sequence[Any], place: str, log: ImportLog) -> Iterator[M
         kind = record.get("type")
         message = record.get("message")
         if kind not in (USER, ASSISTANT) or not isinstance(message, dict):
-            log.leave_out("events that are not messages")
+            log.leave_out("events other than messages")
             continue
         if record.get("isMeta") or record.get("isSidechain"):
-            log.leave_out("hidden messages, and those of sub-agents")
+            log.leave_out("messages of sub-agents, or kept hidden")
             continue
 
         session = key_of(record.get("sessionId")) or place
@@ -119,7 +119,7 @@ def _objects(records: Sequence[Any], log: ImportLog) -> Iterator[dict[str, Any]]
         if isinstance(record, dict):
             yield record
         else:
-            log.leave_out("records that are not objects")
+            log.leave_out("records other than objects")
 
 
 def _conversation(
@@ -138,7 +138,7 @@ def _conversation(
     kept = 0
     for message in messages:
         if not isinstance(message, dict):
-            log.leave_out("messages that are null or not objects")
+            log.leave_out("messages other than objects")
             continue
 
         for turn in _turns(message, session, keys, title, log):
@@ -203,15 +203,11 @@ def _said(message: Mapping[str, Any], role: str, log: ImportLog) -> list[tuple[s
     for file in _files(message):
         texts.append(f"[file: {file}]")
 
-    calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else []:
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict):
-            tools.append(_called(function.get("name"), function.get("arguments")))
-
+    tools += _calls(message, log)
     text = "\n".join(filter(None, texts))
     said = [(role, text)] if text else []
     said += [(TOOL, tool) for tool in map(log.clean, tools) if tool]
+    log.leave_out("results of tools without a text", len(tools) - len(said) + bool(text))
     return said
 
 
@@ -220,19 +216,30 @@ def _add_part(part: Any, texts: list[str], tools: list[str], log: ImportLog) -> 
         texts.append(log.clean(part))
         return
     if not isinstance(part, dict):
-        log.leave_out("parts that are null or of another type")
+        log.leave_out("parts without a text")
         return
 
-    kind = part.get("type", "text")
-    if kind == "tool_use":
+    kind = str(part.get("type", "text"))
+    # There are tools of the server and others, each with a type of its own.
+    if kind.endswith("tool_use"):
         tools.append(_called(part.get("name"), part.get("input")))
-    elif kind == "tool_result":
+    elif kind.endswith("tool_result"):
         tools.append(_result(part.get("content"), log))
     elif isinstance(part.get("text"), str) and kind in ("text", "input_text", "output_text"):
         texts.append(log.clean(part["text"]))
     else:
-        what = "thoughts of the model" if "think" in str(kind) else "pictures and files"
-        log.leave_out(what)
+        thinks = "think" in kind
+        log.leave_out("thoughts of the model" if thinks else "parts with a picture or a file")
+
+
+def _calls(message: Mapping[str, Any], log: ImportLog) -> list[str]:
+    """The calls beside the content; older messages hold a single one."""
+    calls = message.get("tool_calls")
+    found = [
+        call.get("function") for call in _objects(calls if isinstance(calls, list) else [], log)
+    ]
+    functions = [one for one in (*found, message.get("function_call")) if isinstance(one, dict)]
+    return [_called(one.get("name"), one.get("arguments")) for one in functions]
 
 
 def _called(name: Any, arguments: Any) -> str:
@@ -242,11 +249,11 @@ def _called(name: Any, arguments: Any) -> str:
 
 
 def _result(content: Any, log: ImportLog) -> str:
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "\n".join(filter(None, map(log.clean, parts)))
+    texts: list[str] = []
+    for part in content if isinstance(content, list) else [content or ""]:
+        _add_part(part, texts, texts, log)
 
-    return log.clean(content)
+    return "\n".join(filter(None, texts))
 
 
 def _files(message: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from memeval.datasets.importing.message import ImportLog
 from memeval.datasets.io.fields import parse_json
 from memeval.datasets.io.lines import numbered
 
-BAD_LINES = "lines that are not JSON"
+BAD_LINES = "lines that can't be read as JSON"
 
 
 def records_of(content: bytes, path: Path, log: ImportLog) -> list[Any]:

@@ -18,14 +18,27 @@ from memeval.datasets.importing.forms import FORMS, OWN, recognise
 from memeval.datasets.importing.message import ImportLog, Message
 from memeval.datasets.importing.questions import by_case, read_questions
 from memeval.datasets.importing.slack import is_slack_file, read_names, read_slack
-from memeval.datasets.importing.sources import SourceFile, is_workbook, open_sources
-from memeval.datasets.importing.table import Table, read_csv, read_excel, read_table
+from memeval.datasets.importing.sources import (
+    JSON,
+    ZIP_MARK,
+    SourceFile,
+    is_workbook,
+    open_sources,
+)
+from memeval.datasets.importing.table import read_csv, read_excel, read_table
+from memeval.datasets.io.fields import ARCHIVES
 from memeval.errors import UserError
 from memeval.text.personal import Redactor
 
-CONVERSATIONS = re.compile(r"conversations([-_ ]?\(?\d+\)?)?\.json")
+CONVERSATIONS = re.compile(r"conversations([-_ (].*|\d+)?\.json")
 USERS = "users.json"
 TABLES = (".csv", ".tsv", ".xlsx")
+UNORDERED = ("slack", "table")
+"""Forms whose messages may come in any order."""
+MAY_BE_JSON = re.compile(rb"[^\w<]*[{\[]")
+"""Up to the first bracket come at most blanks and a byte-order mark."""
+OFFICE_MARK = b"\xd0\xcf\x11\xe0"
+"""First bytes of old Excel files, and of encrypted ones."""
 READERS = {
     "chatgpt": read_chatgpt,
     "claude": read_claude,
@@ -82,9 +95,12 @@ def import_files(
         for file in chosen:
             reader.read(file)
 
-        form = reader.finish(chosen)
+        form = reader.finish(paths)
 
     messages = reader.messages
+    if form in UNORDERED:
+        messages = cases.sorted_by_time(messages, log)
+
     questions = [*reader.questions]
     if redactor is not None:
         messages = [_redacted(message, redactor) for message in messages]
@@ -130,13 +146,19 @@ class _Reader:
     def read(self, file: SourceFile) -> None:
         content = file.read()
         if not content.strip():
-            self.log.leave_out("empty files")
+            self.log.leave_out("files without content")
             return
 
-        workbook = is_workbook(content)
-        if workbook or file.ending in TABLES or self.options.form == "table":
-            read = read_excel if workbook else read_csv
-            self._read_table(read(content, file.place, self.log))
+        if content.startswith(OFFICE_MARK):
+            raise UserError(
+                f"{file.place} is an Excel file in the old form, or with a password.",
+                "save it as .xlsx without a password, or as CSV",
+            )
+        if self._read_table(content, file):
+            return
+        is_text = not content.startswith(tuple(ARCHIVES))
+        if file.ending not in JSON and is_text and not MAY_BE_JSON.match(content):
+            self.unknown.append(file.place)
             return
 
         records = records_of(content, file.place, self.log)
@@ -146,8 +168,11 @@ class _Reader:
 
         self._read_records(records, file)
 
-    def finish(self, files: Sequence[SourceFile]) -> str:
-        """The only form that was found. Raises `UserError` if there is no form, or a second one."""
+    def finish(self, paths: Sequence[Path]) -> str:
+        """The only form that was found.
+
+        Raises `UserError` if there is no form or a second one, and for settings of another form.
+        """
         if len(self.forms) > 1:
             found = "; ".join(f"{path}: {FORMS[name].title}" for name, path in self.forms.items())
             raise UserError(f"the files have several forms ({found}).", "import each by itself")
@@ -159,20 +184,36 @@ class _Reader:
             )
         if not self.messages:
             left_out = "; ".join(self.log.lines())
-            where = files[0].path if files else "what was named"
-            raise UserError(f"{where} holds no message. {left_out}".strip())
+            raise UserError(f"{paths[0]} holds no message. {left_out}".strip())
+
+        form = next(iter(self.forms))
+        options = {"--map": self.options.columns, "--date-format": self.options.date_format}
+        given = [name for name, value in options.items() if value]
+        if given and form != "table":
+            raise UserError(f"{given[0]} is for tables, and this is {FORMS[form].title}.")
 
         self.log.leave_out("files of no known form", len(self.unknown))
-        return next(iter(self.forms))
+        return form
 
-    def _read_table(self, table: Table) -> None:
+    def _read_table(self, content: bytes, file: SourceFile) -> bool:
+        """Reads a table; False if the file is none, or the user says that it has another form."""
+        options, is_excel = self.options, is_workbook(content) or file.ending == ".xlsx"
+        is_meant = options.form == "table" or (options.columns and file.ending not in JSON)
+        if not (is_excel or file.ending in TABLES or is_meant):
+            return False
+
+        is_excel = is_excel and content.startswith(ZIP_MARK)
+        read = read_excel if is_excel else read_csv
+        table = read(content, file.place, options.columns, self.log)
         if table.holds_questions:
             self.questions += read_questions(table)
-            return
+        elif options.form in (None, "table"):
+            self.forms.setdefault("table", table.path)
+            self.messages += read_table(table, options.columns, options.date_format, self.log)
+        else:
+            return False
 
-        self.forms.setdefault("table", table.path)
-        options = self.options
-        self.messages += read_table(table, options.columns, options.date_format, self.log)
+        return True
 
     def _read_records(self, records: Sequence[Any], file: SourceFile) -> None:
         form = self.options.form or recognise(records)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -41,7 +42,12 @@ def read_names(users: Sequence[Any], log: ImportLog) -> dict[str, str]:
         found = filter(None, map(key_of, (*given, user.get("name"))))
         names[key_of(user["id"])] = next(found, key_of(user["id"]))
 
-    return names
+    # Two people of one name stay two.
+    shared = Counter(names.values())
+    return {
+        user_id: f"{name} ({user_id})" if shared[name] > 1 else name
+        for user_id, name in names.items()
+    }
 
 
 def read_slack(
@@ -50,7 +56,7 @@ def read_slack(
     """The messages of a channel's day. A thread is a session, and so is the rest of a day."""
     for record in records:
         if not isinstance(record, dict):
-            log.leave_out("messages that are null or not objects")
+            log.leave_out("messages other than objects")
             continue
         if record.get("subtype") not in SAID or record.get("hidden"):
             log.leave_out("messages of the system")

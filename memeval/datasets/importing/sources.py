@@ -20,7 +20,8 @@ from memeval.datasets.importing.message import ImportLog
 from memeval.errors import UserError
 from memeval.text.shown import one_line
 
-ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".xlsx")
+JSON = (".json", ".jsonl", ".ndjson")
+ENDINGS = (*JSON, ".csv", ".tsv", ".xlsx")
 MOST_FILES = 100_000
 MOST_BYTES = 1 << 29
 """Of one file, unpacked."""
@@ -43,6 +44,7 @@ UNREADABLE = (
 """Errors of `zipfile` for archives that are damaged, encrypted or packed otherwise."""
 ZIP_MARK = b"PK\x03\x04"
 EMPTY_ZIP = b"PK\x05\x06"
+WORKBOOK = "xl/workbook.xml"
 
 
 @dataclass(frozen=True)
@@ -150,10 +152,14 @@ def _files(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFile]:
     except OSError as error:
         raise UserError(f"{path} can't be read: {error.strerror}.") from error
 
-    if mark in (ZIP_MARK, EMPTY_ZIP) and path.suffix.lower() != ".xlsx":
+    if mark in (ZIP_MARK, EMPTY_ZIP):
         return _of_archive(path, budget, stack)
 
-    return [SourceFile(path=path, name=path.name, read=_reader(path, budget))]
+    return [_itself(path, budget)]
+
+
+def _itself(path: Path, budget: _Budget) -> SourceFile:
+    return SourceFile(path=path, name=path.name, read=_reader(path, budget))
 
 
 def _of_folder(folder: Path, budget: _Budget) -> list[SourceFile]:
@@ -183,6 +189,10 @@ def _of_archive(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFil
             f"{path} is a zip archive that can't be read: {one_line(error)} (is it cut off?).",
             "get the export again",
         ) from error
+
+    # An Excel file is an archive, too.
+    if WORKBOOK in archive.namelist():
+        return [_itself(path, budget)]
 
     files = []
     for entry in sorted(check_archive(archive, path), key=lambda entry: entry.filename):
@@ -237,6 +247,6 @@ def is_workbook(content: bytes) -> bool:
 
     try:
         with zipfile.ZipFile(BytesIO(content)) as archive:
-            return "xl/workbook.xml" in archive.namelist()
+            return WORKBOOK in archive.namelist()
     except (zipfile.BadZipFile, ValueError):
         return False

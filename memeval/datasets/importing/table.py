@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from memeval.datasets.importing.message import ImportLog, Message, key_of
@@ -33,21 +35,44 @@ KEYS = ("speaker", "session", "conversation", "thread", "channel", "user")
 """Fields that messages can be grouped by, whatever their columns are called."""
 NEEDED = ("speaker", "text")
 DELIMITERS = (",", ";", "\t", "|")
+QUESTION = "question"
+"""A table with this column holds questions."""
+MOST_ABOVE = 20
+"""The header is one of so many first rows."""
+SEPARATOR = re.compile(r"sep=(.)\r?\n")
+"""The first line of some files that Excel writes."""
 LONGEST_CELL = 1 << 26
 MOST_ROWS = 5_000_000
+QUOTING = 'a quote within a cell is written twice, and the cell within quotes:  "say ""hi"""'
 
 
+@dataclass(frozen=True)
 class Table:
     """A header and its rows."""
 
-    def __init__(self, names: Sequence[str], rows: Iterable[Sequence[str]], path: Path) -> None:
-        self.names = [name.strip() for name in names]
-        self.rows = rows
-        self.path = path
+    names: Sequence[str]
+    rows: Iterator[Sequence[str]]
+    path: Path
+
+    @classmethod
+    def of(
+        cls, rows: Iterator[Sequence[str]], path: Path, given: Mapping[str, str], log: ImportLog
+    ) -> Table:
+        """The table in some rows; a title may be above its header.
+
+        Raises `UserError` if there is no row.
+        """
+        first = [[cell.strip() for cell in row] for row in islice(rows, MOST_ABOVE)]
+        if not first:
+            raise UserError(f"{path} holds no row.", REPLACE)
+
+        above = next((at for at, names in enumerate(first) if _is_header(names, given)), 0)
+        log.leave_out("rows above the header", above)
+        return cls(first[above], chain(first[above + 1 :], rows), path)
 
     @property
     def holds_questions(self) -> bool:
-        return "question" in [name.lower() for name in self.names]
+        return QUESTION in map(str.lower, self.names)
 
 
 def parse_map(given: str | None) -> dict[str, str]:
@@ -65,8 +90,8 @@ def parse_map(given: str | None) -> dict[str, str]:
     return columns
 
 
-def read_csv(content: bytes, path: Path, log: ImportLog) -> Table:
-    """A table of text: encoding and delimiter are detected and logged.
+def read_csv(content: bytes, path: Path, given: Mapping[str, str], log: ImportLog) -> Table:
+    """A table of text: encoding and delimiter are detected and logged. `given` is as in `--map`.
 
     Raises `UserError` if it is empty, holds NUL bytes or breaks the quoting.
     """
@@ -76,17 +101,26 @@ def read_csv(content: bytes, path: Path, log: ImportLog) -> Table:
     if "\0" in text:
         raise UserError(f"{path} holds a NUL byte.", REPLACE)
 
-    first = text.lstrip("\n\r").split("\n", 1)[0]
-    delimiter = max(DELIMITERS, key=first.count)
+    text = text.lstrip("\n\r")
+    if (said := SEPARATOR.match(text)) is not None:
+        text = text[said.end() :]
+
+    delimiter = said[1] if said is not None else _delimiter(text)
     if delimiter != ",":
         log.take(f"tables with {delimiter!r} between cells")
 
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
-    rows = _csv_rows(reader, path)
-    return Table(names=next(rows, []), rows=rows, path=path)
+    return Table.of(_csv_rows(reader, path), path, given, log)
 
 
-def read_excel(content: bytes, path: Path, log: ImportLog) -> Table:
+def _delimiter(text: str) -> str:
+    """The one that comes most often in the first line that has any."""
+    lines = text.split("\n", MOST_ABOVE)[:MOST_ABOVE]
+    first = next((line for line in lines if any(mark in line for mark in DELIMITERS)), "")
+    return max(DELIMITERS, key=first.count)
+
+
+def read_excel(content: bytes, path: Path, given: Mapping[str, str], log: ImportLog) -> Table:
     """The first sheet of a workbook.
 
     Raises `UserError` if it can't be read, or breaks a bound of archives.
@@ -99,21 +133,22 @@ def read_excel(content: bytes, path: Path, log: ImportLog) -> Table:
             "install it:  pip install 'memeval-bench[excel]'  or save the sheet as CSV",
         ) from None
 
-    # Its sheets are unpacked by openpyxl, which bounds nothing.
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        check_archive(archive, path)
-
     try:
+        # Its sheets are unpacked by openpyxl, which bounds nothing.
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            check_archive(archive, path)
+
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
         log.leave_out("sheets after the first", len(book.sheetnames) - 1)
         values = islice(book[book.sheetnames[0]].iter_rows(values_only=True), MOST_ROWS)
         rows = [list(map(_cell, row)) for row in values]
+    except UserError:
+        raise
     except Exception as error:
         # A damaged file leads openpyxl to errors of many kinds.
         raise UserError(f"{path} can't be read as Excel: {one_line(error)}.", REPLACE) from error
 
-    filled = (row for row in rows if any(row))
-    return Table(names=next(filled, []), rows=filled, path=path)
+    return Table.of((row for row in rows if any(row)), path, given, log)
 
 
 def read_table(
@@ -127,11 +162,10 @@ def read_table(
     columns = _columns(table, given)
     rows = list(_whole_rows(table, log))
     at = columns.get("time")
-    if date_format is None and at is not None:
-        column = quoted(table.names[at])
-        date_format = format_of((row[at] for row in rows), f"{table.path}: column {column}")
-        if date_format:
-            log.take(f"times as {date_format}", len(rows))
+    if at is not None:
+        place = f"{table.path}: column {quoted(table.names[at])}"
+        date_format = format_of([row[at] for row in rows], place, date_format)
+        log.take(f"times as {date_format}", len(rows) if date_format else 0)
 
     for row in rows:
         cells = {field: row[place].strip() for field, place in columns.items()}
@@ -157,26 +191,45 @@ def read_table(
 
 def _columns(table: Table, given: Mapping[str, str]) -> dict[str, int]:
     """The place of each field's column."""
-    plain = [name.lower().replace(" ", "_").replace("-", "_") for name in table.names]
-    columns = {}
-    for field, names in USUAL.items():
-        if field in given:
-            if given[field] not in table.names:
-                raise unknown("column in --map", one_line(given[field]), table.names)
+    for column in given.values():
+        if column not in table.names:
+            raise unknown("column in --map", one_line(column), table.names)
 
-            columns[field] = table.names.index(given[field])
-        elif known := [name for name in names if name in plain]:
-            columns[field] = plain.index(known[0])
-
+    columns = _known_columns(table.names, given)
     for field in NEEDED:
         if field not in columns:
             raise UserError(
                 f"{table.path}: no column is the {field}; there is "
-                f"{one_line(', '.join(table.names), 400)}.",
+                f"{one_line(', '.join(filter(None, table.names)), 400)}.",
                 f"say which:  --map {field}=COLUMN",
             )
 
+    for field, place in columns.items():
+        if table.names.count(table.names[place]) > 1:
+            name = one_line(table.names[place], 100)
+            raise UserError(
+                f"{table.path}: two columns are called '{name}': which is the {field}?",
+                "rename one of them",
+            )
+
     return columns
+
+
+def _known_columns(names: Sequence[str], given: Mapping[str, str]) -> dict[str, int]:
+    """The place of each field that has a column: the one that was given, or one of a usual name."""
+    plain = [name.lower().replace(" ", "_").replace("-", "_") for name in names]
+    columns = {}
+    for field, usual in USUAL.items():
+        if field in given and given[field] in names:
+            columns[field] = names.index(given[field])
+        elif field not in given and (known := [name for name in usual if name in plain]):
+            columns[field] = plain.index(known[0])
+
+    return columns
+
+
+def _is_header(names: Sequence[str], given: Mapping[str, str]) -> bool:
+    return QUESTION in map(str.lower, names) or set(NEEDED) <= _known_columns(names, given).keys()
 
 
 def _whole_rows(table: Table, log: ImportLog) -> Iterator[Sequence[str]]:
@@ -197,7 +250,7 @@ def _csv_rows(reader: Iterator[list[str]], path: Path) -> Iterator[list[str]]:
             if any(cell.strip() for cell in row):
                 yield row
     except csv.Error as error:
-        raise UserError(f"{path}: row {number + 1}: {one_line(error)}.", REPLACE) from error
+        raise UserError(f"{path}: row {number + 1}: {one_line(error)}.", QUOTING) from error
     finally:
         csv.field_size_limit(usual)
 

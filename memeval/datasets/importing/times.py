@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memeval.datasets.importing.message import ImportLog
+from memeval.datasets.io.fields import quoted
 from memeval.errors import UserError
 
 UNITS = ((1e11, 1.0, "seconds"), (1e14, 1e3, "milliseconds"), (1e17, 1e6, "microseconds"))
@@ -18,6 +19,7 @@ LEAST_YEAR = 1000
 """Earlier ones have fewer digits, and are slips."""
 NUMBER = re.compile(r"\d{9,19}(?:\.\d+)?")
 FRACTION = re.compile(r"(\.\d{6})\d+")
+YEAR_FIRST = re.compile(r"(\d{4})[/.](\d{2})[/.](\d{2})(?!\d)")
 DAY_AND_MONTH = re.compile(
     r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?:,?[ T]+\d{1,2}:\d{2}(:\d{2})?( ?[AaPp][Mm])?)?"
 )
@@ -35,12 +37,22 @@ def read_time(value: Any, log: ImportLog, date_format: str | None = None) -> dat
     return time
 
 
-def format_of(values: Iterable[str], place: str) -> str | None:
-    """The format of a column of dates with day and month in figures; None for other columns.
+def format_of(values: Iterable[str], place: str, given: str | None = None) -> str | None:
+    """The format of a column of dates, as given; else that of dates with day and month in figures.
 
-    Raises `UserError` if day and month can't be told apart.
+    None for other columns. Raises `UserError` if the given one fits no date, and if day and month
+    can't be told apart.
     """
-    matches = [DAY_AND_MONTH.fullmatch(value.strip()) for value in values if value.strip()]
+    texts = [value.strip() for value in values if value.strip()]
+    if given is not None:
+        if texts and not any(_by_format(text, given) for text in texts):
+            raise UserError(
+                f"{place}: no time has the form of --date-format; one is {quoted(texts[0])}"
+            )
+
+        return given
+
+    matches = [DAY_AND_MONTH.fullmatch(text) for text in texts]
     dates = [match for match in matches if match is not None]
     if not dates or 2 * len(dates) < len(matches):
         return None
@@ -116,7 +128,7 @@ def _iso(text: str) -> datetime | None:
         plain += "+00:00"
 
     try:
-        time = datetime.fromisoformat(FRACTION.sub(r"\1", plain))
+        time = datetime.fromisoformat(YEAR_FIRST.sub(r"\1-\2-\3", FRACTION.sub(r"\1", plain)))
         if time.year < LEAST_YEAR:
             return None
 

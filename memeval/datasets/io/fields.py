@@ -56,7 +56,8 @@ def parse_json(content: bytes, path: Path, *, unique: bool = False) -> Any:
         if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string"):
             where += " (the file ends there: is it cut off?)"
 
-        raise UserError(f"{path} is not JSON: {error.msg} at {where}.", REPLACE) from error
+        what = error.msg.removesuffix(" at")
+        raise UserError(f"{path} is not JSON: {what} at {where}.", REPLACE) from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON that can be read: {error}.", REPLACE) from error
 
