@@ -1,3 +1,1 @@
-"""Language models: the contract, the offline reader, the OpenAI-compatible client, the response
-cache and prices.
-"""
+"""Language models: contract, offline reader, OpenAI-compatible client, cache and prices."""

@@ -72,9 +72,7 @@ _current: ContextVar[_Work | None] = ContextVar("_current", default=None)
 
 
 def note_reading(*, readable: bool, cut: bool = False) -> None:
-    """Notes whether a reply at ingest could be read, and stops work of which none ever can: more
-    calls would buy nothing. `cut` says that the limit of tokens is why it could not.
-    """
+    """Notes whether a reply at ingest could be read; stops work of which no reply ever can."""
     work = _current.get()
     if work is None:
         return
@@ -117,13 +115,12 @@ class Breaker:
         most_failures: int | None,
         roles: Mapping[str, str] | None = None,
     ) -> T:
-        """The result of `work`, which needs the addresses that `options` has as keys.
+        """The result of `work`; cancels it if an address in `options` is dead or no reply can be
+        stored.
 
-        `roles` are the settings of each model, by address and model: several share an address.
-
-        The work is cancelled if one of them is dead, or if no reply can be stored. Raises
-        `UserError` if an endpoint is dead from the first call on, `StorageError`, and `WorldError`
-        after `most_failures` in a row: finished rows are stored.
+        `roles` are the settings of each model, by address and model. Raises `UserError` if an
+        endpoint is dead from the first call on, `StorageError`, and `WorldError` after
+        `most_failures` in a row.
         """
         stopped: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         own = _Work(options, roles or {}, most_failures, stopped)
@@ -163,11 +160,7 @@ class Breaker:
         return task.result()
 
     async def knock(self) -> None:
-        """Tries a connection to each address that is still to be called, once.
-
-        The first real call does so for all: an endpoint that would judge thousands of answers is
-        tried before the first of them is paid for. If all replies are in the cache, none is tried.
-        """
+        """Tries a connection to each address to be called, before anything is paid for."""
         # Calls that come meanwhile wait for the first one: none of them is to be paid for.
         async with self._knocking:
             addresses = {address for work in self._works for address in work.options}
@@ -183,10 +176,7 @@ class Breaker:
 
     @asynccontextmanager
     async def admit(self) -> AsyncIterator[None]:
-        """Lets a request be sent. A request of stopped work waits until it is cancelled.
-
-        Raises `StorageError` for a request of no work, if no reply can be stored.
-        """
+        """Lets a request be sent; one of stopped work waits for its end. Raises `StorageError`."""
         work = _current.get()
         if self.disk is not None and self._lost_store is None:
             try:

@@ -1,6 +1,4 @@
-"""A budget that is never exceeded: a call is started only if the most that it may use still fits
-beside what is spent and under way.
-"""
+"""A budget that is never exceeded: a call starts only if the most that it may use still fits."""
 
 from __future__ import annotations
 
@@ -67,11 +65,7 @@ class Budget:
         return self._stopped.is_set()
 
     async def enter(self, most: Amount) -> None:
-        """Holds what a call may take at most. Waits if calls under way may leave it.
-
-        If nothing is under way and it still does not fit, the budget is spent: the
-        caller waits to be cancelled, as all later ones do.
-        """
+        """Holds the most that a call may take; waits until it fits, or is cancelled."""
         # A smaller call might still fit: it would be sent while the work is being cancelled.
         while self.is_spent or not self._fits(most):
             if not self._under_way and not self.is_spent:
@@ -109,10 +103,7 @@ class Budget:
         )
 
     async def keep(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`, which is cancelled if the budget does not allow another call.
-
-        Raises `BudgetError` then: finished rows are stored.
-        """
+        """The result of `work`. Raises `BudgetError` if the budget allows no further call."""
         task = asyncio.ensure_future(work)
         stop = asyncio.ensure_future(self._stopped.wait())
         try:

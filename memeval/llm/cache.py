@@ -42,10 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class Cache:
-    """A key-value store on disk that several processes may use at once.
-
-    Its methods raise `StorageError` if the disk refuses.
-    """
+    """A cache in SQLite that several processes share. Raises `StorageError` if the disk refuses."""
 
     def __init__(self, path: Path, say: Callable[[str], None] | None = None) -> None:
         """`say` gets the messages about damage and repair; without it they are logged."""
@@ -133,10 +130,7 @@ class Cache:
     def put_all(
         self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None
     ) -> None:
-        """Stores all of `values` or none, each with its part of the reported `tokens`.
-
-        The first writer of a key wins.
-        """
+        """Stores all of `values` or none; the first writer of a key wins."""
 
         def write(connection: sqlite3.Connection) -> None:
             for key, value in values.items():
@@ -203,10 +197,7 @@ class Cache:
             raise StorageError(describe(error, self.path)) from error
 
     def _reopen_moved(self) -> bool:
-        """Opens the file again if another one has its name now; returns whether it did.
-
-        Another process may have repaired it, or somebody may have replaced it.
-        """
+        """Opens the file again if another one has its name now; returns whether it did."""
         if identity_of(self.path) == self._identity:
             return False
 
@@ -224,10 +215,7 @@ class Cache:
         self._connection, self._identity = self._open(error)
 
     def _open(self, error: sqlite3.Error | None = None) -> tuple[sqlite3.Connection, Any]:
-        """A connection to the file, and the file's identity.
-
-        `error` is the one that showed the damage, if there was one.
-        """
+        """A connection to the file, and its identity; `error` is the one that showed damage."""
         before = identity_of(self.path)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

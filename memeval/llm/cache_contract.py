@@ -21,16 +21,11 @@ class CachedEntry:
     value: bytes
     origin: str
     tokens: int | None = None
-    """Its part of the tokens that the endpoint reported for the request.
-
-    None if the endpoint did not report them, or if the value holds them itself.
-    """
+    """Its part of the reported tokens; None if none were reported or the value holds them."""
 
 
 class Damage:
-    """Says which entries of a cache are damaged, and requested again: the first at once, all at the
-    end.
-    """
+    """Reports damaged entries of a cache: the first at once, their number at the end."""
 
     def __init__(self, what: str, say: Callable[[str], None] | None) -> None:
         """`what` names the cache. Without `say` the messages are logged."""
@@ -58,10 +53,7 @@ class Damage:
 
 
 class ReplyCache(Protocol):
-    """A key-value store that several processes may use at once.
-
-    Its methods raise `StorageError` if it refuses.
-    """
+    """A cache that several processes share. Its methods raise `StorageError`."""
 
     async def call(self, work: Callable[[], T]) -> T:
         """The result of `work`, which uses the cache and must not hold up the event loop."""

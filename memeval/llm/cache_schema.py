@@ -26,10 +26,7 @@ class WrongSchema(sqlite3.DatabaseError):
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
-    """Makes the missing tables.
-
-    Raises `WrongSchema` for the database of another program or of another version.
-    """
+    """Makes the missing tables. Raises `WrongSchema` for another program's database."""
     types = dict(connection.execute("SELECT name, type FROM sqlite_master"))
     if types and "entries" not in types:
         raise WrongSchema("it is another program's database")

@@ -1,8 +1,4 @@
-"""How models, embedders and rerankers call an endpoint through the cache.
-
-Of all callers that want the same reply, one sends the request and stores the reply. The others
-wait.
-"""
+"""Calls an endpoint through the cache: one caller sends a request, the others wait."""
 
 from __future__ import annotations
 
@@ -28,10 +24,7 @@ class CachedCalls:
     def __init__(
         self, cache: ReplyCache, origin: str, lose_store: Callable[[StorageError], None]
     ) -> None:
-        """`origin` names the run: replies that this run paid for before a crash are its own.
-
-        `lose_store` is called when a reply could not be stored.
-        """
+        """`origin` names the run that pays; `lose_store` is called if a reply can't be stored."""
         self._cache, self._origin, self._lose_store = cache, origin, lose_store
         self._flights = Flights[tuple[Entry, bool]](cache.leases())
         self._unsound: set[str] = set()
@@ -47,8 +40,8 @@ class CachedCalls:
     ) -> tuple[Entry, bool]:
         """The reply under `key`, and whether another run paid for it.
 
-        `read` decodes a value of the cache, and returns None for an unsound one. `call` makes the
-        call, and `is_kept` says whether its reply is stored. Waits count in the current ledger.
+        `read` decodes a stored value, or returns None; `is_kept` says whether a new reply is
+        stored.
         """
         with current_ledger().calling():
             entry, cached = await self._flights.once(
@@ -125,11 +118,7 @@ class CachedBatches:
         call: Callable[[Sequence[str]], Awaitable[Values]],
         lose_store: Callable[[StorageError], None],
     ) -> None:
-        """At most `size` texts are sent in one request, and `at_once` batches are leased ahead.
-
-        `is_sound` says whether a stored value may be used; `call` makes one request; `lose_store`
-        is called when a reply could not be stored.
-        """
+        """At most `size` texts are sent in one request, and `at_once` batches are leased ahead."""
         self._cache, self._origin, self._lose_store = cache, origin, lose_store
         self._size, self._is_sound, self._call = size, is_sound, call
         self._leases = cache.leases()
@@ -139,10 +128,7 @@ class CachedBatches:
         """Keys with an unsound value, which is replaced by the next one."""
 
     async def entries(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
-        """The entry of each text, in the order of the texts.
-
-        A text that another caller has requested is waited for, and not sent twice.
-        """
+        """The entry of each text, in their order; those under way elsewhere are waited for."""
         with current_ledger().calling():
             return await self._entries(keys)
 
@@ -174,10 +160,7 @@ class CachedBatches:
         return {text: entries[text] for text in keys}
 
     async def _call_all(self, keys: Mapping[str, str]) -> dict[str, CachedEntry]:
-        """Requests the texts that no other caller of this process has requested.
-
-        A caller that wants one of them meanwhile waits, and shares a failure.
-        """
+        """Requests texts that no other caller of this process has requested."""
         # Batches depend only on the texts, and each is stored completely or not at all. So after a
         # crash the rest falls into the same batches.
         texts = list(keys)
@@ -213,10 +196,7 @@ class CachedBatches:
             self._flights.end(own)
 
     async def _lease(self, batch: Mapping[str, str]) -> dict[str, CachedEntry]:
-        """The entries of a batch.
-
-        Texts that another process has leased are waited for, and requested here if it fails.
-        """
+        """The entries of a batch; texts leased by another process are waited for."""
         entries: dict[str, CachedEntry] = {}
         pace = Pace()
         while missing := {text: key for text, key in batch.items() if text not in entries}:

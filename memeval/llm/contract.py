@@ -73,24 +73,16 @@ class TemplatePrompt(Prompt):
 
 @dataclass(frozen=True, slots=True)
 class AnswerPrompt(TemplatePrompt):
-    """Answer a question from a context.
-
-    The reply's final answer is what follows the last `Answer:`, else the whole reply.
-    """
+    """Answer a question from a context; the answer follows the last `Answer:` of the reply."""
 
     question: str
     context: tuple[str, ...]
-    """Chunks of memory as shown to the reader (`MemoryChunk.text` or what a system made of it), in
-    the order in which they are shown.
-    """
+    """Chunks as shown to the reader, in that order."""
     asked_at: datetime | None = None
     style: str = "short"
     """Name of the template: `short` or `cot`."""
     instruction: str = ""
-    """The instruction of the data set's task, shown below the question.
-
-    The offline reader ignores it, as it ignores the template.
-    """
+    """Instruction of the data set's task, below the question; the offline reader ignores it."""
 
     def values(self) -> dict[str, str]:
         question = self.question
@@ -123,10 +115,7 @@ class NotePrompt(TemplatePrompt):
 
 @dataclass(frozen=True, slots=True)
 class ChoosePrompt(TemplatePrompt):
-    """Choose among labelled answers, from a context.
-
-    The reply is only the label, or several labels with `multi_select`.
-    """
+    """Choose among labelled answers; the reply is one label, or several with `multi_select`."""
 
     question: str
     context: tuple[str, ...]
@@ -188,9 +177,7 @@ class JudgePrompt(Prompt):
     max_tokens: int | None = None
     """The protocol's limit of tokens for the reply; None leaves it to the config."""
     fence: str = ""
-    """End of the names of the marks around question, gold and answer, see `memeval.judges.fence`;
-    empty for no marks.
-    """
+    """End of the names of the marks around the data (`memeval.judges.fence`); empty for none."""
     words: tuple[str, str] = ("yes", "no")
     """The words that are asked for in place of yes and no."""
 
@@ -273,9 +260,7 @@ class ToolPrompt(Prompt):
     """Answer a question, or write a session down, by the tools of a memory: call some, or reply."""
 
     asked: AnswerPrompt | ChoosePrompt | SessionPrompt
-    """The question in the words of the cell's prompt, whose context is what is shown at first; or
-    a session to be written down.
-    """
+    """The question with the context that is shown at first, or a session to be written down."""
     instructions: str
     """Text before the template's own instructions; may be empty."""
     tools: tuple[Mapping[str, Any], ...]
@@ -343,15 +328,11 @@ class Completion:
     """Empty only in a reply to a `ToolPrompt`."""
     usage: Usage
     latency_s: float
-    """Wall time of the call that made the reply, waits between retries left out; kept with the
-    reply in the cache.
-    """
+    """Wall time of the call that was paid for, without waits between retries."""
     retry_wait_s: float = 0.0
     """Time spent waiting for the endpoint between retries."""
     finish_reason: str | None = None
-    """Why the model stopped, in OpenAI's words: `stop`, `length`, `content_filter` …; None if
-    the endpoint does not say, and offline.
-    """
+    """OpenAI's finish reason, such as `stop` or `length`; None if the endpoint does not say."""
     raw: str | None = None
     """The whole reply, if `text` is only a part of it: without the model's thinking."""
     notes: tuple[str, ...] = ()

@@ -11,9 +11,7 @@ from pathlib import Path
 from memeval.errors import StorageError
 
 RESERVE = 8 * 2**20
-"""Bytes that must be free before a call is sent: those under way still need some for their replies,
-and SQLite's log takes up to 4 MiB.
-"""
+"""Bytes that must be free before a call is sent: for replies under way and SQLite's log."""
 LOOK_S = 0.2
 """Seconds for which a look at the disk counts."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)

@@ -78,11 +78,7 @@ def as_object(reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class Endpoint:
-    """Posts JSON, with at most `max_concurrency` requests under way at once.
-
-    In an outage, and when the endpoint asks for fewer calls, all callers wait together, and they
-    try one after the other.
-    """
+    """Posts JSON, `max_concurrency` requests at once; in an outage all callers wait."""
 
     def __init__(
         self,
@@ -96,12 +92,7 @@ class Endpoint:
         budget: Budget | None = None,
         breaker: Breaker | None = None,
     ) -> None:
-        """`say` gets a message about each long wait. `budget` bounds what the calls take; `breaker`
-        stops the work if they are useless.
-
-        `slots` are shared with the other endpoints of the process at this address. Without them
-        the limit holds only for this object.
-        """
+        """`say` reports long waits; without `slots` the limit holds only for this object."""
         self.settings = settings
         self.load = Load()
         self._shared_slots = slots
@@ -129,11 +120,10 @@ class Endpoint:
         *,
         most_bytes: int = MOST_BYTES,
     ) -> Reply[T]:
-        """Posts `body` and returns the result of `read` on the reply.
+        """The result of `read` on the reply to `body`, which is sent again after
+        `UnsoundReplyError`.
 
-        The call is made again if `read` raises `UnsoundReplyError`.
-
-        Raises `ModelError` when refused, when the patience is over, or when no reply was sound.
+        Raises `ModelError` if refused, out of patience, or without a sound reply.
         """
         # Encoded once: all tries send the same bytes, whose number also bounds what a try may
         # cost.
@@ -214,10 +204,7 @@ class Endpoint:
                 call.waited_s += wait
 
     def _wait_after(self, setback: Setback, call: _Call, *, sent_at: float, probe: bool) -> float:
-        """Seconds to wait before the next try, besides the wait of an outage.
-
-        Raises `ModelError` if the call is not tried again.
-        """
+        """Seconds before the next try, besides an outage. Raises `ModelError` if there is none."""
         call.tries += 1
         call.setback = setback
         # The patience counts from the first failure, so a call that queued for long has all of it.

@@ -56,10 +56,7 @@ def exchange() -> Iterator[Exchange]:
 
 
 class TimedSocket(socket.socket):
-    """A socket that notes its traffic in the exchange that is under way.
-
-    A connection carries one exchange after the other.
-    """
+    """A socket that notes its traffic in the exchange under way; it carries one at a time."""
 
     _exchange: Exchange | None = None
 
@@ -93,10 +90,7 @@ class TimedSocket(socket.socket):
 
 
 def waited_s(connection: socket.socket) -> float:
-    """How long the last bytes of a connection have been here at least, to a few milliseconds.
-
-    0 on systems other than Linux.
-    """
+    """Milliseconds-precise age of a connection's last bytes in seconds; 0 outside of Linux."""
     if sys.platform != "linux":
         return 0.0
 

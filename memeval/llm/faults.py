@@ -29,9 +29,7 @@ class Kind(Enum):
     UNSOUND = auto()
     """A reply that does not hold what was asked for; other calls may well be answered."""
     UNREACHABLE = auto()
-    """Nothing listens there, or the host is unknown: a mistake in the address unless the endpoint
-    has answered before.
-    """
+    """Nothing listens there, or the host is unknown; an outage if it has answered before."""
     DEAD = auto()
     """The address, the key or the model is wrong, or the quota is used up."""
     REFUSED = auto()
@@ -133,10 +131,7 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
 
 
 def of_unsound(error: UnsoundReplyError, headers: Mapping[str, str], content: bytes) -> Setback:
-    """The setback of a reply under status 2xx that does not hold what was asked for.
-
-    A gateway in trouble sends an error, an HTML page or nothing under status 200, too.
-    """
+    """The setback of a 2xx reply without the requested content, such as a gateway's page."""
     if is_error_page(content, headers.get("content-type", "")):
         return Setback(str(error), Kind.DOWN)
 

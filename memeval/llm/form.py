@@ -1,6 +1,4 @@
-"""A form that a model fills: headings, fields `- Name:`, and below each field the lines that were
-filled in.
-"""
+"""A form that a model fills: headings, fields `- Name:`, and lines below each field."""
 
 from __future__ import annotations
 
@@ -19,10 +17,7 @@ def field_names(template: str) -> list[str]:
 
 
 def read_form(template: str, text: str) -> dict[str, list[str]]:
-    """The lines that a text has below each field.
-
-    Fields that the text lacks are missing, and lines outside of all fields are left out.
-    """
+    """The lines below each field of a text; lines outside of all fields are left out."""
     known = set(field_names(template))
     filled: dict[str, list[str]] = {}
     below: list[str] | None = None

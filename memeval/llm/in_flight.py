@@ -32,9 +32,7 @@ class InFlight:
         self.sent = 0
         """Requests that were sent so far."""
         self.lost = 0
-        """Requests that were cancelled before their reply came, and replies that could not be
-        stored: each may be billed, and is paid again.
-        """
+        """Requests cancelled, and replies not stored: each may be billed, and is paid again."""
         self._lock = threading.Lock()
 
     @asynccontextmanager

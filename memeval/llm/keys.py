@@ -17,10 +17,7 @@ OFFLINE = "or offline:  llm=extractive embedder=tfidf"
 
 
 def key_of(variable: str, address: str, option: str, *hints: str) -> str:
-    """The key in an environment variable.
-
-    Raises `UserError` if it is unset, unless the address is on this machine.
-    """
+    """The key in a variable. Raises `UserError` if unset, unless the address is on this machine."""
     if key := os.environ.get(variable):
         # First of all: from here on, the key is removed from every text that leaves the process.
         keep_secret(key)
@@ -37,10 +34,7 @@ def key_of(variable: str, address: str, option: str, *hints: str) -> str:
 
 
 def key_for(variable: str, address: str, option: str, headers: Mapping[str, str] | None) -> str:
-    """The key that is sent to an address.
-
-    If further headers are sent, one of them may hold the gateway's key: no other is needed.
-    """
+    """The key for an address; further headers may hold a gateway's key instead."""
     if headers and not os.environ.get(variable):
         return NO_KEY
 
@@ -48,10 +42,7 @@ def key_for(variable: str, address: str, option: str, headers: Mapping[str, str]
 
 
 def headers_of(variables: Mapping[str, str] | None, option: str) -> dict[str, str]:
-    """The headers that settings ask for, with the values that the environment holds.
-
-    Raises `UserError` for a variable that is not set.
-    """
+    """Headers with their values from the environment. Raises `UserError` for an unset variable."""
     headers = {}
     for header, variable in (variables or {}).items():
         headers[header] = value_of(variable, f"{option}.{header}")
@@ -60,10 +51,7 @@ def headers_of(variables: Mapping[str, str] | None, option: str) -> dict[str, st
 
 
 def value_of(variable: str, option: str) -> str:
-    """The value of an environment variable that a header holds.
-
-    Raises `UserError` if it is not set.
-    """
+    """The value of a header's variable. Raises `UserError` if it is unset."""
     value = os.environ.get(variable)
     if not value:
         raise UserError(
@@ -76,10 +64,7 @@ def value_of(variable: str, option: str) -> str:
 
 
 def _sendable(value: str, where: str) -> str:
-    """A value as a header can hold it.
-
-    Raises `UserError`, without showing it, for one that no header can hold.
-    """
+    """A value that a header can hold. Raises `UserError`, which does not show it."""
     stripped = value.strip()
     if not stripped.isascii() or not stripped.isprintable():
         raise UserError(

@@ -25,10 +25,7 @@ class Leases(Protocol):
     """The requests under way of all that use one cache. Keys are sha256 in hexadecimal."""
 
     async def take(self, keys: Iterable[str]) -> set[str]:
-        """Takes the leases that nobody holds, and returns their keys.
-
-        Raises `StorageError` if the store refuses.
-        """
+        """Takes the free leases, and returns their keys. Raises `StorageError`."""
 
     def give(self, keys: Iterable[str]) -> None:
         """Gives leases of this process back."""

@@ -26,9 +26,7 @@ class Load:
     failures: int = 0
     """Calls that failed at every try."""
     busy_s: float = 0.0
-    """Sum of the time that each try took, as the endpoint sees it: from its last byte sent to the
-    arrival of the reply, which may then wait for our event loop.
-    """
+    """Sum of the tries' times as the endpoint sees them, without waits for our event loop."""
     began: float | None = None
     """When the first try was sent, as `time.perf_counter` counts."""
     ended: float = 0.0

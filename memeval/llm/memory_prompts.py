@@ -1,6 +1,4 @@
-"""The requests of systems to a model while they ingest, typed so that the offline reader can answer
-them.
-"""
+"""Requests of systems to a model at ingest, typed for the offline reader."""
 
 from __future__ import annotations
 
@@ -16,10 +14,7 @@ RELEVANCE_TOKENS = 10
 
 @dataclass(frozen=True, slots=True)
 class SummarisePrompt(TemplatePrompt):
-    """Merge chunks that leave the window into the earlier summary.
-
-    The reply is only the new summary.
-    """
+    """Merge chunks that leave the window into the earlier summary; the reply is the new one."""
 
     previous: str
     """The summary so far; empty at the first compression."""
@@ -59,19 +54,14 @@ class WorkingMemoryPrompt(TemplatePrompt):
 
 @dataclass(frozen=True, slots=True)
 class ExtractPrompt(TemplatePrompt):
-    """Extract typed artifacts from chunks.
-
-    The reply is a JSON list of objects: type, content, quote, chunk (its number), date, people.
-    """
+    """Extract artifacts as JSON objects: type, content, quote, chunk (its number), date, people."""
 
     chunks: tuple[str, ...]
     """As shown to a reader, numbered from 1 in the prompt."""
     known: tuple[str, ...]
     """Earlier notes; a second pass (gleaning) looks for missing ones."""
     quotes: tuple[str, ...] = ()
-    """Quotes that the first pass found, at a second one. They are only for the offline reader,
-    and are not sent.
-    """
+    """Quotes of the first pass, at a second one; for the offline reader, and not sent."""
 
     def values(self) -> dict[str, str]:
         numbered = "\n".join(

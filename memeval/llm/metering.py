@@ -35,17 +35,12 @@ class Ledger:
     """The calls made for one question or one ingest."""
 
     scope: str = ""
-    """Part of the cache key: a question's id, or empty at ingest.
-
-    With it, two questions with the same prompt are two samples.
-    """
+    """A question's id, or empty at ingest; in the cache key, so equal prompts are two samples."""
     usages: list[Usage] = field(default_factory=list)
     own: OwnWork = field(default_factory=OwnWork)
     """The time that the system itself worked."""
     called_s: dict[Role, float] = field(default_factory=dict)
-    """Sum of the calls' durations when they were paid for, by role. A reply from the
-    cache counts as the call that paid for it, so the order of a sweep's cells changes nothing.
-    """
+    """Sum of the calls' durations when they were paid for, by role; cached replies count, too."""
     untimed: set[Role] = field(default_factory=set)
     """Roles with a reply of which it is not known how long it took."""
     wait_s: float = 0.0
@@ -53,9 +48,7 @@ class Ledger:
     failed: int = 0
     """Calls that failed at every try. Those whose reply was cut or filtered are in `ended`."""
     ended: Counter[tuple[Role, str]] = field(default_factory=Counter)
-    """How replies ended, by role and reason: `stop`, `length`, `content_filter` …, `unknown` if
-    the endpoint does not say.
-    """
+    """Replies by role and finish reason; `unknown` if the endpoint does not say."""
     place_s: float = 0.0
     """Time spent in this process waiting for a slot at the endpoint."""
     answered: Answered | None = None

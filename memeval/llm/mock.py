@@ -1,6 +1,4 @@
-"""A stand-in for a language model, to try a set-up out before it costs anything: its figures mean
-nothing, and every table says so.
-"""
+"""A stand-in for a language model, to try a set-up for free; its figures mean nothing."""
 
 from __future__ import annotations
 

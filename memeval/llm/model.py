@@ -37,16 +37,10 @@ class LanguageModel(ABC):
 
     @abstractmethod
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
-        """One reply to `prompt`.
-
-        `role` says what the call is metered as, `seed` tells repeats apart.
-        """
+        """One reply to `prompt`, metered as `role`; `seed` tells repeats apart."""
 
     def forget(self, completion: Completion) -> None:
-        """Drops a useless reply from the cache, so that the next call with this prompt asks again.
-
-        The default does nothing.
-        """
+        """Drops a useless reply from the cache, so that the next call asks again."""
 
     async def aclose(self) -> None:
         """Gives connections back."""

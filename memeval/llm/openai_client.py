@@ -17,9 +17,7 @@ from memeval.llm.transport import Transport
 _MOST_BYTES = "memeval-most-bytes"
 """Header that tells our connections the limit of a reply. It is not sent."""
 _AUTHENTICATION = ("authorization", "api-key")
-"""Headers of the client that are sent: the others describe this machine, its organization among
-them.
-"""
+"""Headers of the client that are sent; the others describe this machine."""
 _TOKEN = "eyJ"
 """Beginning of a token of Microsoft Entra, as of any JSON in base64; Azure's keys differ."""
 _ENCODING = ("content-encoding", "content-length", "transfer-encoding")
@@ -27,9 +25,7 @@ _ENCODING = ("content-encoding", "content-length", "transfer-encoding")
 
 
 class ClientTransport(Transport):
-    """Posts JSON by openai's client, over connections of our own: limits of size, proxies,
-    authorities and times are those of all calls.
-    """
+    """Posts JSON by openai's client over our own connections, with their limits and proxies."""
 
     def __init__(
         self,

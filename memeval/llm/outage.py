@@ -1,7 +1,4 @@
-"""The health of an endpoint, shared by all its callers.
-
-In an outage they pause together, and one of them tries whether the endpoint is back.
-"""
+"""The health of an endpoint: in an outage its callers pause, and one of them tries again."""
 
 from __future__ import annotations
 
@@ -16,9 +13,7 @@ LONGEST_WAIT_S = 60.0
 """Longest wait between two tries, unless Retry-After asks for more and that fits the patience."""
 FIRST_WAIT_S = 0.5
 FIRST_UNSOUND_WAIT_S = 0.75
-"""The first of five waits that double. They last for 23 s at least, so that a short outage that
-looks like a page under status 200 costs nothing.
-"""
+"""The first of five waits that double, 23 s in all: short outages cost nothing."""
 FAILURES_OF_AN_OUTAGE = 5
 """Failures in a row, over all callers, that make an outage."""
 PROBE_STEPS = 5
@@ -40,10 +35,7 @@ class Backoff:
         self._jitter = random.Random(seed)
 
     def wait_s(self, tries: int, retry_after_s: float | None, left_s: float) -> float:
-        """A random wait within a span that doubles with each try.
-
-        It is never shorter than the endpoint asks for, and never longer than what is left.
-        """
+        """A random wait in a span that doubles, within what the endpoint asks and `left_s`."""
         span = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(tries, 16))
         # From 0 on, so that callers that failed together don't come back together.
         drawn = self._jitter.uniform(0, span)
@@ -64,10 +56,7 @@ class Backoff:
 
 
 class Outage:
-    """A gate that is open while an endpoint answers.
-
-    While it is shut, all callers wait, and one after the other may try.
-    """
+    """A gate, open while an endpoint answers; while it is shut, one caller at a time tries."""
 
     def __init__(
         self,
@@ -104,10 +93,7 @@ class Outage:
         return not self._open.is_set()
 
     async def enter(self) -> bool:
-        """Waits until this caller may send.
-
-        Returns True if it is the one that tries for all; it must then call `leave`.
-        """
+        """Waits until this caller may send; True if it tries for all, and must call `leave`."""
         while self.shut:
             if self._probing:
                 await self._open.wait()
@@ -197,10 +183,7 @@ class Outage:
                 self._open.clear()
 
     def report(self, what: str, wait_s: float = 0.0) -> None:
-        """Says that callers wait: as soon as a wait outlasts `QUIET_S`, then every few seconds.
-
-        `wait_s` is the wait of one caller; that of all callers is known.
-        """
+        """Reports a wait that outlasts `QUIET_S`, then every few seconds."""
         now = self._clock()
         if self._say is None or self.since is None:
             return

@@ -41,10 +41,7 @@ class OwnPrices:
 
 
 def own_prices() -> OwnPrices | None:
-    """The prices in force; None without a file.
-
-    Raises `UserError` with file, model and field if the file is not what it should be.
-    """
+    """The prices in force; None without a file. Raises `UserError` for an invalid one."""
     name = os.environ.get(VARIABLE)
     if not name:
         return None
@@ -59,11 +56,7 @@ def own_prices() -> OwnPrices | None:
 
 
 def name_prices(path: str | None, default: Path) -> None:
-    """Chooses the file of prices: the one of the setting `prices`, else the variable's, else
-    `default` if it is there.
-
-    Raises `UserError` if the file is not what it should be.
-    """
+    """Chooses the file: `path`, else the variable's, else `default`. Raises `UserError`."""
     if path is not None:
         os.environ[VARIABLE] = str(Path(path).absolute())
     elif VARIABLE not in os.environ and default.is_file():

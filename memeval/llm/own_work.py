@@ -175,10 +175,7 @@ class OwnWork:
         self.seconds += seconds
 
     async def in_worker(self, work: Callable[..., T], *arguments: Any) -> T:
-        """The result of `work`, which computes in a worker thread.
-
-        Only its processor time counts: not the queue for a thread, nor the way back.
-        """
+        """The result of `work` in a worker thread, of which only processor time counts."""
 
         def play() -> T:
             began = self._clocks.thread()
@@ -191,10 +188,7 @@ class OwnWork:
             return await asyncio.to_thread(play)
 
     async def in_pool(self, pool: Executor, request: Callable[..., T], *arguments: Any) -> T:
-        """The result of a blocking `request`, such as a client library's, in a thread of a pool.
-
-        Its wall time counts: not the queue for a thread, nor the way back.
-        """
+        """The result of a blocking `request` in a pool's thread; wall time counts, no queue."""
 
         def play() -> T:
             began = self._clocks.wall()

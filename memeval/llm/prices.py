@@ -1,6 +1,4 @@
-"""Prices of tokens: by the user's own file of prices, else by genai-prices' table, which ships with
-the package and needs no network.
-"""
+"""Prices of tokens: the user's own file, else the table of genai-prices, offline."""
 
 from __future__ import annotations
 
@@ -43,12 +41,7 @@ def provider_of(base_url: str) -> str:
 
 
 def cost_usd(usage: Usage) -> float | None:
-    """Price of `usage` in US dollars whether or not it was billed.
-
-    None if the model's price or the tokens are unknown.
-
-    Models behind an unknown address are looked up only by name.
-    """
+    """Price of `usage` in US dollars, billed or not; None if price or tokens are unknown."""
     if usage.provider == "offline":
         return 0.0
     if usage.prompt_tokens is None or usage.completion_tokens is None:
@@ -70,10 +63,7 @@ def cost_usd(usage: Usage) -> float | None:
 
 
 def prices_of(usage: Usage) -> tuple[float, float, float] | None:
-    """US dollars per million tokens sent, received, and sent from the provider's cache.
-
-    None if they are unknown, or depend on how long a prompt is.
-    """
+    """US dollars per million tokens sent, received, and cached; None if unknown or not constant."""
     if usage.provider == "offline":
         return 0.0, 0.0, 0.0
     if (own := own_prices()) is not None and usage.model in own.models:
@@ -86,10 +76,7 @@ def prices_of(usage: Usage) -> tuple[float, float, float] | None:
 
 
 def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:
-    """Sum of costs; with `billed`, replies from our own cache cost nothing.
-
-    None as soon as one part is unknown.
-    """
+    """Sum of costs, without cached replies if `billed`; None as soon as one part is unknown."""
     total = 0.0
     for usage in usages:
         if billed and usage.cached:
@@ -120,10 +107,7 @@ def _price(model: str, provider: str, prompt: int, completion: int, cached: int)
 
 @lru_cache(maxsize=1024)
 def _linear_price(model: str, provider: str) -> tuple[Decimal, Decimal, Decimal] | None:
-    """US dollars per million tokens sent, received, and sent from the provider's cache.
-
-    None if the price is unknown, has a fee for the request, or depends on how long a prompt is.
-    """
+    """The same from the table; None also for a fee per request or a price that varies."""
     from genai_prices.types import TieredPrices
 
     request = _looked_up(model, provider, 0, 0, 0)

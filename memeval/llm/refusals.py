@@ -46,10 +46,7 @@ class RefusedRequestError(ModelError):
         return self.parameter in ("tools", "tool_choice") or refuses_tools(str(self))
 
     def with_hint(self, role: str, extra: Iterable[str] = ()) -> ModelError:
-        """The error with the setting of the parameter that it names.
-
-        `role` is the path of the settings, `extra` the names in its `extra_body`.
-        """
+        """The error with the setting of the parameter; `role` is the settings' path."""
         hint = self._hint(role, set(extra))
         return ModelError(f"{self}; use {hint}" if hint else str(self))
 

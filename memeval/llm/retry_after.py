@@ -18,10 +18,7 @@ _EPOCH_FROM = 1_000_000_000
 def retry_after(
     headers: Mapping[str, str], content: bytes = b"", now: float | None = None
 ) -> float | None:
-    """Seconds that an endpoint asks to wait: a number, a date or a duration such as `6m0s`.
-
-    None if it does not ask, or not in a readable form.
-    """
+    """Seconds that an endpoint asks to wait (number, date or `6m0s`); None if it does not."""
     now = time.time() if now is None else now
     # The finest form comes first: some endpoints send several.
     forms = (

@@ -48,10 +48,7 @@ def put_aside(path: Path) -> None:
 
 
 def finish(path: Path) -> str | None:
-    """Copies the file that was put aside into a new one at `path`.
-
-    Returns a message about it, or None if no file was put aside.
-    """
+    """Copies the file that was put aside into a new one; returns a message, or None without one."""
     folder = _folder(path)
     if not folder.is_dir():
         return None

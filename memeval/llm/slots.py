@@ -16,10 +16,7 @@ from memeval.errors import UserError
 
 
 def slots_of_process(limit: int, processes: int, address: str) -> int:
-    """The slots of each of several processes that share the limit of an address.
-
-    Raises `UserError` if there are fewer slots than processes.
-    """
+    """Each process's slots of a shared limit. Raises `UserError` if there are too few."""
     if limit < processes:
         raise UserError(
             f"{processes} processes can't share max_concurrency={limit} at {address}",
@@ -31,10 +28,7 @@ def slots_of_process(limit: int, processes: int, address: str) -> int:
 
 
 class Slots:
-    """The slots at one address under one key; of several such objects the lowest limit holds.
-
-    `async with slots: ...` holds one of them. Several event loops and threads may use it.
-    """
+    """The slots at an address under a key; of several objects the lowest limit holds."""
 
     def __init__(self, address: str, key: str, limit: int) -> None:
         self.limit = limit

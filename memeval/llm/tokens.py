@@ -25,9 +25,7 @@ def count_tokens(text: str) -> int:
 
 
 def start_of_token(text: str, number: int) -> int:
-    """Position at which the token with a number, from 0, starts; the text's length if it has fewer
-    tokens.
-    """
+    """Position of the token with a number, from 0; the text's length if it has fewer."""
     token = next(islice(_pieces_of(text).finditer(text), number, None), None)
     return token.start() if token else len(text)
 

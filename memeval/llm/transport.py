@@ -22,11 +22,7 @@ KEPT_ALIVE_S = 5.0
 
 
 class Transport:
-    """A client that posts JSON. It follows no redirect: prompts go to the given address only.
-
-    Without a key it sends no `Authorization` of its own. It belongs to the event loop on which it
-    is made.
-    """
+    """Posts JSON without following redirects, on one event loop; no key, no `Authorization`."""
 
     def __init__(
         self, address: str, *, api_key: str, headers: Mapping[str, str], connections: int
@@ -79,10 +75,7 @@ class Transport:
         most_bytes: int,
         further: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body of a reply; `further` headers are sent with the request.
-
-        A larger body ends with the chunk that exceeds `most_bytes`, so the caller sees the excess.
-        """
+        """Status, headers and body; one beyond `most_bytes` ends with the chunk that exceeds it."""
         return await self._request("POST", url, content, most_bytes, further)
 
     async def get(self, path: str, most_bytes: int) -> tuple[int, Mapping[str, str], bytes]:
@@ -126,10 +119,7 @@ class Transport:
 
 
 def proxy_of(address: str) -> tuple[str | None, dict[str, str]]:
-    """The proxy that the environment names for an address, and the header that it wants.
-
-    aiohttp's own way of reading the environment also sends passwords of `.netrc`.
-    """
+    """The environment's proxy for an address, and its header, without `.netrc`'s passwords."""
     from aiohttp import encode_basic_auth
 
     called, proxies = urlsplit(address), getproxies()

@@ -1,6 +1,4 @@
-"""From a question and a context to an answer: the kind of question decides how the answer is read
-off the best sentences.
-"""
+"""From a question and a context to an answer, by the kind of question."""
 
 from __future__ import annotations
 
@@ -30,20 +28,14 @@ DEPTH = 6
 
 LEAST_COVERAGE = 0.1
 COVERAGE_PER_DECADE = 0.1
-"""The share of the question's stems that one turn must hold for an answer; it grows with each
-tenfold of turns, as chance overlap does.
-"""
+"""Share of the question's stems that one turn must hold; grows with each tenfold of turns."""
 
 UNNAMED = 0.1
 STRANGER = 0.25
-"""Added to that share if the question names nobody who speaks: the second value if the context
-never mentions the people it names.
-"""
+"""Added to that share if nobody named speaks; the second value if nobody named is mentioned."""
 
 SWAPPED = 0.2
-"""If the turns of others hold more of the question, by more than this share, than those of the
-people that it names, it asks about the wrong person.
-"""
+"""Lead of other speakers' turns beyond which the question names the wrong person."""
 
 FAR_BEHIND = 0.6
 NEARLY_AS_GOOD = 0.7
@@ -51,9 +43,7 @@ NEARLY_AS_GOOD = 0.7
 
 LIST_ITEMS = 3
 LIST_MARGIN = 3.0
-"""A list takes up to `LIST_ITEMS` spans of different turns, none scored further below the best than
-the margin.
-"""
+"""Largest score below the best for one of the `LIST_ITEMS` spans of a list."""
 
 _ORDER = re.compile(r"\b(?:first|earlier|earliest|last|later|most recent)")
 
@@ -75,10 +65,7 @@ class Reading:
 
 
 def read(text: str, context: tuple[str, ...], asked_at: datetime | None = None) -> Reading:
-    """The answer to a question from the chunks of a context.
-
-    `asked_at` only matters for the time that has passed since an event.
-    """
+    """The answer from a context; `asked_at` matters only for time passed since an event."""
     question, read_context = analyse(text), index(context)
     ranking = rank(question, read_context, DEPTH)
     if not _bears(question, read_context, ranking):
@@ -110,9 +97,7 @@ def _bears(question: Question, context: Index, ranking: Ranking) -> bool:
 
 
 def _when(question: Question, context: Index, ranking: Ranking) -> Reading:
-    """The date of the best sentence that has one, of its turn, or the day on which the best
-    sentence was said.
-    """
+    """Date in the best sentence with one, or in its turn; else the day on which it was said."""
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if score < FAR_BEHIND * ranking.scores[0]:
             break
@@ -126,9 +111,7 @@ def _when(question: Question, context: Index, ranking: Ranking) -> Reading:
 
 
 def _moment(question: Question, context: Index, number: int, ranking: Ranking) -> Moment | None:
-    """The when-expression nearest to the question's words in a sentence, else the first one in the
-    rest of its turn.
-    """
+    """The when-expression nearest to the question's words, else the turn's first one."""
     sentence = context.sentences[number]
     said = sentence.time.date() if sentence.time else None
     if named := moments(sentence.text, said):
@@ -158,9 +141,7 @@ def _yes_no(question: Question, context: Index, ranking: Ranking) -> Reading:
 
 
 def _either(question: Question, context: Index, ranking: Ranking) -> Reading:
-    """The option that came first or last if that is asked, else the one that the context mentions
-    more.
-    """
+    """The option that came first or last, if asked; else the one that is mentioned more."""
     best = context.sentences[ranking.best[0]]
     days = [event_day(option, context) for option in question.options]
     if None not in days and (order := _ORDER.search(question.text)):

@@ -1,6 +1,4 @@
-"""Extraction without a model: each sentence that says something becomes an artifact, whose type
-follows from its words.
-"""
+"""Extraction without a model: sentences become artifacts, typed by their words."""
 
 from __future__ import annotations
 
@@ -25,11 +23,7 @@ _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 
 
 def extract(prompt: ExtractPrompt) -> str:
-    """The artifacts of the chunks as a JSON list.
-
-    The first pass takes the sentences whose words show a type, the second one all other sentences
-    with content.
-    """
+    """Artifacts as a JSON list: sentences of a clear type; at the second pass all others."""
     items = []
     asked = ""
     is_second = bool(prompt.quotes)

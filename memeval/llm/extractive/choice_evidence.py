@@ -47,10 +47,7 @@ _DAY_MONTH = re.compile(r"\b(\d{1,2}) (" + "|".join(MONTHS) + r")\b")
 def evidence_for(
     question_text: str, choices: Sequence[str], context: tuple[str, ...], answer: str
 ) -> Scores:
-    """The weighted evidence for each choice, shape (choices,).
-
-    `answer` is what the reader answers in words.
-    """
+    """Weighted evidence for each choice, shape (choices,); `answer` is the reader's in words."""
     features = features_for(question_text, choices, context, answer)
     weighted: Scores = features @ np.array(list(WEIGHTS.values()))
     return weighted
@@ -80,10 +77,7 @@ def features_for(
 
 
 def terms(text: str) -> frozenset[str]:
-    """Stems of the content words, with numbers as digits.
-
-    A choice that has only stop words (`No`, `All of them`) keeps all its words.
-    """
+    """Stems of the content words, numbers as digits; of all words if there are only stop words."""
     words = [word.lower().replace("’", "'") for word in TOKEN.findall(text) if word[0].isalnum()]
     return frozenset(
         _DIGITS.get(word) or stem(word) for word in words if word not in STOP_WORDS
@@ -91,9 +85,7 @@ def terms(text: str) -> frozenset[str]:
 
 
 def _turns(context: Index, ranking: Ranking) -> list[tuple[float, frozenset[str]]]:
-    """How each turn found bears on the question, against the best one, and the stems that it and
-    the next turn hold.
-    """
+    """Relevance of each turn found, against the best one, and the stems of it and the next turn."""
     bearings: dict[int, float] = {}
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         bearings.setdefault(
@@ -117,10 +109,7 @@ def _words(context: Index, place: int) -> frozenset[str]:
 
 
 def _said_by(question: Question, context: Index) -> frozenset[str]:
-    """The stems that the people say whom the question names.
-
-    Empty if it names nobody who speaks.
-    """
+    """Stems said by the people whom the question names; empty if none of them speaks."""
     places = [
         place
         for name in sorted(question.names & context.spoken.keys())
@@ -150,10 +139,7 @@ def _f1(first: frozenset[str], second: frozenset[str]) -> float:
 def _date(
     question: Question, choices: Sequence[str], context: Index, ranking: Ranking
 ) -> list[float]:
-    """How near each choice's date comes to the dates of the sentences found.
-
-    Zeros if no time is asked for and few choices have one.
-    """
+    """Nearness of each choice's date to dates found; zeros if no time is asked for."""
     written = [_spell(choice) for choice in choices]
     if question.kind is not Kind.WHEN and 2 * sum(map(bool, written)) < len(choices):
         return [0.0] * len(choices)
@@ -168,9 +154,7 @@ def _date(
 
 
 def _found_dates(context: Index, ranking: Ranking) -> list[tuple[float, str]]:
-    """Dates of the sentences found, as `dates` writes them, each with how well its sentence bears
-    on the question.
-    """
+    """Dates of the sentences found, each with the relevance of its sentence."""
     dates = []
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if ranking.scores[0] <= 0 or score <= 0:
@@ -200,9 +184,7 @@ def _spell(choice: str) -> str:
 
 
 def _nearness(choice: str, date: str) -> float:
-    """1 for the same date in the same words, in (0, 1) the nearer the days are, less if one is a
-    year or a month and the other a day.
-    """
+    """1 for the same date, in (0, 1) the nearer the days are, less for unlike precision."""
     if choice.casefold() == date.casefold():
         return 1.0
 
@@ -216,9 +198,7 @@ def _nearness(choice: str, date: str) -> float:
 
 
 def _single_day(text: str) -> bool:
-    """Whether it names one day, `7 May 2023` or `The Sunday before 14 May 2023`, and not a week or
-    a month.
-    """
+    """Whether it names a single day, such as `7 May 2023`, and not a week or a month."""
     return bool(_DAY_MONTH.search(text)) and not re.search(
         r"\b(?:week|weekend|month|year)s?\b", text
     )

@@ -35,10 +35,7 @@ _NO_ANSWER = re.compile(
 
 
 def choose(prompt: ChoosePrompt) -> str:
-    """The label of the best choice.
-
-    If several may be chosen, the labels of all that come near it, ascending, joined by commas.
-    """
+    """The label of the best choice; with several, those near it, ascending, joined by commas."""
     scores = scored(prompt.question, prompt.choices, prompt.context, prompt.asked_at)
     order = sorted(
         range(len(scores)),

@@ -48,10 +48,7 @@ def month_text(year: int, month: int) -> str:
 
 
 def moments(sentence: str, said: date | None) -> list[Moment]:
-    """All when-expressions of a sentence in order, overlapping ones left out.
-
-    Relative ones need `said`.
-    """
+    """All when-expressions in order without overlaps; relative ones need `said`."""
     found: list[Moment] = []
     taken: list[tuple[int, int]] = []  # disjoint, in order
     lowered = sentence.lower()
@@ -196,9 +193,7 @@ def _around(match: re.Match[str], said: date | None) -> Resolved:
 
 
 def _weekday(match: re.Match[str], said: date | None) -> Resolved:
-    """`last Friday` and `on Friday` lie before the day of speaking, `next` and `this Friday` after
-    it.
-    """
+    """The weekday before the day of speaking; after it for `next` and `this`."""
     if said is None:
         return None
 

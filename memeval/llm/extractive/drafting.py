@@ -16,9 +16,7 @@ FEWEST_WORDS = 5
 
 
 def propose(prompt: DraftPrompt) -> str:
-    """A question about a date or a number of the turns that are shown, the chosen one first; none
-    if they have no such sentence.
-    """
+    """A question about a date or a number of the turns, the chosen one first; else none."""
     turns = [turn for session in prompt.sessions for turn in session.turns]
     for turn in sorted(turns, key=lambda turn: turn.turn_id != prompt.about):
         said = None if turn.time is None else turn.time.date()

@@ -1,6 +1,4 @@
-"""Sentences that can stand alone, each with its date and its speaker: the material of the offline
-model's summaries and forms.
-"""
+"""Sentences that can stand alone, with date and speaker, for summaries and forms."""
 
 from __future__ import annotations
 
@@ -75,11 +73,7 @@ def _heads(chunk: str) -> Iterator[tuple[str, str]]:
 
 
 def block(chosen: Iterable[Entry]) -> str:
-    """The entries as one chunk: a date before the first line that it holds for, one line for what a
-    speaker says on.
-
-    Undated ones first.
-    """
+    """The entries as one chunk, under their dates and speakers; undated ones first."""
     lines: list[str] = []
     stamp, speaker = "", ""
 

@@ -1,6 +1,4 @@
-"""Events by their dates: which of two came first, and how much time lies between them or has passed
-since.
-"""
+"""Events by their dates: their order, and the time between them or since."""
 
 from __future__ import annotations
 
@@ -28,10 +26,7 @@ _BEFORE = re.compile(r"^(?:The )?(\w+?)(?: (week|weekend)s?)? (before|after|of) 
 
 
 def elapsed(question: str, asked_at: datetime | None, context: Index) -> str | None:
-    """The time between the two events of a lower-cased question, or since its one event.
-
-    None if it asks for neither.
-    """
+    """Time between the two events of a lower-cased question, or since its one event."""
     if match := _SINCE.search(question):
         first, second = event_day(match["event"], context), asked_at.date() if asked_at else None
     elif match := _BETWEEN.search(question) or _AROUND.search(question):
@@ -47,9 +42,7 @@ def elapsed(question: str, asked_at: datetime | None, context: Index) -> str | N
 
 
 def event_day(event: str, context: Index) -> date | None:
-    """The day of an event: the date that the sentence nearest to it names, else the day on which
-    that sentence was said.
-    """
+    """The day of an event: a date in the nearest sentence, else the day on which it was said."""
     ranking = rank(analyse(event), context, depth=1)
     if not ranking.best:
         return None
@@ -62,11 +55,7 @@ def event_day(event: str, context: Index) -> date | None:
 
 
 def approximate_day(text: str) -> date | None:
-    """A single day for an answer of `dates`: the middle of a month, the Friday, a day of the week
-    that is meant.
-
-    None for a bare year.
-    """
+    """A single day for an answer of `dates`: the middle of a month; None for a bare year."""
     match = _DATED.search(text)
     if match is None:
         return None

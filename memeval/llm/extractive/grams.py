@@ -1,6 +1,4 @@
-"""Choices in text without spaces between its words: overlap of pairs of neighbouring characters,
-and of words in Latin script.
-"""
+"""Overlap in text without spaces: pairs of characters, and words in Latin script."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ def has_unspaced(text: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def grams(text: str) -> frozenset[str]:
-    """Pairs of neighbouring characters of each run of Chinese, the character itself if it is the
-    only one, and lower-cased words in Latin script.
-    """
+    """Pairs of neighbouring Chinese characters (or a lone one), and lower-cased Latin words."""
     parts: set[str] = set()
     for run in _RUN.findall(text.lower()):
         parts.update(
@@ -43,10 +39,9 @@ def grams(text: str) -> frozenset[str]:
 
 
 def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...]) -> list[float]:
-    """Per choice, the idf-weighted share of its grams in the sentences nearest to the question,
-    times how near they are.
+    """Per choice, the idf-weighted share of its grams in sentences near the question.
 
-    Without such a sentence, the share of the choice's grams that the question holds.
+    Without such a sentence, the share of its grams that the question holds.
     """
     sentences, frequency = _read(context)
     asked = grams(question)
@@ -85,9 +80,6 @@ def gram_scores(question: str, choices: Sequence[str], context: tuple[str, ...])
 
 @lru_cache(maxsize=16)
 def _read(context: tuple[str, ...]) -> tuple[list[frozenset[str]], Counter[str]]:
-    """The grams of each sentence of a context, and in how many sentences each is.
-
-    Kept, since many questions are asked of the same one.
-    """
+    """The grams of each sentence, and in how many sentences each is; cached by context."""
     sentences = [grams(part) for chunk in context for part in _END.split(chunk) if part.strip()]
     return sentences, Counter(gram for sentence in sentences for gram in sentence)

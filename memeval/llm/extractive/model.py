@@ -50,12 +50,7 @@ _OF_SYSTEMS: dict[type[Prompt], Callable[[Any], str]] = {
 
 
 class ExtractiveModel(LanguageModel):
-    """Answers from the context by classical means: no weights to fetch, no network, equal prompts
-    give equal replies.
-
-    It reads the typed fields of a prompt and nothing else; its template (`system_text`,
-    `user_template`) is not for it.
-    """
+    """Answers from the typed fields of a prompt, not its template: no weights, no network."""
 
     name = "extractive"
     deterministic = True

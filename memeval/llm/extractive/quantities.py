@@ -1,6 +1,4 @@
-"""Numbers and lengths of time in a sentence, as answers to `how many`, `how long`, `how often` and
-`how old`.
-"""
+"""Numbers and lengths of time in a sentence, for `how many`, `how long`, `how often`, `how old`."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ _ONE = frozenset("one once".split())
 
 
 def duration(sentence: str, question: str) -> str | None:
-    """The first length of time, frequency or age in a sentence, as the lower-cased question asks
-    for it.
-    """
+    """The first length of time, frequency or age that the lower-cased question asks for."""
     patterns = [_DURATION, _FREQUENCY]
     if "how old" in question:
         patterns = [_AGE]
@@ -50,9 +46,7 @@ def duration(sentence: str, question: str) -> str | None:
 
 
 def count(sentence: str, question: str) -> str | None:
-    """The first number of a sentence, with its unit if the lower-cased question asks for days,
-    weeks, months or years.
-    """
+    """The first number of a sentence, with its unit if the question asks for days to years."""
     if asks_length(question):
         match = _DURATION.search(sentence)
         return match.group() if match else None

@@ -43,25 +43,19 @@ class Question:
     pairs: frozenset[tuple[str, str]]
     """Stems of content words that follow each other."""
     names: frozenset[str]
-    """Its words that start with a capital letter within the sentence, lower-cased: people, mostly,
-    and places.
-    """
+    """Words with a capital letter within the sentence, lower-cased: mostly people and places."""
     likely: bool = False
     """Whether it asks for a guess (`would`, `might`, `likely`)."""
     options: tuple[str, ...] = ()
     """The two sides of an either-or question."""
     verb: str = ""
-    """Stem of the word after the auxiliary and a name: `join` of `What did Tim join?`; empty if
-    that pattern is missing.
-    """
+    """Stem of the word after auxiliary and name: `join` in `What did Tim join?`; else empty."""
     pictured: bool = False
     """Whether it asks for something shared or shown."""
     plural: bool = False
     """Whether more than one item is asked for."""
     dates: tuple[str, ...] = ()
-    """Days, months and years that it names, as `dates` writes them; their words are not among its
-    terms.
-    """
+    """Dates that it names, as `dates` writes them; their words are not among its terms."""
     topic: tuple[str, ...] = ()
     """Stems of what follows `what` or `which`: `fantasy book` of `What fantasy book …`."""
 

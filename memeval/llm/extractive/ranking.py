@@ -1,6 +1,4 @@
-"""Which sentences of a context bear on a question: overlap of stems weighted by idf, in the
-sentence, its turn and the turn before.
-"""
+"""Ranks sentences for a question by stems weighted by idf, in sentence, turn and neighbours."""
 
 from __future__ import annotations
 
@@ -72,18 +70,14 @@ class Ranking:
     """The sentences found for one question."""
 
     best: tuple[int, ...]
-    """Numbers of the best sentences, best first; sentences that share nothing with the question are
-    left out.
-    """
+    """Numbers of the best sentences, best first, without those that share nothing with it."""
     scores: tuple[float, ...]
     evidence: tuple[tuple[float, ...], ...]
     """Per best sentence, the values of `EVIDENCE`."""
     coverage: float
     """Largest share of the question's stems that one turn holds, in [0, 1]."""
     coverage_named: float
-    """The same among the turns of the people that the question names; equal to `coverage` if it
-    names nobody who speaks.
-    """
+    """The same among turns of people that the question names; `coverage` if it names none."""
     weights: Mapping[str, float]
     """The question's stems with their idf, people who speak left out."""
 
@@ -180,9 +174,7 @@ def _flags(places: Places, context: Index) -> Scores:
 
 
 def _date(question: Question, context: Index) -> Scores:
-    """1 for sentences said on a day, in a month or in a year that the question names, less in the
-    two weeks after a day.
-    """
+    """1 for sentences said at a time that the question names, less in the two weeks after a day."""
     nearness = np.zeros(len(context.sentences))
     for text in question.dates:
         for number, sentence in enumerate(context.sentences):
@@ -214,9 +206,7 @@ def _nearness(text: str, said: date) -> float:
 
 
 def _weights(question: Question, context: Index, named: Iterable[str]) -> dict[str, float]:
-    """The idf of the question's stems; the names of speakers are left out, as they are weighed
-    separately.
-    """
+    """The idf of the question's stems without names of speakers, which are weighed separately."""
     left_out = {stem(name) for name in named}
     return {term: context.idf(term) for term in question.terms if term not in left_out}
 
@@ -238,9 +228,7 @@ def _pairs(question: Question, context: Index) -> Scores:
 
 
 def _overlap(weights: Mapping[str, float], context: Index) -> tuple[Scores, Scores, Scores]:
-    """The weight of the question's stems in each sentence and in each turn, and their number in
-    each turn.
-    """
+    """Weight of the question's stems per sentence and per turn, and their number per turn."""
     own = np.zeros(len(context.sentences))
     turn = np.zeros(int(context.turns[-1]) + 1)
     held = np.zeros_like(turn)

@@ -1,6 +1,4 @@
-"""How well each candidate span of the best sentences answers a question: a sum of weighted
-features.
-"""
+"""Scores candidate spans of the best sentences by a sum of weighted features."""
 
 from __future__ import annotations
 
@@ -135,9 +133,7 @@ def _by_kind(kind: Kind, static: Matrix) -> Matrix:
 def _dynamic(
     question: Question, context: Index, ranking: Ranking, place: int, part: Spans
 ) -> Matrix:
-    """The columns `DYNAMIC` and `EVIDENCE` for the candidates of the sentence at `place` of the
-    ranking.
-    """
+    """Columns `DYNAMIC` and `EVIDENCE` for candidates of the sentence at a rank."""
     sentence = context.sentences[ranking.best[place]]
     weights, stems = ranking.weights, sentence.stems
     total = sum(weights.values()) or 1.0
@@ -200,10 +196,7 @@ def _sums(values: Vector, part: Spans) -> Vector:
 
 
 def _distances(asked: NDArray[np.bool_]) -> tuple[Vector, Vector]:
-    """Per token, 1 / distance to the nearest asked token on its left and on its right.
-
-    0 without one.
-    """
+    """Per token, 1 / distance to the nearest asked token on the left and right; 0 without one."""
     return _leftward(asked), _leftward(asked[::-1])[::-1]
 
 

@@ -53,9 +53,7 @@ class Sentence:
 
 
 _LONGEST_STAMP = 200
-"""Most characters of a date with its surroundings. Without a limit, brackets that never close would
-take the square of their number.
-"""
+"""Longest date with brackets, in characters: brackets without end would take quadratic time."""
 SHORT = 640
 """Longest chunk whose sentences are kept in memory, in characters: many questions retrieve such
 chunks.

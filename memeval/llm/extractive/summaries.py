@@ -1,6 +1,4 @@
-"""The offline model's summary: the sentences that together say the most, word for word, with their
-dates and speakers.
-"""
+"""The offline model's summary: the most telling sentences, with dates and speakers."""
 
 from __future__ import annotations
 

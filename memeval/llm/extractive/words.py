@@ -1,6 +1,4 @@
-"""Words as the offline reader sees them: tokens, closed word classes, and stems that bring a word's
-forms together.
-"""
+"""Tokens, closed word classes and stems of the offline reader."""
 
 from __future__ import annotations
 
@@ -43,16 +41,12 @@ for _base, _forms in _DATA["forms"].items():
 _ENDINGS: tuple[tuple[str, str], ...] = tuple(_DATA["endings"].items())
 
 LONGEST_STEM = 6
-"""Longest stem in letters: longer words are cut, which matches `inspire` with `inspiration`, and
-`celebrate` with `celebration`.
-"""
+"""Longest stem in letters: a cut matches `inspire` with `inspiration`."""
 
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """The stem of a lower-cased word: coarser than Porter's, since it only has to bring related
-    words together.
-    """
+    """The stem of a lower-cased word, coarser than Porter's."""
     word = word.replace("’", "'").removesuffix("'s")
     if word in _IRREGULAR:
         return _IRREGULAR[word]

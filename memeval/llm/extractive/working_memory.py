@@ -1,6 +1,4 @@
-"""The offline model's working memory: sentences sorted into the fields of a form by the words that
-speak for each kind of field.
-"""
+"""The offline model's working memory: sentences sorted into a form by cue words."""
 
 from __future__ import annotations
 

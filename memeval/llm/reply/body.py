@@ -86,9 +86,7 @@ def _not_json(content: bytes, content_type: str) -> str:
 
 
 def count_of(value: object) -> int | None:
-    """A count of tokens; None for anything else (text, a negative, a boolean, a fraction, far too
-    much).
-    """
+    """A count of tokens; None for a value that is not one."""
     sound = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
     return value if sound and isinstance(value, int) else None
 

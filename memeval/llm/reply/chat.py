@@ -43,11 +43,10 @@ class ChatReply:
 def read_chat(
     reply: Mapping[str, Any], asked: Sequence[Mapping[str, Any]], *, tools: bool = False
 ) -> ChatReply:
-    """The reply to the messages `asked`; `tools` says whether the model was offered some.
+    """The reply to the messages `asked`; with `tools` it may be without text.
 
-    Raises `UnsoundReplyError` if there is no text and no reason for it, `CutReplyError` if the
-    limit of tokens cut it all, and `FilteredReplyError` if a filter did. With `tools`, a reply may
-    be without text: it calls tools, or is empty, which its reader counts.
+    Raises `UnsoundReplyError` without text or a reason, `CutReplyError` if the limit of tokens cut
+    it all, `FilteredReplyError` if a filter did.
     """
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
@@ -178,10 +177,7 @@ _NORMAL = {word: name for name, words in _FINISHES.items() for word in words.spl
 
 
 def finish_reason(value: object) -> str | None:
-    """Why a model stopped, in OpenAI's words if another provider's mean the same.
-
-    None for a value that is not a string.
-    """
+    """OpenAI's word for why a model stopped; None for a value that is not a string."""
     if not isinstance(value, str) or not value.strip():
         return None
 
@@ -192,10 +188,7 @@ def finish_reason(value: object) -> str | None:
 def usage_of(
     value: object, asked: Sequence[Mapping[str, Any]], text: str
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Tokens as the endpoint reports them.
-
-    Tokens that it does not report, or not as a count, are counted here.
-    """
+    """Tokens as the endpoint reports them; missing or odd counts are counted here."""
     reported = value if isinstance(value, dict) else {}
     prompt, completion = (
         count_of(reported.get("prompt_tokens")),

@@ -20,10 +20,7 @@ class RankingReply:
 
 
 def read_ranking(reply: Mapping[str, Any], documents: int) -> RankingReply:
-    """The score of each document, in the order sent.
-
-    Raises `UnsoundReplyError` if a document has no score.
-    """
+    """The score of each document, in the order sent. Raises `UnsoundReplyError` if one lacks."""
     rows = in_order(reply.get("results"), documents, "score", "document")
     if any("index" not in row for row in rows):
         raise UnsoundReplyError("a score of the reply has no valid index")

@@ -12,10 +12,7 @@ from memeval.llm.reply.tool_calls import stored_tool_calls
 
 
 def stored_chat(value: bytes) -> dict[str, Any] | None:
-    """An entry of the response cache.
-
-    None for one that is damaged, was edited, or holds what no reply may: it is asked again.
-    """
+    """An entry of the response cache; None if it is damaged, and so requested again."""
     entry = _parse_entry(value)
     if entry is None or not isinstance(entry.get("text"), str):
         return None

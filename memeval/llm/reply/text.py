@@ -13,10 +13,7 @@ _HALVES = re.compile(r"[\ud800-\udfff]")
 
 
 def without_controls(text: str) -> tuple[str, bool]:
-    """`text` without control characters, and whether it changed.
-
-    Odd line ends become `\\n`. Halves of a surrogate pair are joined; a single one becomes U+FFFD.
-    """
+    """`text` without control characters and odd line ends, and whether it changed."""
     if text.isprintable():
         return text, False
 

@@ -11,11 +11,7 @@ from memeval.llm.reply.text import without_controls
 
 
 def read_tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """The calls of a message, in its order; empty without calls.
-
-    Calls are not checked here: later errors go back to their sender. A member that is missing or of
-    another type is read as empty.
-    """
+    """The calls of a message in order; odd members are read as empty, and not refused here."""
     calls = message.get("tool_calls")
     if isinstance(calls, dict):
         calls = [calls]

@@ -35,10 +35,7 @@ class VectorsReply:
 
 
 def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> VectorsReply:
-    """The vectors of `count` texts, of `width` numbers if the model's width is known.
-
-    Raises `UnsoundReplyError`.
-    """
+    """The vectors of `count` texts, `width` numbers each if known. Raises `UnsoundReplyError`."""
     import numpy as np
 
     rows = in_order(reply.get("data"), count, "vector", "text")
@@ -94,9 +91,7 @@ def _decode(text: str) -> NDArray[np.float32]:
 
 
 def sound_vector(packed: bytes, width: int | None) -> bool:
-    """Whether a stored vector is one that was stored: whole, finite, of length 1, of the model's
-    width if it is known.
-    """
+    """Whether a stored vector is whole, finite, of length 1, and of the known width."""
     import numpy as np
 
     if (

@@ -1,6 +1,4 @@
-"""Builds a cell's memories: cuts a case into chunks, makes its system, and loads or
-ingests its memory.
-"""
+"""Builds a cell's memories: cuts a case, makes its system, loads or ingests its memory."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from memeval.config.settings import TENANTS, TIMEOUT
 from memeval.llm.metering import current_ledger
 from memeval.pipeline.execute.context_budget import BudgetedReader
 from memeval.pipeline.execute.memory import Memory
-from memeval.pipeline.execute.memory_build import Writer, build_memory, imagine_memory
+from memeval.pipeline.execute.memory_build import MemoryBuild
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.execute.timeline import USER, with_other_user
 from memeval.pipeline.execute.tool_loop import Limits
@@ -61,26 +59,18 @@ class Builder:
         if self._cell.config.system.get(TENANTS):
             cut = with_other_user(case, cut, self._cell.granularity)
 
-        if not self._saves:
-            return await imagine_memory(
-                self._cell,
-                case,
-                cut,
-                lambda: self._system(case, seed),
-                seed,
-                writer=self._writer(case, seed),
-            )
-
-        return await build_memory(
-            self._cell,
-            case,
-            cut,
-            lambda: self._system(case, seed),
-            seed,
+        build = MemoryBuild(
+            cell=self._cell,
+            case=case,
+            chunks=cut,
+            seed=seed,
+            fresh=lambda: self._system(case, seed),
             writer=self._writer(case, seed),
-            shared=self._models.memories,
-            failed=self._models.connections.failed_memories,
         )
+        if not self._saves:
+            return await build.imagine()
+
+        return await build.run(self._models.memories, self._models.connections.failed_memories)
 
     def notes(self) -> list[str]:
         """Changes that systems made to the process that they run in."""
@@ -140,7 +130,7 @@ class Builder:
             seed=seed,
         )
 
-    def _writer(self, case: EvalCase, seed: int) -> Writer | None:
+    def _writer(self, case: EvalCase, seed: int) -> Callable[[Watched], CaseWriter] | None:
         """Makes the writer of a memory; None if the cell's systems are given the chunks."""
         template, writer = self._cell.writer_template, self._cell.config.writer
         if template is None:
@@ -218,10 +208,7 @@ def wait_from_thread(
     loop: asyncio.AbstractEventLoop,
     entered: Callable[[Future[Any]], None] = lambda _: None,
 ) -> T:
-    """The result of `awaitable`, which runs on `loop` while another thread waits for it.
-
-    Raises `RuntimeError` on the loop's own thread.
-    """
+    """The result of `awaitable` on `loop`, for another thread. Raises `RuntimeError` on its own."""
     # The loop would wait for itself, for ever.
     if threading.get_ident() == getattr(loop, "_thread_id", None):
         raise RuntimeError(

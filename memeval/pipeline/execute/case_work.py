@@ -1,6 +1,4 @@
-"""Work on one case of a cell: its questions are answered and judged, and each row is stored as soon
-as it is made.
-"""
+"""Answers and judges the questions of one case, and stores each row at once."""
 
 from __future__ import annotations
 
@@ -39,10 +37,7 @@ def _has_ended_well(row: AnswerRow | VerdictRow) -> bool:
 
 
 class CaseWork:
-    """The work on the cases of a cell, one after the other or several at once.
-
-    Rows that an earlier pass finished are taken as they are; failed ones are tried again.
-    """
+    """Work on the cases of a cell; finished rows are kept, failed ones are tried again."""
 
     def __init__(
         self,
@@ -52,12 +47,7 @@ class CaseWork:
         source: Callable[[Cell, Models], AnswerSource] = MemorySource,
         judge: Judge | None = None,
     ) -> None:
-        """`connections` are the endpoints, the cache and the budget that the cell's models use.
-
-        `source` makes what gives the answers; by default the cell's memory system is asked.
-
-        `judge` judges in place of one that is built from the config.
-        """
+        """`source` makes what answers, by default a memory; `judge` replaces the config's."""
         self.cell = cell
         self.progress: Progress = progress
         self._connections = connections
@@ -108,9 +98,7 @@ class CaseWork:
         room: Room | None,
         left: int,
     ) -> None:
-        """Answers and judges the questions of a case, or of a checkpoint of it; `left` are those
-        that the case has left.
-        """
+        """Answers and judges a case or a checkpoint of it; `left` questions remain in the case."""
         is_open = any(kept[question.question_id] is None for question in case.questions)
         places = room.places if room else 0
         for stage, count in self.count_stages(1, len(case.questions)).items():
@@ -260,17 +248,13 @@ class CaseWork:
             return repeat.verdicts.append(replace(failure, judged=digest, origin=origin))
 
     def _is_kept(self, row: AnswerRow | VerdictRow | None, stage: str) -> bool:
-        """Whether a stored row of a stage is taken as it is: `fresh` names the first stage of which
-        none is.
-        """
+        """Whether a stored row is kept: `fresh` names the first stage to be made again."""
         fresh = self.cell.config.fresh
         made_again = fresh is not None and STAGES.index(fresh) <= STAGES.index(stage)
         return is_final(row) and not made_again
 
     def watch(self, row: VerdictRow) -> None:
-        """Stops the run if the judge's model never replies in the requested form: more calls would
-        be wasted.
-        """
+        """Stops the run if the judge's model never replies in the requested form."""
         if not row.tries or row.verdict is None:
             # A call that failed says nothing of the judge's form: it neither counts nor resets.
             self._unread = 0 if row.status is Status.OK else self._unread

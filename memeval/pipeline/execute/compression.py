@@ -36,10 +36,9 @@ class _Pair:
 
 
 def compression_points(turn: int | str, count: int) -> list[int]:
-    """After how many of `count` turn pairs, or chunks, the window is cut.
+    """After how many of `count` pairs or chunks the window is cut; empty if it never is.
 
-    `rolling` cuts once more at the end, before the questions. Empty if the window is never cut:
-    for `never`, and for a turn past the end.
+    `rolling` cuts once more at the end, before the questions.
     """
     if turn == "never":
         return []

@@ -54,10 +54,7 @@ class Hypotheses:
     path: Path
     sha256: str
     answers: Mapping[str, str | None]
-    """By question id, the first row of an id; None if the row holds no answer.
-
-    A blank one is an answer.
-    """
+    """By question id, the first row of an id; None without an answer (a blank one is one)."""
     repeated: tuple[str, ...]
     """Ids of further rows of an id that came before."""
     verdicts: Mapping[str, VerdictMembers] = field(default_factory=dict)
@@ -65,10 +62,7 @@ class Hypotheses:
 
 
 def read_hypotheses(path: Path) -> Hypotheses:
-    """Reads JSON lines `{question_id, hypothesis}`, with the verdicts that rows record.
-
-    Raises `UserError` naming file, line and field if a row can't be read.
-    """
+    """Reads rows `{question_id, hypothesis}`. Raises `UserError` with file, line and field."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -160,10 +154,7 @@ _KINDS = {bool: "true or false", list: "a list", dict: "an object"}
 
 
 class ImportedAnswers(AnswerSource, CaseAnswers):
-    """Takes answers from a file instead of asking a memory.
-
-    Ids that fit nowhere are counted and named.
-    """
+    """Answers from a file; ids that fit nowhere are counted and named."""
 
     def __init__(
         self,
@@ -173,11 +164,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         *,
         only_listed: bool = False,
     ) -> None:
-        """`known` holds the ids of all questions of the data set, those that this run leaves out
-        included.
-
-        `only_listed` asks only the questions that the file has a row for.
-        """
+        """`known` are all ids of the data set; `only_listed` asks only questions with a row."""
         self._dataset, self._given = cell.dataset, hypotheses.answers
         recorded = cell.config.judge.name == RECORDED
         self._of_blanks = "whose recorded verdicts count" if recorded else "which is wrong"

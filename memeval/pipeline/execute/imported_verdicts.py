@@ -34,12 +34,9 @@ Votes = dict[str, tuple[Label, ...]]
 
 
 def recorded_judge(hypotheses: Hypotheses, judged_by: str | None) -> RecordedJudge:
-    """The judge whose verdicts the file records.
+    """The judge whose verdicts the file records; `judged_by` chooses among several, or names it.
 
-    `judged_by` chooses among several, and names the one judge of a file that does not name it.
-
-    Raises `UserError` if no row records a verdict, if one can't be read, and if several
-    judges did and none is chosen.
+    Raises `UserError` without verdicts, for unreadable ones, and if none of several is chosen.
     """
     by_judge: dict[str, Votes] = {}
     for question_id, members in hypotheses.verdicts.items():

@@ -21,9 +21,7 @@ CUT_REPLIES = "cut_replies"
 
 
 async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> IngestHealth:
-    """Health that the system reports of its ingest, else derived from its calls: a call that failed
-    or was cut counts as a lost chunk.
-    """
+    """Health as the system reports it, else from its calls: a failed or cut one is a lost chunk."""
     health = await watched.call("health")
     if health is None:
         # Several calls of one chunk may fail: no more can be lost than there is.
@@ -103,9 +101,7 @@ async def ingest(
 
 
 async def fill(watched: Watched, calls: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
-    """Plain methods of a system that asks for it run in one worker thread, all else on the event
-    loop.
-    """
+    """Fills a memory: plain methods run in one worker thread if asked, others on the event loop."""
     methods = [
         watched.attribute(name, name) for name in ("reset", "ingest", "compress", "consolidate")
     ]
@@ -127,11 +123,7 @@ def ingest_calls(
     first: int = 0,
     end: int | None = None,
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """The calls that ingest the chunks from `first` to before `end`, in order: each method's name
-    and its arguments.
-
-    Those of a whole case make a memory.
-    """
+    """The calls that ingest the chunks from `first` to before `end`: methods and arguments."""
     kept = {compression.after: compression.keeps for compression in compressions}
     if first == 0:
         yield "reset", ()

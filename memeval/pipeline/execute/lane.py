@@ -1,6 +1,4 @@
-"""Resources shared by cells that run side by side: connections, open files, and the order in which
-they hand out their cases.
-"""
+"""Resources of cells that run side by side: connections, open files, order of cases."""
 
 from __future__ import annotations
 
@@ -20,10 +18,9 @@ if TYPE_CHECKING:
 
 
 class Turns:
-    """One cell at a time hands out its cases, in the sweep's order.
+    """Lets one cell at a time hand out its cases, in the sweep's order.
 
-    The next cell begins when the one before has no cases left: so early cells end first, and the
-    next cell uses the capacity that they leave idle at the endpoint.
+    The next one begins when it has none left, and uses the idle slots at the endpoint.
     """
 
     def __init__(self) -> None:
@@ -64,10 +61,7 @@ class Computing(Protocol):
     """Other processes, which compute whole units."""
 
     async def compute(self, unit: Callable[[], Unit], keeper: Keeper) -> UnitDone:
-        """The result of a unit. `keeper` gets each row as soon as it exists.
-
-        `unit` returns the remaining work: it is called again if a process died.
-        """
+        """The result of a unit. `keeper` gets rows; `unit` is called again if a process died."""
 
 
 @dataclass

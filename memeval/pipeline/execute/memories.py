@@ -87,9 +87,7 @@ class MemoryAnswers(CaseAnswers):
         retrieves_only: bool = False,
         by_tools: ToolReader | None = None,
     ) -> None:
-        """`service` counts failures of the memory that are those of a service; `by_tools` answers
-        by the memory's tools.
-        """
+        """`service` counts failures of a service; `by_tools` answers by the memory's tools."""
         self._memory, self._noted, self._service = memory, noted, service
         self._retrieves_only, self._by_tools = retrieves_only, by_tools
         self.reused = memory.found

@@ -66,9 +66,7 @@ class Memory:
     usage: tuple[Usage, ...]
     """Added up by role, model and kind."""
     seconds: float | None
-    """Seconds of the ingest: the system's own work and its calls, one after the other; that of the
-    first build if it was loaded. None if it was not measured.
-    """
+    """Seconds of the first build: own work and calls in sequence; None if not measured."""
     origin: str
     """Key of the run that built it."""
     health: IngestHealth
@@ -78,9 +76,7 @@ class Memory:
     saved: bool = False
     """True if it is on disk, whole."""
     ready_seconds: float | None = None
-    """Wall time between the last chunk and a memory that can be searched; None for a system that
-    has nothing to wait for.
-    """
+    """Wall time from the last chunk to a searchable memory; None if there is no wait."""
     unsaved: str | None = None
     """Reason why the memory could not be saved, if its system tried to."""
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -105,11 +101,7 @@ class Memory:
 async def load_memory(
     cell: Cell, folder: Path, identity: Mapping[str, str], fresh: Callable[[], Watched]
 ) -> Memory | None:
-    """Loads a saved memory.
-
-    None if nothing was saved, or if it is damaged or belongs to another case: it is then built
-    again.
-    """
+    """Loads a saved memory; None if there is none, or it is damaged or another case's."""
     if not folder.exists():
         return None
 
@@ -147,7 +139,7 @@ async def load_memory(
 
 
 def describe_memory(cell: Cell, identity: Mapping[str, str]) -> dict[str, Any]:
-    """Description of how a memory was made, for people to read: it is never used for loading.
+    """How a memory was made, for people: it is never used for loading.
 
     Cells that differ only in other things share the memory; the first one is named.
     """
@@ -173,11 +165,9 @@ def describe_memory(cell: Cell, identity: Mapping[str, str]) -> dict[str, Any]:
 async def save_memory(
     memory: Memory, folder: Path, identity: Mapping[str, str], meta: Mapping[str, Any]
 ) -> tuple[bool, str | None]:
-    """Saves a memory whole or not at all: it is written beside its folder, and renamed.
+    """Saves a memory whole or not at all: beside its folder, then renamed.
 
-    Returns whether it was saved, and the reason if a system that can save failed to.
-
-    A memory that can't be saved is built again next time; nothing is lost.
+    Returns whether it was saved, and why a system that can save failed to.
     """
     # The name holds process and object: two builders never write into one folder.
     beside = own_name(folder, str(id(memory)))
@@ -225,10 +215,7 @@ async def save_memory(
 
 
 def _remove(folder: Path) -> None:
-    """Makes room for a memory: removes its old folder, or what has taken its place.
-
-    Never follows a link.
-    """
+    """Removes a memory's old folder, or what has its name; never follows a link."""
     if folder.is_dir() and not folder.is_symlink():
         shutil.rmtree(folder, ignore_errors=True)
     else:
@@ -236,10 +223,7 @@ def _remove(folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a saved memory, whose files all match it.
-
-    Raises `ValueError` naming what does not fit.
-    """
+    """The manifest of a saved memory whose files match it. Raises `ValueError`."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError) as error:

@@ -1,6 +1,4 @@
-"""Builds the memory of one case, once: loads it if it was saved, else ingests the case and saves
-the result.
-"""
+"""Loads the memory of one case if it was saved, else ingests the case and saves it."""
 
 from __future__ import annotations
 
@@ -8,7 +6,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,237 +49,210 @@ from memeval.text.names import digest_name
 from memeval.text.redaction import without_known_in
 from memeval.text.shown import one_line
 
-Writer = Callable[[Watched], CaseWriter]
-
 UNLISTED = "what the memory holds could not be listed"
 WAIT_S = 0.05
 """Between two looks whether another builder of the same memory is done."""
 
+_made_again: set[Path] = set()
+"""Folders built again under `fresh=prepare` in this process: cells of a sweep share one."""
 
-async def build_memory(
-    cell: Cell,
-    case: EvalCase,
-    chunks: Sequence[MemoryChunk],
-    fresh: Callable[[], Watched],
-    seed: int,
-    *,
-    writer: Writer | None = None,
-    shared: SharedMemories | None = None,
-    failed: dict[Path, str],
-) -> Memory:
-    """The memory of a case: loaded if one with the same key was saved whole, else built and saved
-    if the system can be.
 
-    `writer` writes it by its tools; without, it is given the chunks. `shared` are memories of other
-    machines: one that is missing here is fetched from there, and one that is built is put there.
+@dataclass(frozen=True)
+class MemoryBuild:
+    """The memory of one case in one repeat: loaded if it was saved whole, else built."""
 
-    Raises `IngestLossError` if more was lost than the config allows: such a memory is not saved,
-    and not asked; `FailedMemoryError` for one that is in `failed`.
-    """
-    # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder; the
-    # manifest and `meta.json` hold the id.
-    folder = cell.memory_folder(seed) / digest_name(case.case_id)
-    identity = {"case_id": case.case_id, "key": cell.keys(seed).prepare}
+    cell: Cell
+    case: EvalCase
+    chunks: Sequence[MemoryChunk]
+    seed: int
+    fresh: Callable[[], Watched]
+    """Makes an empty system."""
+    writer: Callable[[Watched], CaseWriter] | None
+    """Makes the model that writes by the system's tools; None gives the system the chunks."""
 
-    async with _building(folder):
-        is_due = _is_due(cell, folder)
-        if shared is not None and not is_due and not folder.exists():
-            await shared.fetch(folder, identity["key"], MANIFEST)
+    @cached_property
+    def folder(self) -> Path:
+        """Where it is saved."""
+        return self._folder_of(self.case.case_id)
 
-        loaded = None if is_due else await load_memory(cell, folder, identity, fresh)
-        if loaded is not None:
-            return loaded
+    def _folder_of(self, case_id: str) -> Path:
+        # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder;
+        # the manifest and `meta.json` hold the id.
+        return self.cell.memory_folder(self.seed) / digest_name(case_id)
 
-        if folder in failed:
-            raise FailedMemoryError(failed[folder])
+    @cached_property
+    def key(self) -> str:
+        """Its key."""
+        return self.cell.keys(self.seed).prepare
 
-        try:
-            memory = await _build(
-                cell, case, chunks, fresh, folder=folder, identity=identity, writer=writer
-            )
-        except (StorageError, UserError):
-            raise  # these concern the whole run
-        except Exception as error:
-            failed[folder] = failure_message(error)
-            raise
+    async def run(self, shared: SharedMemories | None, failed: dict[Path, str]) -> Memory:
+        """Loads or builds it, and saves it if the system can.
 
-        if shared is not None and memory.saved:
+        With `shared` memories of other machines, a missing one is fetched, and a built one is put
+        there.
+
+        Raises `IngestLossError` if more was lost than allowed, and `FailedMemoryError` for one in
+        `failed`.
+        """
+        folder = self.folder
+        async with _building(folder):
+            is_due = self._is_due()
+            if shared is not None and not is_due and not folder.exists():
+                await shared.fetch(folder, self.key, MANIFEST)
+
+            loaded = None if is_due else await self._load(self.case.case_id)
+            if loaded is not None:
+                return loaded
+
+            if folder in failed:
+                raise FailedMemoryError(failed[folder])
+
             try:
-                await shared.put(folder, identity["key"], MANIFEST)
-            except BaseException:
-                # The caller never gets this memory, and so can't close it.
-                await memory.close()
+                memory = await self._build()
+            except (StorageError, UserError):
+                raise  # these concern the whole run
+            except Exception as error:
+                failed[folder] = failure_message(error)
                 raise
 
-        return memory
+            if shared is not None and memory.saved:
+                try:
+                    await shared.put(folder, self.key, MANIFEST)
+                except BaseException:
+                    # The caller never gets this memory, and so can't close it.
+                    await memory.close()
+                    raise
 
+            return memory
 
-async def imagine_memory(
-    cell: Cell,
-    case: EvalCase,
-    chunks: Sequence[MemoryChunk],
-    fresh: Callable[[], Watched],
-    seed: int,
-    *,
-    writer: Writer | None = None,
-) -> Memory:
-    """The memory of a case, for an estimate: loaded if one was saved, else built and not saved.
+    async def imagine(self) -> Memory:
+        """Loads it, or builds it unsaved, for an estimate, with losses in made-up replies."""
+        if self.cell.config.fresh != PREPARE:
+            loaded = await self._load(self.case.case_id)
+            if loaded is not None:
+                return loaded
 
-    Losses are allowed: they come from replies that were made up.
-    """
-    folder = cell.memory_folder(seed) / digest_name(case.case_id)
-    identity = {"case_id": case.case_id, "key": cell.keys(seed).prepare}
-    if cell.config.fresh != PREPARE:
-        loaded = await load_memory(cell, folder, identity, fresh)
-        if loaded is not None:
-            return loaded
+        parts = parts_of(self.case, self.chunks)
+        watched = self.fresh()
+        return await self._ingest(watched, parts, self._writer_of(watched), allow_losses=True)
 
-    parts = parts_of(case, chunks)
-    watched = fresh()
-    by_tools = None if writer is None else writer(watched)
-    return await _ingest(cell, case, chunks, watched, parts, writer=by_tools, allow_losses=True)
+    def _is_due(self) -> bool:
+        """Whether it is to be built again although it is there."""
+        if self.cell.config.fresh != PREPARE or self.folder in _made_again:
+            return False
 
+        _made_again.add(self.folder)
+        return True
 
-_made_again: set[Path] = set()
-"""Folders of memories that this process built again under `fresh=prepare`: cells of a sweep share
-one.
-"""
+    async def _load(self, case_id: str) -> Memory | None:
+        identity = {"case_id": case_id, "key": self.key}
+        return await load_memory(self.cell, self._folder_of(case_id), identity, self.fresh)
 
+    async def _build(self) -> Memory:
+        """Ingests the case, and saves its memory."""
+        watched, parts = await self._continue()
+        writer = self._writer_of(watched)
+        memory = await self._ingest(watched, parts, writer)
+        # Before the save: a memory that is loaded brings its count along.
+        items, trouble = await _list_items(watched, writer)
+        if items is not None:
+            memory = replace(memory, stored=await asyncio.to_thread(count_items, items, self.case))
 
-def _is_due(cell: Cell, folder: Path) -> bool:
-    """Whether a memory is to be built again although it is there."""
-    if cell.config.fresh != PREPARE or folder in _made_again:
-        return False
+        identity = {"case_id": self.case.case_id, "key": self.key}
+        meta = describe_memory(self.cell, identity)
+        saved, unsaved = await save_memory(memory, self.folder, identity, meta)
+        trouble = trouble or _write_items(items or (), dump_file(self.folder))
+        if trouble:
+            memory = replace(memory, notes={**memory.notes, "dump": f"{UNLISTED}: {trouble}"})
 
-    _made_again.add(folder)
-    return True
+        return replace(memory, saved=saved, unsaved=unsaved)
 
+    def _writer_of(self, watched: Watched) -> CaseWriter | None:
+        return None if self.writer is None else self.writer(watched)
 
-async def _build(
-    cell: Cell,
-    case: EvalCase,
-    chunks: Sequence[MemoryChunk],
-    fresh: Callable[[], Watched],
-    *,
-    folder: Path,
-    identity: Mapping[str, str],
-    writer: Writer | None,
-) -> Memory:
-    """Ingests a case, and saves its memory."""
-    watched, parts = await _continue(cell, case, chunks, fresh, folder=folder, identity=identity)
-    by_tools = None if writer is None else writer(watched)
-    memory = await _ingest(cell, case, chunks, watched, parts, writer=by_tools)
-    # Before the save: a memory that is loaded brings its count along.
-    items, trouble = await _list_items(watched, by_tools)
-    if items is not None:
-        memory = replace(memory, stored=await asyncio.to_thread(count_items, items, case))
+    async def _continue(self) -> tuple[Watched, list[Part]]:
+        """The system to ingest into, with the latest saved checkpoint, and the parts left."""
+        parts = parts_of(self.case, self.chunks)
+        earlier = self.case.earlier if isinstance(self.case, CaseUntil) else ()
+        for session_id, case_id in reversed(earlier):
+            memory = await self._load(case_id)
+            if memory is not None:
+                return memory.watched, parts_after(parts, session_id)
 
-    saved, unsaved = await save_memory(memory, folder, identity, describe_memory(cell, identity))
-    trouble = trouble or _write_items(items or (), dump_file(folder))
-    if trouble:
-        memory = replace(memory, notes={**memory.notes, "dump": f"{UNLISTED}: {trouble}"})
+        return self.fresh(), parts
 
-    return replace(memory, saved=saved, unsaved=unsaved)
+    async def _ingest(
+        self,
+        watched: Watched,
+        parts: Sequence[Part],
+        writer: CaseWriter | None,
+        *,
+        allow_losses: bool = False,
+    ) -> Memory:
+        """Ingests parts of the case."""
+        ledger = Ledger()
+        operations: list[OperationDone] = []
+        count = parts[-1].end - parts[0].first if parts else 0
+        config = self.cell.config
+        compressions = plan_compressions(
+            turn=config.compression_turn,
+            unit=config.compression_unit,
+            retain=config.retain_recent,
+            case=self.case,
+            chunks=self.chunks,
+        )
+        try:
+            with metered(ledger):
+                for part in parts:
+                    # Without new chunks there is nothing to make ready again.
+                    is_new = part.first == 0 or part.end > part.first
+                    if is_new and writer is not None:
+                        await writer.write(
+                            self.chunks[part.first : part.end], begins=part.first == 0
+                        )
+                    elif is_new:
+                        await fill(
+                            watched, ingest_calls(self.chunks, compressions, part.first, part.end)
+                        )
 
+                    operations += [
+                        await operate(watched, one, self.chunks) for one in part.operations
+                    ]
 
-async def _continue(
-    cell: Cell,
-    case: EvalCase,
-    chunks: Sequence[MemoryChunk],
-    fresh: Callable[[], Watched],
-    *,
-    folder: Path,
-    identity: Mapping[str, str],
-) -> tuple[Watched, list[Part]]:
-    """The system that a case is ingested into, and the parts that are left to ingest.
+                # What it takes until it can be searched is a figure of its own.
+                seconds = plus(ledger.own.measured_s, ledger.calls_s())
+                filled = time.perf_counter()
+                waits = await await_ready(watched)
+                ready = time.perf_counter()
+                health = await health_of_ingest(watched, count, ledger)
+                written = None if writer is None else await writer.written()
 
-    It holds the memory of the latest earlier checkpoint that was saved, else nothing. It was not
-    asked there: answers never flow into a memory.
-    """
-    parts = parts_of(case, chunks)
-    earlier = case.earlier if isinstance(case, CaseUntil) else ()
-    for session_id, case_id in reversed(earlier):
-        saved = folder.with_name(digest_name(case_id))
-        known = {**identity, "case_id": case_id}
-        memory = await load_memory(cell, saved, known, fresh)
-        if memory is not None:
-            return memory.watched, parts_after(parts, session_id)
+            if not allow_losses:
+                check_loss(health, config.max_ingest_loss, ledger)
+        # Nobody else knows this system yet, so that it is closed here, after a cancellation, too.
+        except BaseException:
+            await watched.close()
+            raise
 
-    return fresh(), parts
-
-
-async def _ingest(
-    cell: Cell,
-    case: EvalCase,
-    chunks: Sequence[MemoryChunk],
-    watched: Watched,
-    parts: Sequence[Part],
-    *,
-    writer: CaseWriter | None,
-    allow_losses: bool = False,
-) -> Memory:
-    """Ingests the parts of a case."""
-    ledger = Ledger()
-    operations: list[OperationDone] = []
-    count = parts[-1].end - parts[0].first if parts else 0
-    config = cell.config
-    compressions = plan_compressions(
-        turn=config.compression_turn,
-        unit=config.compression_unit,
-        retain=config.retain_recent,
-        case=case,
-        chunks=chunks,
-    )
-    try:
-        with metered(ledger):
-            for part in parts:
-                # Without new chunks there is nothing to make ready again.
-                is_new = part.first == 0 or part.end > part.first
-                if is_new and writer is not None:
-                    await writer.write(chunks[part.first : part.end], begins=part.first == 0)
-                elif is_new:
-                    await fill(watched, ingest_calls(chunks, compressions, part.first, part.end))
-
-                operations += [await operate(watched, one, chunks) for one in part.operations]
-
-            # What it takes until it can be searched is a figure of its own.
-            seconds = plus(ledger.own.measured_s, ledger.calls_s())
-            filled = time.perf_counter()
-            waits = await await_ready(watched)
-            ready = time.perf_counter()
-            health = await health_of_ingest(watched, count, ledger)
-            written = None if writer is None else await writer.written()
-
-        if not allow_losses:
-            check_loss(health, cell.config.max_ingest_loss, ledger)
-    # Nobody else knows this system yet, so that it is closed here, after a cancellation, too.
-    except BaseException:
-        await watched.close()
-        raise
-
-    return Memory(
-        watched=watched,
-        chunks=count,
-        compressions=len(compressions),
-        usage=totals(ledger.usages),
-        seconds=seconds,
-        ready_seconds=ready - filled if waits else None,
-        origin=cell.run_key,
-        health=health,
-        notes=notes_of_ingest(ledger),
-        operations=tuple(operations),
-        written=written,
-    )
+        return Memory(
+            watched=watched,
+            chunks=count,
+            compressions=len(compressions),
+            usage=totals(ledger.usages),
+            seconds=seconds,
+            ready_seconds=ready - filled if waits else None,
+            origin=self.cell.run_key,
+            health=health,
+            notes=notes_of_ingest(ledger),
+            operations=tuple(operations),
+            written=written,
+        )
 
 
 async def _list_items(
     watched: Watched, writer: CaseWriter | None
 ) -> tuple[list[Mapping[str, Any]] | None, str | None]:
-    """Items that a memory extracted or wrote; None if its system lists nothing.
-
-    The second value is the error that kept the system from listing, if any. No answer depends on
-    the list.
-    """
+    """Items that a memory lists or wrote, if any, and the error that kept it from listing."""
     # A class may follow the contract without inheriting from it.
     if not hasattr(watched.system, "dump"):
         return None, None

@@ -1,7 +1,4 @@
-"""The metrics of one answer, from its row and the data set's gold.
-
-They are made when a run is summarised, and stored in no row.
-"""
+"""Metrics of one answer, from its row and the gold; made for each summary, and not stored."""
 
 from __future__ import annotations
 
@@ -32,10 +29,7 @@ class Measured:
 def measure_answer(
     row: AnswerRow, question: EvalQuestion, turns: CaseTurns, dataset: Dataset
 ) -> Measured:
-    """Measures one answer.
-
-    Raises `UserError` naming the data set's class if its own metrics raise.
-    """
+    """Measures one answer. Raises `UserError` if the data set's own metrics raise."""
     metrics: dict[str, float | None] = {}
     if row.status is Status.OK and row.hypothesis is not None:
         metrics = dict(dataset.answer_metrics(row.hypothesis, question))

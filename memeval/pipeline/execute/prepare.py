@@ -1,7 +1,4 @@
-"""Prepare: builds and saves the memory of each case, without asking questions.
-
-A later run loads these memories and starts with the questions.
-"""
+"""Prepare: builds and saves the memory of each case, for later runs; asks no questions."""
 
 from __future__ import annotations
 
@@ -33,9 +30,7 @@ class Prepared:
     folder: Path
     """Folder of the memories of the first repeat."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Memories that were `built`, `found` saved before, `not saved` because their system can't be,
-    or `failed`.
-    """
+    """Memories that were `built`, `found`, `not saved` as their system can't be, or `failed`."""
     usages: list[Usage] = field(default_factory=list)
     """Usages of building the memories; those that were found are left out."""
     failures: list[str] = field(default_factory=list)
@@ -45,12 +40,9 @@ class Prepared:
 
 
 async def prepare(cell: Cell, progress: Progress) -> Prepared:
-    """Prepares each case for each repeat.
+    """Prepares each case for each repeat; failures are counted and named.
 
-    A case that fails is counted and named, and the others go on.
-
-    Raises `StorageError` if the disk can't be written, and `UserError` if the system can't be
-    built at all.
+    Raises `StorageError`, and `UserError` if the system can't be built at all.
     """
     models = Models(cell.config, cell.run_key, progress.say)
     return await models.connections.breaker.keep(

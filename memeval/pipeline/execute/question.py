@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import Any
 
 from msgspec.structs import replace
@@ -22,13 +23,7 @@ from memeval.pipeline.isolate.returned import NotAnAnswerError, answer_of
 from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.retrieving import retrieved_row
 from memeval.records import Answer, EvalQuestion, OracleQuery, Query, Role, Status
-from memeval.results import (
-    AnswerRow,
-    RetrievedChunk,
-    SentMessage,
-    StepTimes,
-    TextStore,
-)
+from memeval.results import AnswerRow, RetrievedChunk, SentMessage, StepTimes, TextStore
 from memeval.text.shown import one_line
 
 
@@ -44,8 +39,7 @@ async def ask(
 ) -> AnswerRow:
     """The answer row of a question; its status says whether it holds an answer.
 
-    `by_tools` answers in place of the system, by its tools. `service` hears how it ended.
-    Raises `WorldError` if it has heard enough.
+    `by_tools` answers in place of the system. `service` counts failures, and raises `WorldError`.
     """
     ledger = Ledger(scope=question.question_id, answer_form=question.answer_form)
     loop: ToolLoop | None = None
@@ -102,10 +96,7 @@ async def ask(
 
 
 def _answer_times(ledger: Ledger) -> StepTimes:
-    """How long the steps of an answer took.
-
-    A reply from the cache counts with the time that it took when it was paid for.
-    """
+    """Times of an answer's steps; a cached reply counts as when it was paid for."""
     retrieval_s = plus(ledger.own.measured_s, ledger.calls_s(Role.EMBED))
     model_s = ledger.calls_s(*set(Role) - {Role.EMBED})
     return StepTimes(
@@ -128,9 +119,7 @@ def milliseconds(seconds: float | None) -> float | None:
 
 
 def _with_request(row: AnswerRow, ledger: Ledger, texts: TextStore) -> AnswerRow:
-    """The row with the request that the answer rests on: its context, its messages, and how the
-    reply ended.
-    """
+    """The row with its request: context, messages, and how the reply ended."""
     if ledger.answered is None:
         return row
 
@@ -165,10 +154,7 @@ def _text_of(message: Message) -> str:
 
 
 def _check_answer(returned: Any, watched: Watched, turns: CaseTurns) -> Answer:
-    """The system's answer in plain types.
-
-    Raises `SystemFaultError` naming the part that is not valid.
-    """
+    """The system's answer in plain types. Raises `SystemFaultError`."""
     try:
         return answer_of(returned, turns.session_of)
     except Exception as error:
@@ -201,9 +187,7 @@ def _shortfall(row: AnswerRow, ledger: Ledger) -> AnswerRow:
 
 
 def _status_of(error: Exception, ledger: Ledger) -> Status:
-    """The status of a question that got no answer: a system may have wrapped what its model raised,
-    or said something else for it.
-    """
+    """The status of a question without an answer, whatever the system made of its model's error."""
     if isinstance(error, FilteredReplyError) or ledger.replies("content_filter", Role.ANSWER):
         return Status.ANSWER_FILTERED
     if isinstance(error, CutReplyError) or ledger.replies("length", Role.ANSWER):
@@ -213,9 +197,7 @@ def _status_of(error: Exception, ledger: Ledger) -> Status:
 
 
 def _query(watched: Watched, question: EvalQuestion) -> Query:
-    """Fields of the question that the system may see: gold, category, ids and evidence are left
-    out.
-    """
+    """Fields that the system may see: no gold, category, ids or evidence."""
     query = Query(
         text=question.text,
         asked_at=question.asked_at,
@@ -228,15 +210,7 @@ def _query(watched: Watched, question: EvalQuestion) -> Query:
     if not watched.system.wants_evidence:
         return query
 
-    return OracleQuery(
-        text=query.text,
-        asked_at=query.asked_at,
-        choices=query.choices,
-        choice_labels=query.choice_labels,
-        multi_select=query.multi_select,
-        instruction=query.instruction,
-        evidence=question.evidence,
-    )
+    return OracleQuery(**asdict(query), evidence=question.evidence)
 
 
 def answer_row(

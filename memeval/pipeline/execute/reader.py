@@ -38,10 +38,8 @@ class CellReader:
         own_style: bool = False,
         noting: PromptTemplate | None = None,
     ) -> None:
-        """`choosing` is the template of questions with choices, by default ours.
+        """`by_form` are templates that precede `template`; `noting` is that of notes on chunks.
 
-        `by_form` are templates that go before `template`, each for what a question asks for.
-        `noting` is that of the notes that each chunk is replaced by; None shows the chunks.
         `own_style` says that the system chose the style, and not the cell's prompt.
         """
         self._model, self._template, self._style, self._seed = model, template, style, seed
@@ -88,10 +86,7 @@ class CellReader:
         return ReaderReply(text, None if text == whole else whole, sum(map(count_tokens, context)))
 
     def _chosen(self) -> tuple[str, PromptTemplate]:
-        """The style and the template for what the question in hand asks for.
-
-        Notes a question that asks for more than the cell's one template allows.
-        """
+        """Style and template of the current question; notes one that asks for more."""
         ledger = current_ledger()
         form = ledger.answer_form
         if form in self._by_form:
@@ -155,11 +150,9 @@ class CellReader:
 
 
 def final_answer(reply: str) -> str:
-    """Text after the mark of the last line that begins with `Answer:`; the whole reply if no line
-    does.
+    """Text after the last line that begins with `Answer:`, else the whole reply.
 
-    Anything but letters and digits is skipped on both sides of the mark, and so is a mark that is
-    repeated, as in `Answer: Answer: 5`.
+    Signs around the mark are skipped, and so is a repeated mark: `Answer: Answer: 5`.
     """
     # Only the last mark counts, and a reply may hold very many.
     after = deque((mark.end() for mark in _MARKED_LINE.finditer(reply)), maxlen=1)

@@ -39,9 +39,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Finished:
-    """Content left in memory by a cell's run: the cases that were asked and the stored rows of each
-    repeat.
-    """
+    """A finished pass in memory: its cases, and the stored rows of each repeat."""
 
     cases: tuple[EvalCase, ...]
     """Without their sessions' text."""
@@ -95,10 +93,7 @@ def verdicts_header(keys: Keys, seed: int) -> dict[str, Any]:
 
 
 def take_ids(case: EvalCase, taken: set[str]) -> None:
-    """Adds the ids under which the rows of a case are stored.
-
-    Raises `UserError` for one that can't be stored, or that is taken.
-    """
+    """Adds a case's row ids. Raises `UserError` for one that is taken or can't be stored."""
     # One namespace: the row of a case's ingest is in the same file as the answers.
     for row_id in (*ingest_ids(case), *(question.question_id for question in case.questions)):
         if any("\ud800" <= character <= "\udfff" for character in row_id):

@@ -40,7 +40,5 @@ def answer_digest(text: str) -> str:
 
 
 def is_about(verdict: VerdictRow, answer: AnswerRow) -> bool:
-    """Whether a verdict judges this very answer: an answer whose row was lost may have been made
-    again, and read otherwise.
-    """
+    """Whether a verdict judges this answer, and not one that was made again."""
     return verdict.judged == answer_digest(answer.hypothesis or "")

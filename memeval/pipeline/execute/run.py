@@ -1,6 +1,4 @@
-"""Runs a cell: prepare, answer and judge overlap over its cases, questions and repeats, and
-everything finished is on disk at once.
-"""
+"""Runs a cell: prepare, answer and judge overlap, and finished rows are on disk at once."""
 
 from __future__ import annotations
 
@@ -49,13 +47,9 @@ T = TypeVar("T")
 S = TypeVar("S", bound=AbstractContextManager[Any])
 
 QUESTIONS_AHEAD = 4
-"""Questions opened per slot at the endpoint: enough to keep every slot busy, few enough to bound
-memory.
-"""
+"""Questions opened per slot at the endpoint: keeps slots busy, and bounds memory."""
 CASES_AHEAD = 4
-"""Cases open at once if there are as many: while some are being read, the questions of others
-keep the endpoint busy.
-"""
+"""Cases open at once: while some are read, questions of others keep the endpoint busy."""
 
 
 def text_size(case: EvalCase) -> int:
@@ -84,11 +78,7 @@ class CellRun(CaseWork):
         number: int = 0,
         processes: int = 1,
     ) -> None:
-        """`lane` is shared with other cells, among which this one is the one with that number.
-        Without one, `processes` share the limit of each endpoint.
-
-        The other arguments are those of `CaseWork`.
-        """
+        """`lane` is shared with other cells, this one is `number`; `processes` share limits."""
         self._shares_lane = lane is not None
         self._lane = lane or _own_lane(cell, progress, processes)
         self.number = number
@@ -97,13 +87,11 @@ class CellRun(CaseWork):
         """The result of `finish` for a run that ended because the budget was spent."""
 
     async def run(self, finish: Callable[[Finished], T]) -> T:
-        """Runs the cell and returns what `finish` makes of it while the stores are still held.
-
-        If the budget is spent, that covers the work done so far; among other cells it is in
-        `stopped` once this one is cancelled.
+        """Returns what `finish` makes of the run while the stores are held, also if the budget ends
+        it.
 
         Raises `StorageError` if the disk refuses, `UserError` if the cell can't be run, and
-        `WorldError` if an endpoint no longer answers; finished rows stay in each case.
+        `WorldError` if an endpoint no longer answers; finished rows stay.
         """
         connections = self._lane.connections
         # Among other cells the schedule keeps the one budget, which is that of them all.
@@ -192,10 +180,7 @@ class CellRun(CaseWork):
         )
 
     async def _open(self, seed: int, stack: AsyncExitStack, turn: Turn) -> Repeat:
-        """Opens the files of a repeat.
-
-        While another process holds one of them, the next cells have their turn.
-        """
+        """Opens a repeat's files; other cells have their turn while one is held elsewhere."""
         cell, keys = self.cell, self.cell.keys(seed)
 
         async def busy(path: Path) -> None:
@@ -246,10 +231,7 @@ class CellRun(CaseWork):
         return Repeat(seed, answers, verdicts, texts, self.judge(seed))
 
     def _count(self) -> None:
-        """Reports how much there is to do before the work begins, if counting is quick.
-
-        A file of gigabytes takes minutes to read: its totals grow while it is read.
-        """
+        """Reports the totals before the work begins, unless reading the data takes long."""
         # Other sources count what they read.
         if not self.cell.is_read_quickly or not isinstance(self._source, MemorySource):
             return
@@ -287,9 +269,7 @@ class CellRun(CaseWork):
             raise first_error(errors) from errors
 
     def _room(self, case: EvalCase) -> Room:
-        """Room for a case: a place for each open question, as far as other cases have room beside
-        it.
-        """
+        """Room for a case: a place per open question, while other cases have room beside it."""
         window = self._lane.window
         places = min(len(case.questions), max(1, window.limit // CASES_AHEAD))
         return Room(window, places, text_size(case))
@@ -330,10 +310,7 @@ def _own_lane(cell: Cell, progress: Progress, processes: int) -> Lane:
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    """The result of `work`, run in a thread.
-
-    A cancellation waits for its end, since it writes files.
-    """
+    """The result of `work` in a thread, which writes files: a cancellation waits for its end."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         # Without the shield the cancellation would reach the task, and nobody could wait for the

@@ -6,9 +6,7 @@ from memeval.errors import MemoryServiceError, WorldError
 
 
 class ServiceWatch:
-    """Counts failures of a served memory in a row, over all cases of a cell: each may take as long
-    as the time limit of its requests, and a run of thousands would end after a day.
-    """
+    """Counts failures of a served memory in a row: each may take as long as its time limit."""
 
     def __init__(self, most: int | None) -> None:
         """`most` failures stop the run (`stop_after_failures`); None never does."""

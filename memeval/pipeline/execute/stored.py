@@ -1,6 +1,4 @@
-"""Counts of what a memory wrote of a conversation: how much, how much of it twice, how much of it
-informative.
-"""
+"""Counts what a memory wrote: how much, how much of it twice or informative."""
 
 from __future__ import annotations
 

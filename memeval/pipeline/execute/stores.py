@@ -1,9 +1,4 @@
-"""The files of rows that are open in this process.
-
-Cells that differ only in their judge use the same file of answers. They also share its rows in
-memory: the second cell finds what the first one makes, and the lock on the file does not keep it
-out.
-"""
+"""The open files of rows, shared by cells that differ only in their judge."""
 
 from __future__ import annotations
 
@@ -69,11 +64,9 @@ class Stores:
         busy: Callable[[Path], Awaitable[None]],
         call: Call,
     ) -> AsyncIterator[T]:
-        """The open store of a path, which `make` makes if it is not open yet.
+        """The open store of a path, made if needed. Raises `StorageError`.
 
-        `busy` is awaited once if another process holds the file. `call` opens and closes it.
-
-        Raises `StorageError` if the file can't be opened.
+        `busy` is awaited once if another process holds the file; `call` opens and closes it.
         """
         store = await self._enter(path, make, call)
         if store is None:
@@ -124,10 +117,7 @@ class Stores:
 
     @asynccontextmanager
     async def unit(self, path: Path, case_id: str | None) -> AsyncIterator[None]:
-        """Lets one cell at a time work on a case in a file of answers.
-
-        The second cell then finds what the first one made.
-        """
+        """Lets one cell at a time work on a case: the second finds what the first one made."""
         unit = self._units.setdefault((path, case_id), _Unit(asyncio.Lock()))
         unit.users += 1
         try:

@@ -21,14 +21,7 @@ from memeval.prompts import PromptTemplate
 from memeval.records import MemoryChunk, OperationKind, Role
 from memeval.results.rows import Written, WrittenSession
 from memeval.systems.base import MemorySystem
-from memeval.systems.tools import (
-    DELETE,
-    UPDATE,
-    Tool,
-    delete_tool,
-    object_schema,
-    update_tool,
-)
+from memeval.systems.tools import DELETE, UPDATE, Tool, delete_tool, object_schema, update_tool
 
 FORGET, CORRECT = CHANGES = (OperationKind.FORGET.value, OperationKind.CORRECT.value)
 ADD = "add_memory"

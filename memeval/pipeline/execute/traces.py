@@ -19,10 +19,7 @@ from memeval.text.given import values_in
 async def find_traces(
     watched: Watched, traces: Traces, answer: Answer, ledger: Ledger
 ) -> Mapping[str, tuple[str, ...]]:
-    """The values that each depth gives; a depth that can't be looked at is left out.
-
-    The cost of the probes is not part of the answer's figures.
-    """
+    """The values found at each depth that can be looked at, at no cost of the answer."""
     if traces.kind == FORGETEVAL:
         return await _find_strings(watched, traces)
 
@@ -55,9 +52,7 @@ async def find_traces(
 
 
 async def _find_strings(watched: Watched, traces: Traces) -> Mapping[str, tuple[str, ...]]:
-    """ForgetEval's way: strings in the joined results of the question, which is the first probe,
-    and in those of the others, in upper or lower case.
-    """
+    """ForgetEval's way: strings in the results of the question (first probe) and the others."""
     if not hasattr(watched.system, "probe"):
         return {}
 

@@ -1,6 +1,4 @@
-"""The turns of a case, by id and by position: rows keep rankings as positions, which take a
-fraction of the room.
-"""
+"""The turns of a case by id and by position, which rows keep."""
 
 from __future__ import annotations
 
@@ -45,10 +43,7 @@ class CaseTurns:
         return Quotations(self.texts)
 
     def positions(self, ranking: Iterable[Sequence[str]]) -> Ranking:
-        """A ranking of turn ids as one of positions.
-
-        Raises `KeyError` for a turn that the case does not hold.
-        """
+        """Turn ids as positions. Raises `KeyError` for an unknown turn."""
         position_of = self.position_of
         positions: list[int | tuple[int, ...]] = []
         for chunk in ranking:
@@ -60,10 +55,7 @@ class CaseTurns:
         return tuple(positions)
 
     def ranking(self, positions: Ranking) -> tuple[tuple[str, ...], ...]:
-        """A ranking of positions as one of turn ids.
-
-        Raises `IndexError` for a position that the case does not have.
-        """
+        """Positions as turn ids. Raises `IndexError` for an unknown position."""
         alone, ids = self.alone, self.ids
         return tuple(
             alone[chunk] if isinstance(chunk, int) else tuple(map(ids.__getitem__, chunk))

@@ -1,8 +1,4 @@
-"""A unit of work that another process computes: one case of a cell in one repeat.
-
-Its rows are sent as soon as they exist, and the process that holds the files stores them: nothing
-that was computed is lost with the other process.
-"""
+"""One case in one repeat, computed by another process, which sends its rows at once."""
 
 from __future__ import annotations
 
@@ -79,10 +75,7 @@ class Keeper:
         self._again, self._to_skip = True, Counter(self._reported)
 
     def keep(self, message: Message) -> None:
-        """Stores a row or a text, or reports progress.
-
-        Raises `StorageError` if the disk refuses.
-        """
+        """Stores a row or a text, or reports progress. Raises `StorageError`."""
         kind, content = message
         if kind == ANSWER_ROW:
             self._repeat.answers.append(answer_or_ingest(content[0]))

@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 
 ROOM = 32_000_000
-"""Characters of text that the open cases may hold together: six of LongMemEval's largest histories,
-sixty of the smaller.
-"""
+"""Characters that open cases may hold together: six of LongMemEval's largest histories."""
 
 
 class Window:
-    """Lets cases in while fewer than `limit` places are taken and their text has room; a case
-    larger than either goes in alone.
-    """
+    """Lets cases in while places and text have room; a larger case goes in alone."""
 
     def __init__(self, limit: int, room: int = ROOM) -> None:
         self._limit, self._room = limit, room

@@ -12,20 +12,12 @@ from typing import Any, TypeVar
 
 from memeval.errors import MemevalError, SystemFaultError
 from memeval.llm.metering import current_ledger
-from memeval.pipeline.isolate.locations import (
-    Frames,
-    fault,
-    frames_of_error,
-    locate,
-    locate_method,
-)
+from memeval.pipeline.isolate.locations import Frames, fault, frames_of_error, locate, locate_method
 from memeval.text.shown import one_line
 
 T = TypeVar("T")
 AGAIN_S = 0.5
-"""Seconds between two interruptions of a call that blocks the event loop past its time limit: it
-may swallow one.
-"""
+"""Seconds between two interruptions of an overdue call, which may swallow one."""
 TOOL = "tool "
 """Prefix of a tool's name in a message, in place of a method's name."""
 
@@ -73,11 +65,7 @@ class Call:
         )
 
     def run(self, step: Callable[[], T]) -> T:
-        """Runs plain code on the thread of the event loop, and interrupts it at its time limit.
-
-        Raises `MemevalError` for whatever it raises: no `SystemExit` or cancellation of a system
-        passes through the event loop.
-        """
+        """Runs plain code on the loop's thread, up to its time limit. Raises `MemevalError`."""
         try:
             with _time_limit(self):
                 return step()
@@ -86,10 +74,7 @@ class Call:
 
 
 class Steps:
-    """Runs a coroutine step by step: each is timed as the system's own work, and has a time limit.
-
-    Between two steps the event loop does other work; within a step it is blocked.
-    """
+    """Runs a coroutine in timed steps with a time limit; between them the loop is free."""
 
     def __init__(self, inner: Awaitable[Any], call: Call | None = None) -> None:
         """`call` has the time limit; without it there is no limit."""
@@ -124,18 +109,12 @@ async def _wait_for(awaitable: Awaitable[Any]) -> Any:
 
 
 class _Overdue(BaseException):
-    """Raised inside a call that blocks the event loop past its time limit.
-
-    It is a BaseException, so that few handlers swallow it.
-    """
+    """Raised inside an overdue call; a BaseException, so that few handlers swallow it."""
 
 
 @contextmanager
 def _time_limit(call: Call | None) -> Iterator[None]:
-    """Interrupts the code below once the call's time is over, and raises `SystemFaultError`.
-
-    Only the main thread can be interrupted in this way; elsewhere there is no time limit.
-    """
+    """Interrupts code at its call's time limit, on the main thread. Raises `SystemFaultError`."""
     if (
         call is None
         or call.timeout_s is None

@@ -19,10 +19,7 @@ Frames = list[tuple[str, int]]
 
 
 def fault(error: BaseException, owner: Any, method: str) -> MemevalError:
-    """Error of a method of a system, or of its class, on one line with its source location.
-
-    An error that was raised on purpose needs no location.
-    """
+    """A method's error on one line with its location, unless it was raised on purpose."""
     if isinstance(error, MemevalError):
         return error
 

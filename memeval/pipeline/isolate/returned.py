@@ -1,6 +1,4 @@
-"""Checks the value that a system's `answer` returned and converts it to plain types, at the one
-place where it enters.
-"""
+"""Checks the value that `answer` returned, and converts it to plain types."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ from memeval.text.shown import one_line
 
 T = TypeVar("T")
 LONGEST_TEXT = 1_000_000
-"""Characters of an answer or a raw reply; a longer one is refused, since it would burden every
-report.
-"""
+"""Most characters of an answer or a raw reply: more would burden every report."""
 LONGEST_NOTES = 20_000
 """Characters that an answer's notes take as JSON."""
 DEEPEST = 8
@@ -37,10 +33,7 @@ class NotAnAnswerError(TypeError):
 
 
 def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
-    """The answer in plain types.
-
-    `turns` holds the case's turn ids. Raises `NotAnAnswerError` that names the part and its value.
-    """
+    """The answer in plain types; `turns` has the case's ids. Raises `NotAnAnswerError`."""
     if not isinstance(value, Answer):
         raise NotAnAnswerError(f"answer() must return an Answer, but returned {_kind(value)}")
 
@@ -65,10 +58,7 @@ def plain_text(text: str) -> str:
 
 
 def plain_notes(notes: Any) -> dict[str, Any]:
-    """Notes as JSON holds them.
-
-    Values without a JSON form are shown as text; values that are too long are cut and say so.
-    """
+    """Notes as JSON holds them: other values as text, long ones cut."""
     if notes is None:
         return {}
     if not isinstance(notes, Mapping):

@@ -43,11 +43,7 @@ left_behind: list[Call] = []
 """Calls that were given up in this process, and may still run in a thread of their own."""
 
 Outcome = tuple[Any, MemevalError | None]
-"""Return value and error of a call.
-
-No future or task holds the error as its own: those of an abandoned call are read by nobody, and
-would be printed.
-"""
+"""Value and error of a call: an abandoned future's own error would be printed."""
 
 
 def under_way() -> list[str]:
@@ -68,24 +64,17 @@ class Watched:
         state: ProcessState | None = None,
         stop_parts: Callable[[], None] = lambda: None,
     ) -> None:
-        """`state` is what the process was like before any system was built; `stop_parts` ends what
-        a thread of it waits for.
-        """
+        """`state` is the process before any system; `stop_parts` ends what its threads wait for."""
         self.system = system
         self.case_id, self.timeout_s, self._stop_parts = case_id, timeout_s, stop_parts
         self.user = ""
         """User that asks, if several users share its store."""
         self.hung = False
-        """Whether a call was given up while it built or loaded the memory: nothing more is asked of
-        the system then.
-        """
+        """Whether a call was given up that built the memory: nothing more is asked then."""
         self._state = state or ProcessState()
 
     async def call(self, name: str, *arguments: Any) -> Any:
-        """Calls a method and returns its result.
-
-        Raises `SystemFaultError`, or the `MemevalError` that the system let through.
-        """
+        """Calls a method. Raises `SystemFaultError`, or the `MemevalError` of the system."""
         call = self._call(name)
         with _track(call, self._state):
             method = self.attribute(name, name)
@@ -98,9 +87,7 @@ class Watched:
             return await self._value_of(call, tool.call, lambda: tool.call(**arguments))
 
     async def run(self, calls: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
-        """Calls plain methods, each by its name and with its arguments, one after the other in one
-        worker thread.
-        """
+        """Calls plain methods, by name and arguments, one by one in one worker thread."""
         call = self._call("reset")
 
         def play() -> None:
@@ -116,10 +103,7 @@ class Watched:
             await self._in_thread(call, play)
 
     def attribute(self, name: str, method: str) -> Any:
-        """An attribute of the system, which may run code of the system.
-
-        Raises `SystemFaultError` if that fails.
-        """
+        """An attribute of the system, which may run its code. Raises `SystemFaultError`."""
         return self._call(method).run(lambda: getattr(self.system, name))
 
     async def close(self) -> str | None:
@@ -159,10 +143,7 @@ class Watched:
         return value
 
     async def _on_loop(self, call: Call, awaitable: Awaitable[Any]) -> Any:
-        """Waits for a coroutine in a separate task.
-
-        At the time limit it gives the coroutine up, even if that ignores its cancellation.
-        """
+        """Runs a coroutine in a task, and gives it up at its time limit, cancelled or not."""
 
         async def play() -> Outcome:
             try:
@@ -183,10 +164,7 @@ class Watched:
         return _result(task)
 
     async def _in_thread(self, call: Call, work: Callable[[], Any]) -> Any:
-        """Runs `work` in a daemon thread.
-
-        A cancellation from outside waits for the call under way, which can't be undone by half.
-        """
+        """Runs `work` in a daemon thread; a cancellation waits for the call under way."""
         outcome: Future[Outcome] = Future()
         # The ledger that counts the calls is a context variable: the thread needs it, too.
         context = contextvars.copy_context()
@@ -236,10 +214,7 @@ def build_watched(
     state: ProcessState,
     stop_parts: Callable[[], None],
 ) -> Watched:
-    """The system that `build` makes, on the calling thread.
-
-    Raises `SystemFaultError` for what its constructor does.
-    """
+    """The system that `build` makes on this thread. Raises `SystemFaultError`."""
     call = Call(case_id, system_class, "__init__", timeout_s)
     with _track(call, state):
         system = call.run(build)
@@ -292,9 +267,7 @@ def _result(ended: asyncio.Future[Outcome]) -> Any:
 
 
 def _check_ran(call: Call, value: Any) -> None:
-    """Raises `SystemFaultError` for a method that was written as a generator: calling it ran
-    nothing.
-    """
+    """Raises `SystemFaultError` for a generator: calling it ran nothing."""
     if inspect.iscoroutine(value):
         value.close()  # else Python warns that it was never awaited
         raise call.misuse(

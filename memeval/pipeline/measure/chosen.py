@@ -11,10 +11,7 @@ from memeval.results import CategoryResult, Record
 
 
 def has_score(cell: Cell) -> bool:
-    """Whether the accuracy of a cell says something of its system.
-
-    The questions that a run got wrong are not a sample: the right answers were left out.
-    """
+    """Whether a cell has an accuracy: a choice of wrong answers is not a sample."""
     return cell.config.dataset["only"] is None
 
 

@@ -1,7 +1,4 @@
-"""Measures: from records to the metrics of a run, by the names of docs/metrics.md.
-
-Values that were not measured are None, never 0.
-"""
+"""Metrics of a run from its records (docs/metrics.md); unmeasured ones are None, never 0."""
 
 from __future__ import annotations
 
@@ -34,10 +31,7 @@ def measure_repeat(
     ingests: Sequence[Ingest],
     headline: Headline = None,
 ) -> Metrics:
-    """The metrics of one repeat.
-
-    Categories outside of the headline never enter `accuracy` and its like.
-    """
+    """Metrics of one repeat; categories outside of the headline don't enter `accuracy`."""
     main = [record for record in records if _in(headline, record)]
     metrics = _means(records, headline)
     for name, rows in _by_category_name(records).items():
@@ -93,9 +87,7 @@ def _means(records: Sequence[Record], headline: Headline) -> Metrics:
 def measure_cell(
     repeats: Sequence[Metrics], records: Sequence[Record], headline: Headline = None
 ) -> Metrics:
-    """The metrics of a cell: means over its repeats, deviations between them, intervals clustered
-    by case, sums of what was spent.
-    """
+    """Metrics of a cell: means and deviations over repeats, clustered intervals, sums."""
     metrics: Metrics = {}
     # A metric may be missing in a repeat, so that no single repeat names them all.
     for name in dict.fromkeys(name for repeat in repeats for name in repeat):
@@ -120,9 +112,7 @@ def measure_cell(
 
 
 def interval_of(records: Sequence[Record]) -> tuple[float | None, float | None, float | None]:
-    """95 % interval of the accuracy, clustered by case, and the design effect; a question's value
-    is its mean over repeats.
-    """
+    """95 % interval of the accuracy (questions averaged, clustered by case) and design effect."""
     # Repeats of a question are not independent of each other: they count as one value.
     by_question: dict[str, list[float | None]] = {}
     first: dict[str, Record] = {}
@@ -277,9 +267,7 @@ def _refusals(records: Sequence[Record]) -> float | None:
 
 
 def _retrieval(records: Sequence[Record]) -> Metrics:
-    """Means over all questions that name evidence, of whatever category; nothing for systems that
-    expose no ranking.
-    """
+    """Means over all questions with evidence; nothing for systems without a ranking."""
     ranked = [record for record in records if record.evidence_ranks]
     rows = [retrieval_of(record) for record in ranked]
     metrics: Metrics = {}
@@ -295,10 +283,7 @@ def is_retrieved(record: Record) -> bool:
 
 
 def _retrieval_by_category(records: Sequence[Record]) -> Metrics:
-    """Retrieval metrics of each category if nothing else was measured: `recall_at_5/temporal`.
-
-    Those of sessions are left out.
-    """
+    """Retrieval metrics of each category under `stages=retrieve`, without those of sessions."""
     if not any(map(is_retrieved, records)):
         return {}
 
@@ -330,10 +315,7 @@ def _std_name(name: str) -> str:
 
 
 def found_nothing(records: Sequence[Record], ingests: Sequence[Ingest]) -> bool:
-    """Whether a memory that shows what it finds found nothing for any question, although it was
-    given something: then the figures say nothing of it. Controls without a memory don't show what
-    they find, and so are left out.
-    """
+    """Whether a memory that shows its results found nothing at all: figures then mean nothing."""
     if not any(ingest.row.chunks for ingest in ingests):
         return False
 

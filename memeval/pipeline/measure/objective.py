@@ -41,10 +41,7 @@ def check_objective(cell: Cell) -> None:
 
 
 def names_of_measures(dataset: Dataset) -> Collection[str] | None:
-    """Names of a data set's own metrics; None if they are not known before there are records.
-
-    A class that has `measures` and inherits the names of another's has not named its own.
-    """
+    """Names of a data set's own metrics; None if unknown before there are records."""
     owner = next(
         cls
         for cls in type(dataset).__mro__

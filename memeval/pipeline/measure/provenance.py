@@ -17,13 +17,12 @@ from memeval.datasets.info import LoadedDataset
 from memeval.judges.recorded import RECORDED
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import is_built_in
-from memeval.pipeline.open.code_version import code_version
 from memeval.pipeline.open.declared import Declared
 from memeval.pipeline.open.imported_source import IMPORTED
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.pipeline.open.opening import system_settings
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
-from memeval.pipeline.open.surroundings import git_state, versions
+from memeval.pipeline.open.versions import code_version, git_state, versions
 from memeval.results.summary import OWN_TAG
 from memeval.text.redaction import redacted_in
 

@@ -1,6 +1,4 @@
-"""Joins what the stages stored into the records that a user reads: one per question and repeat, in
-the data set's order.
-"""
+"""Joins the rows of all stages into records, one per question and repeat, in order."""
 
 from __future__ import annotations
 
@@ -150,9 +148,7 @@ def ingests(cell: Cell, finished: Finished) -> Iterator[Ingest]:
 
 
 def hypotheses(rows: Iterable[Record], repeat: int) -> list[dict[str, Any]]:
-    """The answers of one repeat in LongMemEval's format, `{question_id, hypothesis}`; questions
-    without an answer are left out.
-    """
+    """The answers of one repeat in LongMemEval's format; those without one are left out."""
     return [
         {"question_id": record.question_id, "hypothesis": record.hypothesis}
         for record in rows

@@ -11,9 +11,7 @@ from memeval.pipeline.execute.repeat import Finished
 from memeval.pipeline.measure.chosen import notes_on_questions
 from memeval.pipeline.measure.figures import Headline, found_nothing, statuses
 from memeval.pipeline.measure.provenance import reads_offline
-from memeval.pipeline.measure.records import (
-    Ingest,
-)
+from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.records import IngestHealth, Status

@@ -70,11 +70,7 @@ def measure_times(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metri
 
 
 def measure_operations(ingests: Sequence[Ingest]) -> Metrics:
-    """Effects and costs of requests to forget and to correct, by kind.
-
-    The share that is supported; of those, the mean time in milliseconds, the items that the system
-    says it removed or changed, those that vanished, and tokens and US dollars.
-    """
+    """Requests to forget and to correct: share supported, mean ms, items, tokens, US dollars."""
     metrics: Metrics = {}
     done = [operation for ingest in ingests for operation in ingest.row.operations]
     for kind in (OperationKind.FORGET, OperationKind.CORRECT):

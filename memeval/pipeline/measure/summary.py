@@ -60,11 +60,9 @@ LONGEST_NOTE = 1000
 
 
 def finish(cell: Cell, finished: Finished) -> RunSummary:
-    """Measures a finished cell and writes its run folder, `run.json` last.
+    """Measures a finished cell and writes its run folder, `run.json` last. Raises `StorageError`.
 
     One that was stopped leaves the folder of a finished run as it is.
-
-    Raises `StorageError` if the disk can't be written.
     """
     rows, ingest_rows = list(records(cell, finished)), list(ingests(cell, finished))
     summary = summarise(cell, finished, rows, ingest_rows)

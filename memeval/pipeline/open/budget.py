@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memeval.config.roles import (
-    ANSWERS,
-    INGEST,
-    JUDGE,
-    ROLES,
-    called_roles,
-    settings_of_role,
-)
+from memeval.config.roles import ANSWERS, INGEST, JUDGE, ROLES, called_roles, settings_of_role
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.llm.budget import Budget, Limits
@@ -37,9 +30,7 @@ def budget_of(config: RunConfig) -> Budget | None:
 
 
 def check_budget(cell: Cell, more: Sequence[str] = ()) -> None:
-    """Raises `UserError` if a budget can't be kept: a price is unknown, or calls are not ours to
-    count. `more` are roles that are called besides those of a run.
-    """
+    """Raises `UserError` if the budget can't be kept; `more` are further roles called."""
     limits = limits_of(cell.config)
     if not limits.any:
         return

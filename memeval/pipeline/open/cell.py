@@ -7,18 +7,10 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from memeval.config.identity import (
-    IdentityInputs,
-    Keys,
-    keys,
-    run_key,
-)
+from memeval.config.identity import IdentityInputs, Keys, keys, run_key
 from memeval.config.options import built_in_classes
 from memeval.config.paths import outputs_dir, prepared_dir
-from memeval.config.schema import (
-    TOOLS,
-    RunConfig,
-)
+from memeval.config.schema import TOOLS, RunConfig
 from memeval.datasets.contract import Dataset, LoadedDataset
 from memeval.judges.contract import JudgeSettings
 from memeval.pipeline.open.code import is_built_in
@@ -113,11 +105,7 @@ class Cell:
         return outputs_dir() / "verdicts" / f"{self.keys(seed).judge}.jsonl"
 
     def memory_folder(self, seed: int) -> Path:
-        """Folder of a repeat's saved memories: `<data set>/<system>-<key>`.
-
-        The names are for people; only the key identifies. So memories that were saved under another
-        name of the system are used in place.
-        """
+        """Folder of a repeat's memories, `<data set>/<system>-<key>`: only the key identifies."""
         key = self.keys(seed).prepare
         # Looked up by the key, whatever the names in front of it.
         saved = memory_folders(prepared_dir(), key)

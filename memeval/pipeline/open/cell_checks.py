@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from memeval.config.roles import JUDGE, OFFLINE_READER, settings_of_role
-from memeval.config.schema import (
-    TOOLS,
-    JudgeConfig,
-    RunConfig,
-)
+from memeval.config.schema import TOOLS, JudgeConfig, RunConfig
 from memeval.config.settings import SHARED, TENANTS
 from memeval.datasets.contract import GRANULARITIES, SUMMARY, Dataset
 from memeval.errors import UserError
@@ -35,10 +31,7 @@ def has_judging_model(config: RunConfig) -> bool:
 
 
 def resolve_judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
-    """The judge's config, under its own name if it said `auto`.
-
-    Raises `UserError` for a judge that does not apply to the data set.
-    """
+    """The judge's config with `auto` resolved. Raises `UserError` if it does not apply."""
     name, own_class = config.judge.name, config.judge.class_
     if name == "auto" and own_class:
         name = judge_type(name, own_class).name

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from memeval.config.identity import (
-    Digests,
-)
+from memeval.config.identity import Digests
 from memeval.config.plugins import plugin
-from memeval.config.schema import (
-    ANSWER,
-    JUDGE,
-    PREPARE,
-    TOOLS,
-    PromptConfig,
-    RunConfig,
-)
+from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, PromptConfig, RunConfig
 from memeval.judges.contract import Judge
 from memeval.pipeline.open.cell_checks import has_language_model
 from memeval.pipeline.open.code import class_digests
@@ -105,10 +96,7 @@ def answer_template(
 def _form_templates(
     config: RunConfig, own_style: str | None
 ) -> Mapping[AnswerForm, PromptTemplate]:
-    """The template for each kind of answer under `prompt=auto`.
-
-    Empty if one template serves all: a style of the system's own, or a user's file.
-    """
+    """Templates by kind of answer under `prompt=auto`; empty if one serves all."""
     if config.prompt.name != AUTO or config.prompt.file or own_style is not None:
         return {}
 
@@ -135,9 +123,7 @@ def resolve_prompt(config: RunConfig) -> PromptConfig:
 
 
 def _choice_template(config: RunConfig) -> PromptTemplate:
-    """The words under which is chosen: ours, or those of a `prompt.file` that has a place for the
-    choices.
-    """
+    """The template for choices: ours, or that of a `prompt.file` with a place for them."""
     if config.prompt.file and _lists_choices(config.prompt.file):
         return from_file(config.prompt.file, ("question", "context", "choices"))
 

@@ -1,7 +1,4 @@
-"""Which code each stage of a cell runs through.
-
-An edit in a checkout makes the stages again that run through it, and no others.
-"""
+"""The code of each stage: an edit in a checkout makes again just the stages that run it."""
 
 from __future__ import annotations
 
@@ -34,9 +31,7 @@ _MEMORY_PACKAGES = (
     "memeval.llm.tokens",
     "memeval.text.words",
 )
-"""Packages that make up a system. The code that calls endpoints is left out: replies are stored by
-their content.
-"""
+"""Packages that make up a system, without calls of endpoints: replies are kept by content."""
 _LOOK_UPS = (
     "memeval.datasets.fetch",
     "memeval.datasets.locate",
@@ -142,11 +137,7 @@ def figures_code(dataset: type) -> str:
 
 
 def class_identity(identified: Any) -> str:
-    """`module:Class`; for a class or function of the user's own with the sha256 of its file, and
-    name and version of the package that brings it.
-
-    So an edit of that file makes the results again. Its imports are not looked at.
-    """
+    """`module:Class`; for a user's own also the sha256 of its file, and its package's version."""
     if not hasattr(identified, "__qualname__"):
         identified = type(identified)  # an object that is called like a function
 

@@ -1,7 +1,4 @@
-"""The endpoints and caches that are open: one endpoint per address and key, one cache per file.
-
-The cells of one invocation share them, so that one limit holds over all of them.
-"""
+"""Open endpoints (one per address and key) and caches, shared by the cells of a command."""
 
 from __future__ import annotations
 
@@ -29,10 +26,9 @@ class Connections:
         budget: Budget | None = None,
         processes: int = 1,
     ) -> None:
-        """`say` gets messages for the user: which endpoint is waited for, damage of the caches and
-        the entries kept. `store` keeps replies and leases: by default the files of the home.
-        `budget` bounds what all calls together take. `processes` share the limit of each endpoint:
-        each has a part of it.
+        """`say` gets messages for the user; `store` keeps replies and leases, by default in files.
+
+        `budget` bounds all calls; `processes` share the limit of each endpoint.
         """
         self._say, self.budget, self._processes = say, budget, processes
         self.breaker = Breaker(Disk((cache_dir(), outputs_dir())))
@@ -49,8 +45,7 @@ class Connections:
         return self._endpoints.values()
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
-        """The endpoint at an address under a key and headers; if two parts ask for one with
-        different limits, the lower limit holds for both, also if they wait for different times.
+        """The endpoint at an address under a key and headers; the lowest limit asked for holds.
 
         Raises `UserError` if this process's part of the limit is less than one request.
         """

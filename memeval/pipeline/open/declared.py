@@ -1,7 +1,4 @@
-"""Declarations of a system's class, checked before anything is run.
-
-Mistakes in it are the user's to correct.
-"""
+"""A system's class, checked before anything is run."""
 
 from __future__ import annotations
 
@@ -55,10 +52,7 @@ class Source(Protocol):
 
 
 class Declared:
-    """A memory system as its class describes it, checked.
-
-    Raises `UserError` that names the method.
-    """
+    """A memory system as its class describes it. Raises `UserError` naming the method."""
 
     def __init__(
         self,
@@ -68,9 +62,7 @@ class Declared:
         has_language_model: bool = True,
         reads_by_tools: bool = False,
     ) -> None:
-        """`has_language_model` is False if the cell's model is the offline reader. Under
-        `reads_by_tools`, the cell's model answers in the place of a system's own.
-        """
+        """Under `reads_by_tools`, the cell's model answers in place of the system's own."""
         self.system_class, self._settings = system_class, settings
         _check_constructor(system_class)
 

@@ -1,6 +1,4 @@
-"""Builds the models, embedders and rerankers that a config names: one limit per address and key,
-shared by all that call it.
-"""
+"""Builds models, embedders and rerankers, with one limit per address and key."""
 
 from __future__ import annotations
 
@@ -32,10 +30,7 @@ MODELS = Registry("llm", LanguageModel)  # type: ignore[type-abstract]
 
 
 def endpoint_settings(settings: LlmConfig, role: str) -> EndpointSettings:
-    """How the model of a role is reached.
-
-    Raises `UserError` if its key or the value of a header is not set.
-    """
+    """How a role's model is reached. Raises `UserError` if a key or header is not set."""
     assert settings.base_url is not None, "resolve() gives each endpoint an address"
     return EndpointSettings(
         base_url=settings.base_url,
@@ -81,11 +76,7 @@ class Models:
         say: Callable[[str], None] | None = None,
         connections: Connections | None = None,
     ) -> None:
-        """`say` gets messages for the user during the run: which endpoint is waited for, damage of
-        the caches and the entries kept.
-
-        `connections` are shared with other cells, and stay open.
-        """
+        """`say` gets messages for the user; given `connections` are shared, and stay open."""
         self.origin = origin
         self._config, self._say = config, say
         self.connections = connections or Connections(
@@ -114,11 +105,7 @@ class Models:
         return self._model(DRAFT)
 
     def embedder(self) -> Embedder:
-        """The embedder of all cases.
-
-        State learned from a case's texts belongs to the case (`fitted`), and a text that cases
-        share is embedded once.
-        """
+        """The embedder of all cases; state learned from a case's texts belongs to the case."""
         if self._embedder is None:
             settings = self._config.embedder
             embedder = embedder_class(settings.name, settings.class_)
@@ -127,10 +114,7 @@ class Models:
         return self._embedder
 
     def reranker(self, own: str) -> Reranker | None:
-        """The cell's reranker, shared by all cases; None if nothing reranks.
-
-        `own` is what the system itself is set to, which counts under `reranker=default`.
-        """
+        """The cell's reranker, if any; `own` is the system's, for `reranker=default`."""
         settings = self._config.reranker
         if settings.name == DEFAULT:
             of_system = named(own)

@@ -7,22 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from memeval.config.identity import (
-    Digests,
-    IdentityInputs,
-    join_digests,
-    settings_stages,
-)
+from memeval.config.identity import Digests, IdentityInputs, join_digests, settings_stages
 from memeval.config.paths import data_dir, project_root
 from memeval.config.plugins import own_file
-from memeval.config.schema import (
-    ANSWER,
-    JUDGE,
-    PREPARE,
-    TOOLS,
-    RerankerConfig,
-    RunConfig,
-)
+from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, RerankerConfig, RunConfig
 from memeval.config.settings import OF_ALL_SYSTEMS, read_settings
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.locate import build
@@ -74,10 +62,7 @@ class OpenedData:
     by_settings: dict[str, tuple[Dataset, LoadedDataset]] = dataclasses.field(default_factory=dict)
 
     def open(self, dataset: Dataset, config: RunConfig) -> tuple[Dataset, LoadedDataset]:
-        """The data set, opened; shared with another cell if the settings are equal.
-
-        A class of the user's own may not be meant to be read by two cells at once.
-        """
+        """The data set, opened; built-in ones are shared by cells with equal settings."""
         if not is_built_in(type(dataset)):
             return dataset, dataset.load()
 
@@ -89,10 +74,7 @@ class OpenedData:
 
 
 def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None) -> Cell:
-    """Opens what the config names; `opened` are the data sets of other cells.
-
-    Raises `UserError` for anything that the user has to fix before a run can start.
-    """
+    """Opens a config; `opened` are other cells' data sets. Raises `UserError` for mistakes."""
     # First: the identity of the figures, below, includes the prices.
     name_prices(config.prices, project_root() / PRICES_FILE)
     source = _source(config)
@@ -254,9 +236,7 @@ def _reranker(settings: RerankerConfig) -> type[Reranker] | None:
 
 
 def system_settings(source: Source) -> dict[str, Any]:
-    """The settings of a system, without its default reranker: the cell's reranker is in the group
-    `reranker`.
-    """
+    """A system's settings, without its default reranker, which is in the group `reranker`."""
     settings = asdict(source.settings)
     if isinstance(source.settings, RerankedSettings):
         del settings[OWN]
@@ -265,9 +245,7 @@ def system_settings(source: Source) -> dict[str, Any]:
 
 
 def _resolved_system(given: Mapping[str, Any], source: Source) -> dict[str, Any]:
-    """A system's YAML and the resulting settings, without the settings that all systems share and
-    that nobody set.
-    """
+    """A system's YAML and settings, without shared settings that nobody set."""
     settings = system_settings(source)
     kept = {
         name: value

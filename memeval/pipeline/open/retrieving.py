@@ -38,11 +38,9 @@ def retrieves_only(config: RunConfig) -> bool:
 
 
 def for_retrieval(config: RunConfig, source: Source, dataset: Dataset) -> RunConfig:
-    """The config without its settings of answers and judge: they are not needed, and keys leave
-    them out.
+    """The config without settings of answers and judge, but with a model used at ingest.
 
-    A model that the system calls while it ingests stays. Raises `UserError` for a system that
-    answers without the reader, since it can't be asked only for its retrieval.
+    Raises `UserError` for a system that answers without the reader.
     """
     name = config.system["name"]
     if source.own_prompt:

@@ -1,7 +1,4 @@
-"""Makes a run's figures again from its records and rows, and compares them with `run.json`.
-
-An edit of a figure together with the file's digest leaves no other trace.
-"""
+"""Makes a run's figures again from its rows, which finds edits of figure and digest."""
 
 from __future__ import annotations
 
@@ -40,9 +37,7 @@ OF_INGEST = (
 def figure_problems(
     summary: RunSummary, records: Sequence[Record], ingests: Sequence[Ingest] | None
 ) -> Iterator[str]:
-    """Differences of `run.json` from the records and ingests; without ingests, only in the figures
-    that come from the records alone.
-    """
+    """Differences of `run.json` from the records, and from the ingests if given."""
     names = {row.category for row in summary.categories if row.headline}
     headline = frozenset(record.category for record in records if str(record.category) in names)
     whole = all(row.headline for row in summary.categories)

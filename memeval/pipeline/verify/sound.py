@@ -153,9 +153,7 @@ class Look:
         return records
 
     def _keys(self, summary: RunSummary) -> list[dict[str, Any]]:
-        """The keys of each repeat, as `run.json` has them, compared with those that the config
-        makes.
-        """
+        """The keys in `run.json`, compared with those that the config makes."""
         identity = summary.identity
         try:
             recorded = [recorded_keys(repeat) for repeat in identity["keys"]]
@@ -299,10 +297,7 @@ class Look:
 
 
 def recorded_keys(repeat: Mapping[str, Any]) -> dict[str, Any]:
-    """The seed and the keys of one repeat, as a run's identity has them.
-
-    Raises `TypeError` for a key of another form, which could lead to a file elsewhere.
-    """
+    """Seed and keys of a repeat. Raises `TypeError` for a key that could name a file elsewhere."""
     recorded = {name: repeat[name] for name in ("seed", "prepare", "answer", "judge")}
     for name, value in recorded.items():
         if name != "seed" and not re.fullmatch(r"[0-9A-Za-z_-]{1,64}", str(value)):
@@ -333,9 +328,7 @@ def agrees(
 
 
 def memory_problems(folder: Path, key: str) -> Iterator[str]:
-    """Mismatches in the memories saved under a key; a missing memory is not one: it is built when
-    needed.
-    """
+    """Mismatches in the memories saved under a key; a missing one is built when needed."""
     for memory in sorted(
         path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
     ):

@@ -23,10 +23,7 @@ _ENTRIES = (
 
 
 def verify_items(items: Iterable[Item]) -> Iterator[tuple[Item, list[str]]]:
-    """Mismatches of each item that has digests.
-
-    Run folders are left out: `verify` compares them.
-    """
+    """Mismatches of each item with digests; `verify` compares run folders."""
     for item in items:
         check = _CHECKS.get(item.kind)
         if check is None:

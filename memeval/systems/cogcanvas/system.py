@@ -23,14 +23,7 @@ import numpy as np
 
 from memeval.llm.metering import current_ledger
 from memeval.prompts import load_builtin
-from memeval.records import (
-    Answer,
-    CorrectRequest,
-    ForgetRequest,
-    IngestHealth,
-    Query,
-    Retrieved,
-)
+from memeval.records import Answer, CorrectRequest, ForgetRequest, IngestHealth, Query, Retrieved
 from memeval.systems.base import DumpItem, SystemContext
 from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts
 from memeval.systems.cogcanvas.batches import batches
