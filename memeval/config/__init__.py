@@ -1,4 +1,1 @@
-"""Configuration: the typed tree, its validation, integer options, paths, identity.
-
-Hydra is imported only here and in `cli`.
-"""
+"""Configuration: the typed tree, validation, integer options, paths, identity."""

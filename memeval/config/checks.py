@@ -66,9 +66,7 @@ def check_address(option: str, address: str, *hints: str) -> None:
 
 
 def check_plain(option: str, address: str, *hints: str) -> None:
-    """Raises `UserError` if an address holds a user, a password, a query or a fragment: such
-    things would be published with it.
-    """
+    """Raises `UserError` for an address with user, password or query, which would be published."""
     rest = address.partition("://")[2] if "://" in address else address.removeprefix("//")
     what = next(
         (
@@ -133,10 +131,7 @@ def _check_memories(address: str) -> None:
 
 
 def check_variable(option: str, name: Any) -> None:
-    """Raises `UserError` unless `name` can be that of an environment variable.
-
-    It is not shown: it may be the key itself.
-    """
+    """Raises `UserError`, without the name, unless it can be a variable's: it may be the key."""
     message = f"{option} must be the name of an environment variable, not the secret itself"
     message += " (a name in small letters must be set)"
     hint = BY_VARIABLE.format(option=option)
@@ -178,15 +173,11 @@ def check_headers(option: str, headers: Any) -> None:
 
 
 MAY_LACK_A_KEY = (*(f"{role}." for role in OTHERS), "embedder.", "system.api_key_env")
-"""A role without its own key takes that of its address, if there is one; a memory service may want
-none.
-"""
+"""Settings that may lack a key: the address may have one, or the service want none."""
 
 
 def check_secrets(leaves: Mapping[str, Any]) -> None:
-    """Raises `UserError` for settings, by dotted path, that hold a secret, or an address with one
-    in it, whatever group they are of.
-    """
+    """Raises `UserError` for a setting of any group that holds a secret."""
     for path, value in leaves.items():
         if path.endswith("_env"):
             if value is not None or not path.startswith(MAY_LACK_A_KEY):
@@ -231,11 +222,7 @@ def _check_text(path: str, text: str) -> None:
 
 
 def check_overrides(words: list[str]) -> None:
-    """Raises `UserError` for a word of the command line that brings a secret, before Hydra writes
-    it into any file.
-
-    A word may hold several values (a sweep) or a mapping: each is looked at.
-    """
+    """Raises `UserError` for a word that brings a secret, before Hydra writes it anywhere."""
     for word in words:
         override = _OVERRIDE.fullmatch(word)
         if override is None:

@@ -24,10 +24,9 @@ CLASS_OPTION = re.compile(rf"(?:(?P<name>[^:]+):)?(?P<path>{_PATH})")
 
 
 def choose_classes(words: Sequence[str]) -> list[str]:
-    """Overrides in which `system.class=PATH` has become the choice of an option.
+    """Overrides with `system.class=PATH` as the choice of an option.
 
-    A class of memeval's own stays a field, as does the class of several options: it takes the
-    fields of the option.
+    A class of memeval's own stays a field, as does one beside several options.
     """
     chosen = list(words)
     for word in words:
@@ -56,9 +55,7 @@ def choose_classes(words: Sequence[str]) -> list[str]:
 
 
 def as_typed(word: str) -> list[str]:
-    """An override as a user types it: the choice of a class as `system.class=PATH`, beside the
-    option whose name it has.
-    """
+    """An override as a user types it: a class as `system.class=PATH`, beside its name."""
     group, _, value = word.partition("=")
     match = CLASS_OPTION.fullmatch(value.strip("'\""))
     if group not in GROUPS or match is None:

@@ -14,11 +14,9 @@ T = TypeVar("T")
 
 
 def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
-    """The class, a subclass of `base`.
+    """The class at a path, a subclass of `base`. Raises `UserError`.
 
     `group` is the config group that names it, `what` the thing as an error calls it.
-
-    Raises `UserError` for a path of another form, and for one that leads to no such class.
     """
     named_class = import_named(path, group, what)
     if not (isinstance(named_class, type) and issubclass(named_class, base)):
@@ -69,9 +67,7 @@ def import_named(path: str, group: str, what: str) -> Any:
 
 
 def _locate_error(error: BaseException) -> str:
-    """An error of a module's own code with the innermost source location outside of Python's import
-    machinery.
-    """
+    """An error with the innermost location outside of Python's import machinery."""
     frames = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]

@@ -40,10 +40,7 @@ class Filing:
 
 
 def read_filing(config: RunConfig, sweep: str | None = None) -> Filing:
-    """Filing from a config and the environment; `sweep` is the digest of an invocation with `-m`.
-
-    Raises `UserError` for names, tags and notes that can't be filed.
-    """
+    """Filing from config and environment; `sweep` is an invocation's digest. Raises `UserError`."""
     sweep_id = None
     # The name is for people, the digest distinguishes: two commands may run one named sweep.
     if sweep is not None:
@@ -84,10 +81,7 @@ def _check_label(label: str | None) -> None:
 
 
 def read_experiment(tracking: TrackingConfig) -> str | None:
-    """The experiment that the config asks for, else the environment; None if neither does.
-
-    Raises `UserError` for a name that an experiment can't have.
-    """
+    """The experiment of the config, else of the environment. Raises `UserError`."""
     if tracking.experiment is not None:
         return tracking.experiment
 

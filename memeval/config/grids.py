@@ -33,7 +33,6 @@ def sweep_file(name: str) -> Path | None:
 
 
 def sweep_files() -> dict[str, Path]:
-    """The files of all sweeps by name."""
     files = {path.stem: path for path in own_files(SWEEP)}
     for name, brought in sorted(plugins(SWEEP).items()):
         if brought[0].file is not None:
@@ -43,9 +42,7 @@ def sweep_files() -> dict[str, Path]:
 
 
 def over_cells(sweep: str, config: DictConfig) -> DictConfig:
-    """The sweep's config with its grids, if it has any, made into options of `cell` that are swept
-    over.
-    """
+    """The sweep's config with its grids, if any, as options of `cell`."""
     # Taken out: the schema of a run has no such field.
     grids = config.pop("grids", None)
     if grids is not None:
@@ -57,7 +54,6 @@ def over_cells(sweep: str, config: DictConfig) -> DictConfig:
 
 
 def cells(grids: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The overrides of each cell, grid by grid."""
     for grid in grids:
         given = shlex.split(grid)
         check_given_once(given)
@@ -88,10 +84,7 @@ def _grids_in(text: str) -> Sequence[str]:
 
 
 def cell_config(sweep: str, number: int) -> DictConfig | None:
-    """The config of one cell, counted from 1: its options as a list of defaults, its fields below.
-
-    None if there is no such cell.
-    """
+    """The config of one cell, counted from 1; None if there is no such cell."""
     file = sweep_file(sweep)
     if file is None:
         return None

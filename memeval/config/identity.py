@@ -1,8 +1,6 @@
-"""Identity: one function from a resolved config to the keys under which each stage's results are
-kept.
+"""Identity: from a resolved config to each stage's keys.
 
-Each setting declares the stage it belongs to. Other parts (data, prompt templates, classes, code)
-come as named digests per stage from their owners.
+Settings declare their stage. Data, templates, classes and code come as digests of their owners.
 """
 
 from __future__ import annotations
@@ -55,10 +53,7 @@ class IdentityInputs:
     digests: Digests
     """The contributions of data set, prompt templates, system, judge and code, joined."""
     stages: Mapping[str, str]
-    """Stages of the settings of data set and system, by dotted path.
-
-    A setting of theirs that is missing here counts as `prepare`.
-    """
+    """Stages of the settings of data set and system; a missing one is `prepare`."""
     uses_llm_at_ingest: bool
     """Whether the system calls a language model at ingest: model and seed then shape its memory."""
     judge_uses_llm: bool
@@ -111,10 +106,7 @@ def field_stages(settings_type: type[Any], prefix: str = "") -> dict[str, str | 
 
 
 def settings_stages(group: str, settings_type: type[Any]) -> dict[str, str]:
-    """Stages of the settings of a data set or a system, as its settings type declares them.
-
-    Optional ones are left out, which makes them `prepare` if they are in a config.
-    """
+    """Stages that a settings type declares; optional ones count as `prepare` if given."""
     fields = field_metadata(settings_type, f"{group}.")
     declared = {
         path: fields[path].get("stage") for path in fields if not fields[path].get(OPTIONAL)

@@ -26,11 +26,7 @@ INTEGER = re.compile(rf"({'|'.join(INTEGER_GROUPS)})/0*([1-9][0-9]*)")
 
 
 class QuoteIntegers(Callback):
-    """Quotes the integers in a sweep's own parameters, and gives settings their full paths, before
-    the sweeper reads them.
-
-    It raises nothing, for Hydra would swallow it.
-    """
+    """Prepares a sweep's own parameters for the sweeper; Hydra would swallow an error."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         params = OmegaConf.select(config, "hydra.sweeper.params")
@@ -46,20 +42,13 @@ class QuoteIntegers(Callback):
 
 
 def as_hydra_words(words: Sequence[str]) -> list[str]:
-    """A user's overrides as Hydra takes them.
-
-    A class is chosen as an option.
-
-    Raises `UserError` if words choose different rerankers.
-    """
+    """A user's overrides for Hydra. Raises `UserError` for two rerankers."""
     check_one_reranker(words)
     return quote_integers([full_override(word) for word in choose_classes(words)])
 
 
 def quote_integers(overrides: Sequence[str]) -> list[str]:
-    """`overrides` with the numbers of `INTEGER_GROUPS` quoted, so that Hydra takes them as options
-    and says itself which it can't find.
-    """
+    """Quotes the numbers of `INTEGER_GROUPS`, so that Hydra takes them as options."""
     return [
         _quote(override) if override.lstrip("+").split("=", 1)[0] in INTEGER_GROUPS else override
         for override in overrides
@@ -103,11 +92,7 @@ def unquote_integer(override: str) -> str:
 
 
 def option_value(group: str, option: str) -> Any:
-    """Value that `group=option` sets: the integer itself, or the value in the option's file in
-    conf/.
-
-    None for an option from elsewhere.
-    """
+    """The integer, or the value in the option's file; None for others' options."""
     if option.isdigit():
         return int(option)
 

@@ -36,9 +36,7 @@ def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def fields_of(group: str, option: str) -> frozenset[str]:
-    """Dotted paths of the fields that an option's file in conf/ has; none if there is no such
-    file.
-    """
+    """Dotted paths of the fields in an option's file; empty without a file."""
     file = own_file(group, option)
     return _fields_in(file) if file else frozenset()
 

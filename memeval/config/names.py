@@ -20,10 +20,7 @@ HELP = "python -m memeval --help lists groups, options and fields"
 
 @cache
 def known_names() -> Mapping[str, list[str]]:
-    """Every group and field, with the options (`llm=openai`) of whose files a field is one.
-
-    Read once: a mistake may be in each cell of a sweep.
-    """
+    """Every group and field, with the options (`llm=openai`) that have it."""
     names: dict[str, list[str]] = {path.name: [] for path in conf_dir().iterdir() if path.is_dir()}
     paths = sorted(conf_dir().rglob("*.yaml"))
     files = [(path, read_yaml(path)) for path in paths]
@@ -67,9 +64,7 @@ def _paths(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def unknown_name(key: str) -> UserError:
-    """The error for a group or field that a composition does not have: the group it belongs to,
-    else the nearest names.
-    """
+    """The error for an unknown group or field, with its group or the nearest names."""
     known = known_names()
     brought = brought_fields(key.partition(".")[0])
     if homes := known.get(key):

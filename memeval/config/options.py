@@ -1,6 +1,4 @@
-"""The options of a group, memeval's own and those of installed packages, read without Hydra; and
-the class behind each one.
-"""
+"""The options of a group, built-in and installed, and their classes, without Hydra."""
 
 from __future__ import annotations
 
@@ -20,11 +18,7 @@ def options(group: str) -> list[str]:
 
 
 def class_path(group: str, option: str) -> str | None:
-    """The `class` (`package.module:Class`) that an option's file names, or a file in its defaults.
-
-    For an option of a package without a class in its file, the target of the entry point. None for
-    an unknown option.
-    """
+    """The class of an option, by its file or entry point; None for an unknown option."""
     file = own_file(group, option)
     if file is not None:
         return _class_in(group, file)
@@ -65,21 +59,14 @@ def is_available(group: str, name: str) -> bool:
 
 
 class Registry(Generic[T]):
-    """The classes of one kind by name: memeval's own, whose options name them, and those that
-    packages bring.
-    """
+    """The classes of one kind by name, built-in and installed."""
 
     def __init__(self, group: str, base: type[T], noun: str | None = None) -> None:
-        """`group` holds the options; `base` is what each class inherits; `noun` is what errors
-        call one of the kind, by default the group.
-        """
+        """`noun` is what errors call one of the kind, by default the group."""
         self.group, self.base, self.noun = group, base, noun or group
 
     def path_of(self, name: str) -> str:
-        """The class path behind a name.
-
-        Raises `UserError` for an unknown name, with its neighbours, and for one of two packages.
-        """
+        """The class path of a name. Raises `UserError` for an unknown or ambiguous one."""
         plugin(self.group, name)
         path = class_path(self.group, name)
         if path is None:
@@ -89,10 +76,7 @@ class Registry(Generic[T]):
         return path
 
     def load(self, name: str, path: str | None = None) -> type[T]:
-        """The class of that name; `path` (`package.module:Class`) goes before the name.
-
-        Raises `UserError` as `path_of` does, and for a path that leads to no such class.
-        """
+        """The class of that name, or at `path`. Raises `UserError`."""
         what = f"{self.noun} '{name}'"
         if path is None:
             path = self.path_of(name)
@@ -101,10 +85,7 @@ class Registry(Generic[T]):
         return class_at(path=path, base=self.base, group=self.group, what=what)
 
     def load_object(self, name: str) -> T:
-        """The object of that name, for a kind whose parts are objects of the base.
-
-        Raises `UserError` as `load` does.
-        """
+        """The object of that name, for a kind of objects. Raises `UserError`."""
         path = self.path_of(name)
         what = f"{self.noun} '{name}'{origin(self.group, name)}"
         named = import_named(path, self.group, what)

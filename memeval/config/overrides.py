@@ -8,16 +8,11 @@ from memeval.errors import UserError
 from memeval.text.shown import one_line
 
 ASKED_SETTINGS = ("sample", "sample_seed", "question_ids", "only")
-"""Settings of any data set, also of one whose option does not list them. They work without the
-prefix `dataset.` too.
-"""
+"""Settings of any data set, listed or not; they work without the prefix `dataset.` too."""
 
 
 def full_override(word: str) -> str:
-    """An override under the full path of its setting: `sample=5` is `++dataset.sample=5`.
-
-    Other words stay as they are.
-    """
+    """An override under its full path: `sample=5` is `++dataset.sample=5`."""
     key, equals, value = word.partition("=")
     name = key.lstrip("+").removeprefix("dataset.")
     if equals and name in ASKED_SETTINGS:
@@ -28,9 +23,7 @@ def full_override(word: str) -> str:
 
 
 def check_given_once(overrides: Sequence[str]) -> None:
-    """Raises `UserError` if two words that were typed give one setting other values: Hydra takes
-    the last of them, and says nothing.
-    """
+    """Raises `UserError` if two words set one setting: Hydra would take the last."""
     given: dict[str, str] = {}
     for word in overrides:
         name, equals, value = full_override(word).lstrip("+").partition("=")
@@ -47,9 +40,7 @@ def check_given_once(overrides: Sequence[str]) -> None:
 
 
 def check_one_reranker(overrides: Sequence[str]) -> None:
-    """Raises `UserError` if two words choose different rerankers: Hydra takes the last of them,
-    and says nothing.
-    """
+    """Raises `UserError` if two words choose rerankers: Hydra would take the last."""
     chosen: dict[str, str] = {}
     for word in overrides:
         name, equals, value = full_override(word).lstrip("+").partition("=")

@@ -9,9 +9,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def project_root() -> Path:
-    """The folder that holds data/, outputs/ and mlruns/: MEMEVAL_HOME, else the checkout, else
-    (from a wheel) the current folder.
-    """
+    """The folder of data/ and outputs/: MEMEVAL_HOME, else the checkout or current folder."""
     home = os.environ.get("MEMEVAL_HOME")
     if home:
         return Path(home).resolve()
@@ -21,15 +19,12 @@ def project_root() -> Path:
 
 
 def conf_dir() -> Path:
-    """The Hydra groups: inside the package if it was installed from a wheel, else the
-    checkout's.
-    """
+    """The Hydra groups, in the package of a wheel or in the checkout."""
     inside = _PACKAGE / "conf"
     return inside if inside.is_dir() else _PACKAGE.parent / "conf"
 
 
 def sweeps_dir() -> Path:
-    """The named sweeps."""
     inside = _PACKAGE / "conf" / "sweep"
     return inside if inside.is_dir() else _PACKAGE.parent / "sweeps"
 

@@ -64,10 +64,7 @@ def plugins(group: str) -> Mapping[str, Sequence[Plugin]]:
 
 
 def plugin(group: str, name: str) -> Plugin | None:
-    """Plug-in of a package under a name; None if no package brings it.
-
-    Raises `UserError` if two packages bring it, or memeval has an option of that name itself.
-    """
+    """A package's plug-in by name, if any. Raises `UserError` if the name is taken twice."""
     brought = plugins(group).get(name, ())
     if not brought:
         return None
@@ -125,10 +122,7 @@ def packages_of(module: str) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises `UserError` if a folder of the user's own has an option of a name that exists.
-
-    Hydra would take one of the two, and say nothing.
-    """
+    """Raises `UserError` if a user's folder has an option that exists: Hydra picks one."""
     for path in sorted(folder.glob("*/*.yaml")):
         group, name = path.parent.name, path.stem
         brought = plugins(group).get(name, ())

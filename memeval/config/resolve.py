@@ -58,12 +58,7 @@ _NOT_OF_TYPE = re.compile(
 
 
 def resolve(composed: DictConfig | dict[str, Any]) -> RunConfig:
-    """The typed config.
-
-    A plain dictionary holds no interpolations; it is changed.
-
-    Raises `UserError` that names the field, its value and the accepted values.
-    """
+    """The typed config; a plain dictionary is changed. Raises `UserError` naming the field."""
     container = composed if isinstance(composed, dict) else _as_plain(composed)
     for group in ("judge", "embedder", "reranker"):
         if isinstance(container.get(group), dict):
@@ -133,10 +128,7 @@ def _without_built_in_class(group: str, values: dict[str, Any]) -> dict[str, Any
 
 
 def _address(option: str, base_url: str | None) -> str:
-    """The address of an endpoint.
-
-    Raises `UserError` if it is not one, or holds more than one should.
-    """
+    """The address of an endpoint. Raises `UserError` for an invalid one."""
     address = base_url
     if not address:
         address, option = os.environ.get("OPENAI_BASE_URL") or OPENAI_BASE_URL, "OPENAI_BASE_URL"
@@ -172,8 +164,7 @@ def _resolve_judge_alone(llm: LlmConfig) -> None:
 
 
 def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
-    """Gives the embedder its address: if none is named, that of the answers' model, so that
-    texts go to no other house than the one that was named.
+    """Gives the embedder its address, by default that of the answers' model.
 
     A key belongs to an address: raises `UserError` for another one without its own key.
     """
@@ -226,11 +217,7 @@ def _plots_of_environment() -> bool | None:
 
 
 def _build_typed(values: Mapping[str, Any]) -> RunConfig:
-    """The config that the values make.
-
-    Each field, which may be a group, is typed alone, and each value of it once: the cells of a
-    sweep share most of them.
-    """
+    """The config, each value typed once: cells of a sweep share most of them."""
     try:
         typed = {name: _typed_field(name, value) for name, value in values.items()}
     except (OmegaConfBaseException, KeyError):
@@ -301,11 +288,7 @@ def _explain_type_error(error: OmegaConfBaseException) -> UserError:
 
 
 def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
-    """Raises `UserError` if Hydra would silently take something else than what was chosen.
-
-    A config file that assigns `top_k:` or `compression_turn:` beats the option on the command line,
-    and of a list of options the last wins.
-    """
+    """Raises `UserError` if Hydra would ignore a choice, for a config file or a list."""
     chosen = dict(text.lstrip("+").split("=", 1) for text in overrides if "=" in text)
     groups = [path.name for path in conf_dir().iterdir() if path.is_dir()]
 

@@ -1,6 +1,4 @@
-"""The roles of models: a role inherits unset fields from the answers' model, and all roles at one
-address under one key have one limit.
-"""
+"""Roles of models: unset fields are the answers', limits are per address and key."""
 
 from __future__ import annotations
 
@@ -24,13 +22,9 @@ OTHERS = (INGEST, JUDGE, *DRAFTING)
 """The roles that take from the answers' model what they leave open."""
 
 OF_ADDRESS = {"api_key_env": "", "headers": None, "api_version": None}
-"""Defaults of a role with its own address, in place of the answers' settings: secrets are sent only
-to the address they are meant for.
-"""
+"""Defaults of a role with its own address: secrets go only where they are meant to."""
 OF_MODEL = ("limit_parameter", "reasoning_effort", "extra_body")
-"""Settings of the answers' model that a role with its own model or address does not inherit:
-another model may refuse these parameters.
-"""
+"""Settings that a role with its own model or address does not inherit."""
 LIMIT_PARAMETERS = ("max_tokens", "max_completion_tokens")
 OF_BODY = {
     "model": "use:  {role}.model=...",
@@ -146,10 +140,7 @@ def check_api_version(role: str, settings: LlmConfig | EmbedderConfig) -> None:
 
 
 def share_limits(config: RunConfig) -> None:
-    """Gives embedder and reranker the limit of their address and key if they name none.
-
-    Raises `UserError` if two roles set different limits of one. Addresses must be resolved.
-    """
+    """Gives embedder and reranker their address's limit. Raises `UserError` for two limits."""
     callers = list(_callers(config))
     for first, second in combinations(callers, 2):
         limits = (first.limit, second.limit)
@@ -212,5 +203,4 @@ def _own_limit(llm: LlmConfig, role: str) -> int | None:
 
 
 def is_local(address: str | None) -> bool:
-    """Whether an address is on this machine."""
     return (urlsplit(address or "").hostname or "") in _LOCAL

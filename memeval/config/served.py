@@ -323,9 +323,6 @@ class ServedConfigsPath(SearchPathPlugin):
 
 
 def register() -> None:
-    """Makes the options known to Hydra.
-
-    Called before it starts. joblib's workers inherit the registration.
-    """
+    """Makes the options known to Hydra, and to joblib's workers."""
     for source in (ServedConfigs, ServedConfigsPath):
         Plugins.instance().register(source)

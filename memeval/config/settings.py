@@ -1,6 +1,4 @@
-"""Reads the settings of a system or a data set from YAML values into the dataclass that declares
-them.
-"""
+"""Reads settings of a system or a data set into the dataclass that declares them."""
 
 from __future__ import annotations
 
@@ -36,10 +34,7 @@ _SPOKEN: dict[Any, str] = {
 
 
 def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str = "system") -> T:
-    """Settings from the values of a YAML; those not given keep their defaults.
-
-    A `UserError` names what is wrong.
-    """
+    """Settings from the values of a YAML, else defaults. Raises `UserError`."""
     if not (isinstance(settings_type, type) and is_dataclass(settings_type)):
         raise UserError(
             f"the settings type of this {group} must be a dataclass, "
@@ -85,10 +80,7 @@ def _own(given: Mapping[str, Any], group: str) -> dict[str, Any]:
 
 
 def _values(settings_type: type[Any], given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The given values by field of a settings class, converted.
-
-    A group of settings is read over the field's own default.
-    """
+    """The given values by field, converted; a group is read over the field's default."""
     hashable: Any = settings_type
     types = _hints(hashable)
     known = {entry.name: entry for entry in fields(settings_type)}
@@ -128,10 +120,7 @@ def _group(entry: Field[Any], given: Any, key: str) -> Any:
 
 
 def _convert(key: str, value: Any, wanted: Any) -> Any:
-    """The value as `wanted`, if it is one already or a whole number for a fraction.
-
-    Never by guessing.
-    """
+    """The value as `wanted`; only a whole number is converted, to a fraction."""
     origin = get_origin(wanted)
     if origin is Literal:
         if value not in get_args(wanted):

@@ -1,8 +1,4 @@
-"""Identity of the code behind a result: in a checkout a digest of the sources that a stage runs
-through, in a release the version.
-
-So after an edit in a checkout, exactly those results are made again that it may have changed.
-"""
+"""The code behind a result: a digest of the sources that made it, in a release the version."""
 
 from __future__ import annotations
 
@@ -27,9 +23,7 @@ _DATA_FILE = re.compile(r'"([\w-]+\.(?:toml|tsv|yaml))"')
 
 
 def is_checkout() -> bool:
-    """Whether the package runs from its sources, which may be edited, rather than from an
-    installed release.
-    """
+    """Whether the package runs from sources that may be edited."""
     return (_PACKAGE.parent / "pyproject.toml").is_file()
 
 
@@ -90,9 +84,7 @@ def _is_within(module: str, packages: tuple[str, ...]) -> bool:
 
 @cache
 def _imports(module: str) -> frozenset[str]:
-    """The modules of memeval that a module imports, those that it imports inside of functions
-    included.
-    """
+    """The modules of memeval that a module imports, also inside of functions."""
     imported: set[str] = set()
     for match in _IMPORT.finditer(_source(module)):
         package = match["package"] or match["module"]

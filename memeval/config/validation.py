@@ -145,9 +145,7 @@ def check(config: RunConfig) -> None:
 
 
 def _check_parameters(llm: LlmConfig) -> None:
-    """Raises `UserError` for parameters of requests that memeval sets itself, and for unknown names
-    of the limit of tokens.
-    """
+    """Raises `UserError` for parameters that memeval sets itself, and unknown names."""
     for path in MODELS:
         role = written_for(llm, path)
         for name in role.extra_body or {}:

@@ -27,7 +27,6 @@ class Limits:
 
     @property
     def any(self) -> bool:
-        """Whether there is a limit."""
         return (self.usd, self.tokens, self.calls) != (None, None, None)
 
 

@@ -60,11 +60,9 @@ class Cache:
         return work()
 
     def get(self, key: str) -> CachedEntry | None:
-        """The entry under `key`; None without a sound one."""
         return self.get_all([key]).get(key)
 
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
-        """The sound entries under `keys`."""
         wanted = list(keys)
         found: dict[str, CachedEntry] = {}
 
@@ -102,11 +100,9 @@ class Cache:
         return sound
 
     def note_unsound(self, key: str) -> None:
-        """Notes an entry that its reader can't use, and that is paid for again."""
         self._damage.note(key)
 
     def keys(self) -> Iterator[str]:
-        """All keys, in order."""
         last = ""
         while True:
             with self._lock:
@@ -124,13 +120,11 @@ class Cache:
             last = str(rows[-1][0])
 
     def put(self, key: str, value: bytes, origin: str) -> None:
-        """Stores `value`; the first writer of a key wins."""
         self.put_all({key: value}, origin)
 
     def put_all(
         self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None
     ) -> None:
-        """Stores all of `values` or none; the first writer of a key wins."""
 
         def write(connection: sqlite3.Connection) -> None:
             for key, value in values.items():
@@ -151,14 +145,12 @@ class Cache:
             self._attempt(lambda connection: _transaction(connection, write))
 
     def replace(self, key: str, value: bytes, origin: str) -> None:
-        """Stores `value` in place of an entry that turned out to be unsound."""
         with self._lock:
             self._drop(key)
 
         self.put(key, value, origin)
 
     def delete(self, key: str) -> None:
-        """Removes the entry under `key`."""
         with self._lock:
             self._drop(key)
 
@@ -172,7 +164,6 @@ class Cache:
         self._attempt(lambda connection: _transaction(connection, write))
 
     def leases(self) -> FileLeases:
-        """The requests under way of all that use this cache."""
         return FileLeases(self.path.parent / "locks")
 
     def close(self) -> None:

@@ -213,7 +213,6 @@ class JudgePrompt(Prompt):
 
     @property
     def template(self) -> str:
-        """The text of the template."""
         return f"{self.system_text}\n{self.user_template}"
 
     def limits(self) -> Limits:

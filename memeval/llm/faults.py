@@ -81,7 +81,6 @@ class Setback:
 
     @property
     def policy(self) -> Policy:
-        """The consequences."""
         return POLICIES[self.kind]
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
+from typing import TypeVar
 
 from memeval.text.words import BY_CHARACTER
+
+T = TypeVar("T")
 
 # tiktoken would be exact for some models, but fetches its tables from the network.
 _PIECE = re.compile(r"\w+|[^\w\s]")
@@ -28,6 +32,25 @@ def start_of_token(text: str, number: int) -> int:
     """Position of the token with a number, from 0; the text's length if it has fewer."""
     token = next(islice(_pieces_of(text).finditer(text), number, None), None)
     return token.start() if token else len(text)
+
+
+def batches(
+    items: Iterable[T], text_of: Callable[[T], str], tokens: int, most: int | None = None
+) -> Iterator[list[T]]:
+    """Up to `most` items of up to `tokens` together, in order; a longer item is alone."""
+    batch: list[T] = []
+    room = tokens
+    for item in items:
+        size = count_tokens(text_of(item))
+        if batch and (size > room or len(batch) == most):
+            yield batch
+            batch, room = [], tokens
+
+        batch.append(item)
+        room -= size
+
+    if batch:
+        yield batch
 
 
 def _pieces_of(text: str) -> re.Pattern[str]:

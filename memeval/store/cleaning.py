@@ -1,7 +1,4 @@
-"""Chooses by rule what may be removed from a home, and removes it.
-
-Files that a running process holds are never removed.
-"""
+"""Chooses what may be removed from a home, and removes it, unless a process holds it."""
 
 from __future__ import annotations
 
@@ -31,9 +28,7 @@ class Rules:
     """Which items go."""
 
     unneeded_s: float
-    """Seconds without a change after which an item that no run needs is removed: an unfinished run
-    has no folder yet.
-    """
+    """Seconds after which an unneeded item goes: an unfinished run has no folder yet."""
     memories_s: float | None = None
     """Memories older than this many seconds go, needed or not; None keeps them."""
 
@@ -47,10 +42,7 @@ class Removal:
 
 
 def choose(items: Iterable[Item], needed: Needed, rules: Rules, now: float) -> list[Removal]:
-    """Items that the rules remove.
-
-    If the needs of a run are unknown, everything with a key counts as needed.
-    """
+    """Items to remove; if a run's needs are unknown, everything with a key stays."""
     removals = []
     for item in items:
         reason = _reason(item, needed, rules, now - item.changed)
@@ -94,10 +86,7 @@ def cell_under_way(home: Home) -> bool:
 
 
 def remove_item(item: Item, home: Home) -> bool:
-    """Removes an item as a whole; False if a running process holds it.
-
-    Raises `OSError` if the disk refuses.
-    """
+    """Removes an item as a whole; False if a process holds it. Raises `OSError`."""
     # A cell reads a memory in place, and holds only the locks of its rows.
     if item.kind is Kind.MEMORIES and cell_under_way(home):
         return False
@@ -125,11 +114,7 @@ def _remove(path: Path) -> None:
 
 @contextmanager
 def _locked(locks: Iterable[Path]) -> Iterator[None]:
-    """Holds lock files.
-
-    They stay when what they guard is removed: somebody may be waiting for them. Raises `Timeout`
-    if another process holds one.
-    """
+    """Holds lock files, which stay. Raises `Timeout` if another process holds one."""
     with ExitStack() as stack:
         for lock in locks:
             held = FileLock(lock, mode=FILE_MODE, thread_local=False, is_singleton=False)

@@ -21,10 +21,7 @@ class Store(Protocol):
         """The cache of that name; `say` gets the messages about it."""
 
     async def call(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
-        """The result of `work`, which uses the store and must not hold up the event loop.
-
-        If the caller is cancelled while a thread does it, `undo` gets the result.
-        """
+        """The result of `work`, off the event loop; if the caller is cancelled, `undo` gets it."""
 
     def rows(self, path: Path) -> SharedRows | None:
         """The shared rows of which a file is the copy; None if the file is all there is."""
@@ -37,7 +34,6 @@ class FileStore:
     """The default: files of rows, caches in SQLite, locked bytes."""
 
     def __init__(self, cache: Path) -> None:
-        """`cache` is the folder of the caches."""
         self._cache = cache
 
     def cache(self, name: str, say: Say | None) -> ReplyCache:

@@ -1,8 +1,4 @@
-"""Copies stored items between the files of a home and a database.
-
-A copy adds and never replaces: items of the target stay. It may be repeated at any time, continues
-where it ended, and compares each copy with its source.
-"""
+"""Copies items between home and database: adds and never replaces, and compares."""
 
 from __future__ import annotations
 
@@ -46,10 +42,7 @@ class Copying:
         self._items = items
 
     def run(self) -> Iterator[Copied]:
-        """Copies rows, texts and caches, one after the other.
-
-        Raises `StorageError` if either side refuses.
-        """
+        """Copies rows, texts and caches. Raises `StorageError` if either side refuses."""
         for name in self._line_files():
             yield self._copy_file(name, self._home.outputs / name)
 
@@ -209,10 +202,7 @@ class _InUseError(Exception):
 
 @contextmanager
 def _hold(path: Path, rows: PostgresRows, *, writes: bool) -> Iterator[None]:
-    """Holds the rows of one file in both places, if anything is to be written.
-
-    Raises `_InUseError` if another process holds them.
-    """
+    """Holds a file's rows in both places to write. Raises `_InUseError` if they are held."""
     if not writes:
         yield
         return

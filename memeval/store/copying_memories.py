@@ -24,10 +24,7 @@ _CASE = re.compile(r"[\w.-]{1,200}")
 def copy_memories(
     home: Home, items: Sequence[Item], shared: SharedMemories, way: Way, *, do_it: bool
 ) -> Iterator[Copied]:
-    """Copies saved memories between a home and the address that machines share.
-
-    Raises `StorageError` if the store stays away.
-    """
+    """Copies saved memories to or from a shared address. Raises `StorageError`."""
     if way is Way.TO_DATABASE:
         for item in items:
             if item.kind is Kind.MEMORIES and (item.paths[0] / MANIFEST).is_file():

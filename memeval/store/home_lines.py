@@ -28,7 +28,6 @@ class HomeLines:
         self._path = path
 
     def read(self) -> bytes:
-        """All whole lines."""
         content = self._path.read_bytes() if self._path.exists() else b""
         return content[: content.rfind(b"\n") + 1]
 
@@ -51,12 +50,10 @@ class HomeTexts:
         self._path = path
 
     def references(self) -> set[str]:
-        """The references of all sound texts."""
         texts = Texts(self._path)
         return set(texts.references()) - set(texts.damaged())
 
     def read(self, references: Sequence[str]) -> dict[str, bytes]:
-        """The lines of some references."""
         texts = Texts(self._path)
         known = set(texts.references())
         return {ref: texts.line(ref) for ref in references if ref in known}

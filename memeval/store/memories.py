@@ -30,10 +30,7 @@ class SharedMemories:
     def __init__(
         self, url: str, patience_s: float, say: Callable[[str], None] | None = None
     ) -> None:
-        """Raises `UserError` if the address can't be used.
-
-        `say` gets the message that the store is waited for.
-        """
+        """Raises `UserError` if the address can't be used; `say` reports waits."""
         import fsspec  # type: ignore[import-untyped]
 
         self.url, self._patience_s, self._say = url, patience_s, say
@@ -51,26 +48,17 @@ class SharedMemories:
             ) from error
 
     async def fetch(self, folder: Path, key: str, manifest: str) -> bool:
-        """Fetches the memory that belongs in `folder`; False if it does not exist.
-
-        Raises `StorageError` if the store stays away.
-        """
+        """Fetches a memory into `folder`; False if it does not exist. Raises `StorageError`."""
         address = self._address(folder, key)
         return await self._attempt(lambda: self._fetch(folder, address, manifest))
 
     async def put(self, folder: Path, key: str, manifest: str) -> None:
-        """Puts the memory that was saved in `folder`.
-
-        Raises `StorageError` if the store stays away.
-        """
+        """Puts the memory saved in `folder`. Raises `StorageError`."""
         address = self._address(folder, key)
         await self._attempt(lambda: self._put(folder, address, manifest))
 
     async def manifest(self, folder: Path, key: str, manifest: str) -> bytes | None:
-        """The manifest of the memory that belongs in `folder`; None if it does not exist.
-
-        Raises `StorageError` if the store stays away.
-        """
+        """The manifest of a memory; None if it does not exist. Raises `StorageError`."""
 
         def read() -> bytes | None:
             try:
@@ -81,10 +69,7 @@ class SharedMemories:
         return await self._attempt(read)
 
     async def digests(self, folder: Path, key: str) -> dict[str, str]:
-        """The sha256 of each file of the memory that belongs in `folder`, by its name.
-
-        Raises `StorageError` if the store stays away.
-        """
+        """The sha256 of each file of a memory, by its name. Raises `StorageError`."""
         address = self._address(folder, key)
 
         def read() -> dict[str, str]:

@@ -47,10 +47,7 @@ def read_needed(runs: Iterable[Path]) -> Needed:
 
 
 def _keys_of(folder: Path) -> set[tuple[str, str]]:
-    """Stage and key of everything that a run depends on.
-
-    Raises `OSError`, `ValueError`, `KeyError` or `TypeError` if `run.json` does not say.
-    """
+    """Stage and key of all that a run depends on. Raises what an unreadable `run.json` raises."""
     repeats = RunSummary.read(folder).identity["keys"]
     keys = {
         (stage, str(repeat[stage]))

@@ -10,11 +10,7 @@ from memeval.store.memories import SharedMemories
 
 
 def open_store(settings: StoreConfig, cache: Path, say: Say | None) -> Store:
-    """Files and SQLite, with the caches in the folder `cache`, or the database at `store.url`.
-
-    `say` gets what a user should know, such as that the database is waited for. Raises `UserError`
-    if it can't be reached.
-    """
+    """The database at `store.url`, else files. Raises `UserError` if it can't be reached."""
     if settings.url is None:
         return FileStore(cache)
 
@@ -29,10 +25,7 @@ def open_store(settings: StoreConfig, cache: Path, say: Say | None) -> Store:
 
 
 def open_memories(settings: StoreConfig, say: Say | None = None) -> SharedMemories | None:
-    """The shared memories that a config names; None if they are only in the home.
-
-    Raises `UserError` if the address can't be used.
-    """
+    """The shared memories that a config names, if any. Raises `UserError`."""
     if settings.memories is None:
         return None
 

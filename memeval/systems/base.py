@@ -29,9 +29,7 @@ INGEST = {"stage": "prepare"}
 ANSWER = {"stage": "answer"}
 """Metadata of a setting that only changes how stored memory is used."""
 RUNTIME = {"stage": "runtime"}
-"""Metadata of a setting without effect on stored memory or answers, such as the name of the
-variable that holds a key.
-"""
+"""Metadata of a setting without effect on memory or answers, such as a key's variable."""
 
 RANKING_DEPTH = 20
 """Least chunks that are ranked, so that `ranking_recall_at_20` is known at any `top_k`."""
@@ -101,9 +99,7 @@ class Reader(Protocol):
 
 
 def latest_first(count: int, *, after: int = 0) -> list[int]:
-    """The order of texts by time, of which the latest matter most, after some that always come
-    first.
-    """
+    """The order of texts by time, latest first, after some that always come first."""
     return [*range(after), *reversed(range(after, count))]
 
 

@@ -23,10 +23,7 @@ def write_chunks(
 
 
 def read_chunks(folder: Path) -> list[MemoryChunk]:
-    """The chunks that `write_chunks` wrote.
-
-    Raises `OSError`, `ValueError`, `KeyError` or `TypeError` if the file is damaged.
-    """
+    """The chunks of `write_chunks`. Raises `OSError` or what damaged JSON raises."""
     return [_chunk(row) for row in _state(folder)["chunks"]]
 
 

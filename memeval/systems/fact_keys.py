@@ -26,9 +26,7 @@ class FactKeySettings(SystemSettings):
     """The settings of a system whose chunks may be found by facts, too."""
 
     index: Literal["chunk", "fact_keys"] = field(default="chunk", metadata=INGEST)
-    """Search keys of a chunk: `chunk`, its text; `fact_keys`, its text and the facts that the model
-    notes of it, a call per chunk.
-    """
+    """Keys of a chunk: its text, or also facts that a model notes, a call per chunk."""
     fact_tokens: int = field(default=256, metadata=INGEST)
     """Most tokens of a chunk's facts; only for `index=fact_keys`."""
 

@@ -41,5 +41,4 @@ def corrected(chunks: Iterable[MemoryChunk], request: CorrectRequest) -> list[Me
 
 
 def count_changed(before: Sequence[MemoryChunk], after: Sequence[MemoryChunk]) -> int:
-    """How many chunks a correction changed."""
     return sum(old != new for old, new in zip(before, after, strict=True))

@@ -31,11 +31,7 @@ IndexT = TypeVar("IndexT", bound=Index)
 
 
 class IndexedSystem(RecallSystem, Generic[IndexT]):
-    """A recall system that keeps chunks and searches an index over them.
-
-    A subclass defines the indexed texts (`texts`), how the index is made or read back (`build`) and
-    how it is searched (`rank`). The other methods of a memory are here.
-    """
+    """A recall system over an index: subclasses define `texts`, `build` and `rank`."""
 
     in_thread = False
     keeps_window: ClassVar[bool] = False
@@ -68,10 +64,7 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
 
     @abstractmethod
     async def build(self, saved: Path | None) -> IndexT | None:
-        """The index over `texts()`; `saved` is the folder that the memory is loaded from.
-
-        None for a memory that is not searched.
-        """
+        """The index over `texts()`, read from `saved` if given; None if not searched."""
 
     @abstractmethod
     async def rank(self, index: IndexT, query: Query, depth: int) -> Ranked:
@@ -101,10 +94,7 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
             self.retained = list(retained)
 
     def window(self) -> Sequence[MemoryChunk]:
-        """The agent's window under `show_window`, by one rule for every `compression_turn`: the
-        chunks that the last compression retained and all later ones. Before the first one, that is
-        the whole conversation.
-        """
+        """The agent's window under `show_window`: chunks that the last cut kept, and later ones."""
         if not getattr(self.settings, "show_window", False):
             return ()
 

@@ -17,10 +17,7 @@ NOTHING = "(nothing)"
 async def take_notes(
     parts: SystemContext, template_name: str, *, before: str, said: tuple[str, ...], budget: int
 ) -> str | None:
-    """The model's notes under a template, in at most `budget` tokens.
-
-    Empty if it finds nothing worth writing, None if every reply is useless.
-    """
+    """The model's notes, of `budget` tokens; empty for nothing, None if replies are useless."""
     template = load_builtin(template_name)
     prompt = NotesPrompt(
         before=before,

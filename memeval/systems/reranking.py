@@ -21,9 +21,7 @@ class RerankedSettings(SystemSettings):
     """The settings of a system that reranks."""
 
     reranker: str = field(default=NONE, metadata=ANSWER)
-    """Reranker of the best entries under `reranker=default`: `none`, the name of a reranker, or the
-    class path of one.
-    """
+    """Reranker under `reranker=default`: `none`, a name, or a class path."""
 
     def __post_init__(self) -> None:
         if named(self.reranker).class_ is None:
@@ -33,11 +31,7 @@ class RerankedSettings(SystemSettings):
 def choose_reranker(
     chosen: RerankerConfig, settings: SystemSettings, system: str
 ) -> RerankerConfig:
-    """Reranker of a cell: that of its group `reranker`, else that of its system's settings.
-
-    Raises `UserError` for a reranker that is unknown or incomplete, and for one that the system
-    does not use.
-    """
+    """A cell's reranker, by its group, else its system. Raises `UserError` if unusable."""
     reranks = isinstance(settings, RerankedSettings)
     own = settings.reranker if isinstance(settings, RerankedSettings) else NONE
     resolved = chosen

@@ -14,10 +14,10 @@ import pytest
 from memeval.datasets.locate import build as open_data
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.memory_prompts import SummarisePrompt
-from memeval.llm.tokens import count_tokens
+from memeval.llm.tokens import batches, count_tokens
 from memeval.records import EvalCase, EvalQuestion, MemoryChunk, Query, Role
 from memeval.retrieval.granularity import Granularity, chunks
-from memeval.systems.chat.summarization import batches, shorten
+from memeval.systems.chat.summarization import shorten
 from memeval.systems.registry import settings_of, system_class
 
 from .conftest import Builder, Driver, ScriptedModel, conversation
@@ -159,8 +159,8 @@ def test_a_long_window_is_merged_in_batches(build: Builder) -> None:
 
 
 def test_a_unit_longer_than_a_batch_is_a_batch_of_its_own() -> None:
-    assert list(batches(["a", "b c d e", "f"], 2)) == [("a",), ("b c d e",), ("f",)]
-    assert list(batches([], 2)) == []
+    assert list(batches(["a", "b c d e", "f"], str, 2)) == [["a"], ["b c d e"], ["f"]]
+    assert list(batches([], str, 2)) == []
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from memeval.prompts import load_builtin
 from memeval.records import MemoryChunk, Role, Usage
 from memeval.systems.asking import Asked, ask, halves
 from memeval.systems.cogcanvas.artifacts import Artifact
-from memeval.systems.cogcanvas.extraction import ExtractionRules, Extractor
+from memeval.systems.cogcanvas.extraction import Extractor
+from memeval.systems.cogcanvas.settings import Settings
 
 PROMPT = ExtractPrompt(("a", "b"), (), user_template="{chunks}")
 
@@ -133,7 +134,7 @@ def extracted(
         template=load_builtin("extract"),
         glean_template=load_builtin("glean"),
         seed=0,
-        rules=ExtractionRules(gleaning=False),
+        settings=Settings(gleaning=False),
     )
     with metered(Ledger()) as ledger:
         extraction = extractor.extract([list(enumerate(chunks))])

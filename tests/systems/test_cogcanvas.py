@@ -24,11 +24,9 @@ from memeval.records import MemoryChunk, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.retrieval.granularity import Granularity, chunks
 from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
-from memeval.systems.cogcanvas.batches import batches
 from memeval.systems.cogcanvas.dates import day_of, resolve_dates
-from memeval.systems.cogcanvas.extraction import ExtractionRules, Extractor
+from memeval.systems.cogcanvas.extraction import Extractor, batches
 from memeval.systems.cogcanvas.graph import Canvas
-from memeval.systems.cogcanvas.links import GraphRules
 from memeval.systems.cogcanvas.quotes import find_nearest, find_verbatim
 from memeval.systems.cogcanvas.reply import Reply, read_reply
 from memeval.systems.cogcanvas.retrieval import hybrid, shares
@@ -55,7 +53,7 @@ def extractor_of(model: LanguageModel, **rules: Any) -> Extractor:
         template=load_builtin("extract"),
         glean_template=load_builtin("glean"),
         seed=0,
-        rules=ExtractionRules(**rules),
+        settings=Settings(**rules),
     )
 
 
@@ -290,7 +288,7 @@ def canvas_of(*artifacts: Artifact) -> Canvas:
     """A graph of the chain of events alone: artifacts of one call have no other edges."""
     texts = [one.content_quote for one in artifacts]
     vectors = asyncio.run(CharTfidfEmbedder(width=2048).embed(texts))
-    return Canvas(artifacts, vectors, GraphRules(event_chain=True))
+    return Canvas(artifacts, vectors, Settings(event_chain=True))
 
 
 def test_events_hang_together_in_the_order_of_their_own_dates() -> None:

@@ -16,23 +16,22 @@ from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.prompts import load_builtin
 from memeval.records import MemoryChunk, Query
 from memeval.systems.cogcanvas.artifacts import Artifact
-from memeval.systems.cogcanvas.batches import batches
 from memeval.systems.cogcanvas.dates import point_dates, time_expressions
-from memeval.systems.cogcanvas.extraction import ExtractionRules, Extractor, shared_words
+from memeval.systems.cogcanvas.extraction import Extractor, batches, shared_words
 from memeval.systems.cogcanvas.graph import Canvas
-from memeval.systems.cogcanvas.links import GraphRules
 from memeval.systems.cogcanvas.retrieval import (
     adapted_top_k,
     hybrid,
     plain_words,
     within_budget,
 )
+from memeval.systems.cogcanvas.settings import Settings
 from memeval.testing.model import ScriptedModel
 
 from .conftest import Builder, conversation
 
 SAID = datetime(2023, 5, 8, 13, 56)
-PAPER_A = GraphRules(constraint_window=5, constraint_links=3, constraint_overlap=False)
+PAPER_A = Settings(constraint_window=5, constraint_links=3, constraint_overlap=False)
 
 
 def artifact(kind: str, batch: int, content: str = "alpha", quote: str = "") -> Artifact:
@@ -54,7 +53,7 @@ def artifact(kind: str, batch: int, content: str = "alpha", quote: str = "") -> 
 def linked(
     new: Artifact,
     old: Sequence[tuple[Artifact, float]],
-    rules: GraphRules | None = None,
+    rules: Settings | None = None,
 ) -> list[tuple[int, str]]:
     """To which of the old artifacts the new one is linked, and by which rule.
 
@@ -63,7 +62,7 @@ def linked(
     width = len(old)
     vectors = np.vstack([np.eye(width), [cosine for _, cosine in old]])
     artifacts = [*(other for other, _ in old), new]
-    canvas = Canvas(artifacts, vectors.astype(np.float64), rules or GraphRules())  # type: ignore[arg-type]
+    canvas = Canvas(artifacts, vectors.astype(np.float64), rules or Settings())  # type: ignore[arg-type]
     return sorted(
         (target, rule)
         for source, target, rule in canvas.graph.edges(data="rule")
@@ -155,7 +154,7 @@ def test_temporal_switches_rules_4_and_7_alone() -> None:
     ]
     vectors = np.eye(4)
     vectors[3] = [0, 0, 0.9, 0.1]
-    canvas = Canvas(artifacts, vectors.astype(np.float64), GraphRules())  # type: ignore[arg-type]
+    canvas = Canvas(artifacts, vectors.astype(np.float64), Settings())  # type: ignore[arg-type]
     assert canvas.edges_by_rule() == {"constraint": 1, "event": 1, "insight": 1, "reference": 1}
     seed = np.array([0.0, 0.0, 1.0, 0.0])
     assert canvas.expand(seed, 1, temporal=True).tolist() == [0.8, 0.8, 1.0, 0.8]
@@ -175,7 +174,7 @@ def canvas_with(edges: Sequence[tuple[int, int, str]], size: int) -> Canvas:
                     self.graph.add_edge(source, target, kind=given, rule=rule)
 
     artifacts = [artifact("key_fact", 0, f"content {number}") for number in range(size)]
-    canvas = Given(artifacts, np.eye(size), GraphRules())  # type: ignore[arg-type]
+    canvas = Given(artifacts, np.eye(size), Settings())  # type: ignore[arg-type]
     assert isinstance(canvas.graph, nx.MultiDiGraph)
     return canvas
 
@@ -319,7 +318,7 @@ def extractor(model: ScriptedModel, **rules: Any) -> Extractor:
         template=load_builtin("extract"),
         glean_template=load_builtin("glean"),
         seed=0,
-        rules=ExtractionRules(**rules),
+        settings=Settings(**rules),
     )
 
 

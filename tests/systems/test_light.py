@@ -14,7 +14,7 @@ from memeval.llm.memory_prompts import NotesPrompt, RelevancePrompt
 from memeval.llm.model import LanguageModel
 from memeval.records import MemoryChunk, Query, Role, Usage
 from memeval.systems.light.pairs import pairs_of, text_of, turns_of
-from memeval.systems.light.scratchpad import pieces
+from memeval.systems.light.system import pieces
 
 from .conftest import DATES, Builder, by_session, conversation
 
@@ -66,8 +66,8 @@ def test_pairs_are_neighbours_of_a_session() -> None:
 
 
 def test_pieces_are_whole_lines() -> None:
-    assert list(pieces(["a b\nc d", "e f g h i", "j"], 4)) == ["a b\nc d", "e f g h i", "j"]
-    assert list(pieces([], 4)) == []
+    assert pieces(["a b\nc d", "e f g h i", "j"], 4) == ["a b\nc d", "e f g h i", "j"]
+    assert pieces([], 4) == []
 
 
 def test_each_pair_gets_facts_and_notes(build: Builder) -> None:

@@ -64,7 +64,6 @@ kept at a time.
 
 
 def read_chunk(text: str) -> tuple[Sentence, ...]:
-    """The sentences of one chunk, in order."""
     return _read_short_chunk(text) if len(text) <= SHORT else _read_long_chunk(text)
 
 

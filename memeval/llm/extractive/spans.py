@@ -102,7 +102,6 @@ class Spans:
 
 @lru_cache(maxsize=1 << 12)
 def spans(sentence: Sentence) -> Spans:
-    """All candidates of a sentence."""
     kinds = [_token_kind(word) for word in sentence.words[:LONGEST_SENTENCE]]
     pairs = [
         (start, end)

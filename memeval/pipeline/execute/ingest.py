@@ -62,7 +62,6 @@ def check_loss(health: IngestHealth, most: float, ledger: Ledger | None = None) 
 
 
 def _cut_replies(ledger: Ledger) -> str:
-    """How many replies were cut in the end, and of how many."""
     return f"{ledger.cut_calls} of {ledger.calls} replies were cut at their limit of tokens"
 
 

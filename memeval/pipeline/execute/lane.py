@@ -46,7 +46,6 @@ class Turns:
             raise
 
     def give(self) -> None:
-        """Ends the turn."""
         while self._waiting:
             *_, future = heapq.heappop(self._waiting)
             # Who was cancelled while waiting is still in the heap.

@@ -90,7 +90,6 @@ class Memory:
 
     @property
     def system(self) -> MemorySystem:
-        """The system that holds it."""
         return self.watched.system
 
     async def close(self) -> str | None:

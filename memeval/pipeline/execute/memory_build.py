@@ -82,7 +82,6 @@ class MemoryBuild:
 
     @cached_property
     def key(self) -> str:
-        """Its key."""
         return self.cell.keys(self.seed).prepare
 
     async def run(self, shared: SharedMemories | None, failed: dict[Path, str]) -> Memory:

@@ -32,7 +32,6 @@ class Repeat:
     """The metrics of each answer, by question id, made from its row in this pass."""
 
     def answer(self, question_id: str) -> AnswerRow | None:
-        """The stored answer of a question."""
         row = self.answers.rows.get(question_id)
         return row if isinstance(row, AnswerRow) else None
 

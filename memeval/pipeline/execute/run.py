@@ -303,7 +303,6 @@ def _flush(repeats: Sequence[Repeat]) -> None:
 
 
 def _own_lane(cell: Cell, progress: Progress, processes: int) -> Lane:
-    """A lane that one cell has for itself."""
     store = open_store(cell.config.store, cache_dir(), progress.say)
     connections = Connections(progress.say, store, budget_of(cell.config), processes=processes)
     return Lane(connections, Stores(), Window(window_limit(cell)))

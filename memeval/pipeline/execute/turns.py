@@ -27,7 +27,6 @@ class CaseTurns:
 
     @classmethod
     def of(cls, case: EvalCase) -> CaseTurns:
-        """The turns of a case with its sessions."""
         session_of = {
             turn.turn_id: session.session_id for session in case.sessions for turn in session.turns
         }

@@ -18,7 +18,6 @@ class Window:
 
     @property
     def limit(self) -> int:
-        """Places in all."""
         return self._limit
 
     async def enter(self, places: int, size: int = 0) -> None:

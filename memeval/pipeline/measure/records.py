@@ -47,7 +47,6 @@ def records(cell: Cell, finished: Finished) -> Iterator[Record]:
 
 
 def _operations(repeat: Repeat, case: EvalCase) -> Mapping[int, OperationDone]:
-    """Results of each operation of a case in a repeat."""
 
     def done_until(case_id: str) -> Sequence[OperationDone]:
         row = repeat.answers.rows.get(ingest_id(case_id))

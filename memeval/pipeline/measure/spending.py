@@ -16,7 +16,6 @@ Metrics = dict[str, float | None]
 
 
 def usages(rows: Iterable[Record | Ingest]) -> list[Usage]:
-    """The calls of all rows."""
     return [usage for row in rows for usage in row.usage]
 
 

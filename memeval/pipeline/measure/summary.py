@@ -153,7 +153,6 @@ def _unread_verdicts(cell: Cell, summary: RunSummary) -> bool:
 def summarise(
     cell: Cell, finished: Finished, rows: Sequence[Record], ingest_rows: Sequence[Ingest]
 ) -> RunSummary:
-    """The results of a cell."""
     headline = cell.dataset.headline
     repeats = []
     for number, repeat in enumerate(finished.repeats):

@@ -95,7 +95,6 @@ class Cell:
 
     @property
     def folder(self) -> Path:
-        """The run folder."""
         return outputs_dir() / "runs" / self.run_key
 
     def answers_file(self, seed: int) -> Path:

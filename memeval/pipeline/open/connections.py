@@ -41,7 +41,6 @@ class Connections:
 
     @property
     def endpoints(self) -> Collection[Endpoint]:
-        """The endpoints that were asked for."""
         return self._endpoints.values()
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
@@ -77,14 +76,12 @@ class Connections:
         return known
 
     def cache(self, name: str) -> ReplyCache:
-        """The cache of that name."""
         if name not in self._caches:
             self._caches[name] = self.store.cache(name, self._say)
 
         return self._caches[name]
 
     async def aclose(self) -> None:
-        """Closes all of them."""
         for endpoint in self._endpoints.values():
             await endpoint.aclose()
 

@@ -43,7 +43,6 @@ class ImportedSource:
     flags: tuple[str, ...] = ()
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        """`values` are those of the group `system`."""
         self.settings: SystemSettings = read_settings(ImportedSettings, values)
 
     def check_use(self, *, reader: str, writer: str) -> None:

@@ -42,10 +42,7 @@ class PostgresCache:
         kept: Path,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        """`kept` is the file for replies that came while the database was away: they are paid for.
-
-        `say` gets the messages about damage.
-        """
+        """`kept` is the file for replies paid for while the database was away."""
         self._database, self._name, self._leases = database, name, leases
         self._forgetting: dict[str, Future[None]] = {}
         """Removals under way, which the next look waits for."""
@@ -54,15 +51,12 @@ class PostgresCache:
         self._damage = Damage(f"the cache {name} in the store {database.url}", say)
 
     async def call(self, work: Callable[[], T]) -> T:
-        """The result of `work`, which runs in a thread."""
         return await self._database.call(work)
 
     def get(self, key: str) -> CachedEntry | None:
-        """The entry under `key`; None without a sound one."""
         return self.get_all([key]).get(key)
 
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
-        """The entries under `keys` that match their checksums; drops the others."""
         wanted = list(keys)
         for key in wanted:
             if (removal := self._forgetting.get(key)) is not None:
@@ -93,7 +87,6 @@ class PostgresCache:
         return sound | kept
 
     def keys(self) -> Iterator[str]:
-        """All keys, in order."""
         # Page by page from the last key on: an OFFSET would read all rows before it each time.
         last = ""
         while True:
@@ -109,17 +102,14 @@ class PostgresCache:
             last = rows[-1][0]
 
     def put(self, key: str, value: bytes, origin: str) -> None:
-        """Stores `value`; the first writer of a key wins."""
         self.put_all({key: value}, origin)
 
     def put_all(
         self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None
     ) -> None:
-        """Stores all of `values` or none, each with its part of the reported `tokens`."""
         self._put(_IGNORE, values, origin, tokens or {})
 
     def replace(self, key: str, value: bytes, origin: str) -> None:
-        """Stores `value` in place of an entry that turned out to be unsound."""
         self._put(_REPLACE, {key: value}, origin, {})
 
     def _put(
@@ -152,7 +142,6 @@ class PostgresCache:
         )
 
     def delete(self, key: str) -> None:
-        """Removes the entry under `key`."""
         if self._kept is not None:
             self._kept.delete(key)
 
@@ -162,7 +151,6 @@ class PostgresCache:
         )
 
     def forget(self, key: str) -> None:
-        """Removes the entry under `key` before the next look at it, without holding anybody up."""
         removal: Future[None] = Future()
         self._forgetting[key] = removal
 
@@ -176,7 +164,6 @@ class PostgresCache:
         self._database.post(remove)
 
     def leases(self) -> RowLeases:
-        """The requests under way of all that use this cache."""
         return self._leases
 
     def note_unsound(self, key: str) -> None:

@@ -36,9 +36,7 @@ RENEW_S = 5.0
 STATEMENT_S = 15.0
 """How long the server may work on a statement before it gives it up."""
 ANSWER_S = 20.0
-"""How long a statement may go without an answer before its connection is cut: a server that was
-stopped keeps its connections open, and gives nothing up.
-"""
+"""Seconds without an answer before a connection is cut: a stopped server keeps it open."""
 SAY_S = 3.0
 """A statement that takes longer is reported."""
 SAY_EVERY_S = 10.0
@@ -56,9 +54,7 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
 _SETUP_LOCK = 7_301_552_001
 """The advisory lock under which the tables are made: any number that is always the same."""
 _PASSING = ("08", "53", "57P", "57014", "40")
-"""Errors that pass: connection, resources, shutdown, a statement that took too long, rollback for
-concurrency.
-"""
+"""Errors that pass: connection, resources, shutdown, time limit, rollback."""
 
 T = TypeVar("T")
 Row = Sequence[Any]
@@ -109,10 +105,9 @@ class Database:
         atexit.register(self.close)
 
     def run(self, statement: str, values: Mapping[str, Any] | None = None) -> list[Row]:
-        """The rows of a statement.
+        """The rows of a statement, waiting while the server is away. Event loops use `call`.
 
-        Waits while the server is away, with a message. Raises `StorageError` if it stays away
-        for longer than `patience_s`, or refuses. Event loops use `call`.
+        Raises `StorageError` if it refuses, or stays away for longer than `patience_s`.
         """
         import sqlalchemy.exc
 
@@ -142,7 +137,7 @@ class Database:
             self._give_up("it did not answer")
 
     def _note_failure(self, error: Exception, *, first: float, began: float) -> None:
-        """Notes a failure that may pass. Raises `StorageError` for another, and the last one.
+        """Notes a failure; raises `StorageError` for one that does not pass, and the last one.
 
         `first` is when the statement was first asked for, `began` when this try began.
         """
@@ -169,10 +164,7 @@ class Database:
             self.say(f"the store {self.url} is back")
 
     async def call(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
-        """The result of `work`, which runs in a thread.
-
-        The thread goes on after its caller was cancelled; `undo` then gets the result.
-        """
+        """The result of `work`, run in a thread; if the caller was cancelled, `undo` gets it."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[T] = loop.create_future()
 
@@ -337,10 +329,7 @@ class Database:
 
 
 def open_database(url: str, patience_s: float) -> Database:
-    """The process's connection to a database, made when it is first asked for.
-
-    Raises `UserError` if it can't be reached.
-    """
+    """The process's connection to a database. Raises `UserError` if it can't be reached."""
     with _opening:
         if url not in _open:
             _open[url] = Database(url, patience_s)

@@ -102,7 +102,6 @@ class RowLeases:
     """Leases of requests as rows of the database."""
 
     def __init__(self, database: Database, locks: Callable[[str], LeasedLocks]) -> None:
-        """`locks` gives the locks of a name."""
         self._database, self._locks = database, locks
 
     async def take(self, keys: Iterable[str]) -> set[str]:

@@ -79,11 +79,7 @@ class PostgresRows:
         return b"".join(bytes(line) for _, line in rows)
 
     def append(self, line: bytes) -> None:
-        """Has a line appended by a thread.
-
-        Raises `StorageError` if an earlier one could not be: another process has become the one
-        that appends, or the server is away.
-        """
+        """Has a thread append a line. Raises `StorageError` if an earlier one failed."""
         self._outbox.put([line])
 
     def flush(self) -> None:
@@ -91,10 +87,7 @@ class PostgresRows:
         self._outbox.flush()
 
     def append_all(self, lines: Sequence[bytes]) -> None:
-        """Appends lines, each once, behind those that `read` found.
-
-        Raises `StorageError` if another process has become the one that appends.
-        """
+        """Appends lines once behind those read. Raises `StorageError` if another one appends."""
         for start in range(0, len(lines), _AT_ONCE):
             some = lines[start : start + _AT_ONCE]
             # Lines that were stored before the connection broke are found, and taken for stored.
@@ -131,14 +124,12 @@ class PostgresTexts:
         self._outbox = _Outbox(database, self._put)
 
     def references(self) -> set[str]:
-        """The references of all lines."""
         rows = self._database.run(
             "SELECT reference FROM memeval_texts WHERE name = :name", {"name": self._name}
         )
         return {str(row[0]) for row in rows}
 
     def read(self, references: Sequence[str]) -> dict[str, bytes]:
-        """The lines of some references."""
         self.flush()
         lines: dict[str, bytes] = {}
         for start in range(0, len(references), _AT_ONCE):

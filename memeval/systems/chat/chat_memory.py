@@ -37,15 +37,11 @@ class RecallSettings:
     """Settings `recall.*`."""
 
     top_k: int | None = field(default=None, metadata=ANSWER)
-    """Chunks that are recalled; None uses the cell's top_k, which is the limit in any case.
-    Neighbours come on top.
-    """
+    """Chunks recalled, neighbours besides; None uses the cell's top_k, the limit in any case."""
     message_range: int = field(default=2, metadata=ANSWER)
     """Neighbours that each hit brings on either side, from its own session."""
     scope: Literal["resource", "thread"] = field(default="resource", metadata=ANSWER)
-    """The searched part: all sessions of the case, or only the current one, which is empty because
-    each question opens a new one.
-    """
+    """The searched part: all sessions, or the current one, empty as each question opens one."""
 
     def __post_init__(self) -> None:
         check_positive(**{"recall.top_k": self.top_k})

@@ -27,9 +27,6 @@ class Settings(SystemSettings):
 
 
 class Combined(ChatMemory):
-    """Shows the form, the recalled chunks with their neighbours, and the last chunks.
-
-    Its retrieval is only the hits.
-    """
+    """Shows form, recalled chunks with neighbours, and last chunks; only hits are retrieval."""
 
     settings_type = Settings

@@ -9,11 +9,7 @@ from memeval.systems.controls.long_context import LongContext
 
 
 class Native(LongContext):
-    """Shows its window: everything, until a compression leaves the retained chunks.
-
-    Later chunks join them. It searches nothing, so it shows no retrieval, and has no retrieval
-    metric.
-    """
+    """Shows its window: everything, or what compressions retained and later chunks."""
 
     def compress(self, retained: Sequence[MemoryChunk]) -> None:
         # The chunks that leave are dropped on purpose: this is the agent without a memory.

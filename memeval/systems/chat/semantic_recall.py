@@ -1,6 +1,4 @@
-"""Chat memory: the chunks that are nearest to the question, each with its neighbours, and the last
-chunks.
-"""
+"""Chat memory: the chunks nearest to the question, with neighbours, and the last ones."""
 
 from __future__ import annotations
 
@@ -26,9 +24,6 @@ class Settings(SystemSettings):
 
 
 class SemanticRecall(ChatMemory):
-    """Recalls chunks by the cosine of their embeddings, and shows the last chunks beside them.
-
-    Its retrieval is the hits; neighbours and last chunks are context.
-    """
+    """Recalls chunks by cosine; neighbours and last chunks are context, not retrieval."""
 
     settings_type = Settings

@@ -1,20 +1,17 @@
-"""A running summary of what compressions drop from the window.
-
-Each compression extends the summary; none overwrites it.
-"""
+"""A running summary of what compressions drop from the window."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from memeval.llm.contract import Completion
 from memeval.llm.memory_prompts import SummarisePrompt
-from memeval.llm.tokens import count_tokens, start_of_token
+from memeval.llm.tokens import batches, count_tokens, start_of_token
 from memeval.prompts import load_builtin
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query
 from memeval.systems.asking import ask_for
@@ -50,11 +47,7 @@ class Settings(SystemSettings):
 
 
 class Summarization(MemorySystem):
-    """Shows the summary and the window.
-
-    Each compression merges the chunks that leave the window into the summary so far. A summary
-    can't say which turns it comes from, so no retrieval is shown.
-    """
+    """Shows the summary and the window; a summary names no turns, so there is no retrieval."""
 
     settings_type = Settings
     in_thread = False
@@ -83,8 +76,8 @@ class Summarization(MemorySystem):
     async def compress(self, retained: Sequence[MemoryChunk]) -> None:
         dropped = [chunk.text for chunk in leaving(self._window, retained)]
         self._window = list(retained)
-        for batch in batches(dropped, self.settings.batch_tokens):
-            await self._merge(batch)
+        for batch in batches(dropped, str, self.settings.batch_tokens):
+            await self._merge(tuple(batch))
 
     async def _merge(self, texts: tuple[str, ...]) -> None:
         """Merges texts into the summary; it is unchanged if every reply is useless."""
@@ -164,28 +157,8 @@ def _read_summary(completion: Completion, budget: int) -> str | None:
     return text if shorten(text, budget) else None
 
 
-def batches(texts: Sequence[str], tokens: int) -> Iterator[tuple[str, ...]]:
-    """The texts in order, in batches of at most `tokens`; a longer text is a batch of its own."""
-    batch: list[str] = []
-    room = tokens
-    for text in texts:
-        size = count_tokens(text)
-        if batch and size > room:
-            yield tuple(batch)
-            batch, room = [], tokens
-
-        batch.append(text)
-        room -= size
-
-    if batch:
-        yield tuple(batch)
-
-
 def shorten(text: str, tokens: int) -> str:
-    """The text cut to at most `tokens`.
-
-    It ends with a sentence or a line, and between words if not even the first sentence fits.
-    """
+    """The text cut to `tokens` after a sentence or a line, else between words."""
     if count_tokens(text) <= tokens:
         return text
 

@@ -1,6 +1,4 @@
-"""The working memory of the chat-memory configurations: a form that the model updates after each
-session.
-"""
+"""The working memory of chat memories: a form that a model updates after each session."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ from memeval.text.shown import one_line
 
 FORM_FILE = "working_memory.json"
 TEMPLATES = ("working_memory", "working_memory_template")
-"""The prompt template under which a model fills the form, and the built-in form. Both are part of a
-memory's identity.
-"""
+"""The templates of the filling and of the form, part of a memory's identity."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +70,7 @@ def _template_text(given: str) -> str:
 
 
 class WorkingForm:
-    """The form of one case.
-
-    A field that a reply leaves out keeps its value, so no reply can lose the form.
-    """
+    """The form of one case; a field that a reply leaves out keeps its value."""
 
     def __init__(self, settings: WorkingMemorySettings, parts: SystemContext) -> None:
         self._template = settings.template or load_builtin("working_memory_template").user
@@ -85,7 +78,6 @@ class WorkingForm:
         self.reset()
 
     def reset(self) -> None:
-        """Empties the form."""
         self._filled: dict[str, list[str]] = {}
         self._session: list[MemoryChunk] = []
         self._replies = 0
@@ -148,7 +140,6 @@ class WorkingForm:
 
     @property
     def notes(self) -> dict[str, str]:
-        """Notes for the report."""
         if not self._incomplete:
             return {}
 
@@ -164,12 +155,10 @@ class WorkingForm:
         ]
 
     def save(self, folder: Path) -> None:
-        """Writes the form into `folder`."""
         state = {"filled": self._filled, "replies": self._replies, "incomplete": self._incomplete}
         (folder / FORM_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
-        """Reads what `save` wrote."""
         state = json.loads((folder / FORM_FILE).read_text(encoding="utf-8"))
         self._filled = state["filled"]
         self._replies = state["replies"]

@@ -23,9 +23,6 @@ class Settings(SystemSettings):
 
 
 class WorkingMemory(ChatMemory):
-    """Shows the form and the last chunks.
-
-    A form can't say which turns it comes from, so no retrieval is shown.
-    """
+    """Shows the form and the last chunks; a form names no turns, so there is no retrieval."""
 
     settings_type = Settings

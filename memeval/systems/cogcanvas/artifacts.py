@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from memeval.records import format_time
+from memeval.records import MemoryChunk, format_time
 from memeval.text.words import search_terms
 
 KINDS = (
@@ -45,9 +45,7 @@ class Artifact:
     time: datetime | None
     """When the chunk was said."""
     dates: tuple[str, ...]
-    """The quote's expressions of time, resolved against `time`: `7 May 2023`, `June 2023`,
-    `The week before 9 June 2023`.
-    """
+    """The quote's expressions of time, resolved: `7 May 2023`, `June 2023`."""
     people: tuple[str, ...]
     """People that it is about, besides the speaker."""
     chunk_index: int
@@ -66,10 +64,7 @@ class Artifact:
 
     @property
     def text(self) -> str:
-        """As shown to a reader: `[1:56 pm on 8 May 2023] event told by Ann: <quote> (<note>)`.
-
-        The note is the dates and the gist: `7 May 2023: <gist>`.
-        """
+        """`[1:56 pm on 8 May 2023] event told by Ann: <quote> (7 May 2023: <gist>)`."""
         stamp = f"[{format_time(self.time)}] " if self.time else ""
         who = f" told by {self.speaker}" if self.speaker else ""
         parts = ("; ".join(self.dates), self.gist)
@@ -114,6 +109,10 @@ class Artifact:
         return {"kind": own.pop("kind"), "text": self.text, **own}
 
 
+Batch = Sequence[tuple[int, MemoryChunk]]
+"""Chunks that one call reads, with their positions in the conversation."""
+
+
 def _fields(artifact: Artifact) -> dict[str, Any]:
     """The artifact's fields as JSON holds them."""
     row: dict[str, Any] = {}
@@ -135,10 +134,7 @@ def write_artifacts(folder: Path, artifacts: Sequence[Artifact], counts: Mapping
 
 
 def read_artifacts(folder: Path) -> tuple[list[Artifact], dict[str, int]]:
-    """The artifacts that `write_artifacts` wrote.
-
-    Raises `OSError`, `ValueError`, `KeyError` or `TypeError` if the file is damaged.
-    """
+    """The artifacts of `write_artifacts`. Raises `OSError` or what damaged JSON raises."""
     state: dict[str, Any] = json.loads((folder / ARTIFACTS_FILE).read_text(encoding="utf-8"))
     return [_artifact(row) for row in state["artifacts"]], state["counts"]
 

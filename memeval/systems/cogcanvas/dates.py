@@ -1,7 +1,4 @@
-"""Dates of artifacts: time expressions of a quote, resolved against the date on which it was said.
-
-No clock is read.
-"""
+"""Dates of artifacts: a quote's time expressions, resolved against when it was said."""
 
 from __future__ import annotations
 
@@ -45,10 +42,7 @@ _EXPRESSION = re.compile(
 
 
 def resolve_dates(quote: str, said: datetime | None, claimed: str) -> tuple[str, ...]:
-    """Resolves the quote's expressions of time.
-
-    Without any, returns the date that the model claims, if that is a day or a month.
-    """
+    """The quote's expressions of time, resolved; else a day or month that the model claims."""
     day = said.date() if said else None
     expressions = tuple(dict.fromkeys(moment.text for moment in moments(quote, day)))
     return expressions or _read_claimed(claimed)
@@ -62,10 +56,7 @@ def _read_claimed(text: str) -> tuple[str, ...]:
 
 
 def point_dates(quote: str, said: datetime | None) -> tuple[str, ...]:
-    """Resolves the quote's relative expressions to single days, as the published system does.
-
-    A month counts 30 days and a year 365. Expressions without a rule there are left out.
-    """
+    """Relative expressions as single days, as published: months of 30 days, years of 365."""
     if said is None:
         return ()
 
@@ -100,9 +91,6 @@ def time_expressions(text: str) -> list[tuple[int, str]]:
 
 
 def day_of(dates: tuple[str, ...], said: datetime | None) -> date | None:
-    """The day by which an artifact is ordered.
-
-    Its first date that names one, else the day on which it was said.
-    """
+    """The day that orders an artifact: a date of it, else when it was said."""
     days = (approximate_day(text) for text in dates)
     return next((day for day in days if day), said.date() if said else None)

@@ -1,6 +1,4 @@
-"""Extracts artifacts from chunks: a model reads them in batches, and each quote that it claims is
-looked up in what was said.
-"""
+"""Extracts artifacts by a model, in batches, and looks each quote up in what was said."""
 
 from __future__ import annotations
 
@@ -15,11 +13,11 @@ from memeval.llm.contract import Completion
 from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
+from memeval.llm.tokens import batches as by_tokens
 from memeval.prompts import PromptTemplate
 from memeval.records import MemoryChunk, Role
 from memeval.systems.asking import ask, halves
-from memeval.systems.cogcanvas.artifacts import Artifact
-from memeval.systems.cogcanvas.batches import Batch
+from memeval.systems.cogcanvas.artifacts import Artifact, Batch
 from memeval.systems.cogcanvas.dates import point_dates, resolve_dates
 from memeval.systems.cogcanvas.quotes import LocatedQuote, find_nearest, find_verbatim
 from memeval.systems.cogcanvas.reply import (
@@ -30,6 +28,7 @@ from memeval.systems.cogcanvas.reply import (
     read_reply,
     text_of,
 )
+from memeval.systems.cogcanvas.settings import Settings
 from memeval.systems.cogcanvas.time_events import events_of_times
 
 # As published.
@@ -51,24 +50,6 @@ class Reading:
     """The artifacts of this reading so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractionRules:
-    """The settings of an extraction."""
-
-    gleaning: bool = True
-    """Whether each batch is read a second time, for what the first reading missed."""
-    glean_overlap: float = 0.8
-    """Artifacts of the second reading that share more than this of their words with one of the
-    first reading are dropped.
-    """
-    earlier: int = 0
-    """How many of the latest artifacts of earlier batches a first reading is shown."""
-    dates: str = "span"
-    """`span`, or `point`: every relative expression is one day."""
-    temporal_fallback: bool = False
-    """Whether expressions of time that no artifact quotes become events."""
-
-
 @dataclass
 class Extractor:
     """Asks a model for the artifacts of a conversation."""
@@ -79,7 +60,7 @@ class Extractor:
     glean_template: PromptTemplate
     """Of the second one."""
     seed: int
-    rules: ExtractionRules = ExtractionRules()
+    settings: Settings
     counts: Counter[str] = field(default_factory=Counter)
     """Events by name.
 
@@ -91,17 +72,14 @@ class Extractor:
     """Indexes of the chunks for which every reply was useless."""
 
     async def extract(self, cut: Sequence[Batch]) -> list[Artifact]:
-        """The artifacts of all batches in the order in which they were said.
-
-        Raises `ModelError`.
-        """
+        """The artifacts of all batches, in order. Raises `ModelError`."""
         # A batch that is shown the artifacts of earlier ones has to wait for them.
-        if self.rules.earlier:
+        if self.settings.earlier:
             artifacts = await self._one_by_one(cut)
         else:
             artifacts = await self._at_once(cut)
 
-        if self.rules.temporal_fallback:
+        if self.settings.temporal_fallback:
             artifacts += events_of_times(cut, artifacts, self._dates)
 
         # Second readings and events of times come last in the list, but not in the conversation.
@@ -110,7 +88,7 @@ class Extractor:
     async def _one_by_one(self, cut: Sequence[Batch]) -> list[Artifact]:
         artifacts: list[Artifact] = []
         for number, batch in enumerate(cut):
-            latest = artifacts[-self.rules.earlier :]
+            latest = artifacts[-self.settings.earlier :]
             earlier = [
                 f"({artifact.kind}) {artifact.content[:EARLIER_CHARACTERS]}" for artifact in latest
             ]
@@ -136,7 +114,7 @@ class Extractor:
         await self._read(batch, first)
 
         # After a first reading without artifacts, the second prompt would be the first one again.
-        if not self.rules.gleaning or not first.artifacts:
+        if not self.settings.gleaning or not first.artifacts:
             return first.artifacts
 
         second = Reading(number=number, first=first.artifacts)
@@ -190,10 +168,7 @@ class Extractor:
             self.lost |= {number for number, _ in batch[max(last, 1) - 1 :]}
 
     async def _read_halves(self, batch: Batch, texts: Sequence[str], reading: Reading) -> bool:
-        """Sends a request for each half of a batch, or of its only text.
-
-        Returns False if neither can be halved.
-        """
+        """Sends a request for each half of a batch; False if it can't be halved."""
         middle = len(batch) // 2
         passes: list[tuple[Batch, str | None]]
         if middle:
@@ -225,10 +200,7 @@ class Extractor:
         )
 
     def _keep_reply(self, completion: Completion, batch: Batch, reading: Reading) -> Reply | None:
-        """Keeps the artifacts of a reply, and returns the reply.
-
-        Returns None if there is no list, or if every quote of a first reading is invented.
-        """
+        """Keeps a reply's artifacts; None without a list, or if all first quotes are invented."""
         self.counts["calls"] += 1
         reply = read_reply(completion.text)
         if reply is None:
@@ -288,12 +260,12 @@ class Extractor:
             for other in reading.artifacts
         )
         return is_quoted or any(
-            shared_words(artifact.content, other.content) > self.rules.glean_overlap
+            shared_words(artifact.content, other.content) > self.settings.glean_overlap
             for other in reading.first
         )
 
     def _dates(self, quote: str, chunk: MemoryChunk, claimed: str) -> tuple[str, ...]:
-        if self.rules.dates == "point":
+        if self.settings.dates == "point":
             return point_dates(quote, chunk.time)
 
         return resolve_dates(quote, chunk.time, claimed)
@@ -301,11 +273,7 @@ class Extractor:
     def _locate(
         self, item: Mapping[str, Any], batch: Batch
     ) -> tuple[int, MemoryChunk, LocatedQuote] | None:
-        """Finds an item's quote: the chunk's index, the chunk and the quote.
-
-        Looks in the chunk that the item names, then in the others of the batch, then for similar
-        words.
-        """
+        """Finds an item's quote in the chunk it names, else in others, else by similar words."""
         named = named_chunk(item)
         own = [batch[named - 1]] if 1 <= named <= len(batch) else []
         claimed = text_of(item.get("quote"))
@@ -323,6 +291,12 @@ class Extractor:
                 return number, chunk, quote
 
         return None
+
+
+def batches(chunks: Sequence[MemoryChunk], most_chunks: int, most_tokens: int) -> list[Batch]:
+    """The chunks of a conversation, in batches that one call reads."""
+    numbered = list(enumerate(chunks))
+    return list(by_tokens(numbered, lambda pair: pair[1].text, most_tokens, most_chunks))
 
 
 def shared_words(content: str, other: str) -> float:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memeval.systems.cogcanvas.artifacts import Artifact
-from memeval.systems.cogcanvas.links import REFERENCES, GraphRules, Links, next_events
+from memeval.systems.cogcanvas.links import REFERENCES, Links, next_events
+from memeval.systems.cogcanvas.settings import Settings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,13 +32,9 @@ DECAY = 0.8
 
 
 class Canvas:
-    """The artifacts as nodes of a networkx graph, by position.
+    """A networkx graph of artifacts; edges (`kind`, `rule`) lead from newer to older ones."""
 
-    Each edge leads from the newer artifact to the older one. It has its `kind`, references or
-    caused_by, and the `rule` that made it.
-    """
-
-    def __init__(self, artifacts: Sequence[Artifact], vectors: Vectors, rules: GraphRules) -> None:
+    def __init__(self, artifacts: Sequence[Artifact], vectors: Vectors, settings: Settings) -> None:
         # Imported late: only runs of this system load the library.
         import networkx as nx  # type: ignore[import-untyped]
 
@@ -45,10 +42,10 @@ class Canvas:
         self.graph.add_nodes_from(range(len(artifacts)))
         if artifacts:
             alike = (vectors @ vectors.T).astype(np.float64)
-            for kind, rule, pairs in Links(artifacts, alike, rules).by_rule():
+            for kind, rule, pairs in Links(artifacts, alike, settings).by_rule():
                 self._link(kind=kind, rule=rule, pairs=pairs)
 
-            if rules.event_chain:
+            if settings.event_chain:
                 self._link(kind=REFERENCES, rule="chain", pairs=next_events(artifacts))
 
         self._ways = {temporal: self._direct_edges(temporal) for temporal in (True, False)}
@@ -59,7 +56,6 @@ class Canvas:
         )
 
     def edges_by_rule(self) -> Counter[str]:
-        """How many edges each rule made."""
         return Counter(rule for _, _, rule in self.graph.edges(data="rule"))
 
     @cached_property
@@ -70,11 +66,7 @@ class Canvas:
         return {"temporal": temporal, "all": by_rule.total()}
 
     def _direct_edges(self, temporal: bool) -> tuple[Positions, Positions, Positions]:
-        """Each edge both ways, sorted by its end.
-
-        Returns the start of each edge, the distinct ends, and the position at which the edges of
-        each end begin.
-        """
+        """Edges both ways, sorted by end: starts, distinct ends, where each end's edges begin."""
         # A set: two rules may link the same pair.
         edges = {(source, target) for source, target, _ in self._edges(temporal)}
         both_ways = edges | {(target, source) for source, target in edges}
@@ -89,10 +81,7 @@ class Canvas:
                 yield source, target, data["kind"]
 
     def expand(self, scores: Scores, hops: int, *, temporal: bool) -> Scores:
-        """The best score that reaches each artifact within `hops`, its own included.
-
-        Another artifact's score is multiplied by 0.8 per hop, and edges count both ways.
-        """
+        """The best score that reaches each artifact within `hops`, 0.8 per hop, both ways."""
         sources, ends, starts = self._ways[temporal]
         reached = scores.copy()
         for _ in range(hops if len(ends) else 0):
@@ -105,10 +94,7 @@ class Canvas:
     def expand_as_published(
         self, seeds: Sequence[tuple[int, float]], hops: int, *, temporal: bool
     ) -> dict[int, float]:
-        """Artifacts that the seeds reach, in the order of the published search, with its scores.
-
-        The first visit counts, even if another path would give more.
-        """
+        """Artifacts that the seeds reach, as in the published search: the first visit counts."""
         neighbours = self._neighbours(temporal)
         reached = _spread(dict(seeds), neighbours, hops)
         if hops == 1:

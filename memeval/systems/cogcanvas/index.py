@@ -13,8 +13,8 @@ from memeval.retrieval.bm25 import Bm25Index
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.systems.cogcanvas.artifacts import Artifact, write_artifacts
 from memeval.systems.cogcanvas.graph import Canvas
-from memeval.systems.cogcanvas.links import GraphRules
 from memeval.systems.cogcanvas.retrieval import hybrid, plain_words, shares
+from memeval.systems.cogcanvas.settings import Settings
 
 if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
@@ -46,7 +46,7 @@ class CanvasIndex:
         counts: Mapping[str, int],
         vectors: Vectors,
         embedder: Embedder,
-        rules: GraphRules,
+        settings: Settings,
     ) -> CanvasIndex:
         """Builds the indexes over artifacts, their search texts and their vectors."""
         return cls(
@@ -57,14 +57,11 @@ class CanvasIndex:
             # As published: punctuation is deleted, so "self-care" is one word, and the rest is cut
             # at spaces.
             keywords=Bm25Index([plain_words(text) for text in texts], tokens="space"),
-            canvas=Canvas(artifacts, vectors, rules),
+            canvas=Canvas(artifacts, vectors, settings),
         )
 
     async def scores(self, text: str, *, words: bool, normalised: bool) -> Scores:
-        """The score of each artifact for a query: by vectors, or by vectors and words.
-
-        `normalised` takes the cosines in shares of the best one.
-        """
+        """The score of each artifact by vectors, and words; `normalised` by the best cosine."""
         (vector,) = await self.embedder.embed([text])
         dense = (self.vectors @ vector).astype(np.float64)
         if normalised:
@@ -75,10 +72,7 @@ class CanvasIndex:
     def with_neighbours(
         self, candidates: Mapping[int, float], hops: int, *, temporal: bool, as_published: bool
     ) -> dict[int, float]:
-        """The candidates and all that they reach, with scores; candidates keep at least theirs.
-
-        `as_published` searches in the published order, in which the first path counts.
-        """
+        """The candidates and all that they reach, with scores, never below their own."""
         if as_published:
             return self.canvas.expand_as_published(
                 list(candidates.items()), hops, temporal=temporal

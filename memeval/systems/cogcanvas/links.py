@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ import numpy as np
 from memeval.llm.extractive.words import STOP_WORDS, stem
 from memeval.systems.cogcanvas.artifacts import Artifact
 from memeval.systems.cogcanvas.dates import day_of
+from memeval.systems.cogcanvas.settings import Settings
 from memeval.text.words import canonical, is_unspaced, search_terms
 
 if TYPE_CHECKING:
@@ -41,39 +41,13 @@ FUNCTION_WORDS = frozenset(
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
-@dataclass(frozen=True, slots=True)
-class GraphRules:
-    """The constants of the rules. A window is a number of calls of the extraction."""
-
-    reference: float = 0.5
-    """Least cosine of two artifacts without a common word of which one refers to the other."""
-    overlap: float = 0.3
-    """Least cosine of two artifacts with a common word, for references and causes."""
-    causal: float = 0.45
-    """Least cosine of a cause without a common word."""
-    todo_window: int = 5
-    """How far back a todo looks for its decision."""
-    insight_window: int = 3
-    """How far back an insight looks for its facts and decisions."""
-    constraint_window: int = 2
-    """How far back a decision looks for its facts and reminders."""
-    constraint_links: int = 2
-    """Facts and reminders of a decision at most, the latest ones."""
-    constraint_overlap: bool = True
-    """Whether a decision and its facts must have a common word."""
-    event_window: int = 10
-    """How far back a decision looks for events."""
-    event_chain: bool = False
-    """Whether each event is also linked to the next one in time that shares something rare."""
-
-
 class Links:
     """Applies the rules to matrices: newer artifacts are rows, older ones columns."""
 
     def __init__(
-        self, artifacts: Sequence[Artifact], alike: NDArray[np.float64], rules: GraphRules
+        self, artifacts: Sequence[Artifact], alike: NDArray[np.float64], settings: Settings
     ) -> None:
-        self.rules = rules
+        self.settings = settings
         self.alike = alike
         self.batches = np.array([artifact.batch for artifact in artifacts])
         self.kinds = np.array([artifact.kind for artifact in artifacts])
@@ -83,38 +57,44 @@ class Links:
 
     def by_rule(self) -> Iterable[tuple[str, str, list[tuple[int, int]]]]:
         """The kind, the name and the pairs of each rule, in the published order."""
-        rules, earlier = self.rules, self.distance > 0
+        settings, earlier = self.settings, self.distance > 0
         # Any artifact refers to every earlier one that is near enough: this rule has no window and
         # no limit.
-        yield REFERENCES, "reference", _pairs(earlier & self._is_alike(rules.reference))
+        yield (
+            REFERENCES,
+            "reference",
+            _pairs(earlier & self._is_alike(settings.reference_threshold)),
+        )
 
         # A todo has one cause, an insight has all that are near enough.
-        todo = self._between("todo", ("decision",), rules.todo_window)
-        yield CAUSED_BY, "todo", self._nearest(todo & self._is_alike(rules.causal))
+        todo = self._between("todo", ("decision",), settings.todo_window)
+        yield CAUSED_BY, "todo", self._nearest(todo & self._is_alike(settings.causal_threshold))
 
-        insight = self._between("insight", ("key_fact", "decision"), rules.insight_window)
-        yield CAUSED_BY, "insight", _pairs(insight & self._is_alike(rules.causal))
+        insight = self._between("insight", ("key_fact", "decision"), settings.insight_window)
+        yield CAUSED_BY, "insight", _pairs(insight & self._is_alike(settings.causal_threshold))
 
         # No cosine here, nor for events below: a common word is enough, even at a negative cosine.
-        constraint = self._between("decision", ("key_fact", "reminder"), rules.constraint_window)
-        if rules.constraint_overlap:
+        constraint = self._between("decision", ("key_fact", "reminder"), settings.constraint_window)
+        if settings.constraint_overlap:
             constraint &= self.overlap
 
         yield CAUSED_BY, "constraint", self._latest(constraint)
 
         # Unlike rule 1, a common word needs no least cosine.
-        about_person = self.overlap | (self.alike >= rules.reference)
+        about_person = self.overlap | (self.alike >= settings.reference_threshold)
         for kind in ("event", "relationship"):
             person = self._between(kind, ("person_attribute",), None)
             rule = "person" if kind == "event" else "relationship"
             yield REFERENCES, rule, _pairs(person & about_person)
 
-        event = self._between("decision", ("event",), rules.event_window)
+        event = self._between("decision", ("event",), settings.event_window)
         yield CAUSED_BY, "event", _pairs(event & self.overlap)
 
     def _is_alike(self, least: float) -> Mask:
         """Pairs of at least that cosine; of the lower one if they have a common word."""
-        result: Mask = (self.alike >= least) | (self.overlap & (self.alike >= self.rules.overlap))
+        result: Mask = (self.alike >= least) | (
+            self.overlap & (self.alike >= self.settings.overlap_threshold)
+        )
         return result
 
     def _between(self, kind: str, others: Sequence[str], window: int | None) -> Mask:
@@ -137,7 +117,7 @@ class Links:
         for row in np.flatnonzero(allowed.any(axis=1)):
             columns = np.flatnonzero(allowed[row])
             order = np.argsort(-self.batches[columns], kind="stable")
-            latest = columns[order[: self.rules.constraint_links]]
+            latest = columns[order[: self.settings.constraint_links]]
             pairs += [(int(row), int(column)) for column in latest]
 
         return pairs
@@ -175,10 +155,7 @@ def _common_words(artifacts: Sequence[Artifact]) -> Mask:
 
 
 def next_events(artifacts: Sequence[Artifact]) -> list[tuple[int, int]]:
-    """Each event and the next one in time that shares something rare with it.
-
-    That is a person who is not a speaker, or a term that few artifacts hold.
-    """
+    """Pairs of an event and the next one that shares a rare term or person."""
     speakers = {artifact.speaker for artifact in artifacts}
     words = _stems_of(artifacts)
     frequency: Counter[str] = Counter()

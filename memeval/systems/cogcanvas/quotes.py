@@ -11,9 +11,7 @@ from memeval.records import MemoryChunk
 from memeval.text.words import is_unspaced, plain_words, search_terms, spread
 
 LEAST_OVERLAP = 0.5
-"""Share of the terms of a quote and a sentence together that both must hold for the sentence to be
-used in place of the quote.
-"""
+"""Share of common terms from which a sentence replaces a quote."""
 
 _MARKS, _CLOSING = r"[.!?…]++", r"[\"'”’)]*+"
 # No space follows the full stops of Chinese and Japanese. The last two are Hindi's and Arabic's.
@@ -85,11 +83,7 @@ def find_verbatim(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
 
 
 def find_nearest(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
-    """The words that the model meant.
-
-    These are the quote under other punctuation and case, else the sentence that shares the most
-    terms with it.
-    """
+    """The quote under other punctuation and case, else the most similar sentence."""
     asked = set(search_terms(quote))
     if not asked:
         return None
@@ -114,9 +108,7 @@ def find_nearest(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
 
 
 def _loose_pattern(quote: str) -> re.Pattern[str]:
-    """Finds the quote's words, whatever is between them; between characters of scripts without
-    spaces, that may be nothing.
-    """
+    """Finds the quote's words, whatever is between them."""
     words = plain_words(spread(quote))
     # The words hold only letters, digits and marks, so nothing has to be escaped.
     pattern = words[0] if is_unspaced(words[0]) else rf"(?<!\w){words[0]}"

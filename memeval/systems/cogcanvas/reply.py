@@ -24,10 +24,7 @@ class Reply:
 
 
 def read_reply(text: str) -> Reply | None:
-    """The first JSON list in a reply.
-
-    None without a list, or if the list breaks off before its first member is whole.
-    """
+    """The first JSON list in a reply; None without a first whole member."""
     decoder = json.JSONDecoder()
     items: list[Any] = []
     # Whatever a model writes before the list is skipped; without a list, `find` leaves 0.

@@ -49,10 +49,7 @@ def shares(scores: Scores) -> Scores:
 
 
 def plain_words(text: str) -> str:
-    """The text that BM25 indexes: lower case, without punctuation, single spaces.
-
-    Beyond Latin letters, which the published code knows, these are the terms of a search.
-    """
+    """The text that BM25 indexes: lower case without punctuation, or search terms."""
     if not is_latin(text):
         return " ".join(search_terms(text))
 
@@ -72,10 +69,7 @@ def adapted_top_k(question: str, top_k: int) -> int:
 
 
 def within_budget(texts: Iterable[str], budget: int) -> int:
-    """How many of the texts fit, up to the first that does not.
-
-    Each costs a quarter of its characters and 10 tokens; the context itself costs 5.
-    """
+    """How many texts fit, at a quarter of their characters and 10 tokens each, 5 in all."""
     cost = HEAD_TOKENS
     count = 0
     for text in texts:

@@ -7,8 +7,6 @@ from typing import Literal
 
 from memeval.errors import UserError
 from memeval.systems.base import ANSWER, INGEST, check_not_negative, check_positive
-from memeval.systems.cogcanvas.extraction import ExtractionRules
-from memeval.systems.cogcanvas.links import GraphRules
 from memeval.systems.reranking import RerankedSettings
 
 POSITIVE = (
@@ -44,9 +42,7 @@ class Settings(RerankedSettings):
     gleaning: bool = field(default=True, metadata=INGEST)
     """Whether each batch is read a second time, for what the first reading missed."""
     glean_overlap: float = field(default=0.8, metadata=INGEST)
-    """Artifacts of the second reading that share more than this of their words with one of the
-    first reading are dropped.
-    """
+    """Shared words beyond which an artifact of the second reading is dropped."""
     dates: Literal["span", "point"] = field(default="span", metadata=INGEST)
     """Relative dates: `span`, as exact as they are said; `point`, each as a single day."""
     temporal_fallback: bool = field(default=False, metadata=INGEST)
@@ -68,13 +64,13 @@ class Settings(RerankedSettings):
     causal_threshold: float = field(default=0.45, metadata=ANSWER)
     """Least cosine of a cause without a common word."""
     todo_window: int = field(default=5, metadata=ANSWER)
-    """Calls back in which a todo finds its decision."""
+    """Calls of the extraction, back from a todo, in which it finds its decision."""
     insight_window: int = field(default=3, metadata=ANSWER)
     """Calls back in which an insight finds its facts and decisions."""
     constraint_window: int = field(default=2, metadata=ANSWER)
     """Calls back in which a decision finds its facts and reminders."""
     constraint_links: int = field(default=2, metadata=ANSWER)
-    """Facts and reminders of a decision at most."""
+    """Facts and reminders of a decision at most, the latest ones."""
     constraint_overlap: bool = field(default=True, metadata=ANSWER)
     """Whether a decision and its facts must have a common word."""
     event_window: int = field(default=10, metadata=ANSWER)
@@ -92,17 +88,13 @@ class Settings(RerankedSettings):
     rerank_candidates: int = field(default=30, metadata=ANSWER)
     """Artifacts whose neighbours are found, if there is a reranker; else `top_k`."""
     rerank_pool: Literal["expanded", "candidates"] = field(default="expanded", metadata=ANSWER)
-    """Artifacts that are reranked: candidates and neighbours, or the best `rerank_candidates` of
-    them.
-    """
+    """Artifacts to rerank: candidates and neighbours, or the best `rerank_candidates`."""
     show: Literal["full", "compact"] = field(default="full", metadata=ANSWER)
     """Parts of an artifact that the reader sees: all, or its type's initial, date and content."""
     context_budget: int = field(default=5000, metadata=ANSWER)
     """Tokens of the artifacts that are shown at most, by the published estimate."""
     show_window: bool = field(default=False, metadata=ANSWER)
-    """Whether the agent's window is shown as well. One that was never cut is the whole
-    conversation.
-    """
+    """Whether the agent's window is shown, too: uncut, it is the whole conversation."""
     cot: bool = field(default=True, metadata=ANSWER)
     """Whether it answers step by step; else briefly."""
     # The default of the last published version. The published runs give each variant a number of
@@ -110,9 +102,7 @@ class Settings(RerankedSettings):
     top_k: int | None = field(default=15, metadata=ANSWER)
     """Artifacts that are shown at most, whatever the cell's `top_k`; None takes the cell's."""
     adaptive_k: bool = field(default=True, metadata=ANSWER)
-    """Whether a `top_k` of the system's own below 15 is raised to 12 for questions about time, and
-    to 15 for those about reasons and order.
-    """
+    """Whether a `top_k` below 15 is raised to 12 for questions of time, 15 for reasons."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,30 +117,3 @@ class Settings(RerankedSettings):
     def shown_at_most(self) -> int | None:
         """Artifacts that are shown at most, whatever the cell's `top_k`."""
         return self.top_k
-
-    @property
-    def extraction_rules(self) -> ExtractionRules:
-        """The settings of the extraction."""
-        return ExtractionRules(
-            gleaning=self.gleaning,
-            glean_overlap=self.glean_overlap,
-            earlier=self.earlier,
-            dates=self.dates,
-            temporal_fallback=self.temporal_fallback,
-        )
-
-    @property
-    def graph_rules(self) -> GraphRules:
-        """The settings of the graph."""
-        return GraphRules(
-            reference=self.reference_threshold,
-            overlap=self.overlap_threshold,
-            causal=self.causal_threshold,
-            todo_window=self.todo_window,
-            insight_window=self.insight_window,
-            constraint_window=self.constraint_window,
-            constraint_links=self.constraint_links,
-            constraint_overlap=self.constraint_overlap,
-            event_window=self.event_window,
-            event_chain=self.event_chain,
-        )

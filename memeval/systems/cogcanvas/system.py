@@ -26,8 +26,7 @@ from memeval.prompts import load_builtin
 from memeval.records import Answer, CorrectRequest, ForgetRequest, IngestHealth, Query, Retrieved
 from memeval.systems.base import DumpItem, SystemContext
 from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts
-from memeval.systems.cogcanvas.batches import batches
-from memeval.systems.cogcanvas.extraction import Extractor
+from memeval.systems.cogcanvas.extraction import Extractor, batches
 from memeval.systems.cogcanvas.index import CanvasIndex, read_vectors
 from memeval.systems.cogcanvas.retrieval import adapted_top_k, within_budget
 from memeval.systems.cogcanvas.settings import Settings
@@ -75,9 +74,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         self._kept: tuple[list[Artifact], Mapping[str, int]] | None = None
 
     async def forget(self, request: ForgetRequest) -> int:
-        """Artifacts that the request means are deleted, and the chunks, from which the next
-        extraction would make them again.
-        """
+        """Deletes artifacts that the request means, and their chunks."""
         kept = [one for one in self._artifacts if not is_meant(request, one.full_text)]
         removed = len(self._artifacts) - len(kept)
         self.change_chunks(lambda chunks: without(chunks, request))
@@ -126,7 +123,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             counts=counts,
             vectors=vectors,
             embedder=embedder,
-            rules=self.settings.graph_rules,
+            settings=self.settings,
         )
         return await own.in_worker(index)
 
@@ -148,7 +145,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             template=load_builtin(TEMPLATE),
             glean_template=load_builtin(GLEAN_TEMPLATE),
             seed=self.parts.seed,
-            rules=self.settings.extraction_rules,
+            settings=self.settings,
         )
         cut = batches(self.chunks, self.settings.batch_units, self.settings.batch_tokens)
 
@@ -184,10 +181,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         return [artifact.row for artifact in self._artifacts]
 
     async def rank(self, index: CanvasIndex, query: Query, depth: int) -> Ranked:
-        """The full ranking: the retrieved artifacts, best first, then all others without a score.
-
-        The retrieval metrics need the others.
-        """
+        """The full ranking: retrieved artifacts, best first, then all others unscored."""
         if not index.artifacts:
             return []
 
@@ -247,10 +241,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         return adapted_top_k(query.text, self.settings.top_k)
 
     async def answer(self, query: Query) -> Answer:
-        """Shows the best artifacts, within `top_k` and the budget.
-
-        The notes say what the extraction lost.
-        """
+        """Shows the best artifacts within `top_k` and budget; notes say what was lost."""
         ranked = await self.rank(self.index, query, self.ranking_depth) if self.index else []
         count = self._count_shown(ranked[: self._top_k(query)])
         chosen = [self.entry(position, score) for position, score in ranked[:count]]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from memeval.records import MemoryChunk
-from memeval.systems.cogcanvas.artifacts import Artifact
-from memeval.systems.cogcanvas.batches import Batch
+from memeval.systems.cogcanvas.artifacts import Artifact, Batch
 from memeval.systems.cogcanvas.dates import time_expressions
 from memeval.systems.cogcanvas.quotes import Line, lines
 

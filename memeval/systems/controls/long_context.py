@@ -26,19 +26,14 @@ class Settings(SystemSettings):
     """Settings of `long_context`, `full_history` and `native`."""
 
     max_context_tokens: int = field(default=120_000, metadata=ANSWER)
-    """The newest chunks that fit into this many tokens, counted offline, are shown; of `native`,
-    those of its window.
-    """
+    """Tokens, counted offline, that the newest chunks may have; of `native` those shown."""
 
     def __post_init__(self) -> None:
         check_positive(max_context_tokens=self.max_context_tokens)
 
 
 class LongContext(MemorySystem):
-    """Shows all chunks in order of time, cut at the old end to `max_context_tokens`.
-
-    The answer's notes show the cut.
-    """
+    """Shows all chunks in order, cut at the old end to `max_context_tokens`."""
 
     settings_type = Settings
     in_thread = False

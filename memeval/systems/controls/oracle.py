@@ -22,10 +22,7 @@ from memeval.systems.forgetting import corrected, count_changed
 
 
 class Oracle(MemorySystem):
-    """Shows exactly the chunks that cover an evidence turn, in order of time.
-
-    It is a ceiling, so `top_k` does not limit it.
-    """
+    """Shows exactly the chunks with evidence, a ceiling without `top_k`."""
 
     in_thread = False
     wants_evidence = True

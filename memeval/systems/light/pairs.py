@@ -15,9 +15,7 @@ def is_closed(pair: Sequence[MemoryChunk]) -> bool:
 
 
 def pairs_of(chunks: Sequence[MemoryChunk]) -> Iterator[Pair]:
-    """The chunks in pairs: two neighbours of a session, or one chunk in which several speak, or one
-    that ends its session.
-    """
+    """Pairs of neighbours in a session; or single chunks of several speakers or at its end."""
     pair: list[MemoryChunk] = []
     for chunk in chunks:
         if pair and pair[0].session_id != chunk.session_id:
@@ -45,5 +43,4 @@ def text_of(pair: Pair) -> str:
 
 
 def turns_of(pair: Pair) -> tuple[str, ...]:
-    """Ids of the turns in a pair."""
     return tuple(dict.fromkeys(turn_id for chunk in pair for turn_id in chunk.turn_ids))

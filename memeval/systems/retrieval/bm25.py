@@ -18,18 +18,11 @@ class Settings(FactKeySettings):
     """Settings of `bm25`."""
 
     index_date: bool = field(default=False, metadata=INGEST)
-    """Whether dates are indexed too; they are shown either way.
-
-    Without them the ranks are those of rank_bm25 over `speaker: text`.
-    """
+    """Whether dates are indexed; without, ranks are those of rank_bm25 over `speaker: text`."""
     tokens: Tokens = field(default="alnum", metadata=ANSWER)
-    """`alnum`: runs of letters and digits of the lower-cased text; `space`: the text between
-    spaces, unchanged.
-    """
+    """`alnum`: runs of lower-cased letters and digits; `space`: text between spaces."""
     ties: Ties = field(default="position", metadata=ANSWER)
-    """Which of two equal scores comes first: `position`, the chunk ingested first; `reversed`, as
-    LongMemEval's code sorts.
-    """
+    """Order of equal scores: `position`, or `reversed` as LongMemEval's code sorts."""
 
 
 class Bm25(FactKeyedSystem[Bm25Index]):

@@ -35,13 +35,9 @@ class Settings(SystemSettings):
     """Settings of `graphrag_lite`."""
 
     show_window: bool = field(default=False, metadata=ANSWER)
-    """Whether the agent's window is shown as well. One that was never cut is the whole
-    conversation.
-    """
+    """Whether the agent's window is shown, too: uncut, it is the whole conversation."""
     entities: Literal["rules", "model"] | None = field(default=None, metadata=INGEST)
-    """Source of the entities of a turn: `model`, a call per turn, as published; `rules`, without a
-    model. None takes the model if there is one.
-    """
+    """Entities of a turn by a `model`, a call each, or `rules`; None: a model if there is one."""
 
     @property
     def asks_model(self) -> bool:
@@ -158,10 +154,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         return self._graph.ranking(weights)[:depth]
 
     async def _seeds(self, index: DenseIndex, question: str) -> dict[str, float]:
-        """Weights of the graph's entities that the question mentions.
-
-        1 for a name that matches, the cosine for one that is used in its place.
-        """
+        """Weights of the question's entities: 1 for a name, the cosine for a similar one."""
         known = self._graph.names
         mentioned = entities(question)
         seeds = {key: 1.0 for key in mentioned | content_words(question) if key in known}

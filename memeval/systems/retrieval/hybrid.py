@@ -1,7 +1,4 @@
-"""Retrieval by meaning and by words: dense and BM25 over the chunks as they were ingested, fused.
-
-The strong baseline that needs no model.
-"""
+"""Dense retrieval and BM25 over the ingested chunks, fused: the baseline without a model."""
 
 from __future__ import annotations
 
@@ -21,9 +18,7 @@ class Settings(RerankedSettings, FactKeySettings):
     """Settings of `hybrid`. A reranker reorders the best 2 * top_k chunks."""
 
     index_date: bool = field(default=False, metadata=INGEST)
-    """Whether dates are embedded with the chunks; they are shown either way, and never indexed by
-    their words.
-    """
+    """Whether dates are embedded; they are shown either way, and not indexed by words."""
     rrf_k: int = field(default=RRF_K, metadata=ANSWER)
     """Constant of the fusion: the larger, the less the first places weigh."""
 

@@ -1,6 +1,4 @@
-"""Retrieval-augmented generation as CogCanvas defines it: chunks of a fixed size, embedded and
-optionally reranked.
-"""
+"""CogCanvas' retrieval-augmented generation: chunks of a fixed size, perhaps reranked."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ class Settings(RerankedSettings):
     """Whether dates are embedded with the chunks; they are shown either way."""
 
     show_window: bool = field(default=False, metadata=ANSWER)
-    """Whether the agent's window is shown as well. One that was never cut is the whole
-    conversation.
-    """
+    """Whether the agent's window is shown, too: uncut, it is the whole conversation."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
