@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, field, fields, make_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, get_type_hints
 from urllib.parse import urlsplit
 
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import ConfigKeyError, InterpolationResolutionError, OmegaConfBaseException
+from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
 from memeval.config.checks import check_address
 from memeval.config.integers import INTEGER_GROUPS, option_value
@@ -36,7 +36,6 @@ from memeval.config.validation import check
 from memeval.errors import UserError
 from memeval.text.shown import one_line
 
-T = TypeVar("T")
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 _WITHOUT_EMBEDDINGS = ("api.anthropic.com", "api.groq.com")
 
@@ -218,58 +217,41 @@ def _plots_of_environment() -> bool | None:
 
 def _build_typed(values: Mapping[str, Any]) -> RunConfig:
     """The config, each value typed once: cells of a sweep share most of them."""
-    try:
-        typed = {name: _typed_field(name, value) for name, value in values.items()}
-    except (OmegaConfBaseException, KeyError):
-        return _build_whole(values)
+    typed: dict[str, Any] = {}
+    for name, value in values.items():
+        try:
+            typed[name] = _typed_field(name, value)
+        except KeyError as error:
+            raise unknown_name(getattr(error, "full_key", None) or name) from error
+        except OmegaConfBaseException as error:
+            raise _explain_type_error(error) from error
 
     return RunConfig(**typed)
-
-
-def _build_whole(values: Mapping[str, Any]) -> RunConfig:
-    """The same in one piece: its errors name the field and the mistake."""
-    try:
-        return _typed(RunConfig, values)
-    except ConfigKeyError as error:
-        raise unknown_name(error.full_key or str(error)) from error
-    except OmegaConfBaseException as error:
-        raise _explain_type_error(error) from error
 
 
 def _typed_field(name: str, value: Any) -> Any:
     """A field of the config. Raises what OmegaConf raises, and `KeyError` for an unknown name."""
     key = (name, repr(value))
     if key not in _typed_fields:
-        _typed_fields[key] = getattr(_typed(_schema_of_field(name), {name: value}), name)
+        merged = OmegaConf.merge(_schema_of_field(name), OmegaConf.create({name: value}))
+        _typed_fields[key] = getattr(OmegaConf.to_object(merged), name)
 
     # What a config holds may be changed.
     return copy.deepcopy(_typed_fields[key])
 
 
 @cache
-def _schema_of_field(name: str) -> type[Any]:
+def _schema_of_field(name: str) -> DictConfig:
     """A schema that has one field of the config alone."""
     own = {entry.name: entry for entry in fields(RunConfig)}[name]
     alone = field(default_factory=own.default_factory)
     if own.default is not MISSING:
         alone = field(default=own.default)
 
-    return make_dataclass("FieldAlone", [(name, _HINTS[name], alone)])
-
-
-def _typed(schema: type[T], values: Mapping[str, Any]) -> T:
-    hashable: Any = schema
-    merged = OmegaConf.merge(_structured(hashable), OmegaConf.create(dict(values)))
-    typed = OmegaConf.to_object(merged)
-    assert isinstance(typed, schema)
-
-    return typed
-
-
-@cache
-def _structured(schema: type) -> Any:
-    """The schema as OmegaConf has it: a merge copies it, and to make it takes longer than that."""
-    return OmegaConf.structured(schema)
+    schema: DictConfig = OmegaConf.structured(
+        make_dataclass("FieldAlone", [(name, _HINTS[name], alone)])
+    )
+    return schema
 
 
 def _explain_type_error(error: OmegaConfBaseException) -> UserError:

@@ -207,11 +207,11 @@ class Checker:
         cell = self._cell
         return CellReader(
             self._models.reader,
-            cell.template,
+            cell.templates.answer,
             cell.style,
             cell.config.seed + vote,
-            by_form=cell.form_templates,
-            noting=cell.note_template,
+            by_form=cell.templates.by_form,
+            noting=cell.templates.note,
         )
 
     async def close(self) -> None:

@@ -148,7 +148,7 @@ def test_offline_auto_is_short_and_changes_no_key() -> None:
         auto, short = (opened(f"dataset={dataset}", *prompt) for prompt in ((), ("prompt=short",)))
         assert auto.config.prompt.name == "short"
         assert auto.run_key == short.run_key
-        assert auto.form_templates == {}
+        assert auto.templates.by_form == {}
 
 
 def test_a_style_of_the_systems_own_stays() -> None:
@@ -160,7 +160,7 @@ def test_a_style_of_the_systems_own_stays() -> None:
     )
 
     assert cell.style == "cot"
-    assert cell.form_templates == {}
+    assert cell.templates.by_form == {}
 
 
 class Brief(LanguageModel):

@@ -85,10 +85,10 @@ def test_choices_are_read_from_the_chunks() -> None:
 def test_the_notes_are_part_of_the_key_and_need_a_model() -> None:
     cot = open_cell(compose_config(["tracking=none", *["prompt=cot", "llm=mock"]]), "")
     con = open_cell(compose_config(["tracking=none", *["prompt=con", "llm=mock"]]), "")
-    assert cot.note_template is None
-    assert con.note_template is not None
-    assert con.note_template.sha256 in str(con.identity.digests)
-    assert con.template.name == "answer_con"
+    assert cot.templates.note is None
+    assert con.templates.note is not None
+    assert con.templates.note.sha256 in str(con.identity.digests)
+    assert con.templates.answer.name == "answer_con"
 
     with pytest.raises(UserError, match="prompt=con needs a language model"):
         open_cell(compose_config(["tracking=none", *["prompt=con"]]), "")

@@ -112,7 +112,7 @@ class Builder:
 
     def tool_reader(self, watched: Watched, seed: int) -> ToolReader | None:
         """The reader that holds a memory's tools; None if the cell's reader uses no tools."""
-        template, reader = self._cell.tool_template, self._cell.config.reader
+        template, reader = self._cell.templates.tools, self._cell.config.reader
         if template is None:
             return None
 
@@ -132,7 +132,7 @@ class Builder:
 
     def _writer(self, case: EvalCase, seed: int) -> Callable[[Watched], CaseWriter] | None:
         """Makes the writer of a memory; None if the cell's systems are given the chunks."""
-        template, writer = self._cell.writer_template, self._cell.config.writer
+        template, writer = self._cell.templates.writer, self._cell.config.writer
         if template is None:
             return None
 
@@ -164,14 +164,14 @@ class Builder:
         cell = self._cell
         return CellReader(
             self._models.reader,
-            cell.template,
+            cell.templates.answer,
             cell.style,
             seed,
-            choosing=cell.choice_template,
+            choosing=cell.templates.choice,
             choose_tokens=cell.config.prompt.choose_tokens,
-            by_form=cell.form_templates,
+            by_form=cell.templates.by_form,
             own_style=cell.source.answer_style is not None,
-            noting=cell.note_template,
+            noting=cell.templates.note,
         )
 
 

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from memeval.pipeline.measure.figures import main_metrics
+from memeval.pipeline.measure.figures import (
+    Headline,
+    main_metrics,
+    measure_categories,
+    measure_cell,
+    measure_facets,
+)
+from memeval.pipeline.measure.spending import Metrics
 from memeval.pipeline.open.cell import Cell
 from memeval.results import CategoryResult, Record
 
@@ -15,17 +22,44 @@ def has_score(cell: Cell) -> bool:
     return cell.config.dataset["only"] is None
 
 
-def without_score(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Metrics of a cell that has no score of its own."""
+@dataclass(frozen=True)
+class Figures:
+    """The figures of a cell."""
+
+    metrics: Metrics
+    repeats: Sequence[Metrics]
+    categories: tuple[CategoryResult, ...]
+    facets: Mapping[str, tuple[CategoryResult, ...]]
+
+
+def measure(
+    repeats: Sequence[Metrics], records: Sequence[Record], headline: Headline, *, has_score: bool
+) -> Figures:
+    """The figures of a cell from those of its repeats; without a score, no accuracy."""
+    metrics = measure_cell(repeats, records, headline)
+    categories = measure_categories(records, repeats, headline)
+    facets = measure_facets(records, repeats)
+    if not has_score:
+        metrics = _without_score(metrics)
+        repeats = [_without_score(own) for own in repeats]
+        categories = _rows_without_score(categories)
+        facets = {name: _rows_without_score(rows) for name, rows in facets.items()}
+
+    return Figures(metrics, repeats, categories, facets)
+
+
+def _without_score(metrics: Metrics) -> Metrics:
     scores = tuple(metric.name for metric in main_metrics())
     return {name: None if name.startswith(scores) else value for name, value in metrics.items()}
 
 
-def row_without_score(row: CategoryResult) -> CategoryResult:
-    """A category of a cell that has no score of its own."""
-    return replace(
-        row, accuracy=None, accuracy_std=None, ci95_low=None, ci95_high=None, token_f1=None
-    )
+def _rows_without_score(rows: Sequence[CategoryResult]) -> tuple[CategoryResult, ...]:
+    bare = []
+    for row in rows:
+        unscored = replace(row, accuracy=None, accuracy_std=None, ci95_low=None, ci95_high=None)
+        bare.append(replace(unscored, token_f1=None))
+
+    return tuple(bare)
 
 
 def notes_on_questions(cell: Cell, records: Sequence[Record]) -> Iterator[str]:

@@ -13,12 +13,9 @@ from memeval import __version__
 from memeval.pipeline.execute.ingest import CUT_REPLIES
 from memeval.pipeline.execute.repeat import Finished
 from memeval.pipeline.execute.rows import RETRYABLE
-from memeval.pipeline.measure.chosen import has_score, row_without_score, without_score
+from memeval.pipeline.measure.chosen import has_score, measure
 from memeval.pipeline.measure.figures import (
     found_nothing,
-    measure_categories,
-    measure_cell,
-    measure_facets,
     measure_repeat,
     statuses,
 )
@@ -159,21 +156,10 @@ def summarise(
         own = [row for row in rows if row.repeat == number]
         made = [row for row in ingest_rows if row.seed == repeat.seed]
         protocol = cell.dataset.measures(own)
-        repeats.append(
-            RepeatResult(number, repeat.seed, measure_repeat(own, made, headline) | dict(protocol))
-        )
+        repeats.append(measure_repeat(own, made, headline) | dict(protocol))
 
-    measured = [dict(repeat.metrics) for repeat in repeats]
-    metrics = measure_cell(measured, rows, headline) | {"duration_s": finished.seconds}
-    categories = measure_categories(rows, measured, headline)
-    facets = measure_facets(rows, measured)
-    coverage = metrics["coverage"]
-    if not has_score(cell):
-        metrics = without_score(metrics)
-        categories = tuple(map(row_without_score, categories))
-        facets = {name: tuple(map(row_without_score, group)) for name, group in facets.items()}
-        repeats = [replace(own, metrics=without_score(own.metrics)) for own in repeats]
-
+    figures = measure(repeats, rows, headline, has_score=has_score(cell))
+    coverage = figures.metrics["coverage"]
     return RunSummary(
         run_key=cell.run_key,
         name=cell.name,
@@ -185,12 +171,17 @@ def summarise(
         | _tags_of_ingests(ingest_rows)
         | _tags_of_sessions(cell, ingest_rows)
         | _tags_of_answers(rows, ingest_rows),
-        metrics=metrics,
-        categories=categories,
+        metrics=figures.metrics | {"duration_s": finished.seconds},
+        categories=figures.categories,
         protocol_metrics=tuple(protocol),
-        facets=facets,
+        facets=figures.facets,
         facet_titles=dict(cell.dataset.facet_names),
-        repeats=tuple(repeats),
+        repeats=tuple(
+            RepeatResult(number, repeat.seed, metrics)
+            for number, (repeat, metrics) in enumerate(
+                zip(finished.repeats, figures.repeats, strict=True)
+            )
+        ),
         notes=tuple(
             structs.replace(note, text=one_line(note.text, LONGEST_NOTE))
             for note in notes(cell, finished, rows, ingest_rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -13,12 +12,12 @@ from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.config.schema import TOOLS, RunConfig
 from memeval.datasets.contract import Dataset, LoadedDataset
 from memeval.judges.contract import JudgeSettings
+from memeval.pipeline.open.cell_prompts import Templates
 from memeval.pipeline.open.code import is_built_in
 from memeval.pipeline.open.declared import Declared, Source
 from memeval.pipeline.open.imported_source import IMPORTED
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
 from memeval.prompts import PromptTemplate
-from memeval.records import AnswerForm
 from memeval.results.files import memory_folders
 from memeval.retrieval.granularity import Granularity
 from memeval.text.names import file_name
@@ -37,17 +36,7 @@ class Cell:
     source: Source
     """Source of the answers: a memory system, or a file of another program's."""
     granularity: Granularity
-    template: PromptTemplate
-    form_templates: Mapping[AnswerForm, PromptTemplate]
-    """Under `prompt=auto`, the template for each kind of answer; empty if one serves all."""
-    choice_template: PromptTemplate
-    """Words of questions with choices, which every system answers under, whatever its style."""
-    note_template: PromptTemplate | None
-    """Under `prompt=con`, the words of the notes on each chunk."""
-    tool_template: PromptTemplate | None
-    """Under `reader=tools`, the words about the tools."""
-    writer_template: PromptTemplate | None
-    """Under `writer=tools`, the words under which a session is read."""
+    templates: Templates
     judge_template: PromptTemplate | None
     identity: IdentityInputs
     figures_code: str

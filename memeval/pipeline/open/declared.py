@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from memeval.config.identity import Digests
 from memeval.config.schema import PREPARE
@@ -17,41 +17,37 @@ from memeval.systems.base import MemorySystem, SystemSettings
 from memeval.text.shown import one_line
 
 
-class Source(Protocol):
+class Source:
     """Facts that a cell knows about the source of its answers."""
 
     settings: SystemSettings
-    own_prompt: bool
+    module: str | None = None
+    """The module of the code that answers; None if it is not ours to know."""
+    own_prompt = False
     """Whether it answers entirely under its own prompts."""
-    ranks_part: bool
+    ranks_part = False
     """Whether its ranking leaves out a part of what it shows."""
-    wants_evidence: bool
-    answer_style: str | None
+    wants_evidence = False
+    answer_style: str | None = None
     """The style in which it answers whatever the cell says; None keeps to the cell's."""
-    needs_language_model: bool
-    uses_llm_at_ingest: bool
-    has_tools: bool
+    needs_language_model = False
+    uses_llm_at_ingest = False
+    has_tools = False
     """Whether a model can be given tools of it."""
-    knows_users: bool
+    knows_users = False
     """Whether it tells users of one store apart."""
-    flags: tuple[str, ...]
+    flags: tuple[str, ...] = ()
     """Words that every table shows beside the source's figures."""
-
-    @property
-    def module(self) -> str | None:
-        """The module of the code that answers; None if it is not ours to know."""
-        ...
 
     def check_use(self, *, reader: str, writer: str) -> None:
         """Raises `UserError` for settings that don't go with the cell's reader and writer."""
-        ...
 
     def digests(self) -> Digests:
         """Its contribution to the keys."""
-        ...
+        raise NotImplementedError
 
 
-class Declared:
+class Declared(Source):
     """A memory system as its class describes it. Raises `UserError` naming the method."""
 
     def __init__(
@@ -68,7 +64,8 @@ class Declared:
 
         # First of all: what the class says below it says of the settings as they come out here.
         self._settings = self._ask_class("resolve_settings", has_language_model=has_language_model)
-        self.settings: SystemSettings = self._settings
+        self.settings = self._settings
+        self.module = system_class.__module__
         self.flags = self._flags()
         always = system_class.own_prompt and not reads_by_tools
         self.own_prompt = always or bool(getattr(self.settings, "own_prompt", False))
@@ -83,10 +80,6 @@ class Declared:
         self.ingest_templates = self._templates()
         self.files = self._files()
         self.uses_llm_at_ingest = bool(self._ask_class("uses_llm_at_ingest"))
-
-    @property
-    def module(self) -> str | None:
-        return self.system_class.__module__
 
     def digests(self) -> Digests:
         """Contribution of the system to the keys: its class, and the templates of its ingest."""

@@ -9,6 +9,7 @@ from typing import Any
 from memeval.config.identity import Digests
 from memeval.config.schema import JUDGE, PREPARE
 from memeval.config.settings import read_settings
+from memeval.pipeline.open.declared import Source
 from memeval.systems.base import INGEST, RUNTIME, SystemSettings
 
 IMPORTED = "imported"
@@ -28,26 +29,12 @@ class ImportedSettings(SystemSettings):
     """Under `judge=recorded`, whose verdicts the file records."""
 
 
-class ImportedSource:
-    """A file of answers, described as a cell describes a system."""
-
-    module: str | None = None
-    own_prompt = False
-    ranks_part = False
-    wants_evidence = False
-    has_tools = False
-    knows_users = False
-    answer_style: str | None = None
-    needs_language_model = False
-    uses_llm_at_ingest = False
-    flags: tuple[str, ...] = ()
+class ImportedSource(Source):
+    """A file of answers, described as a cell describes a system; nothing is asked."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        self.settings: SystemSettings = read_settings(ImportedSettings, values)
-
-    def check_use(self, *, reader: str, writer: str) -> None:
-        """Nothing: answers that were given are asked nothing."""
+        self.settings = read_settings(ImportedSettings, values)
 
     def digests(self) -> Digests:
-        """Contribution of the source to the keys; the file's digest is among its settings."""
+        # The file's digest is among the settings.
         return {PREPARE: {"system": IMPORTED}}

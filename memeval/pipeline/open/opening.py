@@ -116,12 +116,7 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
         loaded=loaded,
         source=source,
         granularity=Granularity(**asdict(config.granularity)),
-        template=templates.answer,
-        form_templates=templates.by_form,
-        choice_template=templates.choice,
-        note_template=templates.note,
-        tool_template=templates.tools,
-        writer_template=templates.writer,
+        templates=templates,
         judge_template=judge_template,
         identity=identity,
         # With other prices the figures are made again from the rows; no key changes, no call is

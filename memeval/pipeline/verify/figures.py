@@ -6,13 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import isclose
 
-from memeval.pipeline.measure.chosen import row_without_score, without_score
-from memeval.pipeline.measure.figures import (
-    measure_categories,
-    measure_cell,
-    measure_facets,
-    measure_repeat,
-)
+from memeval.pipeline.measure.chosen import measure
+from memeval.pipeline.measure.figures import measure_repeat
 from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.spending import Metrics
 from memeval.results import CategoryResult, Record, RunSummary
@@ -47,23 +42,16 @@ def figure_problems(
         made = [ingest for ingest in ingests or () if ingest.seed == repeat.seed]
         repeats.append(measure_repeat(own, made, None if whole else headline))
 
-    metrics = measure_cell(repeats, records, None if whole else headline)
-    categories = measure_categories(records, repeats, None if whole else headline)
-    facets = measure_facets(records, repeats)
     scored = summary.params.get("dataset.only") is None
-    if not scored:
-        metrics = without_score(metrics)
-        repeats = [without_score(own) for own in repeats]
-        categories = tuple(map(row_without_score, categories))
-        facets = {name: tuple(map(row_without_score, rows)) for name, rows in facets.items()}
+    figures = measure(repeats, records, None if whole else headline, has_score=scored)
 
-    unlike = list(_unlike("", summary.metrics, metrics, alone=ingests is None))
-    for repeat, own_metrics in zip(summary.repeats, repeats, strict=True):
+    unlike = list(_unlike("", summary.metrics, figures.metrics, alone=ingests is None))
+    for repeat, own_metrics in zip(summary.repeats, figures.repeats, strict=True):
         begin = f"repeat {repeat.repeat}: "
         unlike += _unlike(begin, repeat.metrics, own_metrics, alone=ingests is None)
 
-    unlike += _unlike_rows("category", summary.categories, categories)
-    for name, rows in facets.items():
+    unlike += _unlike_rows("category", summary.categories, figures.categories)
+    for name, rows in figures.facets.items():
         unlike += _unlike_rows(name, summary.facets.get(name, ()), rows)
 
     if unlike:
