@@ -30,7 +30,7 @@ from memeval.errors import BudgetError, UserError
 from memeval.llm.prices import total_cost_usd
 from memeval.metrics.formats import count, dollars
 from memeval.pipeline.execute.progress import Progress
-from memeval.pipeline.open.addresses import called_addresses, called_models
+from memeval.pipeline.open.addresses import options_of_addresses, roles_of_models
 from memeval.pipeline.open.budget import budget_of, check_budget
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections
@@ -189,9 +189,9 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
     options = {str(address): f"{DRAFT}.base_url"} if address else {}
     work = connections.breaker.keep(
         drafting.run(),
-        {**options, **called_addresses(job.cell)},
+        {**options, **options_of_addresses(job.cell)},
         config.stop_after_failures,
-        called_models(job.cell),
+        roles_of_models(job.cell),
     )
     try:
         await (work if connections.budget is None else connections.budget.keep(work))

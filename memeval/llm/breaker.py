@@ -18,12 +18,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from memeval.errors import ModelError, StorageError, UserError, WorldError
 from memeval.llm.disk import Disk
 from memeval.llm.faults import Setback, of_connection
-from memeval.llm.in_flight import POLL_S, WRITING_S
+from memeval.llm.in_flight import WRITING_S, finish_or_cancel, wait_for_calls
+from memeval.llm.transport import proxy_of
 
 T = TypeVar("T")
 
@@ -60,10 +60,7 @@ class _Work:
         if not self.under_way:
             return
 
-        # Requests may run on the loops of several threads, where an event would not reach.
-        while self.under_way and time.monotonic() < until:  # noqa: ASYNC110
-            await asyncio.sleep(POLL_S)
-
+        await wait_for_calls(lambda: self.under_way, until)
         await asyncio.sleep(WRITING_S)
 
 
@@ -132,21 +129,10 @@ class Breaker:
         finally:
             _current.reset(before)
 
-        either: set[asyncio.Future[Any]] = {task, stopped}
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                await own.finish()
-        except asyncio.CancelledError:
-            task.cancel()
-            await asyncio.wait({task})
-            raise
+            await finish_or_cancel(task, stopped, own.finish)
         finally:
             self._works.remove(own)
-
-        if not task.done():
-            task.cancel()
-            await asyncio.wait({task})
 
         # The work may have ended on its own in the same moment: then its result counts, unless the
         # endpoint refused all that it was asked.
@@ -271,8 +257,7 @@ async def _knock(address: str) -> Setback | None:
     parts = urlsplit(address)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     # Behind a proxy, the name need not be known here.
-    proxies = getproxies()
-    if (parts.scheme in proxies or "all" in proxies) and not proxy_bypass(host):
+    if proxy_of(address)[0] is not None:
         return None
 
     try:

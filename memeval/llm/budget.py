@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from memeval.errors import BudgetError
+from memeval.llm.in_flight import finish_or_cancel
 from memeval.llm.prices import cost_usd
 from memeval.llm.reply import ChatReply, RankingReply, VectorsReply
 from memeval.llm.tokens import count_tokens
@@ -106,17 +107,9 @@ class Budget:
         task = asyncio.ensure_future(work)
         stop = asyncio.ensure_future(self._stopped.wait())
         try:
-            await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            task.cancel()
-            await asyncio.wait({task})
-            raise
+            await finish_or_cancel(task, stop)
         finally:
             stop.cancel()
-
-        if not task.done():
-            task.cancel()
-            await asyncio.wait({task})
 
         if self._stopped.is_set() and task.cancelled():
             raise BudgetError(self.describe_end())

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 POLL_S = 0.02
 """Seconds between two checks in `finish`."""
@@ -67,10 +68,7 @@ class InFlight:
             return
 
         until = time.monotonic() + most_s
-        # An event belongs to one event loop; these requests may run on those of several threads.
-        while self.under_way and time.monotonic() < until:  # noqa: ASYNC110
-            await asyncio.sleep(POLL_S)
-
+        await wait_for_calls(lambda: self.under_way, until)
         if others:
             await asyncio.wait(others, timeout=max(until - time.monotonic(), 0.0))
 
@@ -91,6 +89,33 @@ class InFlight:
     def reopen(self) -> None:
         """Lets requests start again, for the next run in this process."""
         self.closing = False
+
+
+async def wait_for_calls(under_way: Callable[[], int], until: float) -> None:
+    """Returns when no request is under way, or the time is over."""
+    # An event belongs to one event loop; these requests may run on those of several threads.
+    while under_way() and time.monotonic() < until:  # noqa: ASYNC110
+        await asyncio.sleep(POLL_S)
+
+
+async def finish_or_cancel(
+    task: asyncio.Future[Any],
+    stop: asyncio.Future[Any],
+    before: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Waits for a task, or for `stop`: then calls `before`, and cancels the task."""
+    try:
+        await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if before is not None and not task.done():
+            await before()
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task})
+        raise
+
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task})
 
 
 in_flight = InFlight()

@@ -13,7 +13,7 @@ from memeval.pipeline.execute.builder import Builder
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.repeat import first_error
 from memeval.pipeline.execute.window import Window
-from memeval.pipeline.open.addresses import called_addresses, called_models
+from memeval.pipeline.open.addresses import options_of_addresses, roles_of_models
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase, Usage
@@ -47,9 +47,9 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
     models = Models(cell.config, cell.run_key, progress.say)
     return await models.connections.breaker.keep(
         _prepare(cell, models, progress),
-        called_addresses(cell),
+        options_of_addresses(cell),
         cell.config.stop_after_failures,
-        called_models(cell),
+        roles_of_models(cell),
     )
 
 

@@ -32,7 +32,7 @@ from memeval.pipeline.execute.stores import Stores, refuse_to_wait
 from memeval.pipeline.execute.timeline import ids_until, without_turns
 from memeval.pipeline.execute.unit import Keeper, unit_of
 from memeval.pipeline.execute.window import Room, Window
-from memeval.pipeline.open.addresses import called_addresses, called_models
+from memeval.pipeline.open.addresses import options_of_addresses, roles_of_models
 from memeval.pipeline.open.budget import budget_of, check_budget
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections
@@ -111,9 +111,9 @@ class CellRun(CaseWork):
         """Runs the cell, unless one of its endpoints is dead."""
         return await self._lane.connections.breaker.keep(
             self._run(finish),
-            called_addresses(self.cell),
+            options_of_addresses(self.cell),
             self.cell.config.stop_after_failures,
-            called_models(self.cell),
+            roles_of_models(self.cell),
         )
 
     async def _run(self, finish: Callable[[Finished], T]) -> T:

@@ -1,47 +1,61 @@
-"""The addresses that a cell calls."""
+"""The models, the embedder and the reranker that a cell calls."""
 
 from __future__ import annotations
 
-from memeval.config.roles import ANSWERS, INGEST, JUDGE, called_roles, settings_of_role
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from memeval.config.roles import ANSWERS, INGEST, JUDGE, called_roles, settings_of_role, written_for
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.imported_source import IMPORTED
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.retrieval.rerank import NONE as NO_RERANKER
-from memeval.retrieval.rerank_endpoint import PATH
+
+OFFLINE = ("tfidf", NO_RERANKER)
+"""Options that call nothing, even with an address."""
 
 
-def called_addresses(cell: Cell) -> dict[str, str]:
-    """The setting that names each address, by address; the first if several name it."""
+@dataclass(frozen=True)
+class Called:
+    """A model that a cell calls."""
+
+    part: str
+    """Path of its settings."""
+    model: str
+    address: str
+    option: str
+    """The setting that names the address."""
+
+
+def called_models(cell: Cell, more: Sequence[str] = ()) -> Iterator[Called]:
+    """What the cell calls; `more` are roles that are called besides those of a run."""
     config = cell.config
-    options: dict[str, str] = {}
-
-    called = called_roles(config.llm)
-    for role in (role for role in _roles(cell) if role in called):
-        address = settings_of_role(config.llm, role).base_url
-        # A role without an address of its own calls that of the answers: the message must name the
+    for role in called_roles(config.llm, (*_roles(cell), *more)):
+        settings = settings_of_role(config.llm, role)
+        # A role without an address of its own calls that of the answers: a message must name the
         # setting that the user wrote.
-        is_own = role == ANSWERS or getattr(config.llm, role.partition(".")[2]).base_url
-        if address is not None:
-            options.setdefault(address, f"{role if is_own else ANSWERS}.base_url")
+        own = role if written_for(config.llm, role).base_url else ANSWERS
+        yield Called(role, str(settings.model), str(settings.base_url), f"{own}.base_url")
 
-    if config.embedder.name == "openai" and config.embedder.base_url:
-        options.setdefault(config.embedder.base_url, "embedder.base_url")
+    for path, part in (("embedder", config.embedder), ("reranker", config.reranker)):
+        if part.base_url and part.name not in OFFLINE:
+            yield Called(path, str(part.model), part.base_url, f"{path}.base_url")
 
-    reranker = config.reranker
-    if reranker.name != NO_RERANKER and reranker.base_url:
-        address = reranker.base_url.rstrip("/").removesuffix(PATH)
-        options.setdefault(address, "reranker.base_url")
+
+def options_of_addresses(cell: Cell) -> dict[str, str]:
+    """The setting that names each address, by address; the first if several name it."""
+    options: dict[str, str] = {}
+    for called in called_models(cell):
+        options.setdefault(called.address, called.option)
 
     return options
 
 
-def called_models(cell: Cell) -> dict[str, str]:
+def roles_of_models(cell: Cell) -> dict[str, str]:
     """The settings of each model that is called, by address and model; the first of equal ones."""
     roles: dict[str, str] = {}
-    if cell.config.llm.name == "openai":
-        for role in _roles(cell):
-            settings = settings_of_role(cell.config.llm, role)
-            roles.setdefault(f"{settings.base_url} {settings.model}", role)
+    for called in called_models(cell):
+        roles.setdefault(f"{called.address} {called.model}", called.part)
 
     return roles
 

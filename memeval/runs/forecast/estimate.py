@@ -15,6 +15,7 @@ from memeval.pipeline.execute.memories import MemorySource
 from memeval.pipeline.execute.progress import Silent
 from memeval.pipeline.execute.repeat import Repeat, first_error
 from memeval.pipeline.execute.unit import SentTexts
+from memeval.pipeline.open.budget import OWN_SERVERS
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.declared import Declared
 from memeval.pipeline.open.models import Models
@@ -38,8 +39,6 @@ LEAST_QUESTIONS = 5
 """Questions of a repeat that is looked at."""
 MOST_TURNS, MOST_READ_TURNS = 100_000, 10_000
 """Turns of the cases that a plan looks at in a repeat; fewer if a model reads each of them."""
-OWN_SERVERS = ("memeval.systems.external.letta", "memeval.systems.external.mem0_cloud")
-"""Systems that keep their memory at their own server, and can't be simulated."""
 
 
 @dataclass(frozen=True)

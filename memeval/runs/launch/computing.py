@@ -13,7 +13,7 @@ from memeval.errors import WorldError
 from memeval.pipeline.execute.lane import Lane
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.execute.unit import Message, Send, SentProgress, Unit, compute_unit
-from memeval.pipeline.open.addresses import called_addresses
+from memeval.pipeline.open.addresses import options_of_addresses
 from memeval.pipeline.open.cell import Cell
 
 DONE, FAILED, MESSAGE = "done", "failed", "message"
@@ -45,7 +45,7 @@ class UnitComputer:
             work = compute_unit(self._run(number), unit, send)
             cell = self._cells[number]
             kept = self._lane.connections.breaker.keep(
-                work, called_addresses(cell), cell.config.stop_after_failures
+                work, options_of_addresses(cell), cell.config.stop_after_failures
             )
             return DONE, await kept
         except asyncio.CancelledError:
