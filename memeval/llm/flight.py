@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Generic, TypeVar
 
 from memeval.errors import MemevalError
@@ -22,88 +23,117 @@ FIRST_POLL_S, LONGEST_POLL_S = 0.01, 0.2
 PATIENCE_S = 900.0
 """Seconds for which a process waits for another one, which may be stopped and never continue."""
 
-
-class Pace:
-    """The waits for another process: short at first, and bounded in total."""
-
-    def __init__(self, patience_s: float = PATIENCE_S) -> None:
-        self._next_s = FIRST_POLL_S
-        self._until = time.monotonic() + patience_s
-
-    async def wait(self) -> None:
-        await asyncio.sleep(self._next_s)
-        self._next_s = min(LONGEST_POLL_S, 1.5 * self._next_s)
-
-    @property
-    def over(self) -> bool:
-        """Whether the time to wait is over."""
-        return time.monotonic() >= self._until
+Fetch = Callable[[Sequence[str]], Awaitable[Mapping[str, T]]]
+"""Returns the replies under some keys, as far as there are any."""
 
 
 class Flights(Generic[T]):
     """The requests under way on one event loop, by key."""
 
-    def __init__(self, leases: Leases, patience_s: float = PATIENCE_S) -> None:
-        self._leases, self._patience_s = leases, patience_s
+    def __init__(
+        self,
+        leases: Leases,
+        *,
+        size: int = 1,
+        at_once: int | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        """A request carries up to `size` keys; `at_once` bounds the requests under way."""
+        self._leases, self._size, self._patience_s = leases, size, patience_s
+        self._turns = nullcontext() if at_once is None else asyncio.Semaphore(at_once)
         self._under_way: dict[str, asyncio.Future[None]] = {}
 
-    async def once(
-        self,
-        key: str,
-        look: Callable[[], Awaitable[T | None]],
-        ask: Callable[[], Awaitable[T]],
-    ) -> T:
-        """The reply that `look` reads from the cache, or that `ask` fetches and stores there.
+    async def fetch(self, keys: Sequence[str], look: Fetch[T], ask: Fetch[T]) -> dict[str, T]:
+        """The replies that `look` reads from the cache, or that `ask` fetches and stores there.
 
         A caller that waits for another one of this process shares its failure. If the other one was
         cancelled, or belongs to another process, the next caller asks.
         """
-        reply = await look()
-        while reply is None and (others := self._under_way.get(key)) is not None:
-            # A caller that is cancelled must not cancel the request that the others wait for.
-            await asyncio.shield(others)
-            reply = await look()
+        found: dict[str, T] = {}
+        while missing := [key for key in keys if key not in found]:
+            found |= await look(missing)
+            left = [key for key in missing if key not in found]
+            others = [self._under_way[key] for key in left if key in self._under_way]
 
-        if reply is not None:
-            return reply
+            # Own requests first: those of others go on meanwhile.
+            fresh = [key for key in left if key not in self._under_way]
+            if fresh:
+                found |= await self._ask_all(fresh, look, ask)
 
-        own = self.begin([key])
+            for flight in others:
+                # A caller that is cancelled must not cancel the request that others wait for.
+                await asyncio.shield(flight)
+
+        return found
+
+    async def _ask_all(self, keys: Sequence[str], look: Fetch[T], ask: Fetch[T]) -> dict[str, T]:
+        """Requests keys that no other caller of this process has requested."""
+        # Batches depend only on the keys, and each is stored completely or not at all. So after a
+        # crash the rest falls into the same batches.
+        batches = [keys[start : start + self._size] for start in range(0, len(keys), self._size)]
+        own = [self._begin(batch) for batch in batches]
+        if len(batches) == 1:
+            return await self._fly(batches[0], own[0], look, ask)
+
+        # Every batch ends before an error is raised: what the others have paid for is stored.
+        flying = [self._fly(*batch, look, ask) for batch in zip(batches, own, strict=True)]
+        outcomes = await asyncio.gather(*flying, return_exceptions=True)
+        found: dict[str, T] = {}
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+            found |= outcome
+
+        return found
+
+    async def _fly(
+        self,
+        batch: Sequence[str],
+        own: Mapping[str, asyncio.Future[None]],
+        look: Fetch[T],
+        ask: Fetch[T],
+    ) -> dict[str, T]:
         try:
-            outcome = await self._alone(key, look, ask)
+            async with self._turns:
+                return await self._lead(batch, look, ask)
         except MemevalError as error:
-            self.end(own, error)
+            self._end(own, error)
             raise
         finally:
-            self.end(own)
+            self._end(own)
 
-        return outcome
+    async def _lead(self, batch: Sequence[str], look: Fetch[T], ask: Fetch[T]) -> dict[str, T]:
+        """Does the work of `fetch` for the first caller of this process."""
+        found: dict[str, T] = {}
+        until, wait_s = time.monotonic() + self._patience_s, FIRST_POLL_S
+        while missing := [key for key in batch if key not in found]:
+            leased = await self._leases.take(missing)
+            try:
+                # Another process may have stored them before it gave its lease back.
+                found |= await look(missing)
+                # One that holds its lease too long may be stopped for ever.
+                wanted = leased if time.monotonic() < until else missing
+                due = [key for key in missing if key in wanted and key not in found]
+                if due:
+                    found |= await ask(due)
+            finally:
+                self._leases.give(leased)
 
-    async def _alone(
-        self,
-        key: str,
-        look: Callable[[], Awaitable[T | None]],
-        ask: Callable[[], Awaitable[T]],
-    ) -> T:
-        """Does the work of `once` for the first caller of this process."""
-        pace = Pace(self._patience_s)
-        while not (leased := await self._leases.take([key])) and not pace.over:
-            await pace.wait()
+            if len(found) < len(batch):
+                await asyncio.sleep(wait_s)
+                wait_s = min(LONGEST_POLL_S, 1.5 * wait_s)
 
-        try:
-            # Another process may have stored the reply before it gave its lease back.
-            reply = await look()
-            return reply if reply is not None else await ask()
-        finally:
-            self._leases.give(leased)
+        return found
 
-    def begin(self, keys: Iterable[str]) -> Mapping[str, asyncio.Future[None]]:
+    def _begin(self, keys: Iterable[str]) -> Mapping[str, asyncio.Future[None]]:
         """Notes that requests for the keys begin; none of them may be under way."""
         loop = asyncio.get_running_loop()
         own = {key: loop.create_future() for key in keys}
         self._under_way |= own
         return own
 
-    def end(
+    def _end(
         self, own: Mapping[str, asyncio.Future[None]], error: MemevalError | None = None
     ) -> None:
         """Ends the requests, and wakes the callers that wait, with the error if there is one."""
@@ -118,7 +148,3 @@ class Flights(Generic[T]):
                 future.set_exception(error)
                 # Without a waiting caller, asyncio would warn of an exception that is never read.
                 future.exception()
-
-    def others(self, key: str) -> asyncio.Future[None] | None:
-        """The flight of a key that is under way on this loop."""
-        return self._under_way.get(key)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -154,17 +155,18 @@ def test_a_lease_that_never_ends_is_waited_for_no_longer_than_patience(tmp_path:
     leases = FileLeases(tmp_path)
     asked: list[str] = []
 
-    async def look() -> None:
-        return None
+    async def look(keys: Sequence[str]) -> dict[str, str]:
+        return {}
 
-    async def ask() -> str:
+    async def ask(keys: Sequence[str]) -> dict[str, str]:
         asked.append("once")
-        return "reply"
+        return dict.fromkeys(keys, "reply")
 
     async def scene() -> str:
         assert await leases.take([KEY]) == {KEY}
         assert await leases.take([KEY]) == set(), "it is this process's already"
-        return await Flights[str](leases, patience_s=0.0).once(KEY, look, ask)
+        found = await Flights[str](leases, patience_s=0.0).fetch([KEY], look, ask)
+        return found[KEY]
 
     assert asyncio.run(scene()) == "reply"
     assert asked == ["once"]
