@@ -68,13 +68,12 @@ def import_named(path: str, group: str, what: str) -> Any:
 
 def _locate_error(error: BaseException) -> str:
     """An error with the innermost location outside of Python's import machinery."""
-    frames = [
-        (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
-    ]
     own = [
         frame
-        for frame in frames
-        if not frame[0].startswith("<") and "importlib" not in frame[0] and frame[0] != __file__
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<")
+        and "importlib" not in frame.filename
+        and frame.filename != __file__
     ]
-    where = f"{Path(own[-1][0]).name}:{own[-1][1]}: " if own else ""
+    where = f"{Path(own[-1].filename).name}:{own[-1].lineno}: " if own else ""
     return f"{where}{type(error).__name__}: {one_line(error)}"

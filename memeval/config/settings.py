@@ -58,11 +58,9 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
     except MemevalError:
         raise
     except Exception as error:
-        line = [line for _, line in traceback.walk_tb(error.__traceback__)][-1]
-        file = Path(
-            [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
-        ).name
-        where = f"{settings_type.__module__}:{settings_type.__qualname__} ({file}:{line})"
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        file = f"{Path(last.filename).name}:{last.lineno}"
+        where = f"{settings_type.__module__}:{settings_type.__qualname__} ({file})"
         raise UserError(
             f"the settings of this {group} can't be read: {where}: {type(error).__name__}: "
             f"{one_line(error)}"

@@ -24,8 +24,15 @@ from filelock import FileLock
 from memeval.errors import StorageError
 from memeval.llm import salvage
 from memeval.llm.cache_contract import CachedEntry, Damage
-from memeval.llm.cache_faults import describe, identity_of, is_damage, is_moved
-from memeval.llm.cache_schema import WrongSchema, checksum, make_tables
+from memeval.llm.cache_file import (
+    WrongSchema,
+    checksum,
+    describe,
+    identity_of,
+    is_damage,
+    is_moved,
+    make_tables,
+)
 from memeval.llm.leases import FileLeases
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
-from memeval.llm.cache_schema import checksum, companions, make_tables
+from memeval.llm.cache_file import checksum, companions, make_tables
 
 _DIGITS = 3
 """Digits of a key up to which keys are read apart, to pass over a damaged page."""

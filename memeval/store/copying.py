@@ -12,7 +12,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
-from memeval.llm.cache_schema import checksum
+from memeval.llm.cache_file import checksum
 from memeval.process.private import FILE_MODE, make_folder
 from memeval.results.store import sound_lines
 from memeval.results.texts import TEXTS_SUFFIX

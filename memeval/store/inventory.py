@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from memeval.llm.cache_file import companions
 from memeval.process.leftovers import SUFFIX, is_leftover
 from memeval.results.files import DUMP_SUFFIX, dump_file
 from memeval.results.texts import TEXTS_SUFFIX
 
 _ROWS_SUFFIX = ".jsonl"
 _DAMAGED = ".damaged-"
-_COMPANIONS = ("", "-wal", "-shm", "-journal")
 
 
 class Kind(StrEnum):
@@ -126,8 +126,7 @@ def _memories_of_key(folder: Path, key: str) -> Iterator[Item]:
 def _caches(folder: Path) -> Iterator[Item]:
     for path in _listed(folder):
         if path.name.endswith(".sqlite"):
-            files = [path.with_name(path.name + suffix) for suffix in _COMPANIONS]
-            yield _item(Kind.CACHES, files, locks=[_lock_of(path)])
+            yield _item(Kind.CACHES, [path, *companions(path)], locks=[_lock_of(path)])
 
 
 def _leftovers(home: Home) -> Iterator[Item]:

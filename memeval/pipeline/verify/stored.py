@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from memeval.llm.cache_schema import checksum
+from memeval.llm.cache_file import checksum
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.results import Texts, VerdictRow
 from memeval.results.rows import answer_or_ingest

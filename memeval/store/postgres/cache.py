@@ -11,7 +11,7 @@ from typing import TypeVar
 from memeval.errors import StorageError
 from memeval.llm.cache import Cache
 from memeval.llm.cache_contract import CachedEntry, Damage
-from memeval.llm.cache_schema import checksum
+from memeval.llm.cache_file import checksum
 from memeval.store.postgres.database import Database
 from memeval.store.postgres.leases import RowLeases
 
