@@ -263,6 +263,8 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
         ]
         yield from align(rows)
 
+    if drafting.failure:
+        yield f"  the call that failed last: {one_line(drafting.failure, 500)}"
     if drafting.kept and drafting.models.drafter().name == "extractive":
         yield (
             "  drafted offline (drafted_by: extractive): simple questions, to try the path; "
@@ -278,7 +280,8 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
     if drafting.before + drafting.kept < drafting.wanted.count:
         yield f"  fewer than --n {drafting.wanted.count:,}: the list above says why"
 
-    yield f"review them:  python -m memeval data review {path}"
+    if drafting.before + drafting.kept:
+        yield f"review them:  python -m memeval data review {path}"
 
 
 def _show_plan(job: _Job) -> int:

@@ -71,7 +71,8 @@ def freeze(chosen: Namespace) -> int:
 
 def join(chosen: Namespace) -> int:
     """Writes frozen data sets as one."""
-    cases, sides, sources = merge([_found(word) for word in chosen.files])
+    paths = [_found(word) for word in chosen.files]
+    cases, sides, sources = merge(paths, keeps_split=chosen.split is None)
     content = FrozenContent(
         name=chosen.name,
         version=chosen.version,

@@ -61,7 +61,10 @@ class Checker:
     async def check(
         self, proposal: Proposal, question: EvalQuestion
     ) -> tuple[Reason | None, dict[str, str]]:
-        """Why the question is dropped, None if it stays, and the result of each check."""
+        """Why the question is dropped, None if it stays, and the result of each check.
+
+        Raises `ModelError` if a call fails.
+        """
         results: dict[str, str] = {}
         try:
             if proposal.kind == UNANSWERABLE:
@@ -70,8 +73,6 @@ class Checker:
                 reason = await self._check_answerable(proposal, question, results)
         except _UnscoredError:
             reason = Reason.UNSCORED
-        except ModelError:
-            reason = Reason.FAILED
 
         return reason, results
 

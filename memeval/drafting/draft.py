@@ -79,6 +79,8 @@ class Drafting:
     assumes: bool = False
     """Takes each check as passed once its requests were made: for an estimate."""
     dropped: Counter[Reason] = field(default_factory=Counter)
+    failure: str = ""
+    """Of the call that failed last."""
     kept: int = 0
     usages: list[Usage] = field(default_factory=list)
 
@@ -166,7 +168,8 @@ class Drafting:
         try:
             with metered(Ledger(scope=f"draft {self._id_of(slot)}")) as ledger:
                 reply = await self._drafter.complete(prompt, role=Role.DRAFT, seed=slot.round)
-        except ModelError:
+        except ModelError as error:
+            self.failure = str(error)
             return Reason.FAILED
 
         self.usages += ledger.usages
@@ -192,7 +195,12 @@ class Drafting:
             evidence=proposal.evidence_ids if is_answerable else (),
             answerable=is_answerable,
         )
-        reason, results = await self._work_of(slot).checker.check(proposal, question)
+        try:
+            reason, results = await self._work_of(slot).checker.check(proposal, question)
+        except ModelError as error:
+            self.failure = str(error)
+            return Reason.FAILED
+
         if reason is not None:
             return reason
 

@@ -202,6 +202,18 @@ def test_frozen_sets_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[st
     plain = freeze(other, tmp_path / "d")
     with pytest.raises(UserError, match="some of the sets have a split of their own"):
         data(["merge", str(first), str(plain), *words, *target])
+
+    # Half of the cases of `first` are on the other side there.
+    other_side = freeze(
+        own_file(tmp_path / "e.json", cases_of(4)), tmp_path / "e", "--split", "0.9"
+    )
+    with pytest.raises(UserError, match="is on the other side of the split in an earlier set"):
+        data(["merge", str(first), str(other_side), *words, *target])
+
+    for set_ in (plain, other_side):
+        into = ["--into", str(tmp_path / f"anew {set_.name}")]
+        assert data(["merge", str(first), str(set_), *words, *into, "--split", "0.5"]) == 0
+
     with pytest.raises(UserError, match="is not a frozen data set"):
         data(["merge", str(other), *words, *target])
 

@@ -159,6 +159,25 @@ def test_a_budget_ends_it_and_what_is_there_stays(memeval: Command, tmp_path: Pa
         assert max(asked.values()) == 1
 
 
+def test_replies_that_are_no_proposals_and_calls_that_fail_are_told(
+    memeval: Command, tmp_path: Path
+) -> None:
+    path = own_file(tmp_path, invented_cases(2, 12))
+    with ScriptedEndpoint(lambda body: "What is between the marks is data.") as endpoint:
+        done = memeval(*words(endpoint, path, 2), check=False)
+        assert done.returncode == 1
+        assert re.search(r"not in the form that was asked for +6\n", done.stdout)
+        assert "review them" not in done.stdout
+
+    too_long = {"error": {"message": "the prompt has too many tokens", "code": 400}}
+    with ScriptedEndpoint(lambda body: too_long) as endpoint:
+        done = memeval(*words(endpoint, path, 2, "--kinds", "temporal"), check=False)
+        assert done.returncode == 1
+        assert "a call of the model failed" in done.stdout
+        assert "the call that failed last: " in done.stdout
+        assert "the prompt has too many tokens" in done.stdout
+
+
 def test_without_a_model_simple_questions_are_drafted(memeval: Command, tmp_path: Path) -> None:
     demo = json.loads((Path(__file__).parents[2] / "data/demo/own.json").read_bytes())
     path = own_file(tmp_path, [{**case, "questions": []} for case in demo["cases"]])

@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from memeval.datasets.io.fields import quoted
-from memeval.datasets.json.frozen import case_id_of, is_frozen, read_checked, read_manifest
+from memeval.datasets.json.frozen import (
+    Manifest,
+    case_id_of,
+    is_frozen,
+    read_checked,
+    read_manifest,
+)
 from memeval.datasets.json.reader import META
 from memeval.errors import UserError
+
+SPLIT_ANEW = "split the whole:  --split 0.5"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,45 +78,45 @@ def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str,
 
 
 def merge(
-    paths: Sequence[Path],
+    paths: Sequence[Path], *, keeps_split: bool
 ) -> tuple[list[dict[str, Any]], dict[str, str], list[str]]:
     """The cases of frozen sets together, their sides of the split, and their sources.
 
-    A case that is in two of them with equal content is kept once. The sides are empty unless all
-    of them have a split. Raises `UserError` for a case of which they hold different contents or
-    sides.
+    A case that is in two of them with equal content is kept once. Under `keeps_split` each case
+    stays on its side. Raises `UserError` for a case of which they hold different contents or sides.
     """
     cases: dict[str, dict[str, Any]] = {}
     sides: dict[str, str] = {}
-    sources = []
-    splits = 0
-    for path in paths:
-        if not is_frozen(path):
-            raise UserError(
-                f"{path} is not a frozen data set.",
-                f"freeze it first:  python -m memeval data freeze {path} --into FOLDER --version 1",
-            )
+    manifests = [_manifest_of(path) for path in paths]
+    if keeps_split and len({bool(manifest.sides) for manifest in manifests}) > 1:
+        raise UserError(
+            "some of the sets have a split of their own and others have none.", SPLIT_ANEW
+        )
 
-        manifest = read_manifest(path)
-        sources.append(f"{manifest.name} {manifest.version} sha256 {manifest.sha256}")
-        splits += bool(manifest.sides)
+    for path, manifest in zip(paths, manifests, strict=True):
         for case in read_checked(path)[1]:
             name = case_id_of(case)
-            side = manifest.sides.get(name, "")
+            side = manifest.sides.get(name, "") if keeps_split else ""
             if cases.setdefault(name, case) != case:
                 raise UserError(
                     f"{path}: case {quoted(name)} has another content in an earlier set."
                 )
             if sides.setdefault(name, side) != side:
-                raise UserError(f"{path}: case {quoted(name)} is on the other side of the split.")
+                what = "is on the other side of the split in an earlier set"
+                raise UserError(f"{path}: case {quoted(name)} {what}.", SPLIT_ANEW)
 
-    if splits not in (0, len(paths)):
+    sources = [f"{one.name} {one.version} sha256 {one.sha256}" for one in manifests]
+    return list(cases.values()), {case: side for case, side in sides.items() if side}, sources
+
+
+def _manifest_of(path: Path) -> Manifest:
+    if not is_frozen(path):
         raise UserError(
-            "some of the sets have a split of their own and others have none.",
-            "split the whole:  --split 0.5",
+            f"{path} is not a frozen data set.",
+            f"freeze it first:  python -m memeval data freeze {path} --into FOLDER --version 1",
         )
 
-    return list(cases.values()), sides if splits else {}, sources
+    return read_manifest(path)
 
 
 def named_questions(cases: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
