@@ -7,7 +7,7 @@ it becomes a status of the record that it hit, never a score.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -24,6 +24,14 @@ class UserError(MemevalError):
         super().__init__(message)
         self.message = message
         self.hints = hints
+
+
+class RefusedError(MemevalError):
+    """Nothing of a sweep is run, as some of its cells can't be."""
+
+    def __init__(self, errors: Sequence[UserError], cells: int) -> None:
+        super().__init__(f"{len(errors)} of {cells} runs can't be made")
+        self.errors = errors
 
 
 class WorldError(MemevalError):

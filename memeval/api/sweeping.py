@@ -18,7 +18,7 @@ from memeval.api.overrides import as_overrides
 from memeval.api.threads import COMPOSING, in_thread
 from memeval.comparison.paper import paper_table
 from memeval.config.paths import outputs_dir
-from memeval.errors import UserError, WorldError, unknown
+from memeval.errors import RefusedError, UserError, WorldError, unknown
 from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
@@ -259,8 +259,6 @@ def _concluded(session: Session) -> Sweep:
 @contextmanager
 def _refusals_as_mistakes() -> Iterator[None]:
     """Raises `UserError`, with each mistake once, for a sweep that can't run anything."""
-    from memeval.runs.compose.refused import RefusedError
-
     try:
         yield
     except RefusedError as refusal:

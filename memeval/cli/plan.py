@@ -11,6 +11,7 @@ from typing import Any
 from memeval.api.sweeping import forecast_of
 from memeval.cli.run import report_refusal
 from memeval.display.terminal import folded
+from memeval.errors import RefusedError
 from memeval.runs.forecast.forecast import Forecast
 
 JSON, EXACT = "--json", "--exact"
@@ -18,8 +19,6 @@ JSON, EXACT = "--json", "--exact"
 
 def plan(arguments: Sequence[str]) -> int:
     """Prints what the words would do without `plan` before them."""
-    from memeval.runs.compose.refused import RefusedError
-
     words = [word for word in arguments if word not in (JSON, EXACT)]
     try:
         result = forecast_of(words, exact=EXACT in arguments)

@@ -6,24 +6,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from memeval.cli.comparison import show_comparison
 from memeval.display.errors import report_error
-from memeval.errors import UserError
+from memeval.errors import RefusedError, UserError
 from memeval.runs.compose.words import KEEP_GOING, STATISTICS, reorder_arguments
 from memeval.runs.interrupt import describe_lost
 from memeval.runs.job import check_writable, clean_copies
 from memeval.runs.session import current_session
 
-if TYPE_CHECKING:
-    from memeval.runs.compose.refused import RefusedError
-
 
 def run(arguments: Sequence[str]) -> int:
     """Composes and runs each cell. Exit status 1 if a cell is invalid."""
-    from memeval.runs.compose.errors import explain, is_about_configs
-    from memeval.runs.compose.refused import RefusedError
+    from memeval.runs.compose.errors import explained
     from memeval.runs.launch.application import hydra_application
 
     statistics = STATISTICS in arguments
@@ -34,16 +29,10 @@ def run(arguments: Sequence[str]) -> int:
     session = current_session()
 
     try:
-        main()
-    except UserError:
-        raise
+        with explained():
+            main()
     except RefusedError as refusal:
         return report_refusal(refusal)
-    except Exception as error:
-        if is_about_configs(error):
-            raise explain(error) from error
-
-        raise
     except KeyboardInterrupt:
         interrupted = True
         raise

@@ -11,14 +11,13 @@ from hydra.core.utils import JobReturn, JobStatus, setup_globals
 from omegaconf import DictConfig
 
 from memeval.display.progress import Countdown
-from memeval.errors import BudgetError, UserError, WorldError
+from memeval.errors import BudgetError, RefusedError, UserError, WorldError
 from memeval.llm.budget import Budget, Limits
 from memeval.pipeline.measure.summary import Earlier, earlier
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.opening import OpenedData
 from memeval.runs.cell import check_keys
-from memeval.runs.compose.errors import explain, is_about_configs
-from memeval.runs.compose.refused import RefusedError
+from memeval.runs.compose.errors import explained
 from memeval.runs.compose.sweep import SweepComposer
 from memeval.runs.interrupt import run_loop
 from memeval.runs.job import failed_cell, objective_of, open_job
@@ -102,13 +101,8 @@ class Batch:
 
     def _open(self, overrides: Sequence[str], number: int) -> Cell:
         """The cell of a job. Raises `UserError` if it can't be composed or opened."""
-        try:
+        with explained():
             fields, task = self._composer.compose(overrides, number)
-        except Exception as error:
-            if is_about_configs(error):
-                raise explain(error) from error
-
-            raise
 
         return open_job(fields, task, self._opened)
 

@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +13,7 @@ from memeval.display.live import LiveFigures, cost, duration, retries
 from memeval.display.progress import EVERY_S, LONG_S, Heartbeat, Stages
 from memeval.display.terminal import drawn, folded
 from memeval.llm.load import busy_line
+from memeval.metrics.formats import short_count
 from memeval.pipeline.open.connections import Connections
 from memeval.records import Usage
 from memeval.runs.plan import Plan, PlannedCell
@@ -64,53 +64,6 @@ class CellStages(Stages):
         counts = list(self.counts.values())
         total = sum(count.total for count in counts)
         return sum(count.done for count in counts) / total if total else 0.0
-
-
-@dataclass(frozen=True)
-class Figures:
-    """A sweep at one moment."""
-
-    cells: int
-    ended: int
-    under_way: int
-    slots: int
-    """Requests under way at all endpoints."""
-    limit: int
-    waits: int
-    per_s: float | None
-    """Calls a second; None of a single one."""
-    tokens: int
-    cost_usd: float | None
-    """None if a price is unknown."""
-    left_s: float | None
-    """None if it is not known yet."""
-    retries: int = 0
-    failures: int = 0
-
-    @property
-    def lines(self) -> list[str]:
-        """Two lines, each at most 79 columns wide."""
-        work = "publishing" if self.ended == self.cells else f"{self.under_way} under way"
-        first = f"runs {self.ended}/{self.cells}, {work}"
-        if self.limit:
-            first += f"  slots {self.slots}/{self.limit}"
-        if self.limit and self.per_s is not None:
-            first += f"  {self.per_s:.0f} calls/s"
-        if self.waits:
-            first += f"  429: {self.waits}"
-
-        second = []
-        if self.tokens:
-            second.append(f"{compact(self.tokens)} tokens")
-            second.append(cost(self.cost_usd))
-        if self.retries:
-            second.append(retries(self.retries))
-        if self.failures:
-            second.append(f"{self.failures} failed")
-        if self.left_s:
-            second.append(f"about {duration(self.left_s)} left")
-
-        return [first, "  ".join(second)] if second else [first]
 
 
 class SweepDisplay:
@@ -226,7 +179,7 @@ class SweepDisplay:
         now = self.clock()
         if self._live is None and now >= self._next:
             self._next = now + EVERY_S
-            self.say("; ".join(self.figures().lines))
+            self.say("; ".join(self.lines))
 
     def say(self, message: str) -> None:
         """Something that the user should read, above the live lines."""
@@ -240,24 +193,37 @@ class SweepDisplay:
             else:
                 self._live.console.print(text, highlight=False, markup=False)
 
-    def figures(self) -> Figures:
-        """The sweep now."""
+    @property
+    def lines(self) -> list[str]:
+        """The sweep now: a line or two, each at most 79 columns wide."""
         endpoints = self.live.endpoints
         calls = sum(endpoint.load.calls for endpoint in endpoints)
-        return Figures(
-            cells=len(self._plan.cells),
-            ended=self._ended,
-            under_way=len(self._cells),
-            slots=self.live.under_way,
-            limit=sum(endpoint.settings.max_concurrency for endpoint in endpoints),
-            waits=sum(endpoint.load.waits for endpoint in endpoints),
-            per_s=self._rate(calls),
-            tokens=self.live.tokens,
-            cost_usd=self.live.cost_usd,
-            left_s=self._left(),
-            retries=self.live.retries,
-            failures=self.live.failures,
-        )
+        limit = sum(endpoint.settings.max_concurrency for endpoint in endpoints)
+        waits = sum(endpoint.load.waits for endpoint in endpoints)
+        rate, left = self._rate(calls), self._left()
+
+        cells = len(self._plan.cells)
+        work = "publishing" if self._ended == cells else f"{len(self._cells)} under way"
+        first = [f"runs {self._ended}/{cells}, {work}"]
+        if limit:
+            first.append(f"slots {self.live.under_way}/{limit}")
+        if limit and rate is not None:
+            first.append(f"{rate:.0f} calls/s")
+        if waits:
+            first.append(f"429: {waits}")
+
+        second = []
+        if self.live.tokens:
+            second.append(f"{short_count(self.live.tokens)} tokens")
+            second.append(cost(self.live.cost_usd))
+        if self.live.retries:
+            second.append(retries(self.live.retries))
+        if self.live.failures:
+            second.append(f"{self.live.failures} failed")
+        if left:
+            second.append(f"about {duration(left)} left")
+
+        return ["  ".join(parts) for parts in (first, second) if parts]
 
     def _rate(self, calls: int) -> float | None:
         """Calls a second, over the last ten; None if there was one call at most."""
@@ -309,20 +275,11 @@ class SweepDisplay:
         from rich.console import Group
         from rich.text import Text
 
-        lines = [f"{self._elapsed}  {self.figures().lines[0]}"]
-        lines += [f"  {line}" for line in self.figures().lines[1:]]
+        first, *others = self.lines
+        lines = [f"{self._elapsed}  {first}", *(f"  {line}" for line in others)]
         under_way = list(self._cells.values())
         lines += [f"  {cell.line}" for cell in under_way[:SHOWN_CELLS]]
         if len(under_way) > SHOWN_CELLS:
             lines.append(f"  and {len(under_way) - SHOWN_CELLS} more")
 
         return Group(*(Text(printable(line), no_wrap=True, overflow="ellipsis") for line in lines))
-
-
-def compact(count: int) -> str:
-    """`1.2M` for a million and some."""
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if count >= size:
-            return f"{count / size:.1f}{unit}"
-
-    return str(count)

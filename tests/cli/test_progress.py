@@ -143,7 +143,7 @@ def test_a_sweep_says_no_time_left_from_one_sample() -> None:
     progress.expect("answer", 10)
     clock.now = 60.0
     progress.done("prepare")
-    assert display.figures().left_s is None
+    assert display.lines == ["runs 0/2, 1 under way"]
 
 
 def test_long_work_without_calls_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,4 +175,4 @@ def test_publishing_says_what_is_left(tmp_path: Path) -> None:
 
 def test_a_sweep_that_is_published_says_so() -> None:
     display = SweepDisplay(Plan([]))
-    assert display.figures().lines == ["runs 0/0, publishing"]
+    assert display.lines == ["runs 0/0, publishing"]

@@ -16,7 +16,7 @@ from memeval.pipeline.execute.stores import FileIsBusyError, Stores
 from memeval.records import Role, Usage
 from memeval.runs.launch.launcher import SweepLauncher
 from memeval.runs.plan import Plan
-from memeval.runs.sweep_display import Figures, SweepDisplay, compact, duration
+from memeval.runs.sweep_display import SweepDisplay, duration
 from memeval.store.contract import FileStore
 
 
@@ -132,26 +132,31 @@ def test_one_cell_at_a_time_works_on_a_case() -> None:
     assert events[4:6] == ["third begins", "fourth begins"]
 
 
-LARGE = Figures(
-    cells=1458,
-    ended=1203,
-    under_way=27,
-    slots=1000,
-    limit=1000,
-    waits=12345,
-    per_s=3210.4,
-    tokens=12_345_678_901,
-    cost_usd=12345.678,
-    left_s=98765.0,
-)
-
-
 def test_what_is_shown_fits_eighty_columns() -> None:
-    assert LARGE.lines == [
-        "runs 1203/1458, 27 under way  slots 1000/1000  3210 calls/s  429: 12345",
-        "12345.7M tokens  $12,345.68  about 27 h 26 min left",
+    cells: Any = [
+        SimpleNamespace(number=n, is_finished=False, cell=SimpleNamespace(name=f"cell {n}"))
+        for n in range(1458)
     ]
-    assert max(map(len, LARGE.lines)) < 80
+    load = SimpleNamespace(under_way=1000, retries=123, failures=45, calls=32100, waits=12345)
+    settings = SimpleNamespace(max_concurrency=1000)
+    connections: Any = SimpleNamespace(endpoints=[SimpleNamespace(load=load, settings=settings)])
+    now = [0.0]
+    display = SweepDisplay(Plan(cells), clock=lambda: now[0])
+    display.watch(connections)
+    for planned in cells[:27]:
+        cell = display.progress(planned)
+        cell.expect("answer", 10)
+        for _ in range(5):
+            cell.done("answer")
+
+    display.live.tokens, display.live.cost_usd = 12_345_678_901, 12345.678
+    now[0] = 10.0
+    lines = display.lines
+    assert lines == [
+        "runs 0/1458, 27 under way  slots 1000/1000  3210 calls/s  429: 12345",
+        "12.3B tokens  $12,345.68  123 retries  45 failed  about 17 min 50 s left",
+    ]
+    assert max(map(len, lines)) < 80
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -187,8 +192,7 @@ def test_the_live_display_is_legible(width: int, monkeypatch: pytest.MonkeyPatch
     assert len(lines) == 4
 
 
-def test_numbers_for_people() -> None:
-    assert [compact(count) for count in (999, 1200, 3_400_000)] == ["999", "1.2k", "3.4M"]
+def test_durations_for_people() -> None:
     assert [duration(seconds) for seconds in (4.4, 61, 7300)] == ["4 s", "1 min 1 s", "2 h 1 min"]
 
 

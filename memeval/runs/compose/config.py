@@ -26,7 +26,7 @@ def compose_config(words: Sequence[str]) -> RunConfig:
     from memeval.config.plugins import check_folder
     from memeval.config.resolve import check_choices, resolve
     from memeval.config.served import register
-    from memeval.runs.compose.errors import explain, is_about_configs
+    from memeval.runs.compose.errors import explained
     from memeval.runs.compose.only import name_questions
 
     register()
@@ -37,19 +37,10 @@ def compose_config(words: Sequence[str]) -> RunConfig:
 
     search = [f"hydra.searchpath=[file://{folder}]"] if folder else []
 
-    try:
-        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            config = resolve(compose("config", overrides=[*search, *as_hydra_words(overrides)]))
-    except UserError:
-        raise
-    except Exception as error:
-        if is_about_configs(error):
-            raise explain(error) from error
-
-        raise
+    with explained(), initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        config = resolve(compose("config", overrides=[*search, *as_hydra_words(overrides)]))
 
     check_choices(config, overrides)
-
     return name_questions(config)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from hydra.errors import OverrideParseException
@@ -13,8 +15,7 @@ from memeval.config.grids import counted_cells
 from memeval.config.integers import INTEGER_GROUPS
 from memeval.config.names import HELP, unknown_name
 from memeval.config.options import options
-from memeval.errors import FEW, UserError, unknown
-from memeval.runs.compose.models import model_hints
+from memeval.errors import FEW, MemevalError, UserError, unknown
 
 # The name of a model, in place of an option, may hold slashes.
 _NO_OPTION = re.compile(r"Could not find '(?P<group>(?:hydra/)?\w+)/(?P<option>[^']*)'")
@@ -31,15 +32,40 @@ _HEADER = re.compile(
     r"(?:Too many components in|Expected header format: KEY VALUE, got) '(?P<comment>@.*)'"
 )
 _COMPOSING = ("hydra.", "omegaconf.", "yaml.")
+_PROVIDERS = {
+    "gpt": "openai",
+    "chatgpt": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude": "anthropic",
+    "gemini": "gemini",
+    "mistral": "mistral",
+    "ministral": "mistral",
+    "magistral": "mistral",
+    "llama": "ollama",
+    "qwen": "ollama",
+    "gemma": "ollama",
+    "phi": "ollama",
+    "deepseek": "openrouter",
+}
+"""The option of the group `llm` that usually serves a model, by how the model's name begins."""
 
 
-def is_about_configs(error: Exception) -> bool:
-    """Whether an error, of whatever type, comes from reading or composing configs, and not from a
-    fault of ours.
-    """
-    # By where it was raised: they raise plain errors of many types, as we do.
-    frames = list(traceback.walk_tb(error.__traceback__))
-    return bool(frames) and str(frames[-1][0].f_globals.get("__name__")).startswith(_COMPOSING)
+@contextmanager
+def explained() -> Iterator[None]:
+    """Raises `UserError` for an error that comes from reading or composing configs."""
+    try:
+        yield
+    except MemevalError:
+        raise
+    except Exception as error:
+        # By where it was raised: they raise plain errors of many types, as we do.
+        frames = list(traceback.walk_tb(error.__traceback__))
+        if str(frames[-1][0].f_globals.get("__name__")).startswith(_COMPOSING):
+            raise explain(error) from error
+
+        raise
 
 
 def explain(error: Exception) -> UserError:
@@ -164,8 +190,37 @@ def _no_option(group: str, option: str, known: list[str]) -> UserError:
     if not known:
         return UserError(f"unknown group '{group}'", HELP)
 
-    hints = model_hints(group, option)
+    hints = _model_hints(group, option)
     if len(known) > FEW:
         hints.append(f"all {len(known)}:  python -m memeval --help {group}")
 
     return unknown(group, option, known, *hints)
+
+
+def _model_hints(group: str, name: str) -> list[str]:
+    """The words that choose the model `name` in a group, if it may be the name of one."""
+    if group == "embedder":
+        return [f"a model at an endpoint:  embedder=openai embedder.model={name}"]
+
+    option = _provider_of(name)
+    if option is None:
+        return []
+    if group == "llm":
+        return [f"for that model:  llm={option} llm.model={name}"]
+    if group == "judge":
+        endpoint = "" if option == "openai" else f"llm={option} "
+        return [f"for that model:  judge=llm {endpoint}llm.judge.model={name}"]
+
+    return []
+
+
+def _provider_of(name: str) -> str | None:
+    lowered = name.lower()
+    if "/" in lowered:
+        return "openrouter"
+
+    for beginning, option in _PROVIDERS.items():
+        if lowered.startswith(beginning):
+            return option
+
+    return None

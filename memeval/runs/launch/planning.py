@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from memeval.config.schema import StoreConfig
 from memeval.errors import UserError
-from memeval.runs.compose.errors import explain, is_about_configs
+from memeval.runs.compose.errors import explained
 from memeval.runs.compose.words import reorder_arguments
 from memeval.runs.launch.application import MULTIRUN, hydra_application
 from memeval.runs.launch.launcher import planning
@@ -30,15 +30,8 @@ def compose_plan(words: Sequence[str]) -> Plan:
     plans: list[Plan] = []
     before = sys.argv
     try:
-        with planning(plans.append):
+        with explained(), planning(plans.append):
             hydra_application([*reorder_arguments(own), MULTIRUN[1]])()
-    except UserError:
-        raise
-    except Exception as error:
-        if is_about_configs(error):
-            raise explain(error) from error
-
-        raise
     finally:
         sys.argv = before  # where Hydra's application finds its words
 
