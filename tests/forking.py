@@ -40,7 +40,7 @@ memeval.datasets.locomo.adapter memeval.tracking.payload memeval.tracking.known 
 hydra._internal.core_plugins hydra._internal.hydra hydra._internal.config_loader_impl
 hydra.grammar.gen.OverrideLexer hydra.core.override_parser.overrides_parser numpy openai
 rich.table rich.progress rich.live jinja2 memeval.pipeline.measure.objective memeval.metrics.refusal
-memeval.comparison.plots memeval.report.plots.run memeval.report.plots.differences
+memeval.comparison.page memeval.report.plots.run memeval.report.plots.differences
 memeval.cli.plan memeval.cli.plan_text memeval.runs.forecast.estimate memeval.judges.model
 memeval.systems.retrieval.dense memeval.systems.chat.native memeval.systems.cogcanvas.system
 memeval.retrieval.rerank_lexical antlr4.LL1Analyzer chromadb chromadb_rust_bindings

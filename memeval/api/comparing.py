@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, overload
 
 from memeval.api.notebook import Table, first_lines, list_html, paper_cells, table_html
 from memeval.api.selecting import Selection, run_word, select_runs
-from memeval.comparison.adjusting import adjust_by_discovery
 from memeval.comparison.build import compare_runs
 from memeval.comparison.files import differences_csv
 from memeval.comparison.finding import check_records, named_run, run_among, usual_metric
 from memeval.comparison.paper import difference_table
 from memeval.comparison.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
 from memeval.comparison.sentences import findings
+from memeval.comparison.significance import adjust_by_discovery
 from memeval.comparison.words import refusal_lines
 from memeval.errors import UserError
 from memeval.metrics.metric import Metric
@@ -79,9 +79,9 @@ class Comparisons(Sequence[Comparison]):
 
         Raises `UserError` if nothing was compared.
         """
-        from memeval.comparison.plots import as_drawn
+        from memeval.comparison.page import as_drawn
         from memeval.report.plots.differences import forest_plot
-        from memeval.report.plots.inline import inline_figure
+        from memeval.report.plots.draw import inline_figure
 
         drawn = [as_drawn(comparison) for comparison in self[number : number + 1 or None]]
         if not any(differences.rows for differences in drawn):

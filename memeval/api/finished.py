@@ -46,7 +46,7 @@ class FinishedRun(Run):
 
         Raises `UserError` if nothing was judged.
         """
-        from memeval.report.plots.inline import inline_figure
+        from memeval.report.plots.draw import inline_figure
         from memeval.report.plots.run import category_plot
 
         if all(row.accuracy is None for row in self.summary.categories):

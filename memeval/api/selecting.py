@@ -21,7 +21,7 @@ from memeval.comparison.finding import (
     without_warning,
 )
 from memeval.config.paths import outputs_dir
-from memeval.display.errors import report_damage
+from memeval.display.terminal import report_damage
 from memeval.errors import UserError, unknown
 from memeval.results import RUN_FILE
 from memeval.results.calibration import read_shown_summary

@@ -85,7 +85,7 @@ class Sweep:
         Raises `UserError` if the sweep has several data sets and none is chosen, and if nothing
         was judged.
         """
-        from memeval.report.plots.inline import inline_figure
+        from memeval.report.plots.draw import inline_figure
         from memeval.report.plots.ranked import ranked_plot
 
         runs = self._of(dataset)

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from memeval.calibration.scored import JudgedAnswer, read_answers
-from memeval.comparison.runs import distinct
+from memeval.comparison.build import distinct
 from memeval.errors import UserError
 from memeval.results import judge_shown
 from memeval.results.run import Run

@@ -69,7 +69,7 @@ def write_files(comparisons: Sequence[Comparison], runs: Sequence[Run], *, plots
         # The first metric has the plain names; the others are beside it.
         suffix = "" if comparison is comparisons[0] else f"_{file_name(comparison.metric)}"
         if plots:
-            from memeval.comparison.plots import write_comparison_plots
+            from memeval.comparison.page import write_comparison_plots
 
             write_comparison_plots(comparison, folder, suffix)
 

@@ -18,8 +18,7 @@ from memeval.comparison.finding import finished_runs, named_run
 from memeval.comparison.gating.baseline import read_baseline
 from memeval.comparison.gating.verdict import BROKEN_STATUS
 from memeval.config.paths import outputs_dir
-from memeval.display.errors import report_damage
-from memeval.display.terminal import folded
+from memeval.display.terminal import folded, report_damage
 from memeval.errors import UserError, WorldError
 from memeval.process.private import make_folder
 from memeval.results.files import as_json, write_atomically, writing

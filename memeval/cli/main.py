@@ -8,8 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from memeval import __version__
-from memeval.display.errors import report_error
-from memeval.display.terminal import guard
+from memeval.display.terminal import guard, report_error
 from memeval.errors import UserError, WorldError, unknown
 from memeval.process.private import private_umask
 from memeval.runs.environment import set_environment

@@ -16,7 +16,7 @@ import msgspec
 from memeval.datasets.json.review import Change, ReviewFile, StaleError
 from memeval.errors import UserError
 from memeval.records import EvalCase
-from memeval.report.page.review import review_page
+from memeval.report.page.write import review_page
 from memeval.text.shown import one_line
 
 HOST = "127.0.0.1"

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from memeval.cli.comparison import show_comparison
-from memeval.display.errors import report_error
+from memeval.display.terminal import report_error
 from memeval.errors import RefusedError, UserError
 from memeval.runs.compose.words import KEEP_GOING, STATISTICS, reorder_arguments
 from memeval.runs.interrupt import describe_lost

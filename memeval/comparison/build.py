@@ -8,16 +8,20 @@ from itertools import combinations
 
 from memeval.comparison.pairs import difference_between, same_values
 from memeval.comparison.protocol import reasons_against
-from memeval.comparison.records import Comparison, Difference, Refusal
-from memeval.comparison.runs import compared_runs
-from memeval.comparison.scores import RunScores, ScoreReader, shared_scores
+from memeval.comparison.records import ComparedRun, Comparison, Difference, Refusal
+from memeval.comparison.scores import RunScores, ScoreReader, cases_of, shared_scores, weights_of
 from memeval.comparison.sent import SentReader
 from memeval.comparison.significance import Pair, adjusted, letters_of
-from memeval.metrics.metric import Metric
+from memeval.metrics.accuracy import corrected
+from memeval.metrics.metric import POINTS, Metric
 from memeval.metrics.registry import unknown_metric
 from memeval.report.categories import category_titles
-from memeval.results.note import NoteKind
+from memeval.report.differences import differing, labels, shown
+from memeval.report.flags import flags
+from memeval.results import NoteKind, RunSummary, fresh_cost_usd, judge_shown
 from memeval.results.run import Run
+from memeval.statistics.clusters import clustered_mean
+from memeval.text.shown import one_line
 
 ALL_KINDS = frozenset(NoteKind) - {NoteKind.COMMON}
 """Notes that `force` overrides. Without questions in common there is nothing to compare."""
@@ -177,3 +181,59 @@ def _questions(scores: Sequence[RunScores]) -> dict[str, dict[str, str]]:
             questions.setdefault(name, {"case": asked.case_id, "category": asked.category_name})
 
     return questions
+
+
+def compared_runs(
+    summaries: Sequence[RunSummary], scores: Sequence[RunScores], metric: Metric
+) -> list[ComparedRun]:
+    columns, names = differing(summaries), distinct(labels(summaries), summaries)
+    compared = []
+    for summary, own, label in zip(summaries, scores, names, strict=True):
+        get = summary.metrics.get
+        run = ComparedRun(
+            key=summary.run_key,
+            name=one_line(summary.name),
+            label=label,
+            sweep=summary.sweep,
+            dataset=summary.dataset,
+            judge=one_line(judge_shown(summary.judge)),
+            settings={name: one_line(shown(summary, name)) for name in columns},
+            flags=tuple(flags(summary)),
+            asked=len(own.questions),
+            result=clustered_mean(
+                list(own.values.values()),
+                cases_of(own, own.values),
+                weights_of(own, own.values),
+                is_share=metric.unit == POINTS,
+            ),
+            rerun_std=own.std,
+            repeats=own.repeats,
+            coverage=get("coverage"),
+            cost_usd=fresh_cost_usd(summary.metrics),
+            context_tokens=get("context_tokens"),
+            latency_ms=get("latency_ms/answer/p50"),
+            corrected=corrected_words(summary),
+        )
+        compared.append(run)
+
+    return compared
+
+
+def corrected_words(summary: RunSummary) -> str:
+    """The corrected accuracy and the labels it rests on; empty if not corrected."""
+    text = corrected(summary)
+    if not text:
+        return ""
+
+    for note in summary.notes_of(NoteKind.CORRECTED):
+        text += f" ({note.text.rstrip('.')})"
+
+    return text
+
+
+def distinct(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
+    """Labels that name one run each: a key is added if two runs ended in the same second."""
+    return [
+        f"{name} {summary.run_key[:6]}" if names.count(name) > 1 else name
+        for name, summary in zip(names, summaries, strict=True)
+    ]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from memeval.comparison.records import Difference, is_significant
+from memeval.comparison.records import BENJAMINI_HOCHBERG, Comparison, Difference, is_significant
 from memeval.comparison.scores import RunScores, cases_of, weights_of
 from memeval.statistics.clusters import cluster_sums
 from memeval.statistics.flips import max_t_ps
 from memeval.statistics.means import mean
-from memeval.statistics.multiple import compact_letters
+from memeval.statistics.multiple import benjamini_hochberg, compact_letters
 
 MOST_LETTERED = 20
 """Runs beyond which letters are left out, unless all pairs were compared, which they rest on."""
@@ -153,3 +153,33 @@ def _common_sums(scores: RunScores, other: RunScores) -> dict[Hashable, float]:
     common = [question for question in scores.values if question in other.values]
     deltas = [scores.values[question] - other.values[question] for question in common]
     return cluster_sums(deltas, cases_of(scores, common), weights=weights_of(scores, common))
+
+
+def adjust_by_discovery(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons with each adjusted p over all differences of all of them.
+
+    Letters are left out: they rest on max-T over the pairs of one metric.
+    """
+    # The raw p: those of max-T are adjusted already.
+    ps = [row.p for comparison in comparisons for row in comparison.differences]
+    known = [p for p in ps if p is not None]
+    adjusted = iter(benjamini_hochberg(known))
+
+    made = []
+    for comparison in comparisons:
+        # One conversation gives no p, and none to adjust.
+        differences = [
+            row if row.p is None else replace(row, adjusted_p=next(adjusted), among=len(known))
+            for row in comparison.differences
+        ]
+        made.append(
+            replace(
+                comparison,
+                differences=tuple(differences),
+                runs=tuple(replace(run, letters="") for run in comparison.runs),
+                adjustment=BENJAMINI_HOCHBERG,
+                tests=len(known),
+            )
+        )
+
+    return made

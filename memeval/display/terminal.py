@@ -11,6 +11,7 @@ import textwrap
 import traceback
 from typing import Any, TextIO
 
+from memeval.errors import UserError
 from memeval.text.redaction import keep_environment, redacted, without_known
 from memeval.text.shown import printable
 
@@ -99,3 +100,15 @@ def _record(*args: Any, **kwargs: Any) -> logging.LogRecord:
         )
 
     return record
+
+
+def report_error(error: UserError) -> None:
+    """One clear line, and below it the ways out."""
+    print(f"memeval: {error.message}", file=sys.stderr)
+    for hint in error.hints:
+        print(f"  {hint}", file=sys.stderr)
+
+
+def report_damage(message: str) -> None:
+    """Something that can't be read, and that the command goes on without."""
+    print(f"memeval: {message}", file=sys.stderr)

@@ -19,8 +19,7 @@ from memeval.comparison.files import comparison_tex, differences_csv
 from memeval.comparison.gating.baseline import baseline_of
 from memeval.comparison.gating.output import gate_json, gate_markdown
 from memeval.comparison.gating.verdict import GateOutcome, GateResult, GateRules, judge_run
-from memeval.comparison.page import write_page_of
-from memeval.comparison.plots import difference_row
+from memeval.comparison.page import difference_row, write_page_of
 from memeval.comparison.scores import ScoreReader
 from memeval.comparison.sentences import sentence
 from memeval.comparison.tables import comparison_text

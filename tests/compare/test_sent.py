@@ -12,8 +12,7 @@ from made_runs import example, made_run
 
 from memeval.comparison import compare_runs, metric_named
 from memeval.comparison.files import comparison_markdown, differences_csv
-from memeval.comparison.page import page_content
-from memeval.comparison.plots import difference_row
+from memeval.comparison.page import difference_row, page_content
 from memeval.comparison.tables import comparison_text
 from memeval.results.rows import SentMessage
 from memeval.results.run import Run

@@ -25,10 +25,9 @@ from memeval.metrics.formats import figure
 from memeval.records import Label, Status, Verdict
 from memeval.report.page import write_page
 from memeval.report.page.build import conversation_data, page_data
-from memeval.report.page.charts import shade
 from memeval.report.page.questions import end_of, mark, question_data, shown
 from memeval.report.page.runs import PageRun, questions_of
-from memeval.report.page.write import render
+from memeval.report.page.write import render, shade
 from memeval.report.plots.model import Panel
 from memeval.report.plots.prices import price_panels
 from memeval.results import (

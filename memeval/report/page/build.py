@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from memeval.metrics.accuracy import corrected
+from memeval.metrics.formats import percent
 from memeval.metrics.metric import PAGE, TILE
 from memeval.metrics.registry import metrics_at
 from memeval.report.categories import columns_of, rows_of, titles_of
@@ -22,9 +23,9 @@ from memeval.report.page.data import (
 )
 from memeval.report.page.questions import question_data
 from memeval.report.page.runs import PageRun
-from memeval.report.page.sentences import sentences
 from memeval.report.plots.curves import curve_panel, curves_of
 from memeval.report.plots.prices import price_panels
+from memeval.report.sentences import run_sentences
 from memeval.results import Record, RunSummary, judge_shown
 from memeval.statistics.means import mean
 from memeval.text.redaction import redacted
@@ -200,3 +201,25 @@ def setting_data(summaries: Sequence[RunSummary]) -> tuple[SettingData, ...]:
         made.append(SettingData(name=name, values=tuple(values)))
 
     return tuple(made)
+
+
+def sentences(cells: Sequence[CellData], runs: Sequence[PageRun]) -> tuple[str, ...]:
+    """One or two sentences on one run, or on several that nothing has compared."""
+    if len(cells) == 1:
+        return tuple(run_sentences(runs[0].summary, _conversations(runs[0])))
+
+    ranked = [cell for cell in cells if cell.accuracy.value is not None]
+    if not ranked:
+        return (f"{len(cells)} runs; none has an accuracy.",)
+
+    best = max(ranked, key=lambda cell: cell.accuracy.value or 0.0)
+    return (
+        f"{best.label} has the highest accuracy of {len(cells)} runs, "
+        f"{percent(best.accuracy.value)} %.",
+        "Whether it is higher by more than chance is not tested here.",
+    )
+
+
+def _conversations(run: PageRun) -> int:
+    """Of the questions that the accuracy is made of."""
+    return len({rows[0].case_id for rows in run.records.values() if run.counts(rows[0])})

@@ -11,10 +11,10 @@ from typing import Any
 from memeval.llm.prices import total_cost_usd
 from memeval.records import Label, Status, format_time
 from memeval.report.page.data import QuestionData
-from memeval.report.page.pool import TextPool
 from memeval.report.page.runs import PageRun, questions_of
-from memeval.results import Record, Texts, as_json
+from memeval.results import Record, RetrievedChunk, Texts, as_json
 from memeval.results.steps import AgentStep
+from memeval.results.texts import Joined
 from memeval.text.redaction import redacted, redacted_in
 
 RIGHT, WRONG, ABSTAINED, UNSCORED, FAILED, MIXED, NOT_ASKED = "rwaufm-"
@@ -285,3 +285,53 @@ def _sum(counts: Sequence[int | None]) -> int | None:
     """The sum of counts of tokens; None as soon as one is not known."""
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
+
+
+_DEEPEST = 8
+"""Levels of joined texts within joined texts."""
+
+
+class TextPool:
+    """Texts and chunks of one block, by their positions in it.
+
+    A joined text, such as a context, is stored as what it is joined of: a context of ten chunks
+    takes ten numbers.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str | Mapping[str, Any]] = []
+        self.chunks: list[list[Any]] = []
+        self._text_at: dict[str, int] = {}
+        self._chunk_at: dict[tuple[str | None, tuple[str, ...]], int] = {}
+
+    def put(self, texts: Texts | None, ref: str | None, depth: int = 0) -> int | None:
+        """Position of a text; None if it is missing or damaged."""
+        if texts is None or ref is None or depth > _DEEPEST:
+            return None
+        if ref in self._text_at:
+            return self._text_at[ref]
+
+        stored = texts.stored(ref)
+        if not isinstance(stored, Joined):
+            return None if stored is None else self._add(ref, stored)
+
+        positions = [self.put(texts, part, depth + 1) for part in stored.parts]
+        # A context with a gap would be shown as if the reader had seen it so.
+        if None in positions:
+            return None
+
+        return self._add(ref, {"join": stored.separator, "of": positions})
+
+    def put_chunk(self, texts: Texts | None, chunk: RetrievedChunk) -> int:
+        """Position of a chunk: its text, and the ids of its turns."""
+        key = (chunk.text, chunk.turn_ids)
+        if key not in self._chunk_at:
+            self._chunk_at[key] = len(self.chunks)
+            self.chunks.append([self.put(texts, chunk.text), list(chunk.turn_ids)])
+
+        return self._chunk_at[key]
+
+    def _add(self, ref: str, text: str | Mapping[str, Any]) -> int:
+        self._text_at[ref] = len(self.texts)
+        self.texts.append(text)
+        return self._text_at[ref]

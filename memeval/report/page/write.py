@@ -23,9 +23,10 @@ from memeval.process.collector import rare_collections
 from memeval.records import Status
 from memeval.report.compared import ComparisonData
 from memeval.report.page.build import page_data
-from memeval.report.page.charts import forest, largest_difference, shade
-from memeval.report.page.data import CellData, PageData
+from memeval.report.page.data import CellData, ConversationData, PageData
 from memeval.report.page.runs import PageRun
+from memeval.report.plots.differences import DifferenceRow, forest_panel
+from memeval.report.plots.model import Panel
 from memeval.results import write_atomically
 from memeval.text.shown import printable
 
@@ -167,3 +168,61 @@ def _environment() -> Environment:
 def form_of(line: int) -> int:
     """The form of a line in the style sheet, each with dashes of its own."""
     return line % FORMS + 1
+
+
+LEVELS = 3
+"""Shades of a colour on either side of no difference."""
+
+
+def forest(comparison: ComparisonData) -> Panel | None:
+    """The forest plot of a comparison; None if nothing is compared."""
+    scale = comparison.scale
+    rows = [
+        DifferenceRow(
+            name=row.label,
+            delta=scale * row.delta,
+            low=None if row.low is None else scale * row.low,
+            high=None if row.high is None else scale * row.high,
+            is_shown=row.is_shown,
+        )
+        for row in comparison.differences
+    ]
+    return forest_panel(rows, comparison.unit) if rows else None
+
+
+def shade(value: float | None, largest: float) -> str:
+    """Class of a coloured figure: `plus1` … `plus3`, `minus1` … `minus3`, or `none`."""
+    if value is None or largest <= 0 or abs(value) < 0.05 * largest:
+        return "none"
+
+    level = min(LEVELS, 1 + int(LEVELS * abs(value) / largest))
+    return f"{'plus' if value > 0 else 'minus'}{level}"
+
+
+def largest_difference(conversations: Sequence[ConversationData]) -> float:
+    """The largest difference in any conversation: the shades are relative to it."""
+    return max(
+        (
+            abs(difference)
+            for conversation in conversations
+            for difference in conversation.differences
+            if difference is not None
+        ),
+        default=0.0,
+    )
+
+
+def review_page(file: Path, reviewer: str) -> tuple[str, str]:
+    """The page on which questions of one's own are reviewed: its HTML, and the content security
+    policy to send with it. It loads and saves by the server.
+    """
+    style = "".join(
+        (FILES / f"{name}.css").read_text(encoding="utf-8") for name in ("style", "review")
+    )
+    parts = [(FILES / f"{name}.js").read_text(encoding="utf-8") for name in ("text", "review")]
+    script = "\n".join(parts)
+    html = load_template("review.html.j2").render(
+        file=file.name, reviewer=reviewer, style=raw(style), script=raw(script)
+    )
+    own = "connect-src 'self'; frame-ancestors 'none'"
+    return html, f"{policy(style, script)}; {own}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -73,6 +74,19 @@ def draw_figure(plot: Plot, kind: type[Figure] | None = None) -> Figure:
             add_names(axes, panel)
 
     return figure
+
+
+def inline_figure(plot: Plot) -> Figure:
+    """A plot as a figure that a notebook shows although pyplot never saw it."""
+    from matplotlib.figure import Figure
+
+    class InlineFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            file = io.BytesIO()
+            self.savefig(file, format="png")
+            return file.getvalue()
+
+    return draw_figure(plot, InlineFigure)
 
 
 def empty_figure(width: float, height: float, kind: type[Figure] | None = None) -> Figure:
@@ -286,8 +300,6 @@ def add_names(axes: Axes, panel: Panel) -> None:
 
 def warm_up() -> None:
     """Loads matplotlib and its fonts, so that the first plot doesn't wait for them."""
-    import io
-
     figure = empty_figure(1, 1)
     figure.add_subplot()
     figure.savefig(io.BytesIO())

@@ -1,5 +1,5 @@
 """A config from overrides, for the commands that run one configuration without Hydra's own
-application.
+application; and `only=wrong:RUN`, the questions that a finished run got wrong.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
+from memeval.text.shown import one_line
 
 
 def compose_config(words: Sequence[str]) -> RunConfig:
@@ -27,7 +28,6 @@ def compose_config(words: Sequence[str]) -> RunConfig:
     from memeval.config.resolve import check_choices, resolve
     from memeval.config.served import register
     from memeval.runs.compose.errors import explained
-    from memeval.runs.compose.only import name_questions
 
     register()
     folder, overrides = _config_dir(words)
@@ -59,3 +59,45 @@ def _config_dir(words: Sequence[str]) -> tuple[Path | None, list[str]]:
             del rest[at : at + 2]
 
     return folder, rest
+
+
+WRONG = "wrong:"
+EXAMPLE = "for example:  only=wrong:16e712a2; the runs:  python -m memeval list"
+
+
+def name_questions(config: RunConfig) -> RunConfig:
+    """The config with the questions that `dataset.only` means; unchanged without it.
+
+    If `dataset.question_ids` names some as well, only those of them that were wrong are asked.
+    Raises `UserError` for an unknown run, one of another data set, or one without a wrong answer.
+    """
+    only = config.dataset.get("only")
+    if only is None:
+        return config
+
+    from memeval.comparison.finding import finished_runs, named_run
+    from memeval.config.paths import outputs_dir
+    from memeval.display.terminal import report_damage
+
+    word = str(only)
+    if not word.startswith(WRONG) or word == WRONG:
+        raise UserError(f"dataset.only must be {WRONG}RUN, not '{one_line(word)}'", EXAMPLE)
+
+    run = named_run(word.removeprefix(WRONG), finished_runs(outputs_dir() / "runs", report_damage))
+    name = one_line(run.name)
+    # A file of your own is filed under its own name.
+    named = run.summary.params.get("dataset", run.summary.dataset)
+    if named != config.dataset["name"]:
+        raise UserError(
+            f"dataset.only={WRONG}{run.key}: {name} asked dataset="
+            f"{one_line(run.summary.dataset)}, not {config.dataset['name']}"
+        )
+
+    named = config.dataset.get("question_ids")
+    wrong = dict.fromkeys(row.question_id for row in run.read_records() if row.is_right is False)
+    chosen = [question for question in wrong if named is None or question in named]
+    if not chosen:
+        raise UserError(f"dataset.only={WRONG}{run.key}: {name} got no question wrong")
+
+    config.dataset = {**config.dataset, "only": f"{WRONG}{run.key}", "question_ids": chosen}
+    return config

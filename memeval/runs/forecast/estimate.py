@@ -22,8 +22,15 @@ from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase, Role, Status
 from memeval.results import AnswerRow, IngestRow, VerdictRow
 from memeval.results.rows import answer_or_ingest
-from memeval.runs.forecast.imagined import Call, ImaginedConnections, ImaginedModels, Tally
-from memeval.runs.forecast.imagined_work import ImaginedRows, ImaginedSource, ImaginedWork
+from memeval.runs.forecast.imagined import (
+    Call,
+    ImaginedConnections,
+    ImaginedModels,
+    ImaginedRows,
+    ImaginedSource,
+    ImaginedWork,
+    Tally,
+)
 from memeval.runs.forecast.past import ASSUMED_S, Kind, Past, kind_of, read_past
 from memeval.runs.forecast.sampling import Extent, OpenRepeat, count_questions, part_of, spread
 from memeval.runs.forecast.totals import CallSums, Estimate, Line, line_of

@@ -4,17 +4,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.utils import JobReturn
+from hydra.experimental.callback import Callback
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from memeval.errors import UserError
+from memeval.process import started
 
 if TYPE_CHECKING:
     from memeval.llm.budget import Budget, Limits
@@ -132,3 +135,19 @@ class _Unchecked:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
+
+
+FOLDER = "JOBLIB_TEMP_FOLDER"
+"""Variable that sets the folder of temporary files of joblib's processes."""
+
+
+class EndJoblibWorkers(Callback):
+    """Gives joblib a folder that its processes carry in their environment.
+
+    Some of them outlive a parent that was killed: the guardian finds them by that name.
+    """
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        launcher = str(OmegaConf.select(config, "hydra.launcher._target_"))
+        if "joblib" in launcher and FOLDER not in os.environ:
+            os.environ[FOLDER] = str(started.make_folder("joblib"))

@@ -119,8 +119,7 @@ class Conclusion:
 
         Nothing if no run is to be drawn.
         """
-        from memeval.comparison.page import page_content
-        from memeval.comparison.plots import as_drawn
+        from memeval.comparison.page import as_drawn, page_content
 
         if not any(cell.plots for cell in self.cells):
             return []
