@@ -58,9 +58,8 @@ def write_page(
 
 def render(data: PageData) -> str:
     """The page's HTML."""
-    style = (FILES / "style.css").read_text(encoding="utf-8")
-    parts = [(FILES / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
-    script = "\n".join(parts)
+    style = _source("style.css")
+    script = "\n".join(_source(f"{name}.js") for name in SCRIPTS)
     index = {
         **data.questions.index,
         "cells": [cell.label for cell in data.cells],
@@ -85,6 +84,10 @@ def render(data: PageData) -> str:
         script=raw(script),
         policy=policy(style, script),
     )
+
+
+def _source(name: str) -> str:
+    return (FILES / name).read_text(encoding="utf-8")
 
 
 def _all_ok(cell: CellData) -> bool:
@@ -216,11 +219,8 @@ def review_page(file: Path, reviewer: str) -> tuple[str, str]:
     """The page on which questions of one's own are reviewed: its HTML, and the content security
     policy to send with it. It loads and saves by the server.
     """
-    style = "".join(
-        (FILES / f"{name}.css").read_text(encoding="utf-8") for name in ("style", "review")
-    )
-    parts = [(FILES / f"{name}.js").read_text(encoding="utf-8") for name in ("text", "review")]
-    script = "\n".join(parts)
+    style = _source("style.css") + _source("review.css")
+    script = "\n".join([_source("text.js"), _source("review.js")])
     html = load_template("review.html.j2").render(
         file=file.name, reviewer=reviewer, style=raw(style), script=raw(script)
     )
