@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 from memeval.api.notebook import Table, first_lines, list_html, paper_cells, table_html
 from memeval.api.selecting import Selection, run_word, select_runs
@@ -31,23 +31,10 @@ if TYPE_CHECKING:
 EXAMPLE = "for example:  python -m memeval compare sweep=baselines --baseline bm25"
 
 
-class Comparisons(Sequence[Comparison]):
+class Comparisons(tuple[Comparison, ...]):
     """How runs differ: a comparison for each metric, or for each data set of a sweep."""
 
-    def __init__(self, comparisons: Sequence[Comparison]) -> None:
-        self._comparisons = tuple(comparisons)
-
-    @overload
-    def __getitem__(self, index: int) -> Comparison: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Comparison]: ...
-
-    def __getitem__(self, index: int | slice) -> Comparison | Sequence[Comparison]:
-        return self._comparisons[index]
-
-    def __len__(self) -> int:
-        return len(self._comparisons)
+    __slots__ = ()
 
     def __repr__(self) -> str:
         lines = first_lines(self.sentences, ".sentences")

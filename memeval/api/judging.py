@@ -14,7 +14,7 @@ from memeval.api.finished import FinishedRun
 from memeval.api.overrides import as_overrides
 from memeval.api.running import progress_of
 from memeval.api.selecting import select_run
-from memeval.api.threads import COMPOSING, in_thread
+from memeval.api.threads import composing, in_thread
 from memeval.config.overrides import full_override
 from memeval.errors import UserError
 from memeval.results.files import writing
@@ -242,10 +242,8 @@ def calibrate(run: Run | str | Path, labels: str | Path, *, partial: bool = Fals
 
 def _composed(words: Sequence[str]) -> RunConfig:
     from memeval.runs.compose.config import compose_config
-    from memeval.runs.environment import set_environment
 
-    set_environment()
-    with COMPOSING:
+    with composing():
         return compose_config(words)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memeval.api.finished import FinishedRun
 from memeval.api.overrides import as_overrides
-from memeval.api.threads import COMPOSING, in_thread
+from memeval.api.threads import composing, in_thread
 from memeval.config.paths import conf_dir
 from memeval.errors import UserError
 from memeval.text.shown import one_line
@@ -84,10 +84,7 @@ def open_one(words: Sequence[str]) -> Cell:
     """The cell that words compose. Raises `UserError`."""
     from memeval.pipeline.open.opening import open_cell
     from memeval.runs.compose.config import compose_config
-    from memeval.runs.environment import set_environment
     from memeval.runs.job import repeating_command
 
-    set_environment()
-    # Only the composition: runs that are under way do not wait for each other.
-    with COMPOSING:
+    with composing():
         return open_cell(compose_config(words), repeating_command(words))

@@ -17,12 +17,12 @@ from memeval.comparison.finding import (
     labels_of,
     named_run,
     parse_filters,
-    run_folders,
+    run_folder,
     without_warning,
 )
 from memeval.config.paths import outputs_dir
 from memeval.display.terminal import report_damage
-from memeval.errors import UserError, unknown
+from memeval.errors import UserError
 from memeval.results import RUN_FILE
 from memeval.results.calibration import read_shown_summary
 from memeval.results.run import Run
@@ -142,28 +142,11 @@ def load_run(which: str | Path) -> FinishedRun:
 
     Raises `UserError` if none or several match.
     """
-    folder = Path(which)
-    if not (folder / RUN_FILE).is_file():
-        folder = _folder_of(str(which))
-
+    folder = run_folder(str(which), outputs_dir() / "runs")
     try:
         return FinishedRun(folder, read_shown_summary(folder))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"{folder / RUN_FILE} can't be read: {error}") from error
-
-
-def _folder_of(key: str) -> Path:
-    folders = {folder.name: folder for folder in run_folders(outputs_dir() / "runs")}
-    matching = [name for name in folders if key and name.startswith(key)]
-    if len(matching) > 1:
-        raise UserError(
-            f"{len(matching)} runs begin with '{key}': {', '.join(sorted(matching)[:5])}"
-        )
-
-    if not matching:
-        raise unknown("run", key, folders)
-
-    return folders[matching[0]]
 
 
 def load_runs(

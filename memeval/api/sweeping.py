@@ -15,7 +15,7 @@ from memeval.api.comparing import Comparisons
 from memeval.api.finished import FinishedRun
 from memeval.api.notebook import LONGEST_LINE, Table, first_lines, list_html, runs_html
 from memeval.api.overrides import as_overrides
-from memeval.api.threads import COMPOSING, in_thread
+from memeval.api.threads import composing, in_thread
 from memeval.comparison.paper import paper_table
 from memeval.config.paths import outputs_dir
 from memeval.errors import RefusedError, UserError, WorldError, unknown
@@ -228,12 +228,10 @@ def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:
 
 
 def _compose(words: Sequence[str], folder: Path) -> Plan:
-    from memeval.runs.environment import set_environment
     from memeval.runs.launch.planning import compose_plan
     from memeval.runs.session import composing_in
 
-    set_environment()
-    with COMPOSING, composing_in(folder):
+    with composing(), composing_in(folder):
         return compose_plan(words)
 
 

@@ -5,14 +5,24 @@ Jupyter.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TypeVar
+
+from memeval.runs.environment import set_environment
 
 T = TypeVar("T")
 
-COMPOSING = threading.Lock()
-"""Hydra composes one config at a time; composed runs run side by side."""
+_COMPOSING = threading.Lock()
+
+
+@contextmanager
+def composing() -> Iterator[None]:
+    """Hydra composes one config at a time; composed runs run side by side."""
+    set_environment()
+    with _COMPOSING:
+        yield
 
 
 def in_thread(work: Callable[[], T]) -> Future[T]:

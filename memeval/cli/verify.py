@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
 from memeval.cli.parser import Parser
+from memeval.comparison.finding import run_folder, run_folders
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
 from memeval.packages.form import SUFFIX
 from memeval.text.shown import one_line, printable
-
-_KEY = re.compile(r"[0-9a-f]{1,64}")
 
 
 def verify(arguments: Sequence[str]) -> int:
@@ -30,7 +28,8 @@ def verify(arguments: Sequence[str]) -> int:
         return max([verify_packages(path, options) for path in packages])
 
     _refuse_options_of_packages(options)
-    folders = [named_run(word) for word in options.runs] or all_runs()
+    runs = outputs_dir() / "runs"
+    folders = [run_folder(word, runs) for word in options.runs] or run_folders(runs)
     from memeval.pipeline.verify.sound import verify_run
 
     wrong = 0
@@ -149,35 +148,3 @@ def parser() -> Parser:
         help="of a package: who may have signed it, as ssh-keygen reads it",
     )
     return options
-
-
-def all_runs() -> list[Path]:
-    """Every run folder of this home."""
-    runs = outputs_dir() / "runs"
-    return sorted(path for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
-
-
-def named_run(word: str) -> Path:
-    """The run folder that a word names.
-
-    Raises `UserError` if none or several match.
-    """
-    known = [path for path in all_runs() if _KEY.fullmatch(word) and path.name.startswith(word)]
-    exact = [path for path in known if path.name == word]
-    if len(exact or known) == 1:
-        return (exact or known)[0]
-
-    if known:
-        names = ", ".join(path.name for path in known[:5])
-        raise UserError(f"verify: {len(known)} runs begin with '{one_line(word)}': {names}")
-
-    try:
-        if word and Path(word).is_dir():
-            return Path(word)
-    except (OSError, ValueError):
-        pass  # too long for a path, or with a NUL: then it is not one
-
-    raise UserError(
-        f"verify: no run '{one_line(word)}' below {outputs_dir() / 'runs'}",
-        "all runs of this home:  python -m memeval verify",
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -64,6 +65,28 @@ def _holds(summary: RunSummary, name: str, value: str) -> bool:
 def run_folders(runs: Path) -> list[Path]:
     """The run folders below `runs`, by name."""
     return sorted(path for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
+
+
+def run_folder(word: str, runs: Path) -> Path:
+    """The folder of a run, damaged or not: a key, the beginning of one, or a path.
+
+    Raises `UserError` if none or several match.
+    """
+    folders = {folder.name: folder for folder in run_folders(runs)}
+    keys = [name for name in folders if word and name.startswith(word)]
+    if word in folders or len(keys) == 1:
+        return folders[word if word in folders else keys[0]]
+
+    if keys:
+        shown = ", ".join(keys[:5])
+        raise UserError(f"{len(keys)} runs begin with '{one_line(word)}': {shown}", LIST_HINT)
+
+    # Too long for a path, or with a NUL: then it is not one.
+    with suppress(OSError, ValueError):
+        if word and Path(word).is_dir():
+            return Path(word)
+
+    raise unknown("run", one_line(word), folders, LIST_HINT)
 
 
 def read_run(folder: Path, say: Callable[[str], None] = lambda _: None) -> Run | None:

@@ -47,10 +47,13 @@ def _digest(path: Path) -> str:
 def report_code() -> str:
     """Digest of the code that writes reports and pages."""
     digest = hashlib.sha256()
-    report = Path(__file__).parent
-    page = report.with_name("page")
-    # Sorted: folders list their files in any order.
-    for path in sorted([*report.glob("*.py"), *page.glob("*.py"), *page.glob("files/*")]):
+    for path in code_files(Path(__file__).parent):
         digest.update(path.read_bytes())
 
     return digest.hexdigest()
+
+
+def code_files(report: Path) -> list[Path]:
+    """The files that reports, pages and plots are made by."""
+    # Sorted: folders list their files in any order.
+    return sorted([*report.rglob("*.py"), *report.glob("page/files/*")])

@@ -20,10 +20,11 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import endpoint_settings, sampling_of
 from memeval.results import NoteKind, RunSummary
 from memeval.runs.interrupt import run_loop
+from memeval.runs.plan import say_damage
 from memeval.runs.publish.published import file_again, published_before
 from memeval.runs.publish.publisher import publish_cell, start_publisher
 from memeval.runs.publish.work import PublishResult
-from memeval.runs.session import DoneCell, Session
+from memeval.runs.session import Session
 from memeval.store.opening import open_memories, open_store
 
 Finish = Callable[[Finished], RunSummary]
@@ -58,17 +59,14 @@ def run_cell(
     """
     runner = runner or partial(_run, processes=processes)
     completed = complete_cell(cell, lambda: RunDisplay(cell.name), runner, session.sweep)
-    session.note_done(
-        DoneCell(
-            job=job,
-            folder=str(cell.folder),
-            reused=completed.reused,
-            plots=cell.config.plots is not False,
-            url=completed.published.url,
-            not_logged=completed.published.error,
-            sweep_id=session.tracked_sweep(cell.config),
-        )
+    done = session.done_cell(
+        job,
+        cell,
+        reused=completed.reused,
+        url=completed.published.url,
+        not_logged=completed.published.error,
     )
+    session.note_done(done)
     refuse_stopped(completed.summary)
     return completed.summary
 
@@ -108,12 +106,7 @@ def complete_cell(
         start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
 
     with show() as progress:
-        for damage in before.damage:
-            progress.say(
-                f"  the finished run {cell.run_key} is damaged: {damage}; memeval makes it again "
-                "from its rows"
-            )
-
+        say_damage(cell, before, progress)
         if summary is None:
             summary = (runner or _run)(cell, progress, lambda finished: finish(cell, finished))
         else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from memeval.config.roles import called_roles, settings_of_role
 from memeval.config.schema import PREPARE, RunConfig
+from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.measure.summary import Earlier
 from memeval.pipeline.open.cell import Cell
 from memeval.retrieval.rerank import NONE as NO_RERANKER
@@ -55,6 +56,15 @@ class Plan:
     def open_cells(self) -> list[PlannedCell]:
         """Cells of which something is left to do."""
         return [planned for planned in self.cells if not planned.is_finished]
+
+
+def say_damage(cell: Cell, before: Earlier, progress: Progress) -> None:
+    """Says what of an earlier run is damaged."""
+    for damage in before.damage:
+        progress.say(
+            f"  the finished run {cell.run_key} is damaged: {damage}; memeval makes it again from "
+            "its rows"
+        )
 
 
 def reach_of(config: RunConfig, cell: Cell) -> Reach:

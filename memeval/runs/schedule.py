@@ -24,7 +24,7 @@ from memeval.pipeline.execute.window import Window
 from memeval.pipeline.measure.summary import earlier, finish
 from memeval.pipeline.open.connections import Connections
 from memeval.results import RunSummary
-from memeval.runs.plan import Plan, PlannedCell, Reach
+from memeval.runs.plan import Plan, PlannedCell, Reach, say_damage
 from memeval.store.contract import Store
 from memeval.store.opening import open_store
 
@@ -185,12 +185,7 @@ class Schedule:
             return Outcome(planned, before.summary, reused=True)
 
         progress = self._watcher.progress(planned)
-        for damage in before.damage:
-            progress.say(
-                f"  the finished run {cell.run_key} is damaged: {damage}; memeval makes it again "
-                "from its rows"
-            )
-
+        say_damage(cell, before, progress)
         run = CellRun(
             cell, progress, lane=self._lanes[self._lane_key(planned)], number=planned.number
         )

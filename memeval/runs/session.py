@@ -13,15 +13,17 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memeval.config.filing import Filing, read_filing
+from memeval.config.filing import read_filing
 from memeval.config.paths import outputs_dir
-from memeval.config.schema import RunConfig
 from memeval.errors import StorageError
 from memeval.process.private import make_folder, open_private
 from memeval.results.files import append_whole
 from memeval.text.redaction import redacted_in
+
+if TYPE_CHECKING:
+    from memeval.pipeline.open.cell import Cell
 
 VARIABLE = "MEMEVAL_SESSION"
 """Environment variable that names the invocation's folder; workers inherit it."""
@@ -67,13 +69,26 @@ class Session:
     sweep: str | None = None
     """A digest of its words: the same words are the same sweep. None for a single run."""
 
-    def filing_of(self, config: RunConfig) -> Filing:
-        """How a cell's run is filed."""
-        return read_filing(config, self.sweep)
-
-    def tracked_sweep(self, config: RunConfig) -> str | None:
-        """The sweep that a cell's run in MLflow belongs to; None if it belongs to no sweep."""
-        return None if config.tracking.name == "none" else self.filing_of(config).sweep_id
+    def done_cell(
+        self,
+        number: int,
+        cell: Cell,
+        *,
+        reused: bool,
+        url: str | None = None,
+        not_logged: str | None = None,
+    ) -> DoneCell:
+        """How a cell of this invocation ended."""
+        is_tracked = cell.config.tracking.name != "none"
+        return DoneCell(
+            job=number,
+            folder=str(cell.folder),
+            reused=reused,
+            plots=cell.config.plots is not False,
+            url=url,
+            not_logged=not_logged,
+            sweep_id=read_filing(cell.config, self.sweep).sweep_id if is_tracked else None,
+        )
 
     def note_done(self, cell: DoneCell) -> None:
         """Adds a cell to the invocation's list."""

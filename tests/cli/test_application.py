@@ -11,6 +11,7 @@ import pytest
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.hydra_config import HydraConfig
 
+from memeval.runs.launch import application
 from memeval.runs.launch.application import hydra_application
 from memeval.runs.launch.launcher import planning
 
@@ -41,7 +42,10 @@ def jobs_of(*words: str) -> list[tuple[str, int]]:
     def job(config: Any) -> None:
         jobs.append((config.system.name, config.seed))
 
-    hydra_application(words, job)()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(application, "run_job", job)
+        hydra_application(words)()
+
     return jobs
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import hydra
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
-from hydra.types import RunMode, TaskFunction
+from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from memeval.config.checks import check_overrides
@@ -40,9 +40,7 @@ _ONE_VALUE = re.compile(r"[^,()\[\]{}'\"$\s]+")
 _PLAIN = re.compile(r"(?!hydra)[a-z]")
 
 
-def hydra_application(
-    arguments: Sequence[str], run_job: TaskFunction = run_job
-) -> Callable[[], Any]:
+def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
     """Hydra's application for these words: it composes their runs, and hands each to `run_job`."""
     check_overrides(list(arguments))
     for option, folder in pairwise(arguments):
@@ -66,7 +64,7 @@ def hydra_application(
     mode = _stated_mode(arguments)
     if mode is not None:
         overrides = [word for word in words if word not in MULTIRUN]
-        return partial(_run_in_mode, mode, overrides, run_job)
+        return partial(_run_in_mode, mode, overrides)
 
     folder = str(conf_dir())
     main: Callable[[], Any] = hydra.main(folder, "config", VERSION_BASE)(run_job)
@@ -118,7 +116,7 @@ def _stated_mode(arguments: Sequence[str]) -> RunMode | None:
     return RunMode.RUN if len(own) == len(arguments) else RunMode.MULTIRUN
 
 
-def _run_in_mode(mode: RunMode, overrides: Sequence[str], run_job: TaskFunction) -> None:
+def _run_in_mode(mode: RunMode, overrides: Sequence[str]) -> None:
     """Work of `hydra.main` once the mode is known."""
     words = [*overrides, f"hydra.mode={mode.name}"]
 

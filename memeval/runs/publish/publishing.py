@@ -21,7 +21,7 @@ from memeval.runs.publish.publisher import (
 )
 from memeval.runs.publish.work import PublishResult
 from memeval.runs.schedule import Outcome
-from memeval.runs.session import DoneCell, Session
+from memeval.runs.session import Session
 
 EVERY_S = 10.0
 """Seconds between two lines on what is left to publish."""
@@ -142,21 +142,22 @@ class Publishing:
     def _note(self, outcome: Outcome, published: PublishResult) -> None:
         # A thread may still be at a run that `close` has given up: each is noted once.
         if self._left.pop(outcome.planned.number, None) is not None:
-            self._session.note_done(self._done(outcome, published))
-
-    def _done(self, outcome: Outcome, published: PublishResult) -> DoneCell:
-        config = outcome.planned.cell.config
-        return DoneCell(
-            job=outcome.planned.number,
-            folder=str(outcome.planned.cell.folder),
-            reused=outcome.reused,
-            url=published.url,
-            not_logged=published.error,
-            plots=config.plots is not False,
-            sweep_id=self._session.tracked_sweep(config),
-        )
+            cell, reused = outcome.planned.cell, outcome.reused
+            done = self._session.done_cell(
+                outcome.planned.number,
+                cell,
+                reused=reused,
+                url=published.url,
+                not_logged=published.error,
+            )
+            self._session.note_done(done)
 
     def _conclusion(self) -> Conclusion:
         outcomes = sorted(self._outcomes, key=lambda outcome: outcome.planned.number)
-        cells = [self._done(outcome, PublishResult()) for outcome in outcomes]
+        cells = [
+            self._session.done_cell(
+                outcome.planned.number, outcome.planned.cell, reused=outcome.reused
+            )
+            for outcome in outcomes
+        ]
         return Conclusion.of(self._session.folder, cells)
