@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from memeval.display.terminal import drawn, folded
 from memeval.results import NoteKind, RunSummary
-from memeval.runs.publish.conclusion import Conclusion, Logged
+from memeval.runs.publish.conclusion import Conclusion
+from memeval.runs.publish.work import PublishResult
 from memeval.runs.session import DoneCell, Session
 from memeval.text.shown import printable
+from memeval.tracking.store import LOCAL_PAGE
 
 if TYPE_CHECKING:
     from memeval.comparison.records import Comparison
@@ -120,13 +122,16 @@ def print_statistics(comparisons: Sequence[Comparison]) -> None:
             print(f"\n{comparison_text(comparison)}", end="")
 
 
-def print_logged(logged: Logged) -> None:
+def print_logged(results: Sequence[PublishResult]) -> None:
     """Prints the location of the sweep's end in MLflow, or the reason why it is not there."""
-    for url in logged.urls:
-        print(f"in MLflow: {url}")
+    for url in (url for result in results for url in result.urls):
+        # Nothing answers at the address of a local store until `memeval ui` runs.
+        if not url.startswith(LOCAL_PAGE):
+            print(f"in MLflow: {url}")
 
-    for error in logged.errors:
-        print(f"comparison not logged: {error}", file=sys.stderr)
+    for result in results:
+        if result.error is not None:
+            print(f"comparison not logged: {result.error}", file=sys.stderr)
 
 
 def print_invalid(summaries: Sequence[RunSummary]) -> None:

@@ -34,7 +34,8 @@ WHOLE = "all"
 def write_comparisons(
     comparisons: Sequence[Comparison], folder: Path, markdown: str, cells_csv: str
 ) -> None:
-    """Writes `comparison.md`, `.csv` (the runs), `.json`, `.tex` and `differences.csv`.
+    """Writes `comparison.md` and `.csv` (the runs), and if any were compared `.json`, `.tex` and
+    `differences.csv`.
 
     `markdown` and `cells_csv` are the tables of the runs one by one. Raises `StorageError` if
     the disk refuses.
@@ -42,8 +43,10 @@ def write_comparisons(
     texts = {
         "comparison.md": "\n".join([markdown, *map(comparison_markdown, comparisons)]),
         "comparison.csv": cells_csv,
-        **data_files(comparisons),
     }
+    if comparisons:
+        texts |= data_files(comparisons)
+
     write_texts(texts, folder)
 
 

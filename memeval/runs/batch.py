@@ -14,97 +14,65 @@ from memeval.display.progress import Countdown
 from memeval.errors import BudgetError, RefusedError, UserError, WorldError
 from memeval.llm.budget import Budget, Limits
 from memeval.pipeline.measure.summary import Earlier, earlier
-from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.opening import OpenedData
 from memeval.runs.cell import check_keys
 from memeval.runs.compose.errors import explained
 from memeval.runs.compose.sweep import SweepComposer
 from memeval.runs.interrupt import run_loop
 from memeval.runs.job import failed_cell, objective_of, open_job
-from memeval.runs.plan import Plan, PlannedCell
+from memeval.runs.plan import Outcome, Plan, PlannedCell
 from memeval.runs.publish.publishing import Publishing
-from memeval.runs.schedule import Computers, Outcome, Schedule
+from memeval.runs.schedule import Computers, Schedule
 from memeval.runs.session import Session
 from memeval.runs.spending import confirm_cost, shared_budget
 from memeval.runs.sweep_display import SweepDisplay
 
 
-class Batch:
-    """The cells that a sweeper asks for at once."""
+def plan_jobs(
+    loader: ConfigLoader,
+    master: DictConfig,
+    jobs: Sequence[Sequence[str]],
+    first: int,
+    *,
+    session: Session,
+    keep_going: bool,
+) -> Plan:
+    """The cells of the jobs that a sweeper asks for at once, composed, opened and checked.
 
-    def __init__(
-        self,
-        loader: ConfigLoader,
-        master: DictConfig,
-        *,
-        session: Session,
-        keep_going: bool = False,
-        budgets: dict[Limits, Budget] | None = None,
-    ) -> None:
-        """`master` is the composition of what all cells have in common.
+    `master` is the composition of what all cells have in common, and `first` the number of the
+    first job. With `keep_going`, the cells that can be run are run in spite of the others.
 
-        `budgets` are those of the command, with what earlier batches have spent.
+    Raises `RefusedError` if one can't be run.
+    """
+    # As Hydra's own launchers do: this registers the resolvers that configs use.
+    setup_globals()
+    composer, opened = SweepComposer(loader, master, jobs), OpenedData()
+    errors: list[UserError] = []
+    cells: list[PlannedCell] = []
 
-        With `keep_going`, the cells that can be run are run in spite of the others.
-        """
-        self._loader, self._master, self._keep_going = loader, master, keep_going
-        self._session = session
-        self._budgets = {} if budgets is None else budgets
-        self._opened = OpenedData()
+    countdown = Countdown(f"checking {len(jobs)} runs", len(jobs))
+    for number, overrides in enumerate(jobs, start=first):
+        try:
+            with explained():
+                fields, task = composer.compose(overrides, number)
 
-    def run(
-        self,
-        jobs: Sequence[Sequence[str]],
-        first: int,
-        start: Callable[[Plan], Computers | None],
-    ) -> list[JobReturn]:
-        """Runs the jobs, the first of which has the number `first`.
+            cell = open_job(fields, task, opened)
+            before = Earlier() if cell.config.fresh else earlier(cell)
+            # A finished cell makes no call: it needs no key any more.
+            if before.summary is None:
+                check_keys(cell.config)
 
-        `start` starts what computes beside this process, once the plan is checked.
+            cells.append(PlannedCell(number, cell, before))
+        except UserError as error:
+            errors.append(error)
+            session.note_failed(failed_cell(number, error))
 
-        Raises `RefusedError` if one can't be run, before any is.
-        """
-        ends = run_plan(self.plan(jobs, first), self._session, start, budgets=self._budgets)
-        return [_job_return(ends.get(first + number)) for number in range(len(jobs))]
+        countdown.done()
 
-    def plan(self, jobs: Sequence[Sequence[str]], first: int) -> Plan:
-        """The cells of the jobs, composed, opened and checked.
+    if errors and not keep_going:
+        raise RefusedError(errors, len(jobs))
 
-        Raises `RefusedError` if one can't be run.
-        """
-        # As Hydra's own launchers do: this registers the resolvers that configs use.
-        setup_globals()
-        errors: list[UserError] = []
-        cells: list[PlannedCell] = []
-        self._composer = SweepComposer(self._loader, self._master, jobs)
-
-        countdown = Countdown(f"checking {len(jobs)} runs", len(jobs))
-        for number, overrides in enumerate(jobs, start=first):
-            try:
-                cell = self._open(overrides, number)
-                before = Earlier() if cell.config.fresh else earlier(cell)
-                # A finished cell makes no call: it needs no key any more.
-                if before.summary is None:
-                    check_keys(cell.config)
-
-                cells.append(PlannedCell(number, cell, before))
-            except UserError as error:
-                errors.append(error)
-                self._session.note_failed(failed_cell(number, error))
-
-            countdown.done()
-
-        if errors and not self._keep_going:
-            raise RefusedError(errors, len(jobs))
-
-        return Plan(cells)
-
-    def _open(self, overrides: Sequence[str], number: int) -> Cell:
-        """The cell of a job. Raises `UserError` if it can't be composed or opened."""
-        with explained():
-            fields, task = self._composer.compose(overrides, number)
-
-        return open_job(fields, task, self._opened)
+    return Plan(cells)
 
 
 def run_plan(
@@ -125,10 +93,18 @@ def run_plan(
     workers = start(plan)
     publishing = Publishing(session)
     ends: dict[int, Outcome] = {}
+
+    def note_end(outcome: Outcome) -> None:
+        """Notes a failure at once, and results once they are published."""
+        ends[outcome.planned.number] = outcome
+        if outcome.summary is not None:
+            publishing.add(outcome)
+        elif isinstance(outcome.error, UserError | WorldError):
+            session.note_failed(failed_cell(outcome.planned.number, outcome.error))
+
     try:
         with show(plan) as display:
-            watcher = _Watcher(display, publishing, session, ends)
-            schedule = Schedule(plan, watcher, workers, budget)
+            schedule = Schedule(plan, display, note_end, workers=workers, budget=budget)
             display.watch(schedule.connections)
             publishing.start(plan)
             try:
@@ -146,46 +122,18 @@ def run_plan(
     return ends
 
 
-class _Watcher:
-    """Shows what happens, and has finished cells published."""
-
-    def __init__(
-        self,
-        display: SweepDisplay,
-        publishing: Publishing,
-        session: Session,
-        ends: dict[int, Outcome],
-    ) -> None:
-        self._publishing, self._session, self._ends = publishing, session, ends
-        self.progress, self.say = display.progress, display.say
-        self._display = display
-
-    def ended(self, outcome: Outcome) -> None:
-        """Notes a cell's end: its failure at once, its results once they are published."""
-        self._display.ended(outcome)
-        self._ends[outcome.planned.number] = outcome
-        if outcome.summary is not None:
-            self._publishing.add(outcome)
-        elif isinstance(outcome.error, UserError | WorldError):
-            self._session.note_failed(failed_cell(outcome.planned.number, outcome.error))
-
-
-def _job_return(outcome: Outcome | None) -> JobReturn:
+def job_return(outcome: Outcome | None) -> JobReturn:
     """Return value of a job for a sweeper."""
-    if outcome is not None and outcome.summary is not None:
-        returned = JobReturn(status=JobStatus.COMPLETED)
+    returned = JobReturn(status=JobStatus.COMPLETED)
+    returned.return_value = None
+    if outcome is None:
+        return returned
+
+    if outcome.summary is not None:
         returned.return_value = objective_of(outcome.planned.cell, outcome.summary)
-        return returned
+    elif outcome.error is not None and not isinstance(outcome.error, UserError | WorldError):
+        # A fault of ours: Hydra raises it again at the end, with its traceback. Others were
+        # reported already, and the first of them would end the command.
+        returned.status, returned.return_value = JobStatus.FAILED, outcome.error
 
-    error = None if outcome is None else outcome.error
-    if error is None or isinstance(error, UserError | WorldError):
-        # Reported already, and not FAILED: Hydra would raise the error of the first such job, and
-        # end the command with it.
-        returned = JobReturn(status=JobStatus.COMPLETED)
-        returned.return_value = None
-        return returned
-
-    # A fault of ours: Hydra raises it again at the end, with its traceback.
-    returned = JobReturn(status=JobStatus.FAILED)
-    returned.return_value = error
     return returned

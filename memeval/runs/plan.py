@@ -10,6 +10,7 @@ from memeval.config.schema import PREPARE, RunConfig
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.measure.summary import Earlier
 from memeval.pipeline.open.cell import Cell
+from memeval.results import RunSummary
 from memeval.retrieval.rerank import NONE as NO_RERANKER
 
 Reach = tuple[str, ...]
@@ -44,6 +45,19 @@ class PlannedCell:
         know whether one of them did.
         """
         return self.cell.config.fresh != PREPARE
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Outcome of a cell."""
+
+    planned: PlannedCell
+    summary: RunSummary | None = None
+    """None if it failed."""
+    reused: bool = False
+    """True if it was finished before."""
+    error: Exception | None = None
+    """Why it failed."""
 
 
 @dataclass(frozen=True)

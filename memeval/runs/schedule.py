@@ -17,42 +17,15 @@ from memeval.config.schema import StoreConfig
 from memeval.errors import UserError, WorldError
 from memeval.llm.budget import Budget
 from memeval.pipeline.execute.lane import Computing, Lane
-from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.run import CellRun, window_limit
 from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.measure.summary import earlier, finish
 from memeval.pipeline.open.connections import Connections
-from memeval.results import RunSummary
-from memeval.runs.plan import Plan, PlannedCell, Reach, say_damage
+from memeval.runs.plan import Outcome, Plan, PlannedCell, Reach, say_damage
+from memeval.runs.sweep_display import SweepDisplay
 from memeval.store.contract import Store
 from memeval.store.opening import open_store
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Outcome of a cell."""
-
-    planned: PlannedCell
-    summary: RunSummary | None = None
-    """None if it failed."""
-    reused: bool = False
-    """True if it was finished before."""
-    error: Exception | None = None
-    """Why it failed."""
-
-
-class Watcher(Protocol):
-    """Gets what happens, as it happens."""
-
-    def progress(self, planned: PlannedCell) -> Progress:
-        """Display of the progress of a cell."""
-
-    def ended(self, outcome: Outcome) -> None:
-        """A cell has ended."""
-
-    def say(self, message: str) -> None:
-        """Something that the user should read."""
 
 
 class Computers(Computing, Protocol):
@@ -89,20 +62,25 @@ class Schedule:
     def __init__(
         self,
         plan: Plan,
-        watcher: Watcher,
-        workers: Computers | None = None,
-        budget: Budget | None = None,
+        display: SweepDisplay,
+        note_end: Callable[[Outcome], None],
+        *,
+        workers: Computers | None,
+        budget: Budget | None,
     ) -> None:
-        """`workers` compute what can be computed in other processes; `budget` bounds all calls."""
-        self._plan, self._watcher, self._workers = plan, watcher, workers
+        """`note_end` gets the end of each cell; `workers` compute what can be computed in other
+        processes; `budget` bounds all calls.
+        """
+        self._plan, self._display, self._note_end = plan, display, note_end
+        self._workers = workers
         self.connections = Connections(
-            watcher.say,
-            _store_of(plan, watcher.say),
+            display.say,
+            _store_of(plan, display.say),
             budget,
             processes=1 if workers is None else workers.callers,
         )
         if workers is not None:
-            workers.say = watcher.say
+            workers.say = display.say
 
         self._stores = Stores()
         self._lanes: dict[_LaneKey, Lane] = {}
@@ -170,21 +148,25 @@ class Schedule:
                 await asyncio.wait({first})
                 planned = PlannedCell(planned.number, planned.cell, earlier(planned.cell))
 
-            self._watcher.ended(await self._outcome(planned))
+            self._ended(await self._outcome(planned))
         except asyncio.CancelledError:
             if self._stopping:
                 raise
 
             # Nobody here cancelled this cell.
             message = "the system cancelled the run: it cancelled tasks that are not its own"
-            self._watcher.ended(Outcome(planned, error=WorldError(message)))
+            self._ended(Outcome(planned, error=WorldError(message)))
+
+    def _ended(self, outcome: Outcome) -> None:
+        self._display.ended(outcome)
+        self._note_end(outcome)
 
     async def _outcome(self, planned: PlannedCell) -> Outcome:
         cell, before = planned.cell, planned.earlier
         if before.summary is not None:
             return Outcome(planned, before.summary, reused=True)
 
-        progress = self._watcher.progress(planned)
+        progress = self._display.progress(planned)
         say_damage(cell, before, progress)
         run = CellRun(
             cell, progress, lane=self._lanes[self._lane_key(planned)], number=planned.number
@@ -194,7 +176,7 @@ class Schedule:
         except asyncio.CancelledError:
             # The budget was spent: the cell wrote what it had before it was cancelled.
             if run.stopped is not None:
-                self._watcher.ended(Outcome(planned, run.stopped))
+                self._ended(Outcome(planned, run.stopped))
 
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of a cell: the others go on

@@ -16,8 +16,7 @@ from memeval.llm.load import busy_line
 from memeval.metrics.formats import short_count
 from memeval.pipeline.open.connections import Connections
 from memeval.records import Usage
-from memeval.runs.plan import Plan, PlannedCell
-from memeval.runs.schedule import Outcome
+from memeval.runs.plan import Outcome, Plan, PlannedCell
 from memeval.text.redaction import redacted
 from memeval.text.shown import printable
 

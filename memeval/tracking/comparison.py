@@ -7,23 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from filelock import FileLock
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
 from memeval.text.redaction import redacted
 from memeval.tracking.earlier import active_run
-from memeval.tracking.group import SWEEPS_LOCK, create_sweep, find_sweep
+from memeval.tracking.group import sweep_run
 from memeval.tracking.home import home_id, read_tracked
-from memeval.tracking.payload import TAG_LIMIT, cut
-from memeval.tracking.store import LOCK_WAIT_S, WORKFLOW, Store, faults
+from memeval.tracking.payload import DESCRIPTION, TAG_LIMIT, cut
+from memeval.tracking.store import WORKFLOW, Store, faults
 from memeval.tracking.sweep_end import COMPARED, PAGE, SweepEnd, described_below
 from memeval.tracking.view import VIEW, VIEW_TAG, figures_of_view, view_tag
 
 FILES = ("comparison*", "differences*", "conversations*", "curve_*", "haystack_*")
 """Names of the files of a comparison in a sweep's folder."""
-NOTE = "mlflow.note.content"
-"""The tag that MLflow shows as the description of a run or an experiment."""
 EXPERIMENT_LIMIT = 5000
 """Characters of an experiment's tag."""
 
@@ -65,7 +62,8 @@ def _log_to_experiment(
     end: SweepEnd,
 ) -> str:
     """Logs the end of a sweep to one of its experiments; returns the address of its run."""
-    sweep = _sweep_run(client, experiment_id, runs, end.sweep_id)
+    first, run = next(iter(runs.items()))
+    sweep = sweep_run(client, run, first, home=home_id(first), sweep_id=end.sweep_id)
     _log_files(client, sweep, folder)
 
     for cell, run in runs.items():
@@ -75,7 +73,7 @@ def _log_to_experiment(
     page = f"#/experiments/{experiment_id}"
     link = f"{page}/runs/{sweep}/artifacts/{PAGE}"
     text = redacted(end.text(link if (folder / PAGE).exists() else None))
-    client.set_tag(sweep, NOTE, cut(text, TAG_LIMIT))
+    client.set_tag(sweep, DESCRIPTION, cut(text, TAG_LIMIT))
     client.set_terminated(sweep, "FINISHED", max(run.info.end_time or 0 for run in runs.values()))
 
     experiment = client.get_experiment(experiment_id)
@@ -83,7 +81,9 @@ def _log_to_experiment(
     figures = figures_of_view(experiment.tags.get(VIEW_TAG, ""))
     created_ms = min(int(run.info.start_time or 0) for run in runs.values())
     tags = {
-        NOTE: described_below(experiment.tags.get(NOTE, ""), text, view, EXPERIMENT_LIMIT),
+        DESCRIPTION: described_below(
+            experiment.tags.get(DESCRIPTION, ""), text, view, EXPERIMENT_LIMIT
+        ),
         VIEW_TAG: view_tag(
             end.columns,
             figures,
@@ -98,17 +98,6 @@ def _log_to_experiment(
             client.set_experiment_tag(experiment_id, name, value)
 
     return f"{page}/runs/{sweep}"
-
-
-def _sweep_run(
-    client: MlflowClient, experiment_id: str, runs: Mapping[Path, Run], sweep_id: str
-) -> str:
-    """The id of the run of a sweep in an experiment; it is made if it is missing."""
-    cell, run = next(iter(runs.items()))
-    home = home_id(cell)
-    with FileLock(cell.resolve().parent.parent / SWEEPS_LOCK, timeout=LOCK_WAIT_S):
-        known = find_sweep(client, experiment_id, home, sweep_id)
-        return known or create_sweep(client, run, home, sweep_id)
 
 
 def _log_files(client: MlflowClient, run_id: str, folder: Path) -> None:

@@ -20,14 +20,7 @@ def put_below_sweep(
     client: MlflowClient, run: Run, folder: Path, *, home: str, sweep_id: str
 ) -> None:
     """Makes a run the child of its sweep's run in the same experiment."""
-    experiment_id = str(run.info.experiment_id)
-    # Several processes may publish cells of one sweep.
-    lock = folder.resolve().parent.parent / SWEEPS_LOCK
-    with FileLock(lock, timeout=LOCK_WAIT_S):
-        parent = find_sweep(client, experiment_id, home, sweep_id)
-        if parent is None:
-            parent = create_sweep(client, run, home, sweep_id)
-
+    parent = sweep_run(client, run, folder, home=home, sweep_id=sweep_id)
     tags = {PARENT: parent, GROUP: sweep_id}
     if any(run.data.tags.get(name) != value for name, value in tags.items()):
         client.log_batch(run.info.run_id, tags=[RunTag(*tag) for tag in tags.items()])
@@ -35,7 +28,18 @@ def put_below_sweep(
         client.set_terminated(parent, "FINISHED", run.info.end_time)
 
 
-def find_sweep(client: MlflowClient, experiment_id: str, home: str, sweep_id: str) -> str | None:
+def sweep_run(client: MlflowClient, run: Run, folder: Path, *, home: str, sweep_id: str) -> str:
+    """The id of the run of a sweep in the experiment of `run`, one of its cells; it is made if it
+    is missing.
+    """
+    # Several processes may publish cells of one sweep.
+    lock = folder.resolve().parent.parent / SWEEPS_LOCK
+    with FileLock(lock, timeout=LOCK_WAIT_S):
+        known = _find_sweep(client, str(run.info.experiment_id), home, sweep_id)
+        return known or _create_sweep(client, run, home, sweep_id)
+
+
+def _find_sweep(client: MlflowClient, experiment_id: str, home: str, sweep_id: str) -> str | None:
     """The id of a sweep's run; None if it has no run."""
     query = (
         f"tags.`{KIND}` = '{OF_SWEEP}' and tags.`{ORIGIN}` = '{home}' "
@@ -45,7 +49,7 @@ def find_sweep(client: MlflowClient, experiment_id: str, home: str, sweep_id: st
     return str(runs[0].info.run_id) if runs else None
 
 
-def create_sweep(client: MlflowClient, run: Run, home: str, sweep_id: str) -> str:
+def _create_sweep(client: MlflowClient, run: Run, home: str, sweep_id: str) -> str:
     """Makes the run of a sweep, of which `run` is the first cell."""
     tags = {KIND: OF_SWEEP, ORIGIN: home, SWEEP_ID: sweep_id}
     sweep = client.create_run(run.info.experiment_id, run.info.start_time, tags, sweep_id)

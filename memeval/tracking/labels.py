@@ -13,9 +13,8 @@ from mlflow.entities import Run, RunTag
 
 from memeval.config.filing import RESERVED, Filing
 from memeval.text.redaction import redacted
-from memeval.tracking.payload import NOTE, SWEEP, SWEEP_ID
+from memeval.tracking.payload import DESCRIPTION, NOTE, SWEEP, SWEEP_ID
 
-DESCRIPTION = "mlflow.note.content"
 MOST_SWEEPS = 100
 """Sweeps that a run names; of more, the latest."""
 

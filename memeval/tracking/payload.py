@@ -39,6 +39,8 @@ SWEEP_ID, GROUP, NOTE, RUNTIME_TAG = (
 its parent, of the user's own note, and the first
 part of those of runtime settings.
 """
+DESCRIPTION = "mlflow.note.content"
+"""The tag that MLflow shows as the description of a run or an experiment."""
 TABLE_FILE = "records_table.json"
 PRESENTABLE = ("dataset.path", "prompt.file", "judge.prompt_file")
 """Runtime fields that name inputs of a run, and are therefore params, too."""
@@ -169,7 +171,7 @@ def tags(summary: RunSummary, report: str, own_note: str = "") -> dict[str, str]
     }
 
     shown = {
-        "mlflow.note.content": description(summary, report, own_note),
+        DESCRIPTION: description(summary, report, own_note),
         "mlflow.source.name": summary.command,
         "mlflow.source.type": "LOCAL",
     }

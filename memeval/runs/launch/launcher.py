@@ -46,26 +46,31 @@ class SweepLauncher(Launcher):
     def launch(
         self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
     ) -> Sequence[JobReturn]:
-        from memeval.runs.batch import Batch
+        from memeval.runs.batch import job_return, plan_jobs, run_plan
         from memeval.runs.session import current_session
 
         count = self.processes
         if count is not None and (not isinstance(count, int) or count < 1):
             raise UserError(f"hydra.launcher.processes must be at least 1, got {count}")
 
-        batch = Batch(
-            self.loader,
-            self.config,
-            session=current_session(in_sweep=True),
-            keep_going=self.keep_going,
-            budgets=self._budgets,
-        )
         if _on_plan is not None:
             _check_sweeper(self.config)
-            _on_plan(batch.plan(job_overrides, initial_job_idx))
+
+        session = current_session(in_sweep=True)
+        plan = plan_jobs(
+            self.loader,
+            self.config,
+            job_overrides,
+            initial_job_idx,
+            session=session,
+            keep_going=self.keep_going,
+        )
+        if _on_plan is not None:
+            _on_plan(plan)
             return []
 
-        return batch.run(job_overrides, initial_job_idx, self.start)
+        ends = run_plan(plan, session, self.start, budgets=self._budgets)
+        return [job_return(ends.get(initial_job_idx + at)) for at in range(len(job_overrides))]
 
     def start(self, plan: Plan) -> Computers | None:
         """Starts what computes beside this process."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from memeval import __version__
 from memeval.config.paths import cache_dir
+from memeval.display.terminal import guard
 from memeval.llm.in_flight import in_flight
 from memeval.pipeline.execute.lane import Lane
 from memeval.pipeline.execute.stores import Stores
@@ -19,10 +20,11 @@ from memeval.pipeline.execute.window import Window
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import figures_code
 from memeval.pipeline.open.connections import Connections
+from memeval.process.private import private_umask
+from memeval.runs.environment import set_environment
+from memeval.runs.interrupt import run_loop
 from memeval.runs.launch.computing import DONE, FAILED, MESSAGE, UnitComputer, send_message
 from memeval.store.opening import open_store
-
-RunLoop = Callable[[Any], None]
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,6 @@ class Start:
     cells: dict[int, Cell]
     processes: int
     """How many share the limit of each endpoint."""
-    become: Callable[[], None]
-    """Makes the process one of memeval's, whose outputs hold no secret."""
-    run_loop: RunLoop
 
 
 class Computer:
@@ -44,7 +43,10 @@ class Computer:
 
     def __init__(self, content: bytes) -> None:
         self._start: Start = pickle.loads(content)
-        self._start.become()
+        # The process is one of memeval's from here on: nothing that it prints holds a secret.
+        set_environment()
+        guard()
+        private_umask()
 
     def problem(self) -> str:
         """Why this process can't compute what the sweep's machine asks for; empty if it can."""
@@ -61,7 +63,7 @@ class Computer:
 
     def serve(self, loops: Future[asyncio.AbstractEventLoop]) -> None:
         """Runs an event loop, which `loops` gets, until the process ends."""
-        self._start.run_loop(self._serve(loops))
+        run_loop(self._serve(loops))
 
     async def _serve(self, loops: Future[asyncio.AbstractEventLoop]) -> None:
         cells = self._start.cells

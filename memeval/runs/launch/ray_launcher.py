@@ -11,12 +11,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from memeval.config.paths import data_dir, project_root
-from memeval.display.terminal import guard
 from memeval.errors import UserError
 from memeval.pipeline.open.budget import limits_of
-from memeval.process.private import private_umask
 from memeval.runs.environment import ENVIRONMENT, set_environment
-from memeval.runs.interrupt import run_loop
 from memeval.runs.launch.workers import count_cores
 from memeval.runs.plan import Plan
 
@@ -83,7 +80,7 @@ def start_ray(
     calls_here = any(
         planned.reach and not planned.may_compute_elsewhere for planned in plan.open_cells
     )
-    return RayWorkers(cluster, cells, settings, become_worker, run_loop, calls_here=calls_here)
+    return RayWorkers(cluster, cells, settings, calls_here=calls_here)
 
 
 def _keep_to_this_machine() -> None:
@@ -96,13 +93,6 @@ def _keep_to_this_machine() -> None:
     os.environ["RAY_AUTH_MODE"] = "token"
     if not os.environ.get("RAY_AUTH_TOKEN_PATH"):
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-
-
-def become_worker() -> None:
-    """Makes a worker's process one of memeval's: nothing that it prints holds a secret."""
-    set_environment()
-    guard()
-    private_umask()
 
 
 def _check_numbers(**numbers: int | None) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pickle
 import sys
 import threading
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
@@ -118,8 +117,3 @@ def _began(problem: str = "") -> Began:
 
     node = ray.get_runtime_context().get_node_id()
     return Began(node=node, host=socket.gethostname(), problem=problem)
-
-
-def pack(content: Any) -> bytes:
-    """Cells in the form in which they are sent: shared parts are sent once."""
-    return pickle.dumps(content, pickle.HIGHEST_PROTOCOL)

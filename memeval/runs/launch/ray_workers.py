@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import pickle
 import sys
 import tempfile
 from collections import deque
@@ -30,7 +31,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.process import started
 from memeval.runs.launch import ray_worker
 from memeval.runs.launch.computing import DONE, ENDING_S, FAILED
-from memeval.runs.launch.ray_computing import RunLoop, Start
+from memeval.runs.launch.ray_computing import Start
 from memeval.runs.plan import PlannedCell
 from memeval.text.shown import one_line
 
@@ -146,15 +147,10 @@ class RayWorkers:
         cluster: Cluster,
         cells: Mapping[int, Cell],
         settings: RaySettings,
-        become: Callable[[], None],
-        run_loop: RunLoop,
         *,
-        calls_here: bool = False,
+        calls_here: bool,
     ) -> None:
-        """`become` makes a worker's process one of memeval's; `run_loop` drives its event loop.
-
-        `calls_here` says whether this process calls endpoints as well.
-        """
+        """`calls_here` says whether this process calls endpoints as well."""
         limits = [lowest_limit(cell.config) for cell in cells.values()]
         # Each worker has its part of an endpoint's limit: one without a part would wait for ever.
         most = min((limit for limit in limits if limit is not None), default=None)
@@ -166,15 +162,9 @@ class RayWorkers:
         self._cluster, self._settings = cluster, settings
         self._shares_store = next(iter(cells.values())).config.store.url is not None
         self.callers = self.processes + calls_here
-        start = Start(
-            version=__version__,
-            cells=dict(cells),
-            processes=self.callers,
-            become=become,
-            run_loop=run_loop,
-        )
+        start = Start(version=__version__, cells=dict(cells), processes=self.callers)
         # Put once: given to each worker as an argument, all cells would be sent again each time.
-        self._cells = ray.put(ray_worker.pack(start))
+        self._cells = ray.put(pickle.dumps(start, pickle.HIGHEST_PROTOCOL))
         # By value: a node can import memeval only once `begin` has said where it is.
         ray.cloudpickle.register_pickle_by_value(ray_worker)
         self._class = ray.remote(num_cpus=1)(ray_worker.Worker)

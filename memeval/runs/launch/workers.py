@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, NoReturn
@@ -38,9 +38,6 @@ TRIES = 2
 END = None
 """Sent in place of a unit: the worker ends, also if a unit is under way."""
 
-RunLoop = Callable[[Coroutine[Any, Any, None]], None]
-"""Runs a coroutine on a new event loop."""
-
 
 def start_workers(plan: Plan, processes: int | None = None) -> Workers | None:
     """Worker processes, or None if one process is enough."""
@@ -54,7 +51,7 @@ def start_workers(plan: Plan, processes: int | None = None) -> Workers | None:
         return None
 
     cells = {planned.number: planned.cell for planned in computed}
-    return Workers(cells, processes, run_loop)
+    return Workers(cells, processes)
 
 
 def may_fork() -> bool:
@@ -81,7 +78,7 @@ def count_cores() -> int:
 class Workers:
     """The processes, as the event loop sees them."""
 
-    def __init__(self, cells: Mapping[int, Cell], processes: int, run_loop: RunLoop) -> None:
+    def __init__(self, cells: Mapping[int, Cell], processes: int) -> None:
         """Forks the process that forks the workers: call it before any thread is started."""
         self.processes, self.callers = processes, 1
         self.say: Callable[[str], None] = lambda _: None
@@ -93,7 +90,7 @@ class Workers:
 
         if self._forker == 0:
             self._control.close()
-            _become_forker(other, cells, run_loop)
+            _become_forker(other, cells)
 
         other.close()
         self._slots = asyncio.Semaphore(processes)
@@ -222,9 +219,7 @@ class _Worker:
             self._connection.close()
 
 
-def _become_forker(
-    control: socket.socket, cells: Mapping[int, Cell], run_loop: RunLoop
-) -> NoReturn:
+def _become_forker(control: socket.socket, cells: Mapping[int, Cell]) -> NoReturn:
     """Forks a worker per connection that comes, until the other side is gone.
 
     The process that the user started acts on Ctrl-C and on SIGTERM.
@@ -250,14 +245,12 @@ def _become_forker(
             control.close()  # while a worker held it, nobody could see that the forker is gone
             # A system may start programs, and needs to see how they end.
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _become_worker(Connection(descriptors[0]), cells, run_loop)
+            _become_worker(Connection(descriptors[0]), cells)
 
         os.close(descriptors[0])
 
 
-def _become_worker(
-    connection: Connection, cells: Mapping[int, Cell], run_loop: RunLoop
-) -> NoReturn:
+def _become_worker(connection: Connection, cells: Mapping[int, Cell]) -> NoReturn:
     """Computes units until the other side ends this or is gone."""
     status = 1
     with suppress(BaseException):  # the other side sees that this process is gone

@@ -24,7 +24,7 @@ from memeval.runs.session import DoneCell
 from memeval.text.names import file_name
 from memeval.tracking.home import read_tracked
 from memeval.tracking.known import shows_comparison
-from memeval.tracking.store import LOCAL_PAGE, locate
+from memeval.tracking.store import locate
 from memeval.tracking.sweep_end import SweepEnd, short_names
 
 if TYPE_CHECKING:
@@ -41,16 +41,6 @@ class Compared:
     """Of the names of its files, if the sweep has several data sets."""
     comparison: Comparison | None
     """None if nothing can be compared, such as a single run."""
-
-
-@dataclass(frozen=True)
-class Logged:
-    """Location of the end of a sweep in MLflow."""
-
-    urls: Sequence[str] = ()
-    """Of its runs at servers."""
-    errors: Sequence[str] = ()
-    """Why it was not logged to a store, one line each."""
 
 
 @dataclass(frozen=True)
@@ -168,20 +158,12 @@ class Conclusion:
         self.problems.extend(f"not drawn: {error}" for error in errors if error)
 
     def _write_tables(self) -> None:
-        from memeval.comparison.files import comparison_markdown as differences_markdown
-        from memeval.comparison.files import data_files, write_texts
+        from memeval.comparison.files import write_comparisons
         from memeval.report.comparison import comparison_csv, comparison_markdown
 
         comparisons = [group.comparison for group in self.compared if group.comparison]
-        parts = [comparison_markdown(self.summaries), *map(differences_markdown, comparisons)]
-        texts = {
-            "comparison.md": "\n".join(parts),
-            "comparison.csv": comparison_csv(self.summaries),
-        }
-        if comparisons:
-            texts |= data_files(comparisons)
-
-        write_texts(texts, self.folder)
+        tables = comparison_markdown(self.summaries), comparison_csv(self.summaries)
+        write_comparisons(comparisons, self.folder, *tables)
 
     def _write_pages(self) -> list[Path]:
         from memeval.comparison.page import write_page_of
@@ -194,11 +176,11 @@ class Conclusion:
 
         return pages
 
-    def log(self) -> Logged:
+    def log(self) -> list[work.PublishResult]:
         """Logs the end of a sweep to every MLflow store that has its runs."""
         end = self._sweep_end()
         if end is None:
-            return Logged()
+            return []
 
         publishers = tracking_publishers()
         if not publishers:
@@ -208,20 +190,14 @@ class Conclusion:
             # Runs of a store that `tracking.uri` names are not in this one, which must not be made.
             is_here = any(store.name in read_tracked(run) for run in end.names)
             if not is_here or shows_comparison(end.names, end.digest, store):
-                return Logged()
+                return []
 
             publishers = [start_publisher(tracking, plots=False)]
 
-        results = [
+        return [
             publisher.ask(work.track_sweep, self.folder, publisher.root, publisher.uri, end)
             for publisher in publishers
         ]
-        urls = [url for result in results for url in result.urls]
-        return Logged(
-            # Nothing answers at the address of a local store until `memeval ui` runs.
-            urls=[url for url in urls if not url.startswith(LOCAL_PAGE)],
-            errors=[result.error for result in results if result.error is not None],
-        )
 
     def _sweep_end(self) -> SweepEnd | None:
         """The end of a sweep as MLflow shows it; None if no two of its runs are tracked."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from memeval.errors import MemevalError
-from memeval.runs.plan import Plan
+from memeval.runs.plan import Outcome, Plan
 from memeval.runs.publish.conclusion import Conclusion
 from memeval.runs.publish.published import file_again, published_before
 from memeval.runs.publish.publisher import (
@@ -20,7 +20,6 @@ from memeval.runs.publish.publisher import (
     start_publisher,
 )
 from memeval.runs.publish.work import PublishResult
-from memeval.runs.schedule import Outcome
 from memeval.runs.session import Session
 
 EVERY_S = 10.0
