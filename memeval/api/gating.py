@@ -12,7 +12,7 @@ from memeval.comparison.finding import check_records, usual_metric
 from memeval.comparison.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
 from memeval.comparison.gating.output import gate_json, gate_junit, gate_markdown, sentence
 from memeval.comparison.gating.verdict import GateResult, GateRules, judge_run, not_sound
-from memeval.comparison.scores import ScoreReader
+from memeval.comparison.scores import read_scores
 from memeval.errors import UserError
 from memeval.metrics.metric import POINTS, Metric
 from memeval.metrics.registry import metric_named
@@ -92,7 +92,7 @@ def gate(
             "another metric needs another baseline:  --bless",
         )
 
-    scores = ScoreReader(chosen).read(run)
+    scores = read_scores(run, chosen)
     result = judge_run(kept, run, scores, chosen, rules=rules, must_pass=must_pass)
     return Gate(run, kept, chosen, rules, result)
 
@@ -121,7 +121,7 @@ def bless(
         kept, name = before.must_pass, metric or before.metric
 
     chosen = _share_metric(name)
-    scores = ScoreReader(chosen).read(run)
+    scores = read_scores(run, chosen)
     if not scores.values:
         raise UserError(f"{one_line(run.name)} has no value of {one_line(chosen.name)}")
 

@@ -9,7 +9,7 @@ from itertools import combinations
 from memeval.comparison.pairs import difference_between, same_values
 from memeval.comparison.protocol import reasons_against
 from memeval.comparison.records import ComparedRun, Comparison, Difference, Refusal
-from memeval.comparison.scores import RunScores, ScoreReader, cases_of, shared_scores, weights_of
+from memeval.comparison.scores import RunScores, cases_of, read_scores, shared_scores, weights_of
 from memeval.comparison.sent import SentReader
 from memeval.comparison.significance import Pair, adjusted, letters_of
 from memeval.metrics.accuracy import corrected
@@ -81,9 +81,7 @@ def compare_runs(
 
 
 def _read_scores(runs: Sequence[Run], metric: Metric) -> list[RunScores]:
-    # One reader for all: the lines of a question begin alike in every run.
-    reader = ScoreReader(metric)
-    scores = [reader.read(run) for run in runs]
+    scores = [read_scores(run, metric) for run in runs]
     if runs and not any(own.values for own in scores):
         raise unknown_metric(metric.name, frozenset().union(*(own.metrics for own in scores)))
 

@@ -1,42 +1,25 @@
-"""Score of each question of a run, read from `records.jsonl`.
-
-At the end of a sweep the records of all cells are read. Of each line only the members that the
-metric needs are parsed, and content that many lines share (the question, an offline judge's
-verdict) once: a tenth of the time that whole records take.
-"""
+"""Score of each question of a run, read from `records.jsonl`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from memeval.errors import UserError
 from memeval.metrics.metric import Metric
-from memeval.results import RECORDS_FILE, Record
+from memeval.results import RECORDS_FILE, Record, read_records
 from memeval.results.run import MADE_AGAIN, Run
 from memeval.statistics.means import mean, sample_std
 from memeval.text.shown import one_line
-
-# None of these can be within a string: there, quotes have a backslash before them.
-_AFTER_QUESTION = b', "answerable": '
-_STATUS = b', "status": '
-_METRICS = b', "metrics": '
-_RETRIEVED = b', "retrieved": '
-_MOST_REMEMBERED = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
     """Known facts about a question before any answer."""
 
-    question_id: str
     case_id: str
     category: str
     category_name: str
-    repeat: int
     gold: tuple[str, ...]
     text: str = ""
     """Text of the question."""
@@ -86,137 +69,58 @@ def weights_of(scores: RunScores, questions: Iterable[str]) -> list[float]:
     return [scores.questions[question].weight for question in questions]
 
 
-@dataclass
-class ScoreReader:
-    """Reads runs under one metric, and remembers what their lines share."""
+def read_scores(run: Run, metric: Metric) -> RunScores:
+    """The scores of a run.
 
-    metric: Metric
-    _questions: dict[bytes, AskedQuestion] = field(default_factory=dict)
-    _values: dict[bytes, float | None] = field(default_factory=dict)
+    Raises `UserError` naming file and line if its records can't be read.
+    """
+    headline = {row.category for row in run.summary.categories if row.headline}
+    unknown = metric.of_calls and run.summary.tags.get("imported") == "true"
+    questions: dict[str, AskedQuestion] = {}
+    columns: dict[str, list[float | None]] = {}
+    repeats: dict[int, tuple[list[float | None], list[float]]] = {}
+    names: frozenset[str] = frozenset()
 
-    def read(self, run: Run) -> RunScores:
-        """The scores of a run.
+    for record in _records(run):
+        names = names or frozenset(record.metrics)
+        category = str(record.category)
+        # Such as LoCoMo’s adversarial questions, which never enter the accuracy.
+        if headline and not (metric.all_categories or category in headline):
+            continue
 
-        Raises `UserError` naming file and line if its records can't be read.
-        """
-        path = run.folder / RECORDS_FILE
-        headline = {row.category for row in run.summary.categories if row.headline}
-        unknown = self.metric.of_calls and run.summary.tags.get("imported") == "true"
-        questions: dict[str, AskedQuestion] = {}
-        columns: dict[str, list[float | None]] = {}
-        repeats: dict[int, tuple[list[float | None], list[float]]] = {}
+        # The records of imported answers hold the judge's calls alone.
+        value = None if unknown else metric.of_question(record)
+        if record.question_id not in questions:
+            questions[record.question_id] = AskedQuestion(
+                case_id=record.case_id,
+                category=category,
+                category_name=record.category_name or category,
+                gold=record.gold,
+                text=record.question,
+                weight=record.weight,
+            )
 
-        for question, value in self._rows(path):
-            # Such as LoCoMo’s adversarial questions, which never enter the accuracy.
-            counts = self.metric.all_categories or question.category in headline
-            if headline and not counts:
-                continue
+        columns.setdefault(record.question_id, []).append(value)
+        column, weights = repeats.setdefault(record.repeat, ([], []))
+        column.append(value)
+        weights.append(record.weight)
 
-            # The records of imported answers hold the judge's calls alone.
-            known = None if unknown else value
-            questions.setdefault(question.question_id, question)
-            columns.setdefault(question.question_id, []).append(known)
-            column, weights = repeats.setdefault(question.repeat, ([], []))
-            column.append(known)
-            weights.append(question.weight)
-
-        means = {question_id: mean(column) for question_id, column in columns.items()}
-        values = {name: value for name, value in means.items() if value is not None}
-        return RunScores(
-            questions=questions,
-            values=values,
-            std=sample_std(mean(column, weights) for column, weights in repeats.values()),
-            repeats=len(repeats),
-            metrics=frozenset() if values else _metric_names(path),
-        )
-
-    def _rows(self, path: Path) -> Iterator[tuple[AskedQuestion, float | None]]:
-        number = 0
-        try:
-            with path.open("rb") as file:
-                for line in file:
-                    number += 1
-                    yield self._line(line)
-        except OSError as error:
-            raise UserError(
-                f"{path} can't be read: {error.strerror or error}", MADE_AGAIN
-            ) from error
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}, line {number}: {one_line(error)}", MADE_AGAIN) from error
-
-    def _line(self, line: bytes) -> tuple[AskedQuestion, float | None]:
-        # `json.loads` of whole lines, with their chunks and contexts, takes ten times as long.
-        end = line.find(_AFTER_QUESTION)
-        start = line.find(_STATUS, end)
-        stop = line.find(_METRICS if self.metric.of_verdict else _RETRIEVED, start)
-        is_in_line = self.metric.of_verdict is not None or self.metric.of_record is None
-        if min(end, start, stop) < 0 or not is_in_line:
-            return self._whole(line)
-
-        try:
-            question = _remembered(self._questions, line[:end] + b"}", _question_of)
-            value = _remembered(self._values, b"{" + line[start + 2 : stop] + b"}", self._value)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return self._whole(line)
-
-        return question, value
-
-    def _value(self, members: Mapping[str, Any]) -> float | None:
-        if self.metric.of_verdict is not None:
-            return self.metric.of_verdict(members)
-
-        value = members["metrics"].get(self.metric.name)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"metrics.{self.metric.name} is not a number")
-
-        return float(value)
-
-    def _whole(self, line: bytes) -> tuple[AskedQuestion, float | None]:
-        """Reads the whole record, if it is not laid out as ours are."""
-        content = json.loads(line)
-        if not isinstance(content, dict):
-            raise ValueError("not an object")
-
-        record = Record.from_json(content)
-        return _question(record), self.metric.of_question(record)
-
-
-def _remembered(known: dict[bytes, Any], text: bytes, read: Callable[[Any], Any]) -> Any:
-    if text not in known:
-        # A metric of many different values would else keep every line.
-        if len(known) >= _MOST_REMEMBERED:
-            known.clear()
-
-        known[text] = read(json.loads(text))
-
-    return known[text]
-
-
-def _question(record: Record) -> AskedQuestion:
-    return AskedQuestion(
-        question_id=record.question_id,
-        case_id=record.case_id,
-        category=str(record.category),
-        category_name=record.category_name or str(record.category),
-        repeat=record.repeat,
-        gold=record.gold,
-        text=record.question,
-        weight=record.weight,
+    means = {question_id: mean(column) for question_id, column in columns.items()}
+    values = {name: value for name, value in means.items() if value is not None}
+    return RunScores(
+        questions=questions,
+        values=values,
+        std=sample_std(mean(column, weights) for column, weights in repeats.values()),
+        repeats=len(repeats),
+        metrics=frozenset() if values else names,
     )
 
 
-def _question_of(members: Mapping[str, Any]) -> AskedQuestion:
-    """As `_question`, only from the members before the answer."""
-    return _question(Record.from_json(members))
-
-
-def _metric_names(path: Path) -> frozenset[str]:
-    """The metrics of the first record, for an error that names them."""
-    with path.open("rb") as file:
-        line = file.readline()
-
-    content = json.loads(line) if line.strip() else {}
-    metrics = content.get("metrics") if isinstance(content, dict) else None
-    return frozenset(metrics) if isinstance(metrics, dict) else frozenset()
+def _records(run: Run) -> Iterator[Record]:
+    path = run.folder / RECORDS_FILE
+    try:
+        yield from read_records(path)
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror or error}", MADE_AGAIN) from error
+    except ValueError as error:
+        raise UserError(one_line(error, 1000), MADE_AGAIN) from error

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memeval.results import RECORDS_FILE
+from memeval.results import SentMessage
 from memeval.results.run import Run
 
-Prompts = Mapping[tuple[str, int], str | None]
-"""Prompts sent for each question and repeat, as digests; None if not known."""
+Prompts = Mapping[tuple[str, int], tuple[SentMessage, ...] | str | None]
+"""Prompts sent for each question and repeat, or their contexts; None if not known."""
 _SWITCH = "system.temporal_edges"
 _NOT_SENT = (
     "llm.judge",
@@ -63,26 +62,19 @@ class SentReader:
 
     def _read(self, run: Run) -> Prompts:
         if run.key not in self._prompts:
-            with (run.folder / RECORDS_FILE).open("rb") as file:
-                rows = [json.loads(line) for line in file]
-
+            records = run.read_records()
+            # Of the offline reader, which is sent no messages, the context.
             self._prompts[run.key] = {
-                (row["question_id"], row.get("repeat", 0)): _sent(row) for row in rows
+                (record.question_id, record.repeat): record.prompt or record.context
+                for record in records
             }
             # Each question notes the graph of its conversation.
             graphs = {
-                (row["case_id"], row.get("repeat", 0)): (row.get("notes") or {}).get("edges", {})
-                for row in rows
+                (record.case_id, record.repeat): record.notes.get("edges", {}) for record in records
             }
             self._edges[run.key] = sum(map(Counter, graphs.values()), Counter())
 
         return self._prompts[run.key]
-
-
-def _sent(row: Mapping[str, Any]) -> str | None:
-    """The messages of the prompt; of the offline reader, which is sent none, the context."""
-    messages = row.get("prompt")
-    return json.dumps(messages) if messages else row.get("context")
 
 
 def _reader_of(run: Run) -> dict[str, Any]:

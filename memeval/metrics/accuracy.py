@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from memeval.metrics.formats import NONE, percent, span, with_interval
 from memeval.metrics.metric import PAPER, REPEATS, Metric
-from memeval.records import Label, Status
 from memeval.results import Record, RunSummary
 from memeval.results.calibration import CORRECTED
 
@@ -42,21 +38,6 @@ def deviation(summary: RunSummary, value: float | None) -> str:
     return percent(value)
 
 
-def _of_verdict(members: Mapping[str, Any]) -> float | None:
-    """As `Record.score`."""
-    verdict = members["verdict"]
-    if Status(members["status"]) is not Status.OK or verdict is None:
-        return None
-
-    label = Label(verdict["label"])
-    if label is Label.UNSCORED:
-        return None
-    if verdict.get("graded") is True:
-        return None if verdict["score"] is None else float(verdict["score"])
-
-    return float(label is Label.CORRECT)
-
-
 def _score(record: Record) -> float | None:
     return None if record.score is None or record.verdict is None else record.verdict.score
 
@@ -66,7 +47,6 @@ METRICS = (
         "accuracy",
         aliases=("acc",),
         of_record=lambda record: record.score,
-        of_verdict=_of_verdict,
         judged=True,
         is_main=True,
         columns={PAPER: "accuracy"},

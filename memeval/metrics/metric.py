@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from memeval.errors import MemevalError, UserError
 from memeval.metrics.formats import (
@@ -79,8 +79,6 @@ class Metric:
     """Measures an answer against a gold; the best over the golds is stored in the record."""
     of_record: Callable[[Record], float | None] | None = None
     """Reads it from a record; None: from `metrics` of the record, by its name."""
-    of_verdict: Callable[[Mapping[str, Any]], float | None] | None = None
-    """The same from the members `status` and `verdict` of the record's JSON alone: it is fast."""
     of_run: Callable[[Mapping[str, float | None]], float | None] | None = None
     """Reads it from the figures of a run; None: by `figure`."""
 

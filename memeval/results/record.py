@@ -5,7 +5,6 @@ Users read them in `records.jsonl`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from memeval.records import CategoryId, ChoiceLabels, Count, Label, Status, Usage, Verdict
-from memeval.results.fields import Json, Number, Rank, Weight, as_plain, read_as
+from memeval.results.fields import Json, Number, Rank, Weight, as_plain, decode_as, read_as
 from memeval.results.retrieved import RetrievedChunk
 from memeval.results.rows import NO_TIMES, SentMessage, StepTimes
 from memeval.results.steps import AgentStep
@@ -157,7 +156,6 @@ class Record(Struct, frozen=True):
             "seed": self.seed,
             "question": self.question,
             "gold": list(self.gold),
-            # Before the answer, with what the records of a question share: see compare/scores.py.
             **({} if self.weight == 1.0 else {"weight": self.weight}),
             "answerable": self.answerable,
             "facets": dict(self.facets),
@@ -230,6 +228,6 @@ def read_records(path: Path) -> Iterator[Record]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
-                yield Record.from_json(json.loads(line))
+                yield decode_as(line, Record)
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"{path}, line {number}: {error}") from error

@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from memeval.metrics.accuracy import accuracy_with_interval
 from memeval.metrics.formats import NONE, percent
 from memeval.metrics.metric import ROWS, TAGS
 from memeval.metrics.registry import metrics_at, texts_at
-from memeval.results import RECORDS_FILE, RunSummary
+from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
 from memeval.results.fields import as_plain
 from memeval.results.summary import OWN_TAG, as_yaml
 from memeval.text.names import digest_name
@@ -253,55 +253,34 @@ def records_table(folder: Path) -> str:
 
     In pandas' `split` layout, one row per question and repeat.
     """
-    rows = list(table_rows(folder / RECORDS_FILE))
+    rows = list(map(row, read_records(folder / RECORDS_FILE)))
     columns = list(dict.fromkeys(name for cells in rows for name in cells))
     data = [list(map(cells.get, columns)) for cells in rows]
 
     return json.dumps(without_known_in({"columns": columns, "data": data}), ensure_ascii=False)
 
 
-def table_rows(path: Path) -> Iterator[dict[str, Cell]]:
-    """A row for each record of a file.
-
-    Raises `OSError` if it can't be read, and `ValueError` naming file and line for a line that
-    is not a record.
+def row(record: Record) -> dict[str, Cell]:
+    """Columns of a record. The page compares runs by the first column, and shows the second one
+    side by side.
     """
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                yield row(json.loads(line))
-            except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-                raise ValueError(f"{path}, line {number}: not a record: {error}") from error
-
-
-def row(record: Mapping[str, Any]) -> dict[str, Cell]:
-    """Columns of a record, a line of `records.jsonl`.
-
-    The page compares runs by the first column, and shows the second one side by side. A `Record`
-    would be made of ten times as much: most of a line is retrieved text.
-    """
-    verdict, metrics, times = (record.get(name) or {} for name in ("verdict", "metrics", "times"))
-    cells = {
-        "question_id": record["question_id"],
-        "hypothesis": record.get("hypothesis"),
-        "question": record.get("question") or "",
-        "gold": "; ".join(record.get("gold") or []),
-        "label": verdict.get("label"),
-        "score": verdict.get("score"),
-        "reason": verdict.get("reason"),
-        "category": record.get("category_name") or str(record.get("category") or ""),
-        "repeat": record.get("repeat") or 0,
-        "status": record.get("status") or "ok",
-        "error": record.get("error"),
-        **{metric.titles[ROWS]: metrics.get(metric.name) for metric in metrics_at(ROWS)},
-        "context_tokens": record.get("context_tokens"),
-        "answer_ms": times.get("answer_ms"),
+    verdict = record.verdict
+    return {
+        "question_id": record.question_id,
+        "hypothesis": record.hypothesis,
+        "question": record.question,
+        "gold": "; ".join(record.gold),
+        "label": None if verdict is None else verdict.label.value,
+        "score": None if verdict is None else verdict.score,
+        "reason": None if verdict is None else verdict.reason,
+        "category": record.category_name or str(record.category),
+        "repeat": record.repeat,
+        "status": record.status.value,
+        "error": record.error,
+        **{metric.titles[ROWS]: record.metrics.get(metric.name) for metric in metrics_at(ROWS)},
+        "context_tokens": record.context_tokens,
+        "answer_ms": record.times.answer_ms,
     }
-    for name, value in cells.items():
-        if not isinstance(value, str | int | float | None):
-            raise TypeError(f"{name} is not a string or a number")
-
-    return cells
 
 
 def cut(value: str, limit: int) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from memeval.comparison import Comparison, compare_runs, metric_named
 from memeval.comparison.files import comparison_markdown, comparison_tex, differences_csv
 from memeval.comparison.page import page_content
-from memeval.comparison.scores import ScoreReader
+from memeval.comparison.scores import read_scores
 from memeval.comparison.sentences import lead, sentence
 from memeval.comparison.tables import WIDTH, comparison_text, sentences_text
 from memeval.comparison.words import legend, refusal_lines
@@ -442,8 +442,7 @@ def test_metrics_of_any_kind(tmp_path: Path) -> None:
         compared(runs, "tokenf1")
 
 
-def test_lines_are_read_in_part_as_they_are_read_whole(tmp_path: Path) -> None:
-    """The short way and the long way agree, whatever stands in the texts and the facets."""
+def test_texts_that_look_like_members_are_texts(tmp_path: Path) -> None:
     odd = {
         "question": 'a "b", "answerable": c, "status": "ok", "metrics": {}',
         "facets": {"status": "ok", "metrics": "x", "answerable": "y", "retrieved": "z"},
@@ -453,8 +452,8 @@ def test_lines_are_read_in_part_as_they_are_read_whole(tmp_path: Path) -> None:
     plain = made_run(tmp_path, "B", {**example("A"), "conv-0/q0": [None]})
     for name in ("accuracy", "token_f1"):
         metric = metric_named(name)
-        assert ScoreReader(metric).read(run).values == ScoreReader(metric).read(plain).values
-        assert "conv-0/q0" not in ScoreReader(metric).read(run).values
+        assert read_scores(run, metric).values == read_scores(plain, metric).values
+        assert "conv-0/q0" not in read_scores(run, metric).values
 
 
 def test_rows_with_other_members_in_another_order(tmp_path: Path) -> None:

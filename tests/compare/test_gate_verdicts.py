@@ -15,7 +15,7 @@ from memeval.comparison import compare_runs, metric_named
 from memeval.comparison.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
 from memeval.comparison.gating.output import gate_junit, gate_markdown, sentence
 from memeval.comparison.gating.verdict import GateOutcome, GateResult, GateRules, judge_run
-from memeval.comparison.scores import ScoreReader
+from memeval.comparison.scores import read_scores
 from memeval.comparison.sentences import sentence as compared_in_words
 from memeval.errors import UserError
 from memeval.results.files import sealed
@@ -27,13 +27,13 @@ NAMED = "conv-0/q0"
 
 
 def baseline_from(run: Run, *must_pass: str) -> Baseline:
-    return baseline_of(run, ACCURACY, ScoreReader(ACCURACY).read(run), must_pass)
+    return baseline_of(run, ACCURACY, read_scores(run, ACCURACY), must_pass)
 
 
 def judged(
     baseline: Baseline, run: Run, must_pass: Sequence[str] = (), **rules: float
 ) -> GateResult:
-    scores = ScoreReader(ACCURACY).read(run)
+    scores = read_scores(run, ACCURACY)
     return judge_run(baseline, run, scores, ACCURACY, rules=GateRules(**rules), must_pass=must_pass)
 
 

@@ -20,7 +20,7 @@ from memeval.comparison.gating.baseline import baseline_of
 from memeval.comparison.gating.output import gate_json, gate_markdown
 from memeval.comparison.gating.verdict import GateOutcome, GateResult, GateRules, judge_run
 from memeval.comparison.page import difference_row, write_page_of
-from memeval.comparison.scores import ScoreReader
+from memeval.comparison.scores import read_scores
 from memeval.comparison.sentences import sentence
 from memeval.comparison.tables import comparison_text
 from memeval.pipeline.measure.figures import measure_categories, measure_cell, measure_repeat
@@ -78,8 +78,7 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
 
 def judged(runs: list[Run]) -> GateResult:
     """The gate's verdict on the second run against the first."""
-    reader = ScoreReader(ACCURACY)
-    before, now = map(reader.read, runs)
+    before, now = (read_scores(run, ACCURACY) for run in runs)
     baseline = baseline_of(runs[0], ACCURACY, before, ())
     return judge_run(baseline, runs[1], now, ACCURACY, rules=GateRules())
 
@@ -163,7 +162,7 @@ def test_a_difference_is_the_same_everywhere(pair: list[Run], tmp_path: Path) ->
     gate = judged(pair)
     assert gate.change is not None and gate.change.result == result
     assert gate.outcome is GateOutcome.BETTER
-    before = baseline_of(pair[0], ACCURACY, ScoreReader(ACCURACY).read(pair[0]), ())
+    before = baseline_of(pair[0], ACCURACY, read_scores(pair[0], ACCURACY), ())
     assert shown in gate_markdown(gate, before, pair[1], ACCURACY, GateRules())
     content = gate_json(gate, before, pair[1], ACCURACY, GateRules())
     assert (content["difference"]["low"], content["p"]) == (result.low, result.p)

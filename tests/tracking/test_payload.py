@@ -96,6 +96,6 @@ def test_the_table_of_records_is_square_and_keeps_its_text(tmp_path: Path) -> No
 def test_records_with_few_fields_are_still_shown(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, summary())
     (folder / "records.jsonl").write_text(
-        '{"question_id": "a"}\n{"question_id": "b", "verdict": null, "metrics": null}\n'
+        '{"question_id": "a"}\n{"question_id": "b", "verdict": null}\n'
     )
     assert [row[0] for row in json.loads(payload.records_table(folder))["data"]] == ["a", "b"]

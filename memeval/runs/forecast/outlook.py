@@ -9,7 +9,7 @@ from math import sqrt
 from pathlib import Path
 
 from memeval.comparison.finding import finished_runs
-from memeval.comparison.scores import RunScores, ScoreReader
+from memeval.comparison.scores import RunScores, read_scores
 from memeval.errors import MemevalError
 from memeval.metrics.registry import metric_named
 from memeval.records import EvalCase
@@ -131,7 +131,7 @@ def _spreads(runs: Sequence[Run]) -> Iterator[_Spread]:
     scores: list[RunScores] = []
     for run in runs:
         try:
-            scores.append(ScoreReader(metric_named("accuracy")).read(run))
+            scores.append(read_scores(run, metric_named("accuracy")))
         except (MemevalError, OSError, ValueError):
             continue
 
