@@ -87,10 +87,8 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
     rows.dropped += lines.pop() != b""
 
     for line in lines:
-        match = _SEAL.search(line)
-        body = line[: match.start()] + b"}" if match else line
-        seal = _seal(header, body)
-        is_sound = match is not None and match[1].decode() == seal
+        body, seal = _unsealed(line)
+        is_sound = seal is not None and seal == _seal(header, body)
         content_of_line = _object(body) if is_sound else None
 
         if content_of_line == expected:
@@ -98,7 +96,7 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
             continue
 
         row = None if content_of_line is None else _row(content_of_line, parse)
-        if row is None:
+        if row is None or seal is None:
             rows.dropped += 1
         else:
             rows.rows[row.id], rows.seals[row.id] = row, seal
@@ -115,12 +113,17 @@ def sound_lines(content: bytes) -> list[bytes]:
 
     sound = []
     for line in lines:
-        match = _SEAL.search(line)
-        body = line[: match.start()] + b"}" if match else line
-        if match and match[1].decode() == _seal(header["header"], body):
+        body, seal = _unsealed(line)
+        if seal == _seal(header["header"], body):
             sound.append(line + b"\n")
 
     return sound if sound and sound[0] == lines[0] + b"\n" else []
+
+
+def _unsealed(line: bytes) -> tuple[bytes, str | None]:
+    """A line without its seal, and the seal, if it has one."""
+    match = _SEAL.search(line)
+    return (line[: match.start()] + b"}", match[1].decode()) if match else (line, None)
 
 
 def _object(line: bytes) -> dict[str, Any] | None:

@@ -90,10 +90,14 @@ class Texts:
 
     def line(self, ref: str) -> bytes:
         """The line of a reference that is there, as it is in the file."""
+        if self._reader is None:
+            # A page asks for thousands of texts: opening the file for each would take half the
+            # time. It is closed with this object.
+            self._reader = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            weakref.finalize(self, os.close, self._reader)
+
         offset, length = self._lines[ref]
-        with self.path.open("rb") as file:
-            file.seek(offset)
-            return file.read(length)
+        return os.pread(self._reader, length, offset)
 
     def get(self, ref: str | None) -> str | None:
         """The text of a reference; None if it is missing or damaged."""
@@ -101,22 +105,12 @@ class Texts:
 
     def _get(self, ref: str, depth: int) -> str | None:
         # An edited file may join a text with itself: the depth ends that.
-        entry = self._entry(ref)
-        if entry is None or depth > _DEEPEST:
-            return None
-        if isinstance(text := entry.get("text"), str):
-            return text if reference(text) == ref else None
+        stored = self.stored(ref) if depth <= _DEEPEST else None
+        if not isinstance(stored, Joined):
+            return stored
 
-        separator, parts = entry.get("join"), entry.get("parts")
-        if not isinstance(separator, str) or not isinstance(parts, list):
-            return None
-
-        texts = [self._get(part, depth + 1) for part in parts if isinstance(part, str)]
-        whole = [text for text in texts if text is not None]
-        if len(whole) < len(parts):
-            return None
-
-        joined = separator.join(whole)
+        texts = [self._get(part, depth + 1) for part in stored.parts]
+        joined = stored.separator.join(text for text in texts if text is not None)
         return joined if reference(joined) == ref else None
 
     def stored(self, ref: str) -> str | Joined | None:
@@ -152,21 +146,11 @@ class Texts:
             return None
 
         try:
-            entry = json.loads(self._line(ref))
+            entry = json.loads(self.line(ref))
         except (OSError, ValueError, RecursionError):
             return None
 
         return entry if isinstance(entry, dict) else None
-
-    def _line(self, ref: str) -> bytes:
-        if self._reader is None:
-            # A page asks for thousands of texts: opening the file for each would take half the
-            # time. It is closed with this object.
-            self._reader = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            weakref.finalize(self, os.close, self._reader)
-
-        offset, length = self._lines[ref]
-        return os.pread(self._reader, length, offset)
 
 
 class TextStore(Texts):

@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from memeval.errors import WorldError
+from memeval.llm.in_flight import in_flight
 from memeval.process.collector import rare_collections
 from memeval.text.shown import one_line
 
@@ -158,9 +159,8 @@ def report_waiting() -> None:
 
 def report_calls() -> None:
     """Reports how many model calls the run is waiting for."""
-    in_flight = _in_flight()
-    if in_flight is not None and in_flight.under_way:
-        count = in_flight.under_way
+    count = in_flight.under_way
+    if count:
         calls = "call" if count == 1 else "calls"
         _say(
             f"\nmemeval: waiting up to {FINISH_S:.0f} s for {count} model {calls} in progress; "
@@ -168,17 +168,9 @@ def report_calls() -> None:
         )
 
 
-def _in_flight() -> Any:
-    """The requests in progress; None if nothing that makes requests is loaded."""
-    module = sys.modules.get("memeval.llm.in_flight")
-    return None if module is None else module.in_flight
-
-
 def end_now() -> None:
     """Ends the process. Rows are on disk as soon as they exist; the publisher ends on its own."""
-    in_flight = _in_flight()
-    under_way = 0 if in_flight is None else in_flight.under_way
-    lost = describe_lost(under_way)
+    lost = describe_lost(in_flight.under_way)
     _say(f"\nmemeval: stopped at once. Finished work is kept; the same command continues it.{lost}")
     os._exit(exit_status())
 
@@ -187,8 +179,7 @@ def describe_lost(more: int = 0) -> str:
     """The line about replies that a stop lost, `more` besides those that are counted; empty if no
     model was called.
     """
-    in_flight = _in_flight()
-    lost = "" if in_flight is None else in_flight.describe_lost(more)
+    lost = in_flight.describe_lost(more)
     return f"\n  {lost}" if lost else ""
 
 
@@ -249,17 +240,14 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
             _keys.cancel = None
 
         _wind_up(loop)
-        if (in_flight := _in_flight()) is not None:
-            in_flight.reopen()
-
+        in_flight.reopen()
         asyncio.set_event_loop(None)
 
 
 async def _finish_calls(task: asyncio.Task[Any]) -> None:
     """Cancels the task once the model calls in progress have ended."""
     try:
-        if (in_flight := _in_flight()) is not None:
-            await in_flight.finish(FINISH_S)
+        await in_flight.finish(FINISH_S)
     finally:
         task.cancel()
 

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 from sample_runs import summary, write_folder
 
 from memeval.cli.ui import ui
+from memeval.config.filing import Filing
 from memeval.errors import UserError, WorldError
 from memeval.results import RunSummary
 from memeval.runs.publish.publisher import Publisher, environment
+from memeval.tracking.home import read_tracked
 from memeval.tracking.payload import rounded_figures
 
 if TYPE_CHECKING:
@@ -102,10 +105,11 @@ def served(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> It
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        with Publisher(root) as publisher:
-            results = [
-                publisher.publish(write_folder(root / "outputs" / "runs", cell)) for cell in cells
-            ]
+        with closing(Publisher(root)) as publisher:
+            folders = [write_folder(root / "outputs" / "runs", cell) for cell in cells]
+            for folder in folders:
+                publisher.publish(folder, Filing())
+
     port = free_port()
     command = [sys.executable, "-c", CODE, str(root), "--port", str(port)]
     with subprocess.Popen(
@@ -117,7 +121,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> It
             process,
             "".join(lines),
             f"http://127.0.0.1:{port}",
-            [result.run_id or "" for result in results],
+            [next(iter(read_tracked(folder).values())) for folder in folders],
         )
         process.send_signal(signal.SIGINT)
         last, _ = process.communicate(timeout=60)

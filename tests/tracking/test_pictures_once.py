@@ -8,6 +8,7 @@ from typing import Any
 
 from sample_runs import summary, write_folder
 
+from memeval.config.filing import Filing
 from memeval.report.plots.differences import DifferenceRow, DrawnDifferences
 from memeval.runs.publish import work
 from memeval.runs.publish.drawing import Drawing
@@ -80,7 +81,7 @@ def test_another_publisher_writes_the_report(tmp_path: Path) -> None:
     drawer, tracker = Drawer(tmp_path), Drawer(tmp_path)
     tracker.track, tracker.plots = True, False
     (tmp_path / "mlruns").write_text("")
-    result = tracker.publish(folder, drawer=drawer)
+    result = tracker.publish(folder, Filing(), drawer)
     assert (drawer.asked, tracker.asked) == (["report_run"], ["track_run"])
     assert "a file is in the place of a folder" in (result.error or "")
     # As the run's own settings ask for it, not those of the publisher that draws.

@@ -6,59 +6,55 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
 from sample_runs import summary, write_folder
 
+from memeval.config.filing import Filing
 from memeval.runs.publish.publisher import Publisher
 from memeval.runs.publish.work import PublishResult
+from memeval.tracking.home import read_tracked
 from memeval.tracking.store import Store
 
 
 def test_folders_are_reported_and_logged(store: Store, tmp_path: Path) -> None:
     folders = [write_folder(tmp_path / "runs", summary(system)) for system in ("bm25", "rag")]
-    with Publisher(tmp_path) as publisher:
-        results = [publisher.publish(folder) for folder in (*folders, folders[0])]
+    with closing(Publisher(tmp_path)) as publisher:
+        results = [publisher.publish(folder, Filing()) for folder in (*folders, folders[0])]
     assert [result.error for result in results] == [None, None, None]
-    assert [result.created for result in results] == [True, True, False]
-    assert results[0].run_id == results[2].run_id and f"/runs/{results[0].run_id}?" in (
-        results[0].url or ""
-    )
+    first, second = (read_tracked(folder)[store.name] for folder in folders)
+    assert results[0].url == results[2].url and f"/runs/{first}?" in (results[0].url or "")
     assert all(
         (folder / "report.md").exists() and (folder / "tracked.json").exists() for folder in folders
     )
-    logged = MlflowClient(store.uri).list_artifacts(results[1].run_id)
+    logged = MlflowClient(store.uri).list_artifacts(second)
     assert (folders[1] / "report.html").exists() and "report.html" in {file.path for file in logged}
-    assert (
-        MlflowClient(store.uri)
-        .get_run(results[1].run_id)
-        .data.tags["mlflow.note.content"]
-        .startswith("**")
-    )
+    assert MlflowClient(store.uri).get_run(second).data.tags["mlflow.note.content"].startswith("**")
 
 
 def test_a_failure_is_told_and_the_worker_goes_on(tmp_path: Path) -> None:
     good = write_folder(tmp_path / "runs", summary())
     damaged = write_folder(tmp_path / "runs", summary("rag"))
     (damaged / "run.json").write_text("{}")
-    with Publisher(tmp_path, track=False) as publisher:
-        missing = publisher.publish(tmp_path / "nowhere")
-        broken = publisher.publish(damaged)
-        fine = publisher.publish(good)
-    assert missing.error is not None and "No such file" in missing.error and not missing.ok
+    with closing(Publisher(tmp_path, track=False)) as publisher:
+        missing = publisher.publish(tmp_path / "nowhere", Filing())
+        broken = publisher.publish(damaged, Filing())
+        fine = publisher.publish(good, Filing())
+    assert missing.error is not None and "No such file" in missing.error
     assert broken.error is not None and broken.error.startswith("rag-10-1 could not be published: ")
     assert "run.json has no digest" in broken.error
-    assert fine == PublishResult() and fine.ok
+    assert fine == PublishResult()
     assert not (good / "tracked.json").exists() and not (tmp_path / "mlruns").exists()
 
 
 def test_a_store_that_fails_still_gets_its_report(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
     (tmp_path / "mlruns").write_text("")
-    with Publisher(tmp_path) as publisher:
-        result = publisher.publish(folder)
+    with closing(Publisher(tmp_path)) as publisher:
+        result = publisher.publish(folder, Filing())
     assert result.error is not None and "a file is in the place of a folder" in result.error
     assert "\n" not in result.error
     assert (folder / "report.md").exists()
@@ -66,12 +62,12 @@ def test_a_store_that_fails_still_gets_its_report(tmp_path: Path) -> None:
 
 def test_a_worker_that_died_is_started_again(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
-    with Publisher(tmp_path, track=False) as publisher:
-        assert publisher.publish(folder).ok
+    with closing(Publisher(tmp_path, track=False)) as publisher:
+        assert publisher.publish(folder, Filing()).error is None
         assert publisher.process is not None
         os.kill(publisher.process.pid, signal.SIGKILL)
         publisher.process.wait()
-        assert publisher.publish(folder).ok
+        assert publisher.publish(folder, Filing()).error is None
 
 
 def test_a_worker_that_dies_twice_is_an_error_and_no_exception(
@@ -79,8 +75,8 @@ def test_a_worker_that_dies_twice_is_an_error_and_no_exception(
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     folder = write_folder(tmp_path / "runs", summary())
-    with Publisher(tmp_path) as publisher:
-        result = publisher.publish(folder)
+    with closing(Publisher(tmp_path)) as publisher:
+        result = publisher.publish(folder, Filing())
     assert result.error == "the publisher crashed twice on bm25-10-1: exit status 1"
 
 
@@ -88,7 +84,7 @@ def test_a_worker_that_cannot_start_is_an_error_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    result = Publisher(tmp_path).publish(write_folder(tmp_path / "runs", summary()))
+    result = Publisher(tmp_path).publish(write_folder(tmp_path / "runs", summary()), Filing())
     assert (
         result.error is not None and "No such file or directory: '/nowhere/python'" in result.error
     )
@@ -96,12 +92,12 @@ def test_a_worker_that_cannot_start_is_an_error_too(
 
 def test_the_process_ignores_ctrl_c_and_ends_with_its_connection(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
-    with Publisher(tmp_path, track=False) as publisher:
-        assert publisher.publish(folder).ok
+    with closing(Publisher(tmp_path, track=False)) as publisher:
+        assert publisher.publish(folder, Filing()).error is None
         process = publisher.process
         assert process is not None
         process.send_signal(signal.SIGINT)
-        assert publisher.publish(folder).ok
+        assert publisher.publish(folder, Filing()).error is None
         assert publisher.process is process
     assert process.wait(60) == 0
 
@@ -109,11 +105,13 @@ def test_the_process_ignores_ctrl_c_and_ends_with_its_connection(tmp_path: Path)
 def test_the_parent_stays_light(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
+        "from contextlib import closing\n"
+        "from memeval.config.filing import Filing\n"
         "from memeval.runs.publish.publisher import Publisher\n"
-        "with Publisher(Path(sys.argv[1]), track=False) as publisher: "
-        "result = publisher.publish(Path(sys.argv[2]))\n"
+        "with closing(Publisher(Path(sys.argv[1]), track=False)) as publisher: "
+        "result = publisher.publish(Path(sys.argv[2]), Filing())\n"
         "heavy = ('mlflow', 'matplotlib', 'numpy', 'rich')\n"
-        "print(result.ok, [name for name in heavy if name in sys.modules])"
+        "print(result.error is None, [name for name in heavy if name in sys.modules])"
     )
     folder = write_folder(tmp_path / "runs", summary())
     done = subprocess.run(

@@ -79,25 +79,17 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
     for summary, label in zip(summaries, names, strict=True):
         headline = [row for row in summary.categories if row.headline]
         cell = CellData(
-            key=summary.run_key,
+            summary=summary,
             label=label,
-            name=summary.name,
             command=redacted(summary.command),
             judge=judge_shown(summary.judge),
             accuracy=accuracy_of(summary),
-            std=summary.metrics.get("accuracy_std"),
-            repeats=len(summary.repeats),
-            figures=summary.metrics,
             columns=_figures(summary, PAGE),
             tiles=_figures(summary, TILE),
             flags=tuple(flags(summary)),
             notes=tuple(redacted(str(note)) for note in summary.notes),
-            statuses=summary.statuses,
             scored=sum(row.scored for row in headline),
             asked=sum(row.asked for row in headline),
-            valid=summary.valid,
-            stopped=summary.is_stopped,
-            found_nothing=summary.found_nothing,
             corrected=corrected(summary),
         )
         cells.append(cell)

@@ -8,6 +8,7 @@ from typing import Any
 
 from memeval.report.compared import ComparisonData
 from memeval.report.plots.model import Panel
+from memeval.results import RunSummary
 
 
 @dataclass(frozen=True)
@@ -36,33 +37,21 @@ class Figure:
 class CellData:
     """One run, as the tables show it."""
 
-    key: str
+    summary: RunSummary
     label: str
     """The settings in which it differs from the others; its short name if it is alone."""
-    name: str
     command: str
     judge: str
     accuracy: Share
-    std: float | None
-    """Sample standard deviation over repeats."""
-    repeats: int
-    figures: Mapping[str, float | None]
-    """Metrics by the names of docs/metrics.md."""
     columns: tuple[Figure, ...]
     """Its row in the table of several cells, beside accuracy, differences and counts."""
     tiles: tuple[Figure, ...]
     """The same of a cell that is alone."""
     flags: tuple[str, ...]
     notes: tuple[str, ...]
-    statuses: Mapping[str, int]
     scored: int
     asked: int
-    valid: bool
-    stopped: bool = False
-    """Whether the run ended before all of its questions were done."""
-    found_nothing: bool = False
-    """Whether no question got anything from the memory."""
-    corrected: str = ""
+    corrected: str
     """Corrected for the judge's error, in per cent; empty if no labels were given."""
 
 

@@ -63,7 +63,7 @@ def render(data: PageData) -> str:
     index = {
         **data.questions.index,
         "cells": [cell.label for cell in data.cells],
-        "keys": [cell.key for cell in data.cells],
+        "keys": [cell.summary.run_key for cell in data.cells],
     }
 
     comparison = data.comparison
@@ -73,10 +73,10 @@ def render(data: PageData) -> str:
         page=data,
         to_baseline=bool(data.comparison and data.comparison.baseline),
         forest=forest(data.comparison) if data.comparison else None,
-        number_of={cell.key: number for number, cell in enumerate(data.cells, start=1)},
+        number_of={cell.summary.run_key: number for number, cell in enumerate(data.cells, start=1)},
         largest=largest_difference(data.conversations),
         differences=differences,
-        statuses=list(dict.fromkeys(name for cell in data.cells for name in cell.statuses)),
+        statuses=list(dict.fromkeys(name for cell in data.cells for name in cell.summary.statuses)),
         unscored=[cell for cell in data.cells if cell.scored < cell.asked or not _all_ok(cell)],
         notes=notes(data),
         index=as_data(index),
@@ -91,7 +91,7 @@ def _source(name: str) -> str:
 
 
 def _all_ok(cell: CellData) -> bool:
-    return set(cell.statuses) <= {Status.OK.value}
+    return set(cell.summary.statuses) <= {Status.OK.value}
 
 
 def notes(data: PageData) -> list[tuple[str, list[str]]]:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
 import memeval
 from memeval.config.filing import Filing, read_experiment, read_filing
@@ -38,8 +38,6 @@ NICENESS = 5
 """The process gives way to the main loop if cores are few, but is not starved: beside a process
 that computes it gets a quarter of a core.
 """
-UNFILED = Filing()
-"""The experiment of the data set, and no labels."""
 
 
 class Publisher:
@@ -85,7 +83,7 @@ class Publisher:
             self._connection.send((self.root, self.uri, self.track, self.plots))
 
     def publish(
-        self, folder: Path, filing: Filing = UNFILED, drawer: Publisher | None = None
+        self, folder: Path, filing: Filing, drawer: Publisher | None = None
     ) -> PublishResult:
         """Writes the folder's report and logs it; returns when that is done, or has failed.
 
@@ -93,7 +91,7 @@ class Publisher:
         """
         folder = folder.resolve()
         reported = (drawer or self).ask(work.report_run, folder, self.plots)
-        if not reported.ok or not self.track:
+        if reported.error is not None or not self.track:
             return reported
 
         return self.ask(work.track_run, folder, self.root, self.uri, filing)
@@ -159,13 +157,6 @@ class Publisher:
 
         output.close()
         self.process = self._output = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def environment() -> dict[str, str]:

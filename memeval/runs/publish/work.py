@@ -27,20 +27,12 @@ class PublishResult:
 
     error: str | None = None
     """One line; None if all went well."""
-    run_id: str | None = None
-    """In MLflow; None if nothing is tracked."""
     url: str | None = None
-    created: bool = False
-    """False if MLflow had the run already."""
+    """In MLflow; None if nothing is tracked."""
     urls: Sequence[str] = ()
     """Of the runs of sweeps that a comparison was logged to."""
     files: Sequence[str] = ()
     """Names of the plots and pages that were made."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether everything was done."""
-        return self.error is None
 
 
 def attempt(
@@ -81,8 +73,7 @@ def track_run(folder: Path, root: Path, uri: str | None, filing: Filing) -> Publ
     store = prepare_store(root, uri)
     from memeval.tracking.log import log_run
 
-    tracked = log_run(folder, store, filing)
-    return PublishResult(run_id=tracked.run_id, url=tracked.url, created=tracked.created)
+    return PublishResult(url=log_run(folder, store, filing).url)
 
 
 def track_sweep(folder: Path, root: Path, uri: str | None, end: SweepEnd) -> PublishResult:
