@@ -58,7 +58,8 @@ def export(
     found = run if isinstance(run, Run) else select_run(run, "export")[0]
     check_records(found)
     folder = outputs_dir() / "exports" / found.key / to if output is None else Path(output)
-    if output is not None and folder.exists() and not _is_empty_folder(folder):
+    is_empty = folder.is_dir() and not any(folder.iterdir())
+    if output is not None and folder.exists() and not is_empty:
         raise UserError(f"{one_line(folder)} is not an empty folder", "name a new one")
 
     terms = terms_of(found.summary)
@@ -98,7 +99,3 @@ def _write_in_place(folder: Path, write: Callable[[Path], None]) -> None:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-def _is_empty_folder(folder: Path) -> bool:
-    return folder.is_dir() and not any(folder.iterdir())

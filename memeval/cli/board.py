@@ -33,7 +33,6 @@ def board(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The arguments of `board`."""
     options = Parser.of(
         "board", "sets the packages of a folder beside each other, as a folder of static pages"
     )

@@ -28,7 +28,6 @@ def check(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of(
         "board check", "says whether packages are sound and may be added to their folder"
     )

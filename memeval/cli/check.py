@@ -142,7 +142,6 @@ def _config_of_found(
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of(
         "check",
         "runs the rules of the conformance suite against a system, or against the "

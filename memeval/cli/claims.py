@@ -67,7 +67,6 @@ def claims(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of(
         "claims",
         "lists published figures; shows the whole protocol of one; says which of them a run may be "

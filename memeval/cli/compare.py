@@ -80,7 +80,6 @@ def write_files(comparisons: Sequence[Comparison], runs: Sequence[Run], *, plots
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of("compare", "compares finished runs on the questions that both scored")
     options.add_words(
         "RUN|FILTER",

@@ -105,7 +105,6 @@ def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None
 
 
 def parser() -> Parser:
-    """The actions and their arguments."""
     whole = Parser.of("data", "lists, downloads, verifies and describes data sets")
     actions = whole.add_subparsers(dest="action", required=True)
     actions.add_parser(

@@ -30,7 +30,6 @@ def explain(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of(
         "explain",
         "attributes the gap between a run and a published figure: which parts differ, and by how "

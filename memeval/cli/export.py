@@ -37,7 +37,6 @@ def opening(made: Export) -> str:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of("export", "writes a finished run in the files of another tool")
     options.add_run()
     options.add_argument(

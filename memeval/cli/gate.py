@@ -57,7 +57,6 @@ def gate(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of(
         "gate",
         "fails (exit status 1) if a run is worse than a baseline; 3: the two can't be compared",

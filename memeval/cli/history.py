@@ -71,7 +71,6 @@ def draw(found: History) -> Path:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of("history", "shows how a system's figures moved over its versions")
     options.add_words(
         "FILTER",

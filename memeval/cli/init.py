@@ -79,7 +79,6 @@ def _write(paths: Mapping[str, Path], values: Mapping[str, str], folder: Path) -
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of(
         "init",
         "writes a package with a memory system, a data set, a judge or a metric: its "
@@ -122,15 +121,13 @@ def _values(kind: str, name: str) -> dict[str, str]:
         "module": module,
         "kind": kind,
         # A metric is an object, and the others are classes.
-        "target": module.upper() if kind == "metric" else _class_name(module),
+        "target": module.upper()
+        if kind == "metric"
+        else "".join(part.capitalize() for part in module.split("_")),
         "heading": module.replace("_", " "),
         "points": PARTS[kind],
         "command": KINDS[kind].format(name=module),
     }
-
-
-def _class_name(module: str) -> str:
-    return "".join(part.capitalize() for part in module.split("_"))
 
 
 def _check(kind: str, module: str, folder: Path) -> None:

@@ -42,7 +42,6 @@ def agree_runs(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of(
         "judge agree", "how far the judges of runs agree on the answers that the runs share"
     )

@@ -31,7 +31,6 @@ def calibrate(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of(
         "judge calibrate", "corrects a run's accuracy for its judge's errors, by labels of a person"
     )

@@ -51,7 +51,6 @@ def probe(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of(
         "judge probe", "asks a judge about right answers and about kinds of wrong ones"
     )

@@ -29,7 +29,7 @@ def label(arguments: Sequence[str]) -> int:
         raise UserError(f"--n must be at least 1, not {options.n}")
 
     run, _ = select_run(options.run, "label")
-    path = Path(options.out) if options.out else default_file(run)
+    path = Path(options.out) if options.out else outputs_dir() / "labels" / f"{run.key}.csv"
     suffix_of(path)  # refuses another kind of file before anything is drawn
     answers = scored_answers(run)
     sheet = open_sheet(
@@ -53,7 +53,6 @@ def label(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of(
         "label",
         "writes a random sample of a run's answers for a person to label; labels that "
@@ -87,11 +86,6 @@ def parser() -> Parser:
         help="show the judge's verdict; hidden by default, since it would influence your labels",
     )
     return options
-
-
-def default_file(run: Run) -> Path:
-    """File of a run's labels."""
-    return outputs_dir() / "labels" / f"{run.key}.csv"
 
 
 def open_sheet(

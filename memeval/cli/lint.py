@@ -56,7 +56,6 @@ def lint(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of(
         "lint",
         "looks through finished runs for gold answers where nobody said them, a top_k "

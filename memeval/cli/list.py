@@ -84,7 +84,6 @@ def _as_json(run: Run, label: str) -> dict[str, Any]:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of("list", "lists finished runs, the newest last")
     options.add_words(
         "FILTER",

@@ -61,7 +61,6 @@ def pack(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of("pack", "writes finished runs as one file that anyone can check")
     options.add_words(
         "RUN", "runs or filters, as `list` takes them (default: all runs of this home)"

@@ -71,7 +71,6 @@ def _points(text: str) -> float:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of("register", "writes what will be run, before it is run; runs nothing")
     options.add_argument(
         "words", nargs="*", metavar="OVERRIDE", help="settings, as a run takes them"

@@ -52,7 +52,6 @@ def show(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of(
         "show", "shows a finished run, or all that is known of one of its questions"
     )

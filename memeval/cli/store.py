@@ -42,7 +42,6 @@ def store(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The actions and their arguments."""
     whole = Parser.of("store", "shows, cleans, verifies and copies what is stored in this home")
     actions = whole.add_subparsers(dest="action", required=True)
     actions.add_parser("info", help="show what is stored by kind: number, size, age")

@@ -48,7 +48,6 @@ def table(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of("table", "writes finished runs as the table of a paper")
     options.add_words(
         "RUN|FILTER",

@@ -130,7 +130,6 @@ def serve(host: str, port: int, store: Store, root: Path, *, opens: bool) -> int
 
 
 def parser() -> Parser:
-    """The command's options."""
     options = Parser.of("ui", "MLflow's page on the project's own store.")
     options.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: only this machine)"

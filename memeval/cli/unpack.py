@@ -30,7 +30,6 @@ def unpack(arguments: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of(
         "unpack", "takes the runs of sound packages into this home, beside its own and apart"
     )

@@ -111,7 +111,6 @@ def _at_least_none(text: str) -> int:
 
 
 def parser() -> Parser:
-    """The command's arguments."""
     options = Parser.of(
         "verify",
         "compares finished runs with their digests, and makes their figures again: "

@@ -100,12 +100,8 @@ def _describe(comparison: Comparison, difference: Difference) -> str:
 
 def _flat(cells: Cells) -> Cells:
     """A table whose cells have one line each, and whose last column has a heading."""
-    header, *rows = [list(map(_on_one_line, row)) for row in cells]
+    header, *rows = [[cell.replace("\n", " ") for cell in row] for row in cells]
     return [[cell or "letters" for cell in header], *rows]
-
-
-def _on_one_line(cell: str) -> str:
-    return cell.replace("\n", " ")
 
 
 def _categories(comparison: Comparison) -> list[str]:

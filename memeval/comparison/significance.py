@@ -133,11 +133,7 @@ def _sums(pairs: Sequence[Pair], scores: Sequence[RunScores]) -> list[list[float
         cases |= dict.fromkeys(row)
 
     # The same flips for all pairs need a column per conversation, 0 if a pair has none of it.
-    return [_in_order(row, cases) for row in rows]
-
-
-def _in_order(row: Mapping[Hashable, float], cases: Iterable[Hashable]) -> list[float]:
-    return [row.get(case, 0.0) for case in cases]
+    return [[row.get(case, 0.0) for case in cases] for row in rows]
 
 
 def _are_aligned(scores: RunScores, other: RunScores) -> bool:

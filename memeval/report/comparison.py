@@ -53,10 +53,6 @@ REFUSALS = {"adversarial": "refusals right"}
 """Headers of categories whose right answer is a refusal, by the names that data sets give them."""
 
 
-def _short_cells(row: Sequence[str]) -> list[str]:
-    return [one_line(cell, LONGEST_CELL) for cell in row]
-
-
 def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) -> Table:
     """A table for the terminal.
 
@@ -70,7 +66,7 @@ def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) 
     shared = shared_flags(summaries)
     settings, header, rows = cells(summaries, left_out=shared)
     header = [one_line(name, LONGEST_CELL) for name in header]
-    rows = [_short_cells(row) for row in rows]
+    rows = [[one_line(cell, LONGEST_CELL) for cell in row] for row in rows]
     fitted = fit(header, rows, settings=settings, width=width or UNBOUNDED, fold=fold)
     title = "; ".join(filter(None, [judged_by(summaries), *shared]))
     left_out = _left_out(fitted, width)

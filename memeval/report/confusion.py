@@ -29,22 +29,17 @@ class Confusion:
     unparsed: Mapping[int, int]
     """Replies that could not be read, by right."""
 
-    def row(self, right: int) -> list[int]:
-        """Replies to the questions whose right choice is at a position.
-
-        By chosen position, then those that could not be read.
-        """
-        return [
-            *(self.chosen.get((right, chosen), 0) for chosen in range(self.positions)),
-            self.unparsed.get(right, 0),
-        ]
-
     def rows(self) -> list[list[int]]:
-        """The whole matrix, one row per right position.
+        """Replies by right position, and in each row by chosen position.
 
         The last column counts the replies that could not be read.
         """
-        return [self.row(right) for right in range(self.positions)]
+        rows = []
+        for right in range(self.positions):
+            read = [self.chosen.get((right, chosen), 0) for chosen in range(self.positions)]
+            rows.append([*read, self.unparsed.get(right, 0)])
+
+        return rows
 
     @property
     def bias(self) -> float | None:

@@ -112,9 +112,10 @@ def experiment_tags(summary: RunSummary, present: Mapping[str, str]) -> dict[str
     """
     before = viewed_columns(present.get(VIEW_TAG, ""))
     settings = [column for column in before if not _is_figure(column)]
+    figures = [f"tags.`{legal(name)}`" for name in rounded_figures(summary)]
     view = view_tag(
         settings or setting_columns(summary),
-        [*figures_of_view(present.get(VIEW_TAG, "")), *figure_columns(summary)],
+        [*figures_of_view(present.get(VIEW_TAG, "")), *figures],
         created_ms=milliseconds(summary.started_at),
     )
     return {
@@ -178,11 +179,6 @@ def setting_columns(summary: RunSummary) -> list[str]:
 def param_column(setting: str) -> str:
     """The column of a setting, by MLflow's name for it."""
     return f"params.`{param_name(setting)}`"
-
-
-def figure_columns(summary: RunSummary) -> list[str]:
-    """The columns of a run's rounded figures: accuracy, categories, recall, cost, latency."""
-    return [f"tags.`{legal(name)}`" for name in rounded_figures(summary)]
 
 
 def figures_of_view(tag: str) -> list[str]:

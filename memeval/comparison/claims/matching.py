@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -213,7 +213,10 @@ def _questions(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspec
         # Such a metric is over all that was asked, and can't be taken apart by category.
         asked = sum(row.n for row in summary.categories)
 
-    where = _category_words(protocol.categories)
+    where = ""
+    if protocol.categories is not None:
+        where = f" (categories {', '.join(map(str, protocol.categories))})"
+
     if protocol.questions is None:
         return Aspect("questions", Sameness.NOT_DISCLOSED, "the source does not say how many")
     if asked == protocol.questions:
@@ -266,10 +269,6 @@ def _counts(name: str, figure: Figure) -> bool:
 
     # The whole ranking does not depend on how much of it is shown.
     return name != "top_k" or not figure.metric.startswith(RANKING)
-
-
-def _category_words(categories: Sequence[int | str] | None) -> str:
-    return "" if categories is None else f" (categories {', '.join(map(str, categories))})"
 
 
 def _judge(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:

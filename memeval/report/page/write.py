@@ -77,7 +77,7 @@ def render(data: PageData) -> str:
         largest=largest_difference(data.conversations),
         differences=differences,
         statuses=list(dict.fromkeys(name for cell in data.cells for name in cell.summary.statuses)),
-        unscored=[cell for cell in data.cells if cell.scored < cell.asked or not _all_ok(cell)],
+        unscored=[cell for cell in data.cells if _lacks_scores(cell)],
         notes=notes(data),
         index=as_data(index),
         style=raw(style),
@@ -90,8 +90,8 @@ def _source(name: str) -> str:
     return (FILES / name).read_text(encoding="utf-8")
 
 
-def _all_ok(cell: CellData) -> bool:
-    return set(cell.summary.statuses) <= {Status.OK.value}
+def _lacks_scores(cell: CellData) -> bool:
+    return cell.scored < cell.asked or not set(cell.summary.statuses) <= {Status.OK.value}
 
 
 def notes(data: PageData) -> list[tuple[str, list[str]]]:

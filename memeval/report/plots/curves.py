@@ -75,7 +75,11 @@ def curves_of(summaries: Sequence[RunSummary]) -> list[Curves]:
 
         cells = [cell for cell in measured if is_number(cell.params.get(setting))]
         lines = by_line(cells, setting)
-        with_points = {name: line for name, line in lines.items() if has_two_values(line, setting)}
+        with_points = {
+            name: line
+            for name, line in lines.items()
+            if len({value_of(cell, setting) for cell in line}) > 1
+        }
         if with_points:
             drawable.append(Curves(setting, with_points))
 
@@ -85,11 +89,6 @@ def curves_of(summaries: Sequence[RunSummary]) -> list[Curves]:
 def is_number(value: object) -> bool:
     """Whether a setting is a number: `never` and `middle` of a compression turn are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def has_two_values(line: Sequence[RunSummary], setting: str) -> bool:
-    """Whether there is a line to draw."""
-    return len({value_of(cell, setting) for cell in line}) > 1
 
 
 def value_of(cell: RunSummary, setting: str) -> float:

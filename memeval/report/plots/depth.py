@@ -10,7 +10,6 @@ from memeval.report.differences import labels
 from memeval.report.plots.curves import TOKENS, asides, by_line, short
 from memeval.report.plots.draw import draw
 from memeval.report.plots.model import (
-    Axis,
     Cell,
     Look,
     Mark,
@@ -151,7 +150,11 @@ def depth_curves(cells: Sequence[RunSummary]) -> Plot:
                 by_size[size(cell)] += [marks] if marks else []
 
     up = accuracy_axis(mark for drawn in by_size.values() for marks in drawn for mark in marks)
-    panels = [size_panel(tokens, drawn, axis, up) for tokens, drawn in by_size.items()]
+    panels = []
+    for tokens, drawn in by_size.items():
+        title = f"{short(tokens)} tokens" if tokens else ""
+        panels.append(Panel(axis, up, title, lines=drawn))
+
     return Plot(
         title=f"accuracy by depth of the evidence, {name_datasets(cells)}",
         panels=[panels],
@@ -159,11 +162,6 @@ def depth_curves(cells: Sequence[RunSummary]) -> Plot:
         height=4.2,
         legend=looks,
     )
-
-
-def size_panel(tokens: int, lines: Sequence[Sequence[Mark]], across: Axis, up: Axis) -> Panel:
-    """The lines of one size of the haystack."""
-    return Panel(across, up, f"{short(tokens)} tokens" if tokens else "", lines=lines)
 
 
 def depth_marks(cell: RunSummary, depths: Sequence[str], look: Look, aside: float) -> list[Mark]:

@@ -77,7 +77,7 @@ def price_panels(cells: Sequence[RunSummary], names: Sequence[str]) -> list[Pane
             for cell, name in zip(cells, names, strict=True)
             if has_position(cell, metric)
         ]
-        if len({price_of(cell, metric) for cell, _ in kept}) > 1:
+        if differ_in(cells, metric):
             known, own_names = zip(*kept, strict=True)
             own_looks = [looks[system_of(cell)] for cell in known]
             panels.append(price_panel(known, own_names, own_looks, metric))
@@ -174,6 +174,11 @@ def is_fair(summary: RunSummary) -> bool:
 def has_position(summary: RunSummary, price: Metric) -> bool:
     """Whether the run has both figures that the plot needs."""
     return price_of(summary, price) is not None and summary.metrics.get("accuracy") is not None
+
+
+def differ_in(cells: Sequence[RunSummary], price: Metric) -> bool:
+    """Whether the runs that have both figures do not all have one price."""
+    return len({price_of(cell, price) for cell in cells if has_position(cell, price)}) > 1
 
 
 def price_of(summary: RunSummary, price: Metric) -> float | None:

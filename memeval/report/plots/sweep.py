@@ -8,7 +8,7 @@ from pathlib import Path
 from memeval.report.plots.curves import curve_file, curve_plot, curves_of
 from memeval.report.plots.depth import depth_plots
 from memeval.report.plots.draw import draw
-from memeval.report.plots.prices import has_position, price_of, prices, sweep_plot
+from memeval.report.plots.prices import differ_in, prices, sweep_plot
 from memeval.report.plots.ranked import ranked_plot
 from memeval.results import RunSummary
 
@@ -24,7 +24,7 @@ def write_sweep_plots(summaries: Sequence[RunSummary], path: Path) -> list[Path]
         sweep_plot(summaries, path),
         draw(ranked_plot(summaries), path.with_name(f"{path.stem}_ranked.png")),
     ]
-    if has_costs(summaries):
+    if differ_in(summaries, prices()["cost"]):
         drawn.append(sweep_plot(summaries, path.with_name(f"{path.stem}_cost.png"), "cost"))
 
     # The cells of another data set have names of their own.
@@ -34,10 +34,3 @@ def write_sweep_plots(summaries: Sequence[RunSummary], path: Path) -> list[Path]
         drawn.append(curve_plot(curves, path.with_name(f"{name.stem}{suffix}.png")))
 
     return drawn + depth_plots(summaries, path.parent)
-
-
-def has_costs(summaries: Sequence[RunSummary]) -> bool:
-    """Whether the cells have costs that are not all the same."""
-    cost = prices()["cost"]
-    known = [cell for cell in summaries if has_position(cell, cost)]
-    return len({price_of(cell, cost) for cell in known}) > 1

@@ -77,17 +77,13 @@ def count_questions(cases: Sequence[EvalCase]) -> int:
     return sum(len(case.questions) for case in cases)
 
 
-def count_turns(cases: Sequence[EvalCase]) -> int:
-    """Turns of all cases."""
-    return sum(len(session.turns) for case in cases for session in case.sessions)
-
-
 def part_of(cases: Sequence[EvalCase], most: int, turns: int) -> Sequence[EvalCase]:
     """The open questions that are asked: all, or about `most`, of cases that hold about `turns`.
 
     The same ones in each repeat: equal requests are then seen to be one.
     """
-    some = spread(cases, max(1, turns * len(cases) // max(1, count_turns(cases))))
+    whole = sum(len(session.turns) for case in cases for session in case.sessions)
+    some = spread(cases, max(1, turns * len(cases) // max(1, whole)))
     if count_questions(some) <= most:
         return some
 

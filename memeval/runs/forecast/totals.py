@@ -114,43 +114,37 @@ def line_of(key: tuple[Role, str, str, str], sums: CallSums, *, repeated: float)
 
     `repeated` are requests that are equal to others.
     """
-    role, model, provider, address = key
+    role, model, _, address = key
     prompt, completion = sums.prompt / sums.calls, sums.completion / sums.calls
     # Replies of earlier runs may have been longer than the limit that is sent now.
     most_completion = max(sums.most_completion / sums.calls, completion)
-    price = _PriceOfCalls(role, model, provider, prompt)
+    most_calls = sums.calls + repeated
     return Line(
         role=role,
         model=model,
         address=address,
         calls=sums.calls,
         known_calls=sums.known,
-        most_calls=sums.calls + repeated,
+        most_calls=most_calls,
         prompt_tokens=sums.prompt,
         completion_tokens=sums.completion,
-        usd=price.of(sums.calls, completion),
-        most_usd=price.of(sums.calls + repeated, most_completion),
+        usd=_price(key, sums.calls, prompt, completion),
+        most_usd=_price(key, most_calls, prompt, most_completion),
         seconds=sums.seconds / sums.slots,
     )
 
 
-class _PriceOfCalls:
-    """The price of calls with a mean prompt: it may depend on the length of each one's prompt."""
+def _price(
+    key: tuple[Role, str, str, str], calls: float, prompt_tokens: float, completion_tokens: float
+) -> float | None:
+    """The price of calls with prompts and replies of these mean lengths; None if it is unknown."""
+    role, model, provider, _ = key
+    # It may depend on the length of each call's prompt, and a mean may be a fraction, but only
+    # whole tokens have a price.
+    whole = max(1, round(prompt_tokens))
+    asking = cost_usd(Usage(role, model, provider, whole, 0))
+    replied = cost_usd(Usage(role, model, provider, whole, 1000))
+    if asking is None or replied is None:
+        return None
 
-    def __init__(self, role: Role, model: str, provider: str, prompt_tokens: float) -> None:
-        whole = max(1, round(prompt_tokens))
-        asking = cost_usd(Usage(role, model, provider, whole, 0))
-        replied = cost_usd(Usage(role, model, provider, whole, 1000))
-        self._asking: float | None = None
-        self._per_token: float | None = None
-        if asking is not None and replied is not None:
-            # A mean may be a fraction, but only whole tokens have a price.
-            self._asking = asking * prompt_tokens / whole
-            self._per_token = (replied - asking) / 1000
-
-    def of(self, calls: float, completion_tokens: float) -> float | None:
-        """The price of calls with replies of this mean length; None if it is unknown."""
-        if self._asking is None or self._per_token is None:
-            return None
-
-        return calls * (self._asking + self._per_token * completion_tokens)
+    return calls * (asking * prompt_tokens / whole + (replied - asking) / 1000 * completion_tokens)
