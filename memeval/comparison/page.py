@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memeval.comparison.records import CategoryDifference, Comparison, Difference
+from memeval.comparison.records import Comparison, Difference
 from memeval.comparison.sentences import lead, sentence
 from memeval.comparison.tables import pair_label
 from memeval.comparison.words import (
@@ -14,7 +14,7 @@ from memeval.comparison.words import (
     dominating_conversations,
     refusal_lines,
 )
-from memeval.report.compared import CategoryDelta, ComparisonData, DifferenceData
+from memeval.report.compared import ComparisonData, DifferenceData
 from memeval.report.plots.differences import (
     DifferenceRow,
     DrawnDifferences,
@@ -37,10 +37,10 @@ def page_content(comparison: Comparison, runs: int) -> ComparisonData | None:
     return ComparisonData(
         metric=comparison.metric,
         unit=comparison.unit,
-        scale=comparison.scale,
         sentences=(*lead(comparison), *dominating_conversations(comparison)),
         baseline=comparison.baseline,
         differences=tuple(_row(comparison, pair) for pair in comparison.differences),
+        forest=as_drawn(comparison).rows,
         letters={run.key: run.letters for run in comparison.runs},
         remarks=tuple(_remarks(comparison)),
         adjusted_how=adjusted_how(comparison),
@@ -79,27 +79,12 @@ def _row(comparison: Comparison, pair: Difference) -> DifferenceData:
     return DifferenceData(
         cell=pair.first,
         label=pair_label(comparison, pair),
-        delta=pair.result.mean,
-        low=pair.result.low,
-        high=pair.result.high,
-        p=pair.p,
+        result=pair.result,
         adjusted_p=pair.adjusted_p,
-        mde=pair.result.mde,
-        n=pair.result.count,
         is_shown=pair.is_shown,
         sentence=sentence(comparison, pair),
-        categories=tuple(map(_category, pair.categories)),
+        categories={row.category: row.result for row in pair.categories},
         same_prompts=pair.same_prompts,
-    )
-
-
-def _category(row: CategoryDifference) -> CategoryDelta:
-    return CategoryDelta(
-        name=row.category,
-        delta=row.result.mean,
-        low=row.result.low,
-        high=row.result.high,
-        n=row.result.count,
     )
 
 

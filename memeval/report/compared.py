@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True)
-class CategoryDelta:
-    """A difference within one category: described, not tested."""
-
-    name: str
-    delta: float
-    low: float | None
-    high: float | None
-    n: int
+from memeval.report.plots.differences import DifferenceRow
+from memeval.statistics.differences import ClusteredDifference
 
 
 @dataclass(frozen=True)
@@ -24,19 +16,13 @@ class DifferenceData:
     cell: str
     """Key of its run."""
     label: str
-    delta: float
-    low: float | None
-    high: float | None
-    p: float | None
+    result: ClusteredDifference
     adjusted_p: float | None
-    mde: float | None
-    """Smallest difference that this data shows in four cases of five."""
-    n: int | None
-    """Questions that both scored."""
     is_shown: bool
     """Whether the data tell the two apart."""
     sentence: str
-    categories: tuple[CategoryDelta, ...] = ()
+    categories: Mapping[str, ClusteredDifference] = field(default_factory=dict)
+    """By name: described, not tested."""
     same_prompts: bool = False
     """Whether both sent the same prompts, so that there is nothing to compare."""
 
@@ -47,13 +33,13 @@ class ComparisonData:
 
     metric: str
     unit: str
-    scale: float
-    """The factor by which values are shown."""
     sentences: tuple[str, ...]
     """Sentences at the top of the page."""
     baseline: str | None
     """Key of its run; None if all pairs are compared."""
     differences: tuple[DifferenceData, ...]
+    forest: tuple[DifferenceRow, ...]
+    """The differences as they are drawn."""
     letters: Mapping[str, str]
     """By key: cells that share a letter can't be told apart."""
     remarks: tuple[str, ...]
@@ -64,4 +50,4 @@ class ComparisonData:
     @property
     def categories(self) -> list[str]:
         """Names of the categories in which there is a difference, in their order."""
-        return list(dict.fromkeys(row.name for pair in self.differences for row in pair.categories))
+        return list(dict.fromkeys(name for pair in self.differences for name in pair.categories))

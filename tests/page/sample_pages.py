@@ -11,6 +11,7 @@ from msgspec import structs
 
 from memeval.records import Label, Role, Status, Usage, Verdict
 from memeval.report.compared import ComparisonData, DifferenceData
+from memeval.report.plots.differences import DifferenceRow
 from memeval.results import (
     RECORDS_FILE,
     CategoryResult,
@@ -27,6 +28,7 @@ from memeval.results import (
 )
 from memeval.results.judge import JudgeIdentity
 from memeval.results.steps import AgentStep, StepCall
+from memeval.statistics.differences import ClusteredDifference
 
 WORDS = (
     "harbour lantern violin orchard ticket bakery river garden letter camera winter sister bicycle "
@@ -258,6 +260,12 @@ def _category(key: str, name: str, rows: list[Record]) -> CategoryResult:
     )
 
 
+def as_drawn(row: DifferenceData) -> DifferenceRow:
+    """A difference in points."""
+    low, high = row.result.low or 0.0, row.result.high or 0.0
+    return DifferenceRow(row.label, 100 * row.result.mean, 100 * low, 100 * high, row.is_shown)
+
+
 def sample_comparison(folders: list[Path], sentence: str = "bm25 against rag") -> ComparisonData:
     """What a comparison of runs with the first of them found."""
     runs = [RunSummary.read(folder) for folder in folders]
@@ -271,13 +279,19 @@ def sample_comparison(folders: list[Path], sentence: str = "bm25 against rag") -
         row = DifferenceData(
             cell=run.run_key,
             label=name,
-            delta=mean,
-            low=mean - 0.03,
-            high=mean + 0.03,
-            p=p,
+            result=ClusteredDifference(
+                mean=mean,
+                count=1540,
+                groups=10,
+                se=0.015,
+                independent_se=0.012,
+                low=mean - 0.03,
+                high=mean + 0.03,
+                p=p,
+                mde=0.042,
+                mde_from_independent=False,
+            ),
             adjusted_p=4 * p,
-            mde=0.042,
-            n=1540,
             is_shown=is_shown,
             sentence=f"{name} differs from {names[0]} by {100 * mean:.1f} points.",
         )
@@ -286,10 +300,10 @@ def sample_comparison(folders: list[Path], sentence: str = "bm25 against rag") -
     return ComparisonData(
         metric="accuracy",
         unit="points",
-        scale=100.0,
         sentences=(sentence,),
         baseline=runs[0].run_key,
         differences=tuple(differences),
+        forest=tuple(map(as_drawn, differences)),
         letters=dict.fromkeys((run.run_key for run in runs), "a"),
         remarks=(),
         adjusted_how="adjusted for all comparisons together (max-T)",

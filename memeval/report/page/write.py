@@ -25,8 +25,7 @@ from memeval.report.compared import ComparisonData
 from memeval.report.page.build import page_data
 from memeval.report.page.data import CellData, ConversationData, PageData
 from memeval.report.page.runs import PageRun
-from memeval.report.plots.differences import DifferenceRow, forest_panel
-from memeval.report.plots.model import Panel
+from memeval.report.plots.differences import forest_panel
 from memeval.results import write_atomically
 from memeval.text.shown import printable
 
@@ -67,12 +66,16 @@ def render(data: PageData) -> str:
     }
 
     comparison = data.comparison
+    forest = None
+    if comparison is not None and comparison.forest:
+        forest = forest_panel(comparison.forest, comparison.unit)
+
     compared = comparison.differences if comparison and comparison.baseline else ()
     differences = {row.cell: row for row in compared}
     return load_template().render(
         page=data,
         to_baseline=bool(data.comparison and data.comparison.baseline),
-        forest=forest(data.comparison) if data.comparison else None,
+        forest=forest,
         number_of={cell.summary.run_key: number for number, cell in enumerate(data.cells, start=1)},
         largest=largest_difference(data.conversations),
         differences=differences,
@@ -175,22 +178,6 @@ def form_of(line: int) -> int:
 
 LEVELS = 3
 """Shades of a colour on either side of no difference."""
-
-
-def forest(comparison: ComparisonData) -> Panel | None:
-    """The forest plot of a comparison; None if nothing is compared."""
-    scale = comparison.scale
-    rows = [
-        DifferenceRow(
-            name=row.label,
-            delta=scale * row.delta,
-            low=None if row.low is None else scale * row.low,
-            high=None if row.high is None else scale * row.high,
-            is_shown=row.is_shown,
-        )
-        for row in comparison.differences
-    ]
-    return forest_panel(rows, comparison.unit) if rows else None
 
 
 def shade(value: float | None, largest: float) -> str:
