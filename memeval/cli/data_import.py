@@ -30,8 +30,11 @@ def import_data(chosen: argparse.Namespace) -> int:
     Exit status 2 if what was written has a mistake.
     """
     target = Path(chosen.into)
-    if target.exists():
-        raise UserError(f"{target} already exists.", "move it away, or name another file")
+    table = target.with_name(f"{target.name}.redacted")
+    for path in (target, table):
+        if path.exists():
+            raise UserError(f"{path} already exists.", "move it away, or name another file")
+
     if chosen.windows is not None and chosen.case is not None:
         raise UserError("--windows and --case both say what a case is; give one of them.")
 
@@ -55,7 +58,7 @@ def import_data(chosen: argparse.Namespace) -> int:
         print(folded(f"  {one_line(line)}", sys.stdout))
 
     if redactor is not None:
-        _write_table(redactor, target)
+        _write_table(redactor, table)
 
     outlook = _outlook(imported, target)
     # The check reads the file again: a large one is not to be in memory twice.
@@ -81,14 +84,13 @@ def _redactor(chosen: argparse.Namespace) -> Redactor | None:
     return Redactor(names=names)
 
 
-def _write_table(redactor: Redactor, target: Path) -> None:
+def _write_table(redactor: Redactor, table: Path) -> None:
     """Writes what the placeholders stand for beside the data, for its owner alone."""
     kinds = [f"{count:,} {kind}" for kind, count in sorted(redactor.counts.items())]
     if not kinds:
         print("  redacted: nothing was found")
         return
 
-    table = target.with_name(f"{target.name}.redacted")
     with new_file(table) as file:
         json.dump(redactor.originals, file, indent=1, ensure_ascii=False)
         file.write("\n")

@@ -715,6 +715,12 @@ def test_redaction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "redacted: 1 card, 1 email, 1 iban, 2 ip, 1 name, 2 phone, 1 secret" in said
     assert SECRET not in said and "ida@" not in said
 
+    # A table that is left of another import would be lost, or that of this one.
+    target.unlink()
+    with pytest.raises(UserError, match=r"mine.json.redacted already exists"):
+        data(["import", str(source), "--into", str(target), *map(str, words)])
+    assert not target.exists()
+
 
 @pytest.mark.parametrize(
     ("text", "redacted"),
