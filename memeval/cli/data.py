@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from collections.abc import Sequence
@@ -41,7 +42,9 @@ def data(arguments: Sequence[str]) -> int:
         return 0
 
     if chosen.action in OWN_ACTIONS:
-        return OWN_ACTIONS[chosen.action](chosen)
+        module, _, function = OWN_ACTIONS[chosen.action].partition(":")
+        status: int = getattr(importlib.import_module(module), function)(chosen)
+        return status
 
     name = chosen.name
     if chosen.action == "stats":

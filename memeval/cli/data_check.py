@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
 
 from memeval.datasets.json.reader import OwnReader
@@ -10,6 +11,10 @@ from memeval.text.shown import one_line
 
 MOST_CATEGORIES = 20
 """Categories that are named with their counts."""
+
+
+def check_chosen(chosen: Namespace) -> int:
+    return check(Path(chosen.file))
 
 
 def check(path: Path) -> int:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Protocol
 
 from memeval.cli.parser import Parser
@@ -13,8 +10,18 @@ FORM_NAMES = (
     "chatgpt, claude, messages, sharegpt, agent, slack, table, locomo, longmemeval, "
     "memory_agent_bench"
 )
-
-
+OWN_ACTIONS = {
+    "check": "memeval.cli.data_check:check_chosen",
+    "import": "memeval.cli.data_import:import_data",
+    "draft": "memeval.cli.data_draft:draft",
+    "grow": "memeval.cli.data_draft:draft",
+    "review": "memeval.cli.data_review:review",
+    "freeze": "memeval.cli.data_freeze:freeze",
+    "merge": "memeval.cli.data_freeze:join",
+    "diff": "memeval.cli.data_freeze:diff",
+    "power": "memeval.cli.data_freeze:power",
+}
+"""Where each action is, which takes what was parsed and returns the exit status."""
 TAKES_OVERRIDES = ("draft", "grow")
 """Actions whose further words are settings, as those of a run."""
 
@@ -161,52 +168,3 @@ def _add_import(actions: Actions) -> None:
     imported.add_argument(
         "--redact-names", metavar="FILE", help="replace these names too, one per line"
     )
-
-
-def _check(chosen: Namespace) -> int:
-    from memeval.cli.data_check import check
-
-    return check(Path(chosen.file))
-
-
-def _import(chosen: Namespace) -> int:
-    from memeval.cli.data_import import import_data
-
-    return import_data(chosen)
-
-
-def _draft(chosen: Namespace) -> int:
-    from memeval.cli.data_draft import draft
-
-    return draft(chosen)
-
-
-def _review(chosen: Namespace) -> int:
-    from memeval.cli.data_review import review
-
-    return review(chosen)
-
-
-def _version(chosen: Namespace) -> int:
-    from memeval.cli import data_freeze
-
-    actions = {
-        "freeze": data_freeze.freeze,
-        "merge": data_freeze.join,
-        "diff": data_freeze.diff,
-        "power": data_freeze.power,
-    }
-    return actions[chosen.action](chosen)
-
-
-OWN_ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
-    "check": _check,
-    "import": _import,
-    "draft": _draft,
-    "grow": _draft,
-    "review": _review,
-    "freeze": _version,
-    "merge": _version,
-    "diff": _version,
-    "power": _version,
-}

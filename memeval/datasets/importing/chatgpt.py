@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from memeval.datasets.importing.chats import add_part
 from memeval.datasets.importing.message import ASSISTANT, USER, ImportLog, Message, key_of
 from memeval.datasets.importing.times import read_time
 
@@ -148,14 +149,9 @@ def _text(content: Any, log: ImportLog) -> str:
         return ""
 
     parts = content.get("parts") or []
+    texts: list[str] = []
     # Some exporters write one part as it is, without a list.
-    texts = []
     for part in parts if isinstance(parts, list) else [parts]:
-        # What was spoken is an object with its transcript.
-        text = log.clean(part.get("text") if isinstance(part, dict) else part)
-        if text:
-            texts.append(text)
-        elif isinstance(part, dict):
-            log.leave_out("parts with a picture or a file")
+        add_part(part, texts, texts, log)
 
-    return "\n".join(texts)
+    return "\n".join(filter(None, texts))

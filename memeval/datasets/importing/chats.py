@@ -194,7 +194,7 @@ def _said(message: Mapping[str, Any], role: str, log: ImportLog) -> list[tuple[s
     texts: list[str] = []
     tools: list[str] = []
     for part in content if isinstance(content, list) else [content]:
-        _add_part(part, texts, tools, log)
+        add_part(part, texts, tools, log)
 
     # Older exports of Claude leave the parts empty and have the text beside them.
     if not texts and not tools:
@@ -211,7 +211,8 @@ def _said(message: Mapping[str, Any], role: str, log: ImportLog) -> list[tuple[s
     return said
 
 
-def _add_part(part: Any, texts: list[str], tools: list[str], log: ImportLog) -> None:
+def add_part(part: Any, texts: list[str], tools: list[str], log: ImportLog) -> None:
+    """Adds what a part of a message says to `texts`, and what a tool does to `tools`."""
     if isinstance(part, str):
         texts.append(log.clean(part))
         return
@@ -251,7 +252,7 @@ def _called(name: Any, arguments: Any) -> str:
 def _result(content: Any, log: ImportLog) -> str:
     texts: list[str] = []
     for part in content if isinstance(content, list) else [content or ""]:
-        _add_part(part, texts, texts, log)
+        add_part(part, texts, texts, log)
 
     return "\n".join(filter(None, texts))
 

@@ -18,7 +18,6 @@ EARLIEST, LATEST = datetime(1970, 1, 2, tzinfo=UTC), datetime(2200, 1, 1, tzinfo
 LEAST_YEAR = 1000
 """Earlier ones have fewer digits, and are slips."""
 NUMBER = re.compile(r"\d{9,19}(?:\.\d+)?")
-FRACTION = re.compile(r"(\.\d{6})\d+")
 YEAR_FIRST = re.compile(r"(\d{4})[/.](\d{2})[/.](\d{2})(?!\d)")
 DAY_AND_MONTH = re.compile(
     r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?:,?[ T]+\d{1,2}:\d{2}(:\d{2})?( ?[AaPp][Mm])?)?"
@@ -128,7 +127,7 @@ def _iso(text: str) -> datetime | None:
         plain += "+00:00"
 
     try:
-        time = datetime.fromisoformat(YEAR_FIRST.sub(r"\1-\2-\3", FRACTION.sub(r"\1", plain)))
+        time = datetime.fromisoformat(YEAR_FIRST.sub(r"\1-\2-\3", plain))
         if time.year < LEAST_YEAR:
             return None
 
