@@ -16,7 +16,7 @@ from memeval.errors import UserError
 from memeval.llm.prices import total_cost_usd
 from memeval.metrics.accuracy import corrected
 from memeval.metrics.formats import NONE, count, dollars, milliseconds, percent, with_interval
-from memeval.metrics.metric import SHOW
+from memeval.metrics.metric import SHOW, with_interval_of
 from memeval.metrics.registry import texts_at
 from memeval.records import Role
 from memeval.report.flags import flags
@@ -65,7 +65,7 @@ def run_lines(run: Run) -> Iterator[str]:
     """A run: figures, categories, settings and notes."""
     summary = run.summary
     get = summary.metrics.get
-    accuracy = with_interval(get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high"))
+    accuracy = with_interval_of("accuracy", summary)
     yield f"{one_line(summary.name)}  {run.key}"
     for name, value in {
         "data set": one_line(summary.dataset),

@@ -56,6 +56,10 @@ class Dataset(ABC):
     """The benchmark whose official judge applies, if there is one."""
     granularities: tuple[str, ...] = GRANULARITIES
     """Granularities that apply; others are refused."""
+    odd_notes: Mapping[str, str] = {}
+    """The note on each kind of `odd`, with the counts in braces; kinds that did not occur are not
+    shown.
+    """
     settings: Any
     """An instance of `settings_type`."""
 
@@ -250,11 +254,9 @@ class Dataset(ABC):
         """Repairs and omissions in the cases read so far: one line for each kind, with its count.
         Called after `cases` or `read` ran.
         """
-        return tuple(line for kind, line in self.odd_notes().items() if self.odd[kind])
-
-    def odd_notes(self) -> Mapping[str, str]:
-        """The note on each kind of `odd`; kinds that did not occur are not shown."""
-        return {}
+        counts = {"settings": self.settings, **self.odd}
+        notes = (note for kind, note in self.odd_notes.items() if self.odd[kind])
+        return tuple(note.format_map(counts) for note in notes)
 
     def repairs(self) -> Iterable[str]:
         """Every repair of a dirty record, one line each, for `data verify`.

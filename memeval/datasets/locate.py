@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -72,20 +74,20 @@ def read_file(info: DatasetInfo, path: Path) -> bytes:
     Raises `UserError` with the way to get it if it is missing, and with the reason if it
     can't be read.
     """
-    try:
+    with _reading(info, path):
         return path.read_bytes()
-    except FileNotFoundError:
-        raise missing(info, path) from None
-    except OSError as error:
-        raise UserError(
-            f"data set '{info.name}': {path} can't be read: {error.strerror}."
-        ) from error
 
 
 def digest_file(info: DatasetInfo, path: Path) -> str:
     """sha256 of a file in hexadecimal, read in blocks. Raises `UserError` as `read_file` does."""
-    try:
+    with _reading(info, path):
         return file_digest(path)
+
+
+@contextmanager
+def _reading(info: DatasetInfo, path: Path) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError:
         raise missing(info, path) from None
     except OSError as error:

@@ -14,11 +14,8 @@ class OwnFile(Dataset):
     """A file that defines its own categories; each id is also its name."""
 
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES, AnswerKind.CHOICES)
-
-    @property
-    def category_names(self) -> Mapping[CategoryId, str]:
-        """Empty: the file says which there are."""
-        return {}
+    category_names: Mapping[CategoryId, str] = {}
+    """Empty: the file says which there are."""
 
     def asks(self, question: EvalQuestion) -> bool:
         """By category; `dataset.categories=[5]` is the category `5`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,6 @@ from dataclasses import replace
 from typing import ClassVar
 
 from memeval.judges.contract import Judge, JudgeContext, JudgeSettings, Metrics
-from memeval.judges.fence import fence_for
 from memeval.llm.contract import Completion, JudgePrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
@@ -218,3 +218,23 @@ def _seed_of(seed: int, number: int, attempt: int) -> int:
 def is_cut(reply: Completion) -> bool:
     """Whether the endpoint says that a reply is not whole."""
     return reply.finish_reason in (CUT, WITHHELD)
+
+
+def fence_for(question: EvalQuestion, answer: str, seed: int) -> str:
+    """End of the names of the marks around question, gold and answer, such as `3f9a1c0b7d52e864`:
+    none of them can pass for instructions.
+
+    It is the same for the same question, answer and seed, so that the cache finds the prompt again.
+    """
+    # It is a digest of all three, so nobody can write a text that holds its own mark: to insert the
+    # mark changes the digest.
+    texts = (question.text, *question.gold, answer)
+    for attempt in range(100):
+        content = json.dumps(
+            [question.question_id, question.text, list(question.gold), answer, seed, attempt]
+        )
+        name = hashlib.sha256(content.encode()).hexdigest()[:16]
+        if not any(name in text for text in texts):
+            return name
+
+    raise AssertionError("a text holds a hundred digests of itself")

@@ -177,7 +177,7 @@ class JudgePrompt(Prompt):
     max_tokens: int | None = None
     """The protocol's limit of tokens for the reply; None leaves it to the config."""
     fence: str = ""
-    """End of the names of the marks around the data (`memeval.judges.fence`); empty for none."""
+    """End of the names of the marks around the data (`memeval.judges.model`); empty for none."""
     words: tuple[str, str] = ("yes", "no")
     """The words that are asked for in place of yes and no."""
 

@@ -8,12 +8,6 @@ from memeval.results import Record, RunSummary
 from memeval.results.calibration import CORRECTED
 
 
-def accuracy_with_interval(summary: RunSummary) -> str:
-    """`37.6 [28.1, 48.2]`, or a dash."""
-    get = summary.metrics.get
-    return with_interval(get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high"))
-
-
 def corrected(summary: RunSummary) -> str:
     """The accuracy that allows for the judge's errors, by labels: `57.4 [31.8, 83.1]`.
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 
-from memeval.metrics.formats import with_interval
+from memeval.metrics.formats import NONE, interval, percent
 from memeval.metrics.metric import (
     DOLLARS,
     MS,
@@ -22,9 +22,11 @@ from memeval.metrics.metric import (
     TOKENS,
     Metric,
     Unit,
+    percent_of,
+    with_ends,
 )
 from memeval.records import Traces
-from memeval.results import Record, RunSummary
+from memeval.results import Record
 from memeval.statistics.clusters import CONFIDENCE, cluster_sums, weighted_mean
 from memeval.statistics.means import scored_mean
 from memeval.statistics.proportions import wilson_ends
@@ -166,10 +168,7 @@ def life_measures(records: Sequence[Record]) -> dict[str, float | None]:
         values = [record.metrics.get(metric.name) for record in records]
         clusters = [record.case_id for record in records]
         result = scored_mean(values, clusters, [record.weight for record in records])
-        if result is not None:
-            measures[metric.name] = result.mean
-            measures[f"{metric.name}_ci95_low"] = result.low
-            measures[f"{metric.name}_ci95_high"] = result.high
+        measures |= with_ends(metric.name, result)
 
     return measures | _selective(records)
 
@@ -240,13 +239,10 @@ def leak_sentence(records: Sequence[Record]) -> str:
         return ""
 
     found = sum(value == 1.0 for value in values)
-    interval = ""
-    if result.low is not None and result.high is not None:
-        interval = f" [{100 * result.low:.1f}, {100 * result.high:.1f}]"
-
+    ends = interval(result.low, result.high)
     return (
         f"{found} of {len(asked)} deleted facts were still found when asked for directly: "
-        f"{100 * result.mean:.1f} %{interval}"
+        f"{percent(result.mean)} %" + ("" if ends == NONE else f" {ends}")
     )
 
 
@@ -261,20 +257,10 @@ def _rate(
         of_record=lambda record: record.metrics.get(name),
         columns=dict.fromkeys((TABLE, PAGE), heading) if heading else {},
         lines=dict.fromkeys(PLACES, said) if said else {},
-        texts=dict.fromkeys(PLACES, partial(_with_interval, name)) if said else {},
+        texts=dict.fromkeys(PLACES, partial(percent_of, name)) if said else {},
         optional=PLACES,
         hint=hint,
     )
-
-
-def _with_interval(name: str, summary: RunSummary) -> str:
-    """A rate of a run with its interval, in per cent; empty if it was not measured."""
-    value = summary.metrics.get(name)
-    if value is None:
-        return ""
-
-    low, high = (summary.metrics.get(f"{name}_ci95_{end}") for end in ("low", "high"))
-    return f"{with_interval(value, low, high)} %"
 
 
 RATES = (

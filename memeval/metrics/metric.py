@@ -15,8 +15,10 @@ from memeval.metrics.formats import (
     milliseconds,
     percent,
     short_count,
+    with_interval,
 )
 from memeval.results import Record, RunSummary
+from memeval.statistics.clusters import ClusteredMean
 from memeval.text.shown import one_line
 
 Value = TypeVar("Value", float, float | None)
@@ -182,3 +184,22 @@ class Metric:
             return f"{'' if value is None else unit.before}{unit.full(value)}{unit.after}"
 
         return unit.full(value)
+
+
+def with_ends(name: str, result: ClusteredMean | None) -> dict[str, float | None]:
+    """A mean and the ends of its 95 % interval, by name; empty if it was not measured."""
+    if result is None:
+        return {}
+
+    return {name: result.mean, f"{name}_ci95_low": result.low, f"{name}_ci95_high": result.high}
+
+
+def with_interval_of(name: str, summary: RunSummary) -> str:
+    """A figure of a run with its interval: `37.6 [28.1, 48.2]`, or a dash."""
+    get = summary.metrics.get
+    return with_interval(get(name), get(f"{name}_ci95_low"), get(f"{name}_ci95_high"))
+
+
+def percent_of(name: str, summary: RunSummary) -> str:
+    """The same in per cent; empty if it was not measured."""
+    return "" if summary.metrics.get(name) is None else f"{with_interval_of(name, summary)} %"

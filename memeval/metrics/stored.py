@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from memeval.metrics.formats import NONE, with_interval
-from memeval.metrics.metric import PAGE, REPORT, SHOW, Metric, Unit
-from memeval.results import RunSummary
+from memeval.metrics.formats import NONE
+from memeval.metrics.metric import PAGE, REPORT, SHOW, Metric, Unit, percent_of, with_ends
 from memeval.results.rows import StoredItems
 from memeval.statistics.means import scored_mean
 
@@ -38,23 +37,9 @@ def stored_measures(stored: Iterable[tuple[str, StoredItems]]) -> dict[str, floa
         shares = {case: pair for case, pair in shares.items() if pair[1]}
         values = [part / whole for part, whole in shares.values()]
         weights = [float(whole) for _, whole in shares.values()]
-        result = scored_mean(values, list(shares), weights)
-        if result is not None:
-            measures[name] = result.mean
-            measures[f"{name}_ci95_low"] = result.low
-            measures[f"{name}_ci95_high"] = result.high
+        measures |= with_ends(name, scored_mean(values, list(shares), weights))
 
     return measures
-
-
-def _share(name: str, summary: RunSummary) -> str:
-    """A share of a run with its interval, in per cent; empty if it was not measured."""
-    value = summary.metrics.get(name)
-    if value is None:
-        return ""
-
-    low, high = (summary.metrics.get(f"{name}_ci95_{end}") for end in ("low", "high"))
-    return f"{with_interval(value, low, high)} %"
 
 
 def _decimals(value: float | None) -> str:
@@ -67,7 +52,7 @@ def _metric(name: str, title: str, hint: str) -> Metric:
         more_is_better=False,
         columns={PAGE: title},
         lines={SHOW: title, REPORT: title},
-        texts=dict.fromkeys((SHOW, REPORT), partial(_share, name)),
+        texts=dict.fromkeys((SHOW, REPORT), partial(percent_of, name)),
         optional=(SHOW, REPORT),
         hint=hint,
     )

@@ -37,32 +37,19 @@ class DenseIndex:
 
     @classmethod
     async def open(cls, embedder: Embedder, texts: Sequence[str], saved: Path | None) -> Self:
-        """The index over the texts: read from the folder `saved`, or built if that is None."""
-        if saved is None:
-            return await cls.build(embedder, texts)
-
-        return await cls.load(saved, embedder, texts)
-
-    @classmethod
-    async def build(cls, embedder: Embedder, texts: Sequence[str]) -> Self:
-        """Fits the embedder on the texts, embeds them and indexes the vectors."""
-        fitted = await _fit(embedder, texts)
-        vectors = await fitted.embed(texts)
-        return cls(fitted, await current_ledger().own.in_worker(ChromaIndex, vectors))
-
-    @classmethod
-    async def load(cls, folder: Path, embedder: Embedder, texts: Sequence[str]) -> Self:
-        """The vectors that `save` wrote for the same embedder and texts.
-
-        The embedder is fitted again, but embeds nothing. Raises if the folder is damaged.
+        """The index over the texts, for which the embedder is fitted. The vectors are embedded, or
+        read from the folder `saved`. Raises if that is damaged.
         """
         fitted = await _fit(embedder, texts)
-        index = await current_ledger().own.in_worker(ChromaIndex.load, folder / VECTORS_FILE)
+        if saved is None:
+            vectors = await fitted.embed(texts)
+            return cls(fitted, await current_ledger().own.in_worker(ChromaIndex, vectors))
+
+        file = saved / VECTORS_FILE
+        index = await current_ledger().own.in_worker(ChromaIndex.load, file)
         if index.size != len(texts):
             index.close()
-            raise ValueError(
-                f"{folder / VECTORS_FILE} holds {index.size} vectors for {len(texts)} texts"
-            )
+            raise ValueError(f"{file} holds {index.size} vectors for {len(texts)} texts")
 
         return cls(fitted, index)
 

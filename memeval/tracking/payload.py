@@ -16,9 +16,8 @@ from typing import Any
 
 from memeval.config.identity import field_stages
 from memeval.config.schema import RUNTIME, RunConfig
-from memeval.metrics.accuracy import accuracy_with_interval
 from memeval.metrics.formats import NONE, percent
-from memeval.metrics.metric import ROWS, TAGS
+from memeval.metrics.metric import ROWS, TAGS, with_interval_of
 from memeval.metrics.registry import metrics_at, texts_at
 from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
 from memeval.results.fields import as_plain
@@ -186,7 +185,7 @@ def rounded_figures(summary: RunSummary) -> dict[str, str]:
 
     Shares are in per cent.
     """
-    shown = {"accuracy": accuracy_with_interval(summary)}
+    shown = {"accuracy": with_interval_of("accuracy", summary)}
     for row in summary.categories:
         if row.headline:
             shown[row.name] = percent(row.accuracy)
@@ -210,7 +209,7 @@ def sentence(summary: RunSummary) -> str:
     if summary.metrics.get("accuracy") is None or questions is None:
         return ""
 
-    value, _, interval = accuracy_with_interval(summary).partition(" [")
+    value, _, interval = with_interval_of("accuracy", summary).partition(" [")
     certainty = f" (95 % interval {interval.rstrip(']')})" if interval else ""
     why = "nothing was found" if summary.found_nothing else "too few answers were scored"
     warning = "" if summary.valid else f" **Invalid: {why}.**"

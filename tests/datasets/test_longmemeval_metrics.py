@@ -10,9 +10,9 @@ from memeval.datasets.longmemeval.metrics import (
     official_means,
     official_metrics,
     official_ndcg,
-    share_right,
 )
 from memeval.records import Label, Status
+from memeval.statistics.means import mean
 
 SESSION_OF = {"s1:1": "s1", "s1:3": "s1", "s2:1": "s2", "s3:1": "s3", "s3:3": "s3", "s3:5": "s3"}
 SESSIONS = [("s3:1", "s3:3", "s3:5"), ("s1:1", "s1:3"), ("s2:1",)]
@@ -81,5 +81,5 @@ def test_the_share_of_right_answers_counts_the_scored_ones() -> None:
         record(status=Status.JUDGE_FAILED, verdict=None),
         record(status=Status.UNPARSED, verdict=verdict(Label.UNSCORED)),
     ]
-    assert share_right(rows) == pytest.approx(1 / 3)
-    assert share_right(rows[3:]) is None
+    assert mean(row.score for row in rows) == pytest.approx(1 / 3)
+    assert mean(row.score for row in rows[3:]) is None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memeval.datasets.netops.base import Draft, choose
+from memeval.datasets.netops.base import choose, draft
 from memeval.datasets.netops.chance import draw, seeded
 from memeval.datasets.netops.words import HIDDEN, amount, counted, one_word
 from memeval.metrics.keywords import keyword_pass
@@ -67,11 +67,11 @@ def test_draw_takes_each_item_once(seed: int, count: int) -> None:
 @pytest.mark.parametrize("count", [0, 5, 7, 100])
 def test_questions_are_chosen_evenly(count: int) -> None:
     drafts = [
-        Draft(
-            ability=ability,
-            task=task,
-            text=f"{ability} {task} {number}",
-            gold=("x",),
+        draft(
+            ability,
+            task,
+            f"{ability} {task} {number}",
+            ("x",),
             evidence=(),
             asked_at=datetime(2024, 1, 1),
         )
@@ -80,7 +80,7 @@ def test_questions_are_chosen_evenly(count: int) -> None:
         for number in range(10)
     ]
     chosen = choose(seeded(1), [*drafts, *drafts], count)
-    assert len(chosen) == min(count, 30) == len({draft.text for draft in chosen})
+    assert len(chosen) == min(count, 30) == len({question.text for question in chosen})
     if count == 7:
-        assert Counter(draft.ability for draft in chosen) == {"IE": 4, "TR": 3}
-        assert Counter(draft.task for draft in chosen) == {"a": 2, "b": 2, "c": 3}
+        assert Counter(question.category for question in chosen) == {"IE": 4, "TR": 3}
+        assert Counter(question.facets["task"] for question in chosen) == {"a": 2, "b": 2, "c": 3}

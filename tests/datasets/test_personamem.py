@@ -15,8 +15,7 @@ from sample_records import record, verdict
 
 from memeval.datasets.fetch import fetch
 from memeval.datasets.locate import build
-from memeval.datasets.personamem.adapter import PersonaMem
-from memeval.datasets.personamem.metrics import official_accuracy
+from memeval.datasets.personamem.adapter import PersonaMem, official_accuracy
 from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.judges.accuracy import AccuracyJudge

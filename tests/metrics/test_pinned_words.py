@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from memeval.metrics.mem0 import bleu1, mem0_f1, words
 from memeval.metrics.porter import stem
-from memeval.metrics.punkt import sentences
-from memeval.metrics.punkt_words import ABBREVIATIONS
+from memeval.metrics.punkt import ABBREVIATIONS, sentences
 from memeval.metrics.tokens import f1, token_f1
 
 pytestmark = pytest.mark.filterwarnings("ignore")

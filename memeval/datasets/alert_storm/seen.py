@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Alert, Storm
 from memeval.datasets.alert_storm.text import Shown, clock
-from memeval.datasets.netops.base import Draft, group
+from memeval.datasets.netops.base import Draft, draft, group
 from memeval.datasets.netops.chance import draw
 from memeval.datasets.netops.words import day
 
@@ -80,14 +80,14 @@ class Seen:
         form: str = "",
     ) -> Draft:
         ids = tuple(dict.fromkeys(line.turn_id for line in evidence))
-        return Draft(
-            ability=ability,
-            task=task,
-            text=text,
-            gold=gold,
+        return draft(
+            ability,
+            task,
+            text,
+            gold,
             evidence=ids if len(ids) <= MOST_EVIDENCE else (),
             asked_at=self.now,
-            instruction=form,
+            form=form,
         )
 
 

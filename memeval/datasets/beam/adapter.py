@@ -13,13 +13,7 @@ from typing import ClassVar, Literal
 from memeval.config.schema import PREPARE, at
 from memeval.datasets.beam.metrics import MEASURES, official_measures
 from memeval.datasets.beam.schema import ABILITIES, Chat, read_chat, read_questions
-from memeval.datasets.contract import (
-    Dataset,
-    DatasetInfo,
-    DatasetSettings,
-    FileInfo,
-    LoadedDataset,
-)
+from memeval.datasets.contract import Dataset, DatasetSettings, FileInfo, LoadedDataset
 from memeval.datasets.io.folder import digest_of_files
 from memeval.datasets.io.git_blob import git_blob
 from memeval.datasets.locate import digest_file, missing, shipped_digest
@@ -69,21 +63,35 @@ class Beam(Dataset):
     settings_type = BeamSettings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES,)
     benchmark: ClassVar[str | None] = "beam"
+    category_names: Mapping[CategoryId, str] = dict(zip(ABILITIES, ABILITIES, strict=True))
+    facet_names: Mapping[str, str] = {"difficulty": "Difficulty"}
+    odd_notes: Mapping[str, str] = {
+        "uncited": (
+            "evidence: {uncited} of {questions} questions have an answer but cite no "
+            "message, and enter no retrieval metric"
+        ),
+        "ambiguous": (
+            "evidence: {ambiguous} cited ids are those of several messages, and are left out"
+        ),
+        "absent": "evidence: {absent} cited ids are not in their chat, and are left out",
+        "leaves": "evidence: {leaves} entries are not ids, and are left out",
+        "repeated_ids": (
+            "evidence: {repeated_ids} messages repeat the id of another one; messages "
+            "are distinguished by their position"
+        ),
+        "undated": "time: {undated} batches have no date",
+        "earlier": (
+            "time: {earlier} batches are dated before the batch in front of them; the "
+            "chat's order is kept"
+        ),
+    }
+    measure_names: Collection[str] = MEASURES
     settings: BeamSettings
 
-    def __init__(
-        self, path: Path, info: DatasetInfo, settings: DatasetSettings | None = None
-    ) -> None:
-        super().__init__(path, info, settings)
-        self._items: dict[str, int] = {}
-
-    @property
-    def category_names(self) -> Mapping[CategoryId, str]:
-        return {ability: ability for ability in ABILITIES}
-
-    @property
-    def facet_names(self) -> Mapping[str, str]:
-        return {"difficulty": "Difficulty"}
+    @cached_property
+    def _items(self) -> dict[str, int]:
+        """Items of the rubric by question, of the cases read so far."""
+        return {}
 
     @property
     def _folder(self) -> Path:
@@ -254,36 +262,6 @@ class Beam(Dataset):
             questions=questions,
             speakers=("user", "assistant"),
         )
-
-    def odd_notes(self) -> Mapping[str, str]:
-        odd, total = self.odd, self.odd["questions"]
-        return {
-            "uncited": (
-                f"evidence: {odd['uncited']} of {total} questions have an answer but cite no "
-                "message, and enter no retrieval metric"
-            ),
-            "ambiguous": (
-                f"evidence: {odd['ambiguous']} cited ids are those of several messages, and are "
-                "left out"
-            ),
-            "absent": (
-                f"evidence: {odd['absent']} cited ids are not in their chat, and are left out"
-            ),
-            "leaves": f"evidence: {odd['leaves']} entries are not ids, and are left out",
-            "repeated_ids": (
-                f"evidence: {odd['repeated_ids']} messages repeat the id of another one; messages "
-                "are distinguished by their position"
-            ),
-            "undated": f"time: {odd['undated']} batches have no date",
-            "earlier": (
-                f"time: {odd['earlier']} batches are dated before the batch in front of them; the "
-                "chat's order is kept"
-            ),
-        }
-
-    @property
-    def measure_names(self) -> Collection[str]:
-        return MEASURES
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return official_measures(records, self._items)

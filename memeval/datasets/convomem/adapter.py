@@ -36,15 +36,18 @@ class ConvoMem(Dataset):
     settings_type = ConvoMemSettings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES,)
     benchmark: ClassVar[str | None] = "convomem"
+    category_names: Mapping[CategoryId, str] = CATEGORIES
+    facet_names: Mapping[str, str] = {
+        "context_size": "Conversations",
+        "n_evidence": "Evidence messages",
+    }
+    odd_notes: Mapping[str, str] = {
+        "unplaced": (
+            "evidence: {unplaced} of {questions} questions cite a "
+            "message that is not the text of exactly one turn; they enter no retrieval metric"
+        )
+    }
     settings: ConvoMemSettings
-
-    @property
-    def category_names(self) -> Mapping[CategoryId, str]:
-        return CATEGORIES
-
-    @property
-    def facet_names(self) -> Mapping[str, str]:
-        return {"context_size": "Conversations", "n_evidence": "Evidence messages"}
 
     def open(self) -> LoadedDataset:
         # The names count, too: they say the category and the number of evidence messages.
@@ -85,21 +88,11 @@ class ConvoMem(Dataset):
                 # Before the filter, so that a case has the same id under all settings.
                 count += 1
                 fields = Fields.of(file.path, f"record {index}", value)
-                read = read_case(fields, f"c{count}", file)
-                if wanted not in (None, read.context_size):
-                    continue
-
-                self.odd.update(unplaced=read.unplaced, questions=len(read.case.questions))
-                yield read.case
+                case, size, unplaced = read_case(fields, f"c{count}", file)
+                if wanted in (None, size):
+                    self.odd.update(unplaced=unplaced, questions=len(case.questions))
+                    yield case
 
         if not self.odd["questions"]:
             what = f"case with dataset.context_size={wanted}" if wanted else "question"
             raise UserError(f"{self.path} holds no {what}.")
-
-    def odd_notes(self) -> Mapping[str, str]:
-        return {
-            "unplaced": (
-                f"evidence: {self.odd['unplaced']} of {self.odd['questions']} questions cite a "
-                "message that is not the text of exactly one turn; they enter no retrieval metric"
-            )
-        }

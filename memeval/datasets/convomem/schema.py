@@ -39,16 +39,6 @@ class File:
     """How many messages hold the answer to each question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """A test case, and its oddities."""
-
-    case: EvalCase
-    context_size: int
-    unplaced: int
-    """Questions with evidence that is not the text of exactly one message."""
-
-
 def find_files(folder: Path) -> list[File]:
     """The files `<category>/<n>_evidence/<name>.json` below a folder, by category and name."""
     files = []
@@ -63,8 +53,10 @@ def find_files(folder: Path) -> list[File]:
     return files
 
 
-def read_case(fields: Fields, case_id: str, file: File) -> Read:
-    """The case of a test case. Raises `UserError` naming record and field."""
+def read_case(fields: Fields, case_id: str, file: File) -> tuple[EvalCase, int, int]:
+    """The case of a test case, the size of its context, and how many questions have evidence that
+    is not the text of exactly one message. Raises `UserError` naming record and field.
+    """
     talks = fields.objects("conversations", f"{fields.record} conversations[{{}}]")
     sessions = tuple(_session(talk, number) for number, talk in enumerate(talks, start=1))
     if not any(session.turns for session in sessions):
@@ -90,7 +82,7 @@ def read_case(fields: Fields, case_id: str, file: File) -> Read:
         questions.append(_question(item, question_id, file, evidence=evidence, size=size))
 
     case = EvalCase(case_id=case_id, sessions=sessions, questions=tuple(questions))
-    return Read(case=case, context_size=size, unplaced=unplaced)
+    return case, size, unplaced
 
 
 def _session(conversation: Fields, number: int) -> Session:

@@ -65,6 +65,7 @@ class Incidents(NetOps):
     """Reads a table of incidents; each system in it is one case, each past incident one session."""
 
     settings_type = IncidentSettings
+    measure_names: Collection[str] = (*(f"a_at_{k}" for k in DEPTHS), "mar")
     settings: IncidentSettings
 
     @property
@@ -104,10 +105,6 @@ class Incidents(NetOps):
             )
 
         return (f"{written:,} incidents of {len(sources)} sources", *notes)
-
-    @property
-    def measure_names(self) -> Collection[str]:
-        return (*(f"a_at_{k}" for k in DEPTHS), "mar")
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """A@1, A@3, A@5 and MAR of the answered root-cause questions; None without answers."""

@@ -43,15 +43,8 @@ def duration_of(history: History) -> Iterator[Draft]:
             f"{moment(past.incident)}?"
         )
         gold = (amount(past.incident.duration_s or 0, "second"),)
-        yield Draft(
-            ability="IE",
-            task="duration",
-            text=text,
-            gold=gold,
-            evidence=(past.over_id or "",),
-            asked_at=history.now,
-            instruction="Answer in seconds.",
-        )
+        form = "Answer in seconds."
+        yield history.ask("IE", "duration", text, gold, turn_id=past.over_id, form=form)
 
 
 def incident_count(history: History) -> Iterator[Draft]:

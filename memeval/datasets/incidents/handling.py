@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from memeval.datasets.incidents.history import OFFERED, History, minute_of
@@ -51,7 +51,7 @@ def handled_last(history: History) -> Iterator[Draft]:
 def procedure(history: History) -> Iterator[Draft]:
     for fault, newest in _revised(history):
         text = f"What does the runbook for fault {fault} say to do now?"
-        yield _about_runbook(newest, task="procedure", text=text, asked_at=history.now)
+        yield _about_runbook(history, newest, task="procedure", text=text)
 
 
 def new_incident(history: History) -> Iterator[Draft]:
@@ -64,7 +64,8 @@ def new_incident(history: History) -> Iterator[Draft]:
                 f"An incident of {named(later)} with fault {later.fault} began at "
                 f"{moment(later)}. What does the runbook for this fault say to do now?"
             )
-            yield _about_runbook(newest, task="new_incident", text=text, asked_at=later.time)
+            at = later.time
+            yield _about_runbook(history, newest, task="new_incident", text=text, at=at)
 
 
 def _revised(history: History) -> Iterator[tuple[str, Past]]:
@@ -73,34 +74,19 @@ def _revised(history: History) -> Iterator[tuple[str, Past]]:
     If two revisions are of one minute, the narrative does not say which is the newer one.
     """
     for fault, records in history.faults.items():
-        revisions = _with_revision(records)
+        revisions = [past for past in records if past.revised_id is not None]
         if len(revisions) > 1 and minute_of(revisions[-1]) != minute_of(revisions[-2]):
             yield fault, revisions[-1]
 
 
-def _with_revision(records: Sequence[Past]) -> list[Past]:
-    return [past for past in records if past.revised_id is not None]
-
-
 def _about_handling(history: History, past: Past, *, task: str, text: str) -> Draft:
-    return Draft(
-        ability=HANDLING,
-        task=task,
-        text=text,
-        gold=(past.handling.steps,) if past.handling else (),
-        evidence=(past.handled_id or "",),
-        asked_at=history.now,
-        instruction=BOTH_STEPS,
-    )
+    gold = (past.handling.steps,) if past.handling else ()
+    return history.ask(HANDLING, task, text, gold, turn_id=past.handled_id, form=BOTH_STEPS)
 
 
-def _about_runbook(newest: Past, *, task: str, text: str, asked_at: datetime) -> Draft:
-    return Draft(
-        ability=RUNBOOK_UPDATE,
-        task=task,
-        text=text,
-        gold=(newest.handling.revised,) if newest.handling else (),
-        evidence=(newest.revised_id or "",),
-        asked_at=asked_at,
-        instruction=BOTH_STEPS,
-    )
+def _about_runbook(
+    history: History, newest: Past, *, task: str, text: str, at: datetime | None = None
+) -> Draft:
+    gold = (newest.handling.revised,) if newest.handling else ()
+    turn_id = newest.revised_id
+    return history.ask(RUNBOOK_UPDATE, task, text, gold, turn_id=turn_id, at=at, form=BOTH_STEPS)

@@ -11,7 +11,7 @@ from random import Random
 
 from memeval.datasets.incidents.table import Incident
 from memeval.datasets.incidents.text import Past
-from memeval.datasets.netops.base import Draft, group
+from memeval.datasets.netops.base import Draft, draft, group
 from memeval.datasets.netops.chance import draw
 
 CLOCK = "Answer as HH:MM."
@@ -82,20 +82,22 @@ class History:
         text: str,
         gold: tuple[str, ...],
         *evidence: Past,
+        turn_id: str | None = None,
         at: datetime | None = None,
         form: str = "",
     ) -> Draft:
+        """A question whose evidence are the openings of incidents, or one other turn."""
         # By the session's number, because as text s10 comes before s2.
         ordered = sorted(evidence, key=lambda past: int(past.turn_id[1:].split("t")[0]))
-        ids = tuple(dict.fromkeys(past.turn_id for past in ordered))
-        return Draft(
-            ability=ability,
-            task=task,
-            text=text,
-            gold=gold,
-            evidence=ids,
+        ids = dict.fromkeys(past.turn_id for past in ordered)
+        return draft(
+            ability,
+            task,
+            text,
+            gold,
+            evidence=tuple(ids) if turn_id is None else (turn_id,),
             asked_at=at or self.now,
-            instruction=form,
+            form=form,
         )
 
 

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from hashlib import sha1
+from hashlib import file_digest, sha1
+from io import SEEK_END, FileIO
 from pathlib import Path
-from typing import Protocol
-
-BLOCK = 1 << 18
 
 
-class Hash(Protocol):
-    """A hash that grows block by block."""
-
-    def update(self, block: bytes, /) -> None: ...
-
-    def hexdigest(self) -> str: ...
-
-
-def blob_hash(size: int) -> Hash:
-    """The hash of a blob of `size` bytes, before its content."""
-    # Not for security: a git hash only says that a file is the one of the commit.
-    return sha1(f"blob {size}\0".encode(), usedforsecurity=False)
-
-
-def git_blob(path: Path) -> str:
-    """The hash of a file's content as a blob, in hexadecimal, read in blocks."""
-    digest = blob_hash(path.stat().st_size)
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-
-    return digest.hexdigest()
+def git_blob(file: Path | int) -> str:
+    """The hash of a file, or of an open descriptor, as a blob, in hexadecimal."""
+    with FileIO(file, closefd=isinstance(file, Path)) as content:
+        size = content.seek(0, SEEK_END)
+        content.seek(0)
+        # Not for security: a git hash only says that a file is the one of the commit.
+        empty = sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+        return file_digest(content, lambda: empty).hexdigest()

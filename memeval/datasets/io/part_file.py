@@ -5,18 +5,18 @@ the folder.
 from __future__ import annotations
 
 import fcntl
+import glob
 import os
 import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest
+from io import FileIO
 from pathlib import Path
 
-from memeval.datasets.io.git_blob import Hash, blob_hash
-
-BLOCK = 1 << 18
+from memeval.datasets.io.git_blob import git_blob
 
 
 @dataclass
@@ -35,19 +35,13 @@ class Part:
 
     def digest(self) -> str:
         """sha256 of what is there, in hexadecimal."""
-        return self._hashed(sha256())
+        with FileIO(self.file, closefd=False) as content:
+            content.seek(0)
+            return file_digest(content, "sha256").hexdigest()
 
     def git_blob(self) -> str:
         """git's hash of what is there, as a blob."""
-        return self._hashed(blob_hash(self.size()))
-
-    def _hashed(self, digest: Hash) -> str:
-        position = 0
-        while block := os.pread(self.file, BLOCK, position):
-            digest.update(block)
-            position += len(block)
-
-        return digest.hexdigest()
+        return git_blob(self.file)
 
     def cut(self, size: int) -> None:
         """Leaves the first bytes, and goes on behind them."""
@@ -95,7 +89,7 @@ def _left(target: Path) -> Iterator[Part]:
 
     Anything that is not a plain file of ours is ignored.
     """
-    names = sorted(target.parent.glob(f"{_escape(target.name)}*.part"), key=_size, reverse=True)
+    names = sorted(target.parent.glob(f"{glob.escape(target.name)}*.part"), key=_size, reverse=True)
     for path in names:
         try:
             # Without O_NONBLOCK, a named pipe of that name would block for ever.
@@ -143,8 +137,3 @@ def _size(path: Path) -> int:
         return path.stat(follow_symlinks=False).st_size
     except OSError:
         return 0
-
-
-def _escape(name: str) -> str:
-    """A name as a pattern of `glob` that matches only this name."""
-    return "".join(f"[{character}]" if character in "*?[" else character for character in name)

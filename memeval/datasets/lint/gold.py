@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from memeval.datasets.lint.records import Finding, Material, SentPrompt
 from memeval.datasets.lint.words import gold_runs, spaced
@@ -20,20 +20,19 @@ WHY_MEMORY = (
     "nobody said these words: the answer reached the memory another way, such as by the examples "
     "of an extraction's prompt"
 )
+Hit = tuple[str, str, str]
+"""Where the gold of a question was found, the question's id, and the words that were found."""
 
 
 def check_prompts(material: Material) -> Iterator[Finding]:
     """Gold in what the reader was sent around its context: instructions and examples."""
-    golds = golds_of(material, LEAST_IN_PROMPT)
-    texts: dict[str, None] = {}
+    texts: dict[str, str] = {}
     for record in material.records:
         prompt = material.prompts.get((record.question_id, record.repeat))
         if prompt is not None:
-            texts[spaced(around(prompt, record))] = None
+            texts[spaced(around(prompt, record))] = "the prompt of the answers"
 
-    yield from _found(
-        golds, dict.fromkeys(texts, "the prompt of the answers"), "gold in prompt", WHY_PROMPT
-    )
+    return _findings("gold in prompt", "gold answers", WHY_PROMPT, _golds_in(material, texts))
 
 
 def around(prompt: SentPrompt, record: Record) -> str:
@@ -49,46 +48,27 @@ def around(prompt: SentPrompt, record: Record) -> str:
 
 def check_settings(material: Material) -> Iterator[Finding]:
     """Gold in settings, and in the files of the user's own that settings name."""
-    golds = golds_of(material, LEAST_IN_PROMPT)
     texts = {spaced(text): name for name, text in material.settings.items()}
-    yield from _found(golds, texts, "gold in settings", WHY_PROMPT)
+    return _findings("gold in settings", "gold answers", WHY_PROMPT, _golds_in(material, texts))
 
 
-def golds_of(material: Material, least: int) -> dict[str, list[str]]:
-    """Runs of words that give a question's answer away, by question."""
-    golds = {}
-    for record in material.records:
-        if record.question_id not in golds:
-            golds[record.question_id] = gold_runs(record.gold, record.question, least)
-
-    return golds
-
-
-def _found(
-    golds: dict[str, list[str]], texts: dict[str, str], kind: str, why: str
-) -> Iterator[Finding]:
-    """A finding per source, with all questions whose gold is there."""
-    questions: dict[str, list[str]] = defaultdict(list)
-    shown: dict[str, str] = {}
+def _golds_in(material: Material, texts: Mapping[str, str]) -> Iterator[Hit]:
+    golds = {record.question_id: record for record in reversed(material.records)}
+    runs_of = {
+        name: gold_runs(record.gold, record.question, LEAST_IN_PROMPT)
+        for name, record in golds.items()
+    }
     for text, source in texts.items():
-        for question_id, runs in golds.items():
-            held = next((run for run in runs if run in text), None)
-            if held is not None and question_id not in questions[source]:
-                questions[source].append(question_id)
-                shown.setdefault(source, held.strip())
-
-    for source, ids in questions.items():
-        if ids:
-            what = f"gold answers in words such as “{shown[source]}”"
-            yield Finding(kind=kind, what=what, where=source, why=why, questions=tuple(ids))
+        for question_id in dict.fromkeys(record.question_id for record in material.records):
+            yield from _hits(source, text, question_id, runs_of[question_id])
 
 
 def check_memories(material: Material) -> Iterator[Finding]:
     """Gold in contexts and memories of a case in which nobody said it."""
-    held: dict[str, list[str]] = {"the memory": [], "the context of the answer": []}
-    shown: dict[str, str] = {}
     said = {name: spaced(said_in(case)) for name, case in (material.cases or {}).items()}
     stored = {name: spaced("\n".join(texts)) for name, texts in material.memories.items()}
+    in_memory: list[Hit] = []
+    in_context: list[Hit] = []
 
     for record in material.records:
         # The right choice is shown to the reader among the others: it is in every prompt.
@@ -98,22 +78,39 @@ def check_memories(material: Material) -> Iterator[Finding]:
         runs = gold_runs(record.gold, record.question, LEAST_IN_MEMORY)
         # A date follows from the time at which something was said: nobody has to say it.
         unsaid = [run for run in runs if run not in said[record.case_id] and not _has_digit(run)]
+        memory = stored.get(record.case_id, "")
+        in_memory += _hits("the memory", memory, record.question_id, unsaid)
         prompt = material.prompts.get((record.question_id, record.repeat))
         context = spaced(prompt.context) if prompt and prompt.context else ""
-        sources = {
-            "the memory": stored.get(record.case_id, ""),
-            "the context of the answer": context,
-        }
-        for source, text in sources.items():
-            match = next((run for run in unsaid if run in text), None)
-            if match is not None and record.question_id not in held[source]:
-                held[source].append(record.question_id)
-                shown.setdefault(source, match.strip())
+        in_context += _hits("the context of the answer", context, record.question_id, unsaid)
 
-    for source, ids in held.items():
-        if ids:
-            what = f"gold answers that nobody said, in words such as “{shown[source]}”"
-            yield Finding("gold in memory", what, source, WHY_MEMORY, tuple(ids))
+    what = "gold answers that nobody said,"
+    return _findings("gold in memory", what, WHY_MEMORY, [*in_memory, *in_context])
+
+
+def _hits(source: str, text: str, question_id: str, runs: Sequence[str]) -> Iterator[Hit]:
+    """The first of a question's runs that a text holds, if it holds one."""
+    run = next((run for run in runs if run in text), None)
+    if run is not None:
+        yield source, question_id, run.strip()
+
+
+def _findings(kind: str, what: str, why: str, hits: Iterable[Hit]) -> Iterator[Finding]:
+    """A finding per source, with all questions whose gold is there."""
+    questions: dict[str, dict[str, None]] = defaultdict(dict)
+    shown: dict[str, str] = {}
+    for source, question_id, run in hits:
+        questions[source][question_id] = None
+        shown.setdefault(source, run)
+
+    for source, ids in questions.items():
+        yield Finding(
+            kind=kind,
+            what=f"{what} in words such as “{shown[source]}”",
+            where=source,
+            why=why,
+            questions=tuple(ids),
+        )
 
 
 def _has_digit(run: str) -> bool:

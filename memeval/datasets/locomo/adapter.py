@@ -66,15 +66,12 @@ class Locomo(Dataset):
     settings_type = LocomoSettings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES,)
     granularities: tuple[str, ...] = (*GRANULARITIES, SUMMARY, OBSERVATION)
+    headline: frozenset[CategoryId] = LOCOMO_HEADLINE
     settings: LocomoSettings
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
         return category_names(self.settings.category_names)
-
-    @property
-    def headline(self) -> frozenset[CategoryId]:
-        return LOCOMO_HEADLINE
 
     def open(self) -> LoadedDataset:
         return LoadedDataset(

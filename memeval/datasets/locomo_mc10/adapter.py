@@ -6,19 +6,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import IO, Any, ClassVar
+from pathlib import Path
+from typing import IO, Any, ClassVar, Literal
 
-from memeval.datasets.contract import GRANULARITIES, SUMMARY, LoadedDataset
+from memeval.config.paths import data_dir
+from memeval.config.schema import ANSWER, PREPARE, RUN, at
+from memeval.datasets.contract import (
+    GRANULARITIES,
+    SUMMARY,
+    Dataset,
+    DatasetInfo,
+    DatasetSettings,
+    LoadedDataset,
+)
+from memeval.datasets.io.fields import Fields, read_records
 from memeval.datasets.io.lines import read_lines
-from memeval.datasets.locate import check_pin, digest_file, digest_of, excerpt_notes, excerpt_of
+from memeval.datasets.locate import (
+    PinnedFile,
+    check_pin,
+    digest_file,
+    digest_of,
+    excerpt_notes,
+    excerpt_of,
+    locate,
+    read_file,
+    read_pinned,
+)
 from memeval.datasets.locomo.names import LOCOMO_HEADLINE, category_names
+from memeval.datasets.locomo.schema import read_case
 from memeval.datasets.locomo_mc10.derive import VERSION, derive_rows
 from memeval.datasets.locomo_mc10.evidence import Evidence
 from memeval.datasets.locomo_mc10.metrics import POSITION_MEASURES, position_measures
-from memeval.datasets.locomo_mc10.original import OriginalFile
 from memeval.datasets.locomo_mc10.schema import read_cases, shuffle_choices
+from memeval.datasets.registry import dataset_info
 from memeval.errors import UserError
 from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
@@ -28,24 +50,52 @@ MARK = "derived"
 DERIVE = "or derive one from LoCoMo:  dataset.derive=true (every table says so)"
 
 
-class LocomoMc10(OriginalFile):
+@dataclass(frozen=True)
+class LocomoMc10Settings(DatasetSettings):
+    """Settings of LoCoMo-MC10."""
+
+    choice_order: Literal["given", "shuffled"] = at(ANSWER, "given")
+    """`shuffled` puts the choices of each question in a random order, which depends only on
+    `choice_seed` and the question's id.
+    """
+    choice_seed: int = at(ANSWER, 0)
+    derive: bool = at(PREPARE, False)
+    """Makes the rows from locomo10.json, with wrong choices drawn from other questions' answers;
+    `path` then names that file.
+    """
+    derive_seed: int = at(ANSWER, 0)
+    category_names: str = at(RUN, "official")
+    """Whose names the tables use, see `memeval.datasets.locomo.names`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        category_names(self.category_names)
+
+
+class LocomoMc10(Dataset):
     """Reads a file of JSON lines in LoCoMo-MC10's schema, one case per conversation.
 
-    Evidence is LoCoMo's, if LoCoMo's file is there.
+    Evidence is LoCoMo's, if LoCoMo's own file is there. Rows can be derived from that file, too.
     """
 
+    settings_type = LocomoMc10Settings
+    settings: LocomoMc10Settings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.CHOICES,)
     granularities: tuple[str, ...] = (*GRANULARITIES, SUMMARY)
+    headline: frozenset[CategoryId] = LOCOMO_HEADLINE
+    odd_notes: Mapping[str, str] = {
+        "twice": (
+            "choices: {twice} of {questions} questions show a choice "
+            "twice; both places count as the same answer"
+        )
+    }
+    measure_names: Collection[str] = POSITION_MEASURES
 
     _evidence: Evidence | None = None
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
         return category_names(self.settings.category_names)
-
-    @property
-    def headline(self) -> frozenset[CategoryId]:
-        return LOCOMO_HEADLINE
 
     def open(self) -> LoadedDataset:
         if self.settings.derive:
@@ -120,14 +170,6 @@ class LocomoMc10(OriginalFile):
         joined = (self._evidence.note(),) if self._evidence else ()
         return (*joined, *super().notes())
 
-    def odd_notes(self) -> Mapping[str, str]:
-        return {
-            "twice": (
-                f"choices: {self.odd['twice']} of {self.odd['questions']} questions show a choice "
-                "twice; both places count as the same answer"
-            )
-        }
-
     def write(self, file: IO[str]) -> tuple[int, int]:
         """Derived rows as JSON lines in the published schema, each with a field `derived` that says
         what it was made from.
@@ -145,10 +187,6 @@ class LocomoMc10(OriginalFile):
             questions += 1
 
         return len(self._samples), questions
-
-    @property
-    def measure_names(self) -> Collection[str]:
-        return POSITION_MEASURES
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return position_measures(records)
@@ -200,6 +238,53 @@ class LocomoMc10(OriginalFile):
 
         mark = first.values.get(MARK) if first else None
         return mark if isinstance(mark, dict) else None
+
+    @property
+    def _source_info(self) -> DatasetInfo:
+        return dataset_info("locomo" if self.info.name == "locomo_mc10" else "demo")
+
+    @property
+    def _original_path(self) -> Path:
+        """LoCoMo's file: the one that `path` names for deriving, else the one beside ours, else the
+        data folder's.
+        """
+        if self.settings.derive and self.settings.path:
+            return self.path
+
+        beside = self.path.parent.parent / self._source_info.file
+        return beside if beside.is_file() else locate(self._source_info, data_dir())
+
+    @cached_property
+    def _original(self) -> PinnedFile:
+        """LoCoMo's file. Raises `UserError` if it may not be used."""
+        return read_pinned(
+            self._source_info, self._original_path, allow_unpinned=self.settings.allow_unpinned
+        )
+
+    @cached_property
+    def _joinable(self) -> PinnedFile | None:
+        """LoCoMo's file, if it is there and the registered one."""
+        if not self._original_path.is_file():
+            return None
+
+        content = read_file(self._source_info, self._original_path)
+        digest = digest_of(content)
+        if self._source_info.sha256 not in (None, digest):
+            return None
+
+        return PinnedFile(content=content, sha256=digest, pinned=True)
+
+    @cached_property
+    def _samples(self) -> list[Fields]:
+        original = self._original if self.settings.derive else self._joinable
+        assert original is not None  # asked for only if there is one
+        return read_records(original.content, self._original_path, "conversation")
+
+    @cached_property
+    def _conversations(self) -> Mapping[str, EvalCase]:
+        """LoCoMo's conversations by id."""
+        cases = [read_case(sample, captions=False) for sample in self._samples]
+        return {case.case_id: case for case in cases}
 
 
 def _derived_note(made_from: Mapping[str, Any]) -> str:

@@ -9,26 +9,17 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from memeval.config.schema import PREPARE, at
-from memeval.datasets.contract import (
-    GRANULARITIES,
-    Dataset,
-    DatasetInfo,
-    DatasetSettings,
-    LoadedDataset,
-)
+from memeval.datasets.contract import GRANULARITIES, Dataset, DatasetSettings, LoadedDataset
+from memeval.datasets.info import DatasetInfo
 from memeval.datasets.io.fields import Fields
 from memeval.datasets.io.json_stream import stream_list
 from memeval.datasets.locate import check_pin, digest_file, excerpt_notes
-from memeval.datasets.longmemeval.metrics import (
-    PREFIX,
-    official_means,
-    official_metrics,
-    share_right,
-)
-from memeval.datasets.longmemeval.schema import ABILITIES, Item, read_item
+from memeval.datasets.longmemeval.metrics import PREFIX, official_means, official_metrics
+from memeval.datasets.longmemeval.schema import ABILITIES, read_item
 from memeval.errors import UserError
 from memeval.records import AnswerKind, CategoryId, EvalCase, EvalQuestion
 from memeval.results import Record
+from memeval.statistics.means import mean
 
 
 @dataclass(frozen=True)
@@ -47,6 +38,21 @@ class LongMemEval(Dataset):
     settings_type = LongMemEvalSettings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES,)
     benchmark: ClassVar[str | None] = "longmemeval"
+    category_names: Mapping[CategoryId, str] = {kind: kind for kind in ABILITIES}
+    facet_names: Mapping[str, str] = {"ability": "Ability"}
+    odd_notes: Mapping[str, str] = {
+        "without": (
+            "evidence: {without} of {questions} questions flag no turn that is "
+            "remembered, and enter no retrieval metric"
+        ),
+        "early": (
+            "time: {early} of {questions} questions are asked before a session of their "
+            "history; it is remembered too"
+        ),
+        "repeats": "sessions: {repeats} histories repeat a session; each is a session of its own",
+        "silent": "sessions: {silent} hold no turn of dataset.roles={settings.roles}",
+    }
+    measure_names: Collection[str] = ("abstention_accuracy", "knowledge_update_accuracy", PREFIX)
     settings: LongMemEvalSettings
 
     def __init__(
@@ -56,14 +62,6 @@ class LongMemEval(Dataset):
         # A round ends with the assistant's reply.
         if self.settings.roles == "user":
             self.granularities = tuple(name for name in GRANULARITIES if name != "round")
-
-    @property
-    def category_names(self) -> Mapping[CategoryId, str]:
-        return {kind: kind for kind in ABILITIES}
-
-    @property
-    def facet_names(self) -> Mapping[str, str]:
-        return {"ability": "Ability"}
 
     def open(self) -> LoadedDataset:
         pinned = check_pin(
@@ -89,43 +87,14 @@ class LongMemEval(Dataset):
         # One item at a time: M is about ten times the 277 MB of S.
         for index, value in enumerate(stream_list(self.path)):
             fields = Fields.of(self.path, f"record {index}", value)
-            item = read_item(fields, index, self.settings.roles)
-            (question,) = item.case.questions
+            case, odd = read_item(fields, index, self.settings.roles)
+            (question,) = case.questions
             fields.check_new("question_id", question.question_id, seen)
-            self._count(item, question)
-            yield item.case
+            self.odd.update(questions=1, without=int(not question.evidence), **odd)
+            yield case
 
         if not seen:
             raise UserError(f"{self.path} holds no question.")
-
-    def _count(self, item: Item, question: EvalQuestion) -> None:
-        self.odd.update(
-            questions=1,
-            without=int(not question.evidence),
-            early=int(item.asked_early),
-            repeats=int(item.repeats_session),
-            silent=item.silent_sessions,
-        )
-
-    def odd_notes(self) -> Mapping[str, str]:
-        odd, total = self.odd, self.odd["questions"]
-        return {
-            "without": (
-                f"evidence: {odd['without']} of {total} questions flag no turn that is "
-                "remembered, and enter no retrieval metric"
-            ),
-            "early": (
-                f"time: {odd['early']} of {total} questions are asked before a session of their "
-                "history; it is remembered too"
-            ),
-            "repeats": (
-                f"sessions: {odd['repeats']} histories repeat a session; each is a session of its "
-                "own"
-            ),
-            "silent": (
-                f"sessions: {odd['silent']} hold no turn of dataset.roles={self.settings.roles}"
-            ),
-        }
 
     def ranking_metrics(
         self,
@@ -143,15 +112,11 @@ class LongMemEval(Dataset):
 
         return official_metrics(ranking, question.evidence, session_of)
 
-    @property
-    def measure_names(self) -> Collection[str]:
-        return ("abstention_accuracy", "knowledge_update_accuracy", PREFIX)
-
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        abstained = [record for record in records if not record.answerable]
-        updated = [record for record in records if record.category == "knowledge-update"]
+        abstained = [record.score for record in records if not record.answerable]
+        updated = [record.score for record in records if record.category == "knowledge-update"]
         return {
-            "abstention_accuracy": share_right(abstained),
-            "knowledge_update_accuracy": share_right(updated),
+            "abstention_accuracy": mean(abstained),
+            "knowledge_update_accuracy": mean(updated),
             **official_means(records),
         }

@@ -138,14 +138,4 @@ def official_means(records: Sequence[Record]) -> dict[str, float | None]:
     """Means over the records that have official metrics; nothing if none has."""
     rows = [record.metrics for record in records]
     names = dict.fromkeys(name for row in rows for name in row if name.startswith(PREFIX))
-
-    means = {}
-    for name in names:
-        means[name] = mean(row[name] for row in rows if name in row)
-
-    return means
-
-
-def share_right(records: Iterable[Record]) -> float | None:
-    """Share of right answers among the scored ones, by any judge; None if no answer is scored."""
-    return mean(record.score for record in records)
+    return {name: mean(row[name] for row in rows if name in row) for name in names}

@@ -38,19 +38,6 @@ Roles = Literal["all", "user"]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """An item of the file as a case, and its oddities."""
-
-    case: EvalCase
-    repeats_session: bool
-    """Whether an official session id occurs more than once."""
-    asked_early: bool
-    """Whether a session is later than the question."""
-    silent_sessions: int
-    """Sessions of which the chosen roles leave no turn."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Dated:
     """A session with the places of its turns that hold the answer."""
 
@@ -59,8 +46,11 @@ class _Dated:
     """Each with its place in the whole session, from 1."""
 
 
-def read_item(item: Fields, index: int, roles: Roles) -> Item:
-    """The case of the item at `index`. Raises `UserError` naming record and field."""
+def read_item(item: Fields, index: int, roles: Roles) -> tuple[EvalCase, dict[str, int]]:
+    """The case of the item at `index`, and its oddities: whether it is asked `early`, before a
+    session; whether it `repeats` a session; how many sessions are `silent`, without a turn of the
+    chosen roles. Raises `UserError` naming record and field.
+    """
     question_id = item.text("question_id")
     if not question_id.strip():
         raise item.wrong("question_id", "is empty")
@@ -78,24 +68,23 @@ def read_item(item: Fields, index: int, roles: Roles) -> Item:
     question = _question(
         item=item, question_id=question_id, answerable=answerable, evidence=_evidence(ordered)
     )
-    ids = item.texts("haystack_session_ids")
-    return Item(
-        case=EvalCase(
-            # By position: the official ids of evidence sessions contain the word "answer", and
-            # those of questions without an answer "_abs".
-            case_id=f"h{index}",
-            sessions=sessions,
-            questions=(question,),
-            speakers=("user", "assistant"),
-        ),
-        # One item of the published file does so; ids by position keep its sessions apart.
-        repeats_session=len(set(ids)) < len(ids),
-        asked_early=any(
-            question.asked_at is not None and session.started_at > question.asked_at
-            for session in dated
-        ),
-        silent_sessions=sum(not session.turns for session in dated),
+    case = EvalCase(
+        # By position: the official ids of evidence sessions contain the word "answer", and those of
+        # questions without an answer "_abs".
+        case_id=f"h{index}",
+        sessions=sessions,
+        questions=(question,),
+        speakers=("user", "assistant"),
     )
+    ids = item.texts("haystack_session_ids")
+    asked_at = question.asked_at
+    odd = {
+        "early": int(asked_at is not None and any(one.started_at > asked_at for one in dated)),
+        # One item of the published file does so; ids by position keep its sessions apart.
+        "repeats": int(len(set(ids)) < len(ids)),
+        "silent": sum(not session.turns for session in dated),
+    }
+    return case, odd
 
 
 def parse_date(text: str) -> datetime | None:

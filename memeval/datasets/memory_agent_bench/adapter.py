@@ -18,11 +18,15 @@ from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.io.parquet import parquet_rows
 from memeval.datasets.locate import check_pin, digest_file, missing
 from memeval.datasets.memory_agent_bench.metrics import (
+    AR,
     COMPETENCES,
+    CR,
     JUDGED,
+    LRU,
     RULES,
     SUBSTRING,
     SUMMARY,
+    TTL,
     metric_of,
     split_of,
 )
@@ -39,12 +43,11 @@ CONFLICTS = (
 )
 """Over all questions of conflict resolution, and over those that need one fact and several."""
 
-CONFLICT_RESOLUTION = "conflict_resolution"
 FILES = {
-    CONFLICT_RESOLUTION: "Conflict_Resolution.json",
-    "accurate_retrieval": "Accurate_Retrieval.json",
-    "test_time_learning": "Test_Time_Learning.json",
-    "long_range_understanding": "Long_Range_Understanding.json",
+    CR: "Conflict_Resolution.json",
+    AR: "Accurate_Retrieval.json",
+    TTL: "Test_Time_Learning.json",
+    LRU: "Long_Range_Understanding.json",
 }
 """File of each split, below the data set's folder."""
 
@@ -80,6 +83,13 @@ class MemoryAgentBench(Dataset):
     settings_type = MemoryAgentBenchSettings
     benchmark: ClassVar[str | None] = "memory_agent_bench"
     granularities: tuple[str, ...] = ("turn", "chunk")
+    facet_names: Mapping[str, str] = {
+        "split": "Split",
+        "hops": "Hops",
+        "size": "Size of the context",
+        "question_type": "Question type",
+    }
+    measure_names: Collection[str] = (*RULES, *CONFLICTS, "summary_score")
     settings: MemoryAgentBenchSettings
 
     @property
@@ -89,15 +99,6 @@ class MemoryAgentBench(Dataset):
 
         # All of the file, whatever the split: `categories` may name those of another one.
         return {source: COMPETENCES[str(split_of(source))] for source in self._outline.of_the_file}
-
-    @property
-    def facet_names(self) -> Mapping[str, str]:
-        return {
-            "split": "Split",
-            "hops": "Hops",
-            "size": "Size of the context",
-            "question_type": "Question type",
-        }
 
     @cached_property
     def _files(self) -> Sequence[Path]:
@@ -261,10 +262,6 @@ class MemoryAgentBench(Dataset):
             for place, name in enumerate(row.ids)
         )
 
-    @property
-    def measure_names(self) -> Collection[str]:
-        return (*RULES, *CONFLICTS, "summary_score")
-
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """The protocol's metrics, under any judge; only of the sub-data sets that were asked."""
         by_metric: dict[str | None, list[Record]] = {}
@@ -278,7 +275,7 @@ class MemoryAgentBench(Dataset):
 
         by_hops: dict[str, list[Record]] = {}
         for record in records:
-            if split_of(str(record.category)) == CONFLICT_RESOLUTION:
+            if split_of(str(record.category)) == CR:
                 by_hops.setdefault(record.facets.get("hops", ""), []).append(record)
 
         if by_hops:

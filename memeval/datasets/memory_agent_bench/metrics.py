@@ -7,6 +7,10 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+Value = TypeVar("Value")
+Other = TypeVar("Other")
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -26,54 +30,43 @@ SUBSTRING, PARSED, ITEMS, CHAT, SUMMARY = (
     "longmemeval",
     "summary",
 )
-METRIC_OF = {
-    "ruler": SUBSTRING,
-    "eventqa": SUBSTRING,
-    "factconsolidation": SUBSTRING,
-    "icl": PARSED,
-    "detective": PARSED,
-    "recsys": ITEMS,
-    "longmemeval": CHAT,
-    "infbench": SUMMARY,
-}
-"""Metric of each sub-data set, by how its name begins. `longmemeval` and `summary` are judged by a
-model.
-"""
-JUDGED = frozenset({CHAT, SUMMARY})
-
-COMPETENCES: Mapping[str, str] = {
-    "accurate_retrieval": "AR",
-    "test_time_learning": "TTL",
-    "long_range_understanding": "LRU",
-    "conflict_resolution": "CR",
-}
+AR, TTL, LRU, CR = (
+    "accurate_retrieval",
+    "test_time_learning",
+    "long_range_understanding",
+    "conflict_resolution",
+)
+COMPETENCES: Mapping[str, str] = {AR: "AR", TTL: "TTL", LRU: "LRU", CR: "CR"}
 """The splits and the paper's short names of what they measure."""
-SPLIT_OF = {
-    "ruler": "accurate_retrieval",
-    "eventqa": "accurate_retrieval",
-    "longmemeval": "accurate_retrieval",
-    "icl": "test_time_learning",
-    "recsys": "test_time_learning",
-    "infbench": "long_range_understanding",
-    "detective": "long_range_understanding",
-    "factconsolidation": "conflict_resolution",
+SUBSETS: Mapping[str, tuple[str, str]] = {
+    "ruler": (AR, SUBSTRING),
+    "eventqa": (AR, SUBSTRING),
+    "longmemeval": (AR, CHAT),
+    "icl": (TTL, PARSED),
+    "recsys": (TTL, ITEMS),
+    "infbench": (LRU, SUMMARY),
+    "detective": (LRU, PARSED),
+    "factconsolidation": (CR, SUBSTRING),
 }
-"""Split of each sub-data set, by how its name begins."""
+"""Split and metric of each sub-data set, by how its name begins."""
+JUDGED = frozenset({CHAT, SUMMARY})
+"""Metrics that need a model."""
 
 
 def metric_of(source: str) -> str | None:
     """The metric of a sub-data set; None for one that the protocol does not have."""
-    return by_beginning(METRIC_OF, source)
+    return by_beginning(SUBSETS, source, (None, None))[1]
 
 
 def split_of(source: str) -> str | None:
     """The split of a sub-data set; None for one that the protocol does not have."""
-    return by_beginning(SPLIT_OF, source)
+    return by_beginning(SUBSETS, source, (None, None))[0]
 
 
-def by_beginning(table: Mapping[str, str], source: str) -> str | None:
+def by_beginning(table: Mapping[str, Value], source: str, default: Other) -> Value | Other:
     """The value of the first key that the name of a sub-data set begins with."""
-    return next((value for start, value in table.items() if source.lower().startswith(start)), None)
+    found = (value for start, value in table.items() if source.lower().startswith(start))
+    return next(found, default)
 
 
 def normalise(text: str) -> str:

@@ -157,7 +157,7 @@ def _questions(
         list(_listed(metadata, name, len(texts)))
         for name in ("question_types", "question_dates", "question_ids", "keypoints")
     )
-    added = by_beginning(INSTRUCTIONS, row.source) if instruction else None
+    added = by_beginning(INSTRUCTIONS, row.source, "") if instruction else ""
     groups = {"split": row.split}
     for name, pattern in (("size", SIZE), ("hops", HOPS)):
         match = pattern.search(row.source)
@@ -179,7 +179,7 @@ def _questions(
         yield EvalQuestion(
             question_id=question_ids[place],
             text=text,
-            instruction=added or "",
+            instruction=added,
             category=row.source,
             gold=gold,
             asked_at=_date(metadata, dates[place]),

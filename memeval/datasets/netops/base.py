@@ -5,7 +5,7 @@ are drafted by template and chosen evenly.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 from random import Random
 from typing import ClassVar, TypeVar
@@ -35,6 +35,7 @@ class NetOps(Dataset):
     """Questions by ability, and a facet that names the question's template."""
 
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.SENTENCES,)
+    facet_names: Mapping[str, str] = {"task": "Task"}
 
     @property
     def category_names(self) -> Mapping[CategoryId, str]:
@@ -44,25 +45,35 @@ class NetOps(Dataset):
     def headline(self) -> frozenset[CategoryId]:
         return ANSWERABLE
 
-    @property
-    def facet_names(self) -> Mapping[str, str]:
-        return {"task": "Task"}
+
+Draft = EvalQuestion
+"""A question before it has an id. Its template is its facet `task`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A question before it has an id."""
-
-    ability: str
-    task: str
-    """Which template it comes from; a facet of the question."""
-    text: str
-    gold: tuple[str, ...]
-    """Empty if the right answer is a refusal."""
-    evidence: tuple[str, ...]
-    asked_at: datetime
-    instruction: str = ""
-    """The form in which the answer is wanted."""
+def draft(
+    ability: str,
+    task: str,
+    text: str,
+    gold: tuple[str, ...],
+    *,
+    evidence: tuple[str, ...],
+    asked_at: datetime,
+    form: str = "",
+) -> Draft:
+    """A question of a template. Without a gold the right answer is a refusal; `form` says how the
+    answer is to be written.
+    """
+    return EvalQuestion(
+        question_id="",
+        text=text,
+        category=ability,
+        gold=gold,
+        evidence=evidence,
+        asked_at=asked_at,
+        answerable=bool(gold),
+        instruction=form,
+        facets={"task": task},
+    )
 
 
 def choose(rng: Random, drafts: Iterable[Draft], count: int) -> list[Draft]:
@@ -72,8 +83,8 @@ def choose(rng: Random, drafts: Iterable[Draft], count: int) -> list[Draft]:
     A text occurs once.
     """
     unique = list({draft.text: draft for draft in drafts}.values())
-    by_ability: dict[str, list[Draft]] = {str(ability): [] for ability in ABILITIES}
-    by_ability |= group((draft.ability, draft) for draft in unique)
+    by_ability: dict[CategoryId, list[Draft]] = {ability: [] for ability in ABILITIES}
+    by_ability |= group((draft.category, draft) for draft in unique)
 
     return _interleaved([_by_turns(rng, drafts) for drafts in by_ability.values()])[:count]
 
@@ -89,7 +100,7 @@ def group(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 def _by_turns(rng: Random, drafts: Sequence[Draft]) -> list[Draft]:
     """Drafts of one ability in random order, one of each task in turn."""
-    by_task = group((draft.task, draft) for draft in drafts)
+    by_task = group((draft.facets["task"], draft) for draft in drafts)
     return _interleaved([draw(rng, of_task) for of_task in by_task.values()])
 
 
@@ -101,16 +112,5 @@ def _interleaved(queues: Sequence[Sequence[Draft]]) -> list[Draft]:
 def questions(case_id: str, drafts: Sequence[Draft]) -> tuple[EvalQuestion, ...]:
     """The drafts as questions `{case_id}/q0`, `{case_id}/q1` …"""
     return tuple(
-        EvalQuestion(
-            question_id=f"{case_id}/q{number}",
-            text=draft.text,
-            category=draft.ability,
-            gold=draft.gold,
-            evidence=draft.evidence,
-            asked_at=draft.asked_at,
-            answerable=bool(draft.gold),
-            instruction=draft.instruction,
-            facets={"task": draft.task},
-        )
-        for number, draft in enumerate(drafts)
+        replace(draft, question_id=f"{case_id}/q{number}") for number, draft in enumerate(drafts)
     )

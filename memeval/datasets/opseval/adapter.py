@@ -57,15 +57,20 @@ class OpsEval(Dataset):
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.PASSAGES, AnswerKind.CHOICES)
     benchmark: ClassVar[str | None] = "opseval"
     granularities: tuple[str, ...] = ("turn", "session", "chunk")
+    category_names: Mapping[CategoryId, str] = {domain: domain for domain in FILES}
+    facet_names: Mapping[str, str] = {
+        "kind": "Kind of question",
+        "language": "Language",
+        "topic": "Topic",
+    }
+    measure_names: Collection[str] = (
+        "exact_set_accuracy",
+        "jaccard",
+        "jaccard/multiple",
+        "unparsed_rate",
+        *(f"fae_{name}" for name in CRITERIA),
+    )
     settings: OpsEvalSettings
-
-    @property
-    def category_names(self) -> Mapping[CategoryId, str]:
-        return {domain: domain for domain in FILES}
-
-    @property
-    def facet_names(self) -> Mapping[str, str]:
-        return {"kind": "Kind of question", "language": "Language", "topic": "Topic"}
 
     def answer_metrics(self, answer: str, question: EvalQuestion) -> Mapping[str, float | None]:
         return answer_metrics(answer, question, official_f1=character_f1)
@@ -226,16 +231,6 @@ class OpsEval(Dataset):
         return (
             f"{repair.row_id}: {out.get(repair.kind, '')}{repair.what}"
             for repair in self._rows.repairs
-        )
-
-    @property
-    def measure_names(self) -> Collection[str]:
-        return (
-            "exact_set_accuracy",
-            "jaccard",
-            "jaccard/multiple",
-            "unparsed_rate",
-            *(f"fae_{name}" for name in CRITERIA),
         )
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:

@@ -28,23 +28,13 @@ def groups(items: Sequence[Item]) -> list[list[int]]:
     """Positions of the items, those that belong together in one list; groups and members in the
     order of the items.
     """
-    leaders = list(range(len(items)))
+    # Imported late: most data sets do without the library.
+    import networkx as nx  # type: ignore[import-untyped]
 
-    def leader(position: int) -> int:
-        while leaders[position] != position:
-            position = leaders[position]
-
-        return position
-
-    for first, second in [*_repeats(items), *_twins(items)]:
-        low, high = sorted((leader(first), leader(second)))
-        leaders[high] = low
-
-    members: dict[int, list[int]] = defaultdict(list)
-    for position in range(len(items)):
-        members[leader(position)].append(position)
-
-    return list(members.values())
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(items)))
+    graph.add_edges_from([*_repeats(items), *_twins(items)])
+    return sorted(sorted(members) for members in nx.connected_components(graph))
 
 
 def _repeats(items: Sequence[Item]) -> Iterator[tuple[int, int]]:

@@ -13,17 +13,16 @@ from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import quoted
 from memeval.datasets.io.folder import FolderContent, read_folder
-from memeval.datasets.locomo_mc10.metrics import POSITION_MEASURES, position_measures
-from memeval.datasets.personamem.metrics import official_accuracy
-from memeval.datasets.personamem.schema import (
-    Message,
-    Row,
-    read_contexts,
-    read_rows,
-    read_sessions,
+from memeval.datasets.locomo_mc10.metrics import (
+    POSITION_MEASURES,
+    READ,
+    UNREAD,
+    position_measures,
 )
+from memeval.datasets.personamem.schema import Message, Row, read_contexts, read_rows, read_sessions
 from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
+from memeval.statistics.means import mean
 
 QUESTIONS: Mapping[str, int] = {"32k": 589, "128k": 2_727, "1m": 2_674}
 """Questions of each size of the published files."""
@@ -48,16 +47,21 @@ class PersonaMem(Dataset):
 
     settings_type = PersonaMemSettings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.CHOICES,)
+    # The file says which there are: versions of it name the types differently.
+    category_names: Mapping[CategoryId, str] = {}
+    facet_names: Mapping[str, str] = {"topic": "Topic"}
+    odd_notes: Mapping[str, str] = {
+        "beyond": (
+            "context: {beyond} of {questions} questions are asked beyond the end of their "
+            "conversation; all of it is remembered"
+        ),
+        "repeating": (
+            "choices: {repeating} of {questions} questions list a choice twice; where it "
+            "is right, it is right at both places"
+        ),
+    }
+    measure_names: Collection[str] = ("official/accuracy", *POSITION_MEASURES)
     settings: PersonaMemSettings
-
-    @property
-    def category_names(self) -> Mapping[CategoryId, str]:
-        # The file says which there are: versions of it name the types differently.
-        return {}
-
-    @property
-    def facet_names(self) -> Mapping[str, str]:
-        return {"topic": "Topic"}
 
     def expected_counts(self) -> Mapping[str, int]:
         if self.info.name != "personamem":
@@ -130,22 +134,14 @@ class PersonaMem(Dataset):
                 "shared_context_id", f"is {quoted(row.context_id)}, which {name} does not have"
             )
 
-    def odd_notes(self) -> Mapping[str, str]:
-        odd, total = self.odd, self.odd["questions"]
-        return {
-            "beyond": (
-                f"context: {odd['beyond']} of {total} questions are asked beyond the end of their "
-                "conversation; all of it is remembered"
-            ),
-            "repeating": (
-                f"choices: {odd['repeating']} of {total} questions list a choice twice; where it "
-                "is right, it is right at both places"
-            ),
-        }
-
-    @property
-    def measure_names(self) -> Collection[str]:
-        return ("official/accuracy", *POSITION_MEASURES)
-
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         return {"official/accuracy": official_accuracy(records), **position_measures(records)}
+
+
+def official_accuracy(records: Sequence[Record]) -> float | None:
+    """Share of the replies that choose the right option; a reply without a readable choice counts
+    as wrong. None without a reply.
+
+    Source: Jiang et al., COLM 2025, inference_standalone_openai.py.
+    """
+    return mean(record.score or 0.0 for record in records if record.status in (READ, UNREAD))

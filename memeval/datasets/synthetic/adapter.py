@@ -72,26 +72,20 @@ class Synthetic(Dataset):
     """
 
     settings_type = SyntheticSettings
+    category_names: Mapping[CategoryId, str] = {
+        "IE": "information_extraction",
+        "MR": "multi_session_reasoning",
+        "TR": "temporal_reasoning",
+        "KU": "knowledge_update",
+        "CR": "contradiction_resolution",
+        "ABS": "abstention",
+    }
+    facet_names: Mapping[str, str] = {"depth": "depth of the evidence"}
     settings: SyntheticSettings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.VALUES,)
     """Golds are exact, and half of them are dates and figures, for which a judge by shared words
     would be too lenient.
     """
-
-    @property
-    def category_names(self) -> Mapping[CategoryId, str]:
-        return {
-            "IE": "information_extraction",
-            "MR": "multi_session_reasoning",
-            "TR": "temporal_reasoning",
-            "KU": "knowledge_update",
-            "CR": "contradiction_resolution",
-            "ABS": "abstention",
-        }
-
-    @property
-    def facet_names(self) -> Mapping[str, str]:
-        return {"depth": "depth of the evidence"}
 
     def open(self) -> LoadedDataset:
         if self.settings.path:
