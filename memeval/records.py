@@ -5,7 +5,7 @@ The content of a data set, the view of a system, the rows of a run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -126,6 +126,24 @@ class Session:
     """The data set's own notes, in the order of their turns. Only `granularity=observation` shows
     them.
     """
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        said: Iterable[tuple[str, str]],
+        *,
+        time: datetime | None = None,
+        mark: str = ":",
+    ) -> Session:
+        """A session of what speakers said at one time; `mark` precedes the number in a turn's id,
+        from 1: `s1:1`.
+        """
+        turns = tuple(
+            Turn(turn_id=f"{name}{mark}{number}", speaker=speaker, text=text, time=time)
+            for number, (speaker, text) in enumerate(said, start=1)
+        )
+        return cls(session_id=name, started_at=time, turns=turns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from memeval.text.beside import load_beside
 
 GROUP = "dataset"
 ADAPTERS = Registry(GROUP, Dataset, noun="data set")  # type: ignore[type-abstract]
+adapter_class = ADAPTERS.load
 
 
 def _infos() -> Iterator[DatasetInfo]:
@@ -78,15 +79,6 @@ def dataset_info(name: str) -> DatasetInfo:
 def has_adapter(name: str) -> bool:
     """Whether memeval has a class that reads the data set, and so can run it."""
     return name in built_in_classes(GROUP)
-
-
-def adapter_class(name: str, class_path: str | None = None) -> type[Dataset]:
-    """The adapter of a data set; `class_path` (`package.module:Class`) goes before the name.
-
-    Raises `UserError` with the nearest names for an unknown one, and for a path that leads to no
-    adapter.
-    """
-    return ADAPTERS.load(name, class_path)
 
 
 def writable() -> list[str]:

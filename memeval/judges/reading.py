@@ -197,11 +197,7 @@ def _label_in(text: str, data: Data, prompt: str) -> Label | None:
     if verdict is None or not _LITERAL.search(verdict.text):
         return None
 
-    # Keys that differ only in case are one key twice.
-    values = {key.casefold(): value for key, value in verdict.values.items()}
-    if len(values) < len(verdict.values) or not all(map(_is_plain, values.values())):
-        return None
-
+    values = _plain_members(verdict)
     label = _LABELS.get(str(values.get("label", "")).strip().casefold())
     if label is None or not _all_say(label, values, verdict.around):
         return None
@@ -209,10 +205,7 @@ def _label_in(text: str, data: Data, prompt: str) -> Label | None:
     given = data.names("label", label.value)
     ends = label is Label.CORRECT and _breaks_out(verdict, data, f"label ?{label.value}")
     copied = given and (ends or _is_copied(verdict, data))
-    if copied or _is_example(verdict, prompt):
-        return None
-
-    return label
+    return None if copied or _is_example(verdict, prompt) else label
 
 
 def _score_in(text: str, scores: Sequence[float], data: Data, prompt: str) -> float | None:
@@ -220,11 +213,7 @@ def _score_in(text: str, scores: Sequence[float], data: Data, prompt: str) -> fl
     if verdict is None:
         return None
 
-    values = {key.casefold(): value for key, value in verdict.values.items()}
-    if len(values) < len(verdict.values) or not all(map(_is_plain, values.values())):
-        return None
-
-    score = _number(values.get("score"))
+    score = _number(_plain_members(verdict).get("score"))
     if score is None or score not in scores:
         return None
 
@@ -235,10 +224,7 @@ def _score_in(text: str, scores: Sequence[float], data: Data, prompt: str) -> fl
     given = any(score in map(_number, _GIVEN_SCORE.findall(form)) for form in data.forms())
     ends = score > min(scores) and _breaks_out(verdict, data, r"score ?[0-9.]")
     copied = given and (ends or _is_copied(verdict, data))
-    if copied or _is_example(verdict, prompt):
-        return None
-
-    return score
+    return None if copied or _is_example(verdict, prompt) else score
 
 
 def _word_in(text: str, words: tuple[str, str], *, cut: bool) -> str | None:
@@ -274,8 +260,16 @@ def _begins(reply: str, answer: str) -> bool:
     return any(squeeze(form).startswith(said) for form in forms(answer))
 
 
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float)
+def _plain_members(verdict: ReplyObject) -> dict[str, Any]:
+    """The members by their names in small letters; empty if one is an object or a list, or comes
+    twice.
+    """
+    # Keys that differ only in case are one key twice.
+    values = {key.casefold(): value for key, value in verdict.values.items()}
+    is_plain = all(
+        value is None or isinstance(value, str | int | float) for value in values.values()
+    )
+    return values if is_plain and len(values) == len(verdict.values) else {}
 
 
 def _all_say(label: Label, values: Mapping[str, Any], around: str) -> bool:

@@ -12,15 +12,7 @@ from memeval.prompts import PromptTemplate
 from memeval.text.shown import one_line
 
 JUDGES = Registry("judge", Judge)  # type: ignore[type-abstract]
-
-
-def judge_type(name: str, class_path: str | None = None) -> type[Judge]:
-    """The class of a judge; `class_path` (`package.module:Class`) goes before the name.
-
-    Raises `UserError` with the nearest names for an unknown one, and for a path that leads to no
-    judge.
-    """
-    return JUDGES.load(name, class_path)
+judge_type = JUDGES.load
 
 
 def build_judge(

@@ -109,9 +109,9 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
     """
     opener = next(iter(case.speakers), None) or next((turn.speaker for turn in case.turns), None)
     turns: list[Turn] = []
-    count = 0
     first: Turn | None = None
     last: Session | None = None
+    rounds: list[tuple[Session, list[Turn], Turn | None]] = []
 
     for session in case.sessions:
         for turn in session.turns:
@@ -122,24 +122,20 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
             turns.append(turn)
             last = session
             if turn.speaker != opener:
-                count += 1
                 # A round that crosses the border of sessions gets the later one's id and date: its
                 # opening is a goodbye without a reply, and 102 of the 106 evidence turns in
                 # LoCoMo's 137 such rounds are in the later session.
-                yield _whole(
-                    chunk_id=f"x{count}",
-                    session=session,
-                    turns=turns,
-                    granularity=granularity,
-                    first=first,
-                )
+                rounds.append((session, turns, first))
                 turns = []
 
     if last and turns:
+        rounds.append((last, turns, first))
+
+    for number, (session, members, first) in enumerate(rounds, start=1):
         yield _whole(
-            chunk_id=f"x{count + 1}",
-            session=last,
-            turns=turns,
+            chunk_id=f"x{number}",
+            session=session,
+            turns=members,
             granularity=granularity,
             first=first,
         )

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.execute.ingest import call_method
-from memeval.records import Answer, EvalCase, Query, Session, Turn, format_time
+from memeval.records import Answer, EvalCase, Query, Session, format_time
 from memeval.systems.base import MORE_THAN_ASKED, RecallSystem
 from memeval.testing.sample import QUESTIONS, sample_chunks
 from memeval.testing.under_test import (
@@ -190,11 +190,8 @@ async def long_turn(of: SystemUnderTest) -> None:
 
 def _case_of(case_id: str, texts: Sequence[str]) -> EvalCase:
     time = datetime(2021, 5, 6, 7, 8)
-    turns = tuple(
-        Turn(turn_id=f"{case_id}:{number}", speaker="Ilse", text=text, time=time)
-        for number, text in enumerate(texts, start=1)
-    )
-    return EvalCase(case_id, (Session(f"{case_id}-s", time, turns),), (), ("Ilse",))
+    session = Session.of(case_id, (("Ilse", text) for text in texts), time=time)
+    return EvalCase(case_id, (session,), (), ("Ilse",))
 
 
 def runs_of_words(text: str, length: int = 3) -> list[str]:

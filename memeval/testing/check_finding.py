@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from itertools import cycle, starmap
 
-from memeval.records import EvalCase, Session, Turn
+from memeval.records import EvalCase, Session
 from memeval.testing.sample import sample_chunks
 from memeval.testing.under_test import (
     NotApplicableError,
@@ -93,8 +94,5 @@ def sentence_of(thing: str, name: str) -> str:
 def facts_case() -> EvalCase:
     """A case of all the facts, a turn for each."""
     time = datetime(2022, 2, 3, 18, 45)
-    turns = tuple(
-        Turn(f"facts:{number}", ("Ilse", "Tomas")[number % 2], sentence_of(thing, name), time)
-        for number, (thing, name) in enumerate(FACTS.items(), start=1)
-    )
-    return EvalCase("facts", (Session("facts-s", time, turns),), (), ("Ilse", "Tomas"))
+    said = zip(cycle(("Tomas", "Ilse")), starmap(sentence_of, FACTS.items()), strict=False)
+    return EvalCase("facts", (Session.of("facts", said, time=time),), (), ("Ilse", "Tomas"))

@@ -64,6 +64,16 @@ class DamagedFiles:
         """The file in which `write` put the records, for a data set that is a folder."""
         return path
 
+    def _play(self) -> settings:
+        """The same damages in each run, no folder of examples, no limit of time for slow disks."""
+        return settings(
+            max_examples=self.examples,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+
     def outcome(self, path: Path) -> Outcome | UserError:
         """The content of a file, or how it is refused."""
         try:
@@ -108,14 +118,7 @@ class DamagedFiles:
 
         whole = self.sound(self.write(records, tmp_path))
 
-        # The same damages in each run, no folder of examples, and no limit of time for slow disks.
-        @settings(
-            max_examples=self.examples,
-            deadline=None,
-            derandomize=True,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        )
+        @self._play()
         @given(damaged_records(records, twice=self.records_have_ids))
         def play(damaged: list[Any]) -> None:
             self.check_damaged(self.write(damaged, tmp_path), whole)
@@ -131,13 +134,7 @@ class DamagedFiles:
         file = self.file_of(path)
         whole, content = self.sound(path), file.read_bytes()
 
-        @settings(
-            max_examples=self.examples,
-            deadline=None,
-            derandomize=True,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        )
+        @self._play()
         @given(damaged_bytes(content, cut=self.shows_a_cut))
         def play(damaged: bytes) -> None:
             file.write_bytes(damaged)

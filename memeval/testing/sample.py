@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from memeval.records import EvalCase, MemoryChunk, Session, Turn
+from memeval.records import EvalCase, MemoryChunk, Session
 from memeval.retrieval.granularity import Granularity, chunks
 
 _TALKS = {
@@ -54,11 +54,7 @@ def sample_case(case_id: str = "sample", sessions: tuple[str, ...] = tuple(_TALK
     made = []
     for name in sessions:
         started_at, talk = _TALKS[name]
-        turns = [
-            Turn(turn_id=f"{name}:{number}", speaker=speaker, text=text, time=started_at)
-            for number, (speaker, text) in enumerate(talk, start=1)
-        ]
-        made.append(Session(session_id=name, started_at=started_at, turns=tuple(turns)))
+        made.append(Session.of(name, talk, time=started_at))
 
     return EvalCase(case_id=case_id, sessions=tuple(made), questions=(), speakers=("Ilse", "Tomas"))
 

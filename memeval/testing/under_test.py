@@ -96,28 +96,23 @@ class SystemUnderTest:
         *,
         top_k: int = 3,
         compress_after: Sequence[int] = (),
-        retain: int = 2,
     ) -> MemorySystem:
         """A system that has ingested a case, compressed after each number of chunks."""
         case = case or sample_case()
         model = model or self.model()
         system = self.start(self.parts(model, top_k=top_k, case_id=case.case_id))
         _MODELS[id(system)] = model
-        await self.ingest(system, case, compress_after, retain)
+        await self.ingest(system, case, compress_after)
         return system
 
     async def ingest(
-        self,
-        system: MemorySystem,
-        case: EvalCase,
-        compress_after: Sequence[int] = (),
-        retain: int = 2,
+        self, system: MemorySystem, case: EvalCase, compress_after: Sequence[int] = ()
     ) -> None:
         """Resets a system and hands it a case."""
         chunks = sample_chunks(case)
         first = f", the first one: {quoted([chunks[0].text])}" if chunks else ""
         exchanges.append(f"sent: a reset, and {len(chunks)} chunks of '{case.case_id}'{first}")
-        await ingest(system, chunks, compress_after, retain)
+        await ingest(system, chunks, compress_after, retain=RETAIN)
 
     def start(self, parts: SystemContext) -> MemorySystem:
         """A fresh system, which `play` closes."""
@@ -168,6 +163,8 @@ class SystemUnderTest:
         return [dict(item) for item in items or ()]
 
 
+RETAIN = 2
+"""Chunks that a compression leaves as they are."""
 OPEN = "What was talked about?"
 """A question without any of the words that are looked for."""
 _OPEN: list[MemorySystem] = []

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from random import Random
 from typing import Literal
 
 from memeval.config.schema import ANSWER, PREPARE, at
@@ -147,26 +147,20 @@ class AlertStorm(NetOps):
                 yield self._case(name, generate(self.settings.shape, rng))
             else:
                 count = self.settings.storms_per_case
-                yield self._history(name, generate_history(self.settings.shape, count, rng))
+                storms = generate_history(self.settings.shape, count, rng)
+                yield self._case(name, join_storms(storms), storms)
 
-    def _case(self, name: str, storm: Storm) -> EvalCase:
-        shown, sessions = show(storm)
-        rng = self._rng(name)
-        offered = drafts(Seen(rng=rng, storm=storm, shown=shown))
+    def _case(self, name: str, storm: Storm, history: Sequence[Storm] = ()) -> EvalCase:
+        """A case of a storm, or of a history that was joined to one."""
+        shown, sessions = show(storm, *([HISTORY] if history else []))
+        rng = seeded("alert_storm questions", VERSION, self.settings.seed, name)
+        seen = Seen(rng=rng, storm=storm, shown=shown)
+        offered = drafts(seen)
+        if history:
+            offered = chain(history_drafts(seen, history), drafts_over_storms(seen))
+
         chosen = choose(rng, offered, self.settings.questions_per_case)
         return EvalCase(case_id=name, sessions=sessions, questions=questions(name, chosen))
-
-    def _history(self, name: str, storms: Sequence[Storm]) -> EvalCase:
-        whole = join_storms(storms)
-        shown, sessions = show(whole, HISTORY)
-        rng = self._rng(name)
-        seen = Seen(rng=rng, storm=whole, shown=shown)
-        offered = [*history_drafts(seen, storms), *drafts_over_storms(seen)]
-        chosen = choose(rng, offered, self.settings.questions_per_case)
-        return EvalCase(case_id=name, sessions=sessions, questions=questions(name, chosen))
-
-    def _rng(self, name: str) -> Random:
-        return seeded("alert_storm questions", VERSION, self.settings.seed, name)
 
     @property
     def _identity(self) -> str:

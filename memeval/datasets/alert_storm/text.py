@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -41,12 +41,9 @@ def show(storm: Storm, *legend: str) -> tuple[list[Shown], tuple[Session, ...]]:
     sessions: list[Session] = []
     shown: list[Shown] = []
     if storm.network:
-        sessions.append(
-            _briefing(
-                [LEGEND, *legend, *_links(storm.network)],
-                storm.alerts[0].time.replace(second=0, microsecond=0),
-            )
-        )
+        said = [("operator", text) for text in (LEGEND, *legend, *_links(storm.network))]
+        start = storm.alerts[0].time.replace(second=0, microsecond=0)
+        sessions.append(Session.of("s1", said, time=start, mark="t"))
 
     for _, group in groupby(
         storm.alerts, key=lambda alert: _window(alert.time, by_minute=storm.network is not None)
@@ -76,17 +73,6 @@ def text(alert: Alert) -> str:
 def clock(time: datetime) -> str:
     """`10:00:05.123`."""
     return time.isoformat(timespec="milliseconds")[11:]
-
-
-def _briefing(lines: Sequence[str], time: datetime) -> Session:
-    return Session(
-        session_id="s1",
-        started_at=time,
-        turns=tuple(
-            Turn(turn_id=f"s1t{number}", speaker="operator", text=line, time=time)
-            for number, line in enumerate(lines, start=1)
-        ),
-    )
 
 
 def _links(net: Network) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memeval.datasets.io.fields import Fields
-from memeval.records import CategoryId, EvalCase, EvalQuestion, Session, Turn
+from memeval.records import CategoryId, EvalCase, EvalQuestion, Session
 
 ABSTENTION = "abstention_evidence"
 PREFERENCE = "preference_evidence"
@@ -87,16 +87,8 @@ def read_case(fields: Fields, case_id: str, file: File) -> tuple[EvalCase, int, 
 
 def _session(conversation: Fields, number: int) -> Session:
     messages = conversation.objects("messages", f"{conversation.record} messages[{{}}]")
-    turns = tuple(
-        Turn(
-            turn_id=f"s{number}:{place}",
-            speaker=message.text("speaker"),
-            text=message.text("text"),
-            time=None,
-        )
-        for place, message in enumerate(messages, start=1)
-    )
-    return Session(session_id=f"s{number}", started_at=None, turns=turns)
+    said = [(message.text("speaker"), message.text("text")) for message in messages]
+    return Session.of(f"s{number}", said)
 
 
 def _question(

@@ -115,7 +115,7 @@ def _dejavu(row: Fields) -> Incident:
     return Incident(
         # The table itself does not name the system.
         system=row.path.parent.name or "dejavu",
-        time=_epoch(row, "timestamp"),
+        time=_epoch(row),
         components=nodes,
         level=row.text("level"),
         fault=row.text("fault_type"),
@@ -174,12 +174,12 @@ def _time(row: Fields, name: str) -> datetime:
     return time.replace(microsecond=0)
 
 
-def _epoch(row: Fields, name: str) -> datetime:
-    text = row.text(name).strip()
+def _epoch(row: Fields) -> datetime:
+    text = row.text("timestamp").strip()
     try:
         return datetime.fromtimestamp(int(float(text)), UTC).replace(tzinfo=None)
     except (ValueError, OverflowError, OSError):
-        raise row.wrong(name, f"is {quoted(text)}, not seconds since 1970") from None
+        raise row.wrong("timestamp", f"is {quoted(text)}, not seconds since 1970") from None
 
 
 def _seconds(row: Fields, name: str) -> int | None:
@@ -210,7 +210,7 @@ def _clock_notes(contents: Mapping[Path, bytes]) -> Iterator[str]:
 
         for row in read_table(content, path, NORMALIZED):
             if row.text("timestamp").strip():
-                gap = (_time(row, "datetime_local") - _epoch(row, "timestamp")).total_seconds()
+                gap = (_time(row, "datetime_local") - _epoch(row)).total_seconds()
                 distances.setdefault(row.text("dataset"), Counter())[gap] += 1
 
     odd = sum(gaps.total() - max(gaps.values()) for gaps in distances.values())

@@ -8,9 +8,10 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
+from operator import itemgetter
 
 from memeval.datasets.io.fields import SHOWN, Fields, quoted
 from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_NAMES
@@ -32,20 +33,9 @@ SUMMARIES = "haystack_session_summaries"
 HAYSTACK = ("haystack_session_ids", "haystack_session_datetimes", "haystack_sessions")
 ROLES = ("user", "assistant")
 
-_ID = re.compile(r"(?P<conversation>.+)_q(?P<index>[0-9]{1,6})")
+_ID = re.compile(r"(?P<conversation>.+)_q[0-9]{1,6}")
 _SESSION = re.compile(r"session_([1-9][0-9]{0,5})")
 _SPEAKER = re.compile(r"\[([^\[\]\n]{1,80})\]: ?")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the file."""
-
-    fields: Fields
-    question_id: str
-    conversation: str
-    index: int
-    """Place of the question in LoCoMo's own list of the conversation."""
 
 
 def read_cases(objects: Iterable[Fields]) -> Iterator[EvalCase]:
@@ -57,58 +47,52 @@ def read_cases(objects: Iterable[Fields]) -> Iterator[EvalCase]:
     """
     ended: set[str] = set()
     # 1,986 rows, but ten conversations: each is ingested once.
-    for conversation, group in groupby(map(read_row, objects), key=lambda row: row.conversation):
-        rows = iter(group)
+    for conversation, group in groupby(map(_by_conversation, objects), key=itemgetter(0)):
+        rows = (row for _, row in group)
         first = next(rows)
         if conversation in ended:
-            raise first.fields.wrong(
+            raise first.wrong(
                 "question_id",
                 f"goes back to {quoted(conversation)}, whose lines ended before: they must follow "
                 "one another",
             )
 
         ended.add(conversation)
-        yield _case(first, rows)
+        yield _case(conversation, first, rows)
 
 
-def read_row(fields: Fields) -> Row:
-    """The line with the parts of its id. From here on errors name the question."""
+def _by_conversation(fields: Fields) -> tuple[str, Fields]:
+    """The conversation of a line, and the line; from here on errors name the question."""
     question_id = fields.text("question_id")
     match = _ID.fullmatch(question_id)
     if match is None:
         raise fields.wrong("question_id", f"is {quoted(question_id)}, not written like conv-26_q0")
 
-    named = replace(fields, record=f"{fields.record}, {question_id}")
-    return Row(
-        fields=named,
-        question_id=question_id,
-        conversation=match["conversation"],
-        index=int(match["index"]),
-    )
+    return match["conversation"], replace(fields, record=f"{fields.record}, {question_id}")
 
 
-def _case(first: Row, others: Iterable[Row]) -> EvalCase:
-    sessions = tuple(_sessions(first.fields))
+def _case(conversation: str, first: Fields, others: Iterable[Fields]) -> EvalCase:
+    sessions = tuple(_sessions(first))
     speakers = dict.fromkeys(turn.speaker for session in sessions for turn in session.turns)
-    questions = {first.question_id: _question(first)}
+    seen: set[str] = set()
+    first.check_new("question_id", first.text("question_id"), seen)
+    questions = [_question(first)]
     for row in others:
-        if row.question_id in questions:
-            raise row.fields.wrong("question_id", "occurs twice; it must be unique")
-
+        row.check_new("question_id", row.text("question_id"), seen)
         for name in HAYSTACK:
-            if row.fields.items(name) != first.fields.values[name]:
-                raise row.fields.wrong(
+            if row.items(name) != first.values[name]:
+                raise row.wrong(
                     name,
-                    f"is not that of {one_line(first.question_id, SHOWN)}: all questions of a "
-                    "conversation share one haystack",
+                    f"is not that of {one_line(questions[0].question_id, SHOWN)}: all questions "
+                    "of a conversation share one haystack",
                 )
 
-        questions[row.question_id] = _question(row)
+        questions.append(_question(row))
 
     return EvalCase(
-        case_id=first.conversation,
+        case_id=conversation,
         sessions=sessions,
-        questions=tuple(questions.values()),
+        questions=tuple(questions),
         speakers=tuple(speakers),
     )
 
@@ -191,8 +175,7 @@ def _turn(turn: Fields, turn_id: str, time: datetime) -> Turn:
     return Turn(turn_id=turn_id, speaker=speaker, text=text, time=time)
 
 
-def _question(row: Row) -> EvalQuestion:
-    fields = row.fields
+def _question(fields: Fields) -> EvalQuestion:
     category = TYPES[fields.one_of("question_type", TYPES)]
     choices = fields.texts("choices")
     right = fields.integer("correct_choice_index")
@@ -222,7 +205,7 @@ def _question(row: Row) -> EvalQuestion:
 
     answerable = category != ADVERSARIAL
     return EvalQuestion(
-        question_id=row.question_id,
+        question_id=fields.text("question_id"),
         text=fields.text("question"),
         category=category,
         gold=(answer,) if answerable else (),

@@ -31,6 +31,7 @@ from memeval.datasets.memory_agent_bench.metrics import (
     split_of,
 )
 from memeval.datasets.memory_agent_bench.schema import TITLES, Row, read_case, read_titles, rows
+from memeval.datasets.netops.base import group
 from memeval.errors import UserError, unknown
 from memeval.records import CategoryId, EvalCase
 from memeval.results import Record
@@ -264,22 +265,15 @@ class MemoryAgentBench(Dataset):
 
     def measures(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """The protocol's metrics, under any judge; only of the sub-data sets that were asked."""
-        by_metric: dict[str | None, list[Record]] = {}
-        for record in records:
-            by_metric.setdefault(metric_of(str(record.category)), []).append(record)
-
+        by_metric = group((metric_of(str(record.category)), record) for record in records)
         values: dict[str, float | None] = {}
         for metric in RULES:
             if metric in by_metric:
                 values[metric] = _scored(metric, by_metric[metric])
 
-        by_hops: dict[str, list[Record]] = {}
-        for record in records:
-            if split_of(str(record.category)) == CR:
-                by_hops.setdefault(record.facets.get("hops", ""), []).append(record)
-
-        if by_hops:
-            conflicts = [record for part in by_hops.values() for record in part]
+        conflicts = [record for record in records if split_of(str(record.category)) == CR]
+        by_hops = group((record.facets.get("hops", ""), record) for record in conflicts)
+        if conflicts:
             values["conflict_resolution_accuracy"] = _scored(SUBSTRING, conflicts)
             for hops in sorted(by_hops.keys() - {""}):
                 values[f"conflict_resolution_accuracy_{hops}"] = _scored(SUBSTRING, by_hops[hops])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +29,10 @@ SCHEMA = "docs/datasets/netops.md"
 CHUNK_FIELDS = ("text", "id", "time", "speaker", "source", "session")
 
 
-@dataclass(frozen=True)
-class GenericFile:
-    """A file in the generic schema, read and free of mistakes."""
-
-    cases: tuple[EvalCase, ...]
-    notes: tuple[str, ...]
-
-
-def read_generic(content: bytes, path: Path) -> GenericFile:
-    """The cases of a file. Raises `UserError` that lists its mistakes by case, chunk, question."""
+def read_generic(content: bytes, path: Path) -> tuple[list[EvalCase], tuple[str, ...]]:
+    """The cases of a file, and notes on it. Raises `UserError` that lists its mistakes by case,
+    chunk, question.
+    """
     mistakes = Mistakes(path, SCHEMA)
     values = list(_values(content, path, mistakes))
     if values and is_record(values[0][1]):
@@ -55,7 +49,7 @@ def read_generic(content: bytes, path: Path) -> GenericFile:
     _check_unique("question", question_ids, mistakes)
     mistakes.refuse()
 
-    return GenericFile(cases=tuple(whole), notes=tuple(_notes(whole, mistakes)))
+    return whole, tuple(_notes(whole, mistakes))
 
 
 def _check_asked(values: Sequence[tuple[str, Any]], path: Path) -> None:
@@ -172,16 +166,12 @@ def _check_sessions(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> 
 def _sessions(chunks: Sequence[Chunk]) -> tuple[Session, ...]:
     """Neighbours of one session; if no chunk names one, the case is one session."""
     sessions = []
-    for number, (_, members) in enumerate(groupby(chunks, key=_session_of), start=1):
+    for number, (_, members) in enumerate(groupby(chunks, key=attrgetter("session")), start=1):
         turns = tuple(chunk.as_turn() for chunk in members)
         started_at = next((turn.time for turn in turns if turn.time), None)
         sessions.append(Session(session_id=f"s{number}", started_at=started_at, turns=turns))
 
     return tuple(sessions)
-
-
-def _session_of(chunk: Chunk) -> str | None:
-    return chunk.session
 
 
 def _notes(cases: Sequence[EvalCase], mistakes: Mistakes) -> Iterator[str]:

@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from memeval.datasets.opseval.groups import groups
 from memeval.datasets.opseval.items import Item
-from memeval.records import Session, Turn
+from memeval.records import Session
 
 NAMELESS = "Knowledge"
 """Speaker of a solution without a topic."""
@@ -81,15 +81,10 @@ def sessions(items: Sequence[Item], *, mask: bool) -> tuple[Session, ...]:
             topic = item.topics[0] if item.topics else NAMELESS
             by_topic[topic][remembered_text(item, mask=mask)] = None
 
-    sessions_made = []
-    for number, (topic, solutions) in enumerate(by_topic.items(), start=1):
-        turns = tuple(
-            Turn(turn_id=f"s{number}t{place}", speaker=topic, text=text, time=None)
-            for place, text in enumerate(solutions, start=1)
-        )
-        sessions_made.append(Session(session_id=f"s{number}", started_at=None, turns=turns))
-
-    return tuple(sessions_made)
+    return tuple(
+        Session.of(f"s{number}", ((topic, text) for text in solutions), mark="t")
+        for number, (topic, solutions) in enumerate(by_topic.items(), start=1)
+    )
 
 
 def turns_by_text(sessions_made: Sequence[Session]) -> Mapping[str, tuple[str, ...]]:

@@ -15,7 +15,7 @@ from memeval.datasets.io.fields import Fields, quoted
 from memeval.datasets.io.lines import parse_lines
 from memeval.datasets.io.tables import read_table
 from memeval.errors import UserError
-from memeval.records import ChoiceLabels, EvalQuestion, Session, Turn
+from memeval.records import ChoiceLabels, EvalQuestion, Session
 
 COLUMNS = (
     "question_id",
@@ -51,12 +51,8 @@ class Row:
     """How many messages of the conversation come before the question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message of a conversation."""
-
-    role: str
-    text: str
+Message = tuple[str, str]
+"""Role and text of a message."""
 
 
 def read_rows(content: bytes, path: Path, *, instruction: bool) -> list[Row]:
@@ -181,7 +177,7 @@ def read_contexts(content: bytes, path: Path) -> Mapping[str, tuple[Message, ...
 
 
 def _message(fields: Fields) -> Message:
-    return Message(fields.one_of("role", ROLES), fields.text("content"))
+    return fields.one_of("role", ROLES), fields.text("content")
 
 
 def read_sessions(messages: Sequence[Message], *, persona: bool) -> tuple[Session, ...]:
@@ -193,19 +189,12 @@ def read_sessions(messages: Sequence[Message], *, persona: bool) -> tuple[Sessio
     blocks: list[list[Message]] = []
     for message in messages:
         # Such a message describes the user. The official runner sends it to the model, too.
-        if message.role == "system" or not blocks:
+        is_system = message[0] == "system"
+        if is_system or not blocks:
             blocks.append([])
 
-        if persona or message.role != "system":
+        if persona or not is_system:
             blocks[-1].append(message)
 
     kept = [block for block in blocks if block]
-    return tuple(_session(number, block) for number, block in enumerate(kept, start=1))
-
-
-def _session(number: int, block: Sequence[Message]) -> Session:
-    turns = tuple(
-        Turn(turn_id=f"s{number}:{place}", speaker=message.role, text=message.text, time=None)
-        for place, message in enumerate(block, start=1)
-    )
-    return Session(session_id=f"s{number}", started_at=None, turns=turns)
+    return tuple(Session.of(f"s{number}", block) for number, block in enumerate(kept, start=1))
