@@ -86,7 +86,7 @@ class History:
         at: datetime | None = None,
         form: str = "",
     ) -> Draft:
-        """A question whose evidence are the openings of incidents, or one other turn."""
+        """A question. Its evidence is the openings of incidents, or one other turn."""
         # By the session's number, because as text s10 comes before s2.
         ordered = sorted(evidence, key=lambda past: int(past.turn_id[1:].split("t")[0]))
         ids = dict.fromkeys(past.turn_id for past in ordered)
