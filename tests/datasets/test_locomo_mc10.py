@@ -278,7 +278,9 @@ def test_bad_ids(tmp_path: Path) -> None:
         failure(tmp_path, row("conv-1"))
         == "line 1: field 'question_id' is 'conv-1', not written like conv-26_q0."
     )
-    assert "line 2, conv-1_q0: field 'question_id' occurs twice" in failure(tmp_path, row(), row())
+    assert "line 2, conv-1_q0: field 'question_id' is 'conv-1_q0', which occurs twice" in failure(
+        tmp_path, row(), row()
+    )
     told = failure(tmp_path, row("a_q0"), row("b_q0"), row("a_q1"))
     assert told == (
         "line 3, a_q1: field 'question_id' goes back to 'a', whose lines ended before: "
