@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -14,11 +13,11 @@ from pathlib import Path
 from memeval.errors import UserError, unknown
 from memeval.report.differences import labels
 from memeval.report.flags import warning
-from memeval.results import RECORDS_FILE, RUN_FILE, RunSummary
+from memeval.results import RECORDS_FILE, RUN_FILE, RunSummary, read_tracked
 from memeval.results.calibration import read_shown_summary
 from memeval.results.files import file_digest
 from memeval.results.run import MADE_AGAIN, Run
-from memeval.results.summary import IMPORTED_RUNS, OWN_TAG, TRACKED_FILE, as_yaml
+from memeval.results.summary import IMPORTED_RUNS, OWN_TAG, as_yaml
 from memeval.text.shown import one_line
 
 _AGE = re.compile(r"(?P<count>\d{1,6})(?P<unit>[smhdw])")
@@ -27,8 +26,6 @@ LAST, PREVIOUS, BY_LABEL = "@last", "@previous", "@label:"
 LIST_HINT = "all runs of this home:  python -m memeval list"
 _WARNINGS = (" INVALID", " STOPPED")
 """Warnings that `list` may print after the label of a run."""
-LARGEST_TRACKED = 65_536
-"""Bytes of a `tracked.json`, which holds an id per store."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +162,7 @@ def named_run(word: str, known: Sequence[Run]) -> Run:
         or [run for run in known if word and run.key.startswith(word)]
         # A key counts before a name: a user’s run may have the key of another one as its name.
         or [run for run in known if run.name == word]
-        or [run for run in known if word in tracked_ids(run)]
+        or [run for run in known if word in read_tracked(run.folder).values()]
         or _run_at(word)
         or _labelled(word, known)
     )
@@ -287,18 +284,6 @@ def dataset_names(summary: RunSummary) -> set[str]:
     user's own file names itself.
     """
     return {summary.dataset, str(summary.params.get("dataset", summary.dataset))}
-
-
-def tracked_ids(run: Run) -> list[str]:
-    """The ids of a run in the MLflow stores that it was logged to."""
-    try:
-        with (run.folder / TRACKED_FILE).open("rb") as file:
-            content = json.loads(file.read(LARGEST_TRACKED))
-    except (OSError, ValueError, RecursionError):
-        return []
-
-    values = content.values() if isinstance(content, dict) else ()
-    return [value for value in values if isinstance(value, str)]
 
 
 def earliest(since: datetime | timedelta | str | None) -> datetime | None:

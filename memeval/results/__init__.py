@@ -38,6 +38,7 @@ from memeval.results.summary import (
     RunSummary,
     fresh_cost_usd,
     hypotheses_file,
+    read_tracked,
 )
 from memeval.results.texts import Texts, TextStore, texts_file
 from memeval.results.verdict_row import VerdictRow
@@ -79,6 +80,7 @@ __all__ = [
     "json_line",
     "judge_shown",
     "read_records",
+    "read_tracked",
     "sealed",
     "text_digest",
     "texts_file",

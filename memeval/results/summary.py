@@ -37,6 +37,8 @@ FEWEST_SESSIONS = "fewest_sessions"
 HYPOTHESES_FILE = "hypotheses.jsonl"
 """The answers of the first repeat as LongMemEval's tools write and read them; `evaluate` reads it.
 """
+LARGEST_TRACKED = 65_536
+"""Bytes of a `tracked.json`, which holds an id per store."""
 _OURS = ("command", "params", "tags", "notes", "judge")
 """Members in which nothing that looks like a secret is kept."""
 RunKey = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,100}\Z")]
@@ -232,6 +234,20 @@ def _clean(summary: dict[str, Any]) -> dict[str, Any]:
         **clean,
         **{name: redacted_in(clean[name]) for name in _OURS},
     }
+
+
+def read_tracked(folder: Path) -> dict[str, str]:
+    """The MLflow run of a run folder in each store that it was logged to.
+
+    A damaged file counts as missing.
+    """
+    try:
+        with (folder / TRACKED_FILE).open("rb") as file:
+            known = json.loads(file.read(LARGEST_TRACKED))
+
+        return {store: run_id for store, run_id in known.items() if isinstance(run_id, str)}
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return {}
 
 
 def hypotheses_file(repeat: int) -> str:

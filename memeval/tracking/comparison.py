@@ -10,10 +10,11 @@ from tempfile import TemporaryDirectory
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
+from memeval.results import read_tracked
 from memeval.text.redaction import redacted
 from memeval.tracking.earlier import active_run
 from memeval.tracking.group import sweep_run
-from memeval.tracking.home import home_id, read_tracked
+from memeval.tracking.home import home_id
 from memeval.tracking.payload import DESCRIPTION, TAG_LIMIT, cut
 from memeval.tracking.store import WORKFLOW, Store, faults
 from memeval.tracking.sweep_end import COMPARED, PAGE, SweepEnd, described_below

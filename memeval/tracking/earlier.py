@@ -9,9 +9,9 @@ from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 from mlflow.exceptions import MlflowException
 
-from memeval.results import RunSummary
+from memeval.results import RunSummary, read_tracked
 from memeval.tracking import payload
-from memeval.tracking.home import home_id, read_tracked
+from memeval.tracking.home import home_id
 from memeval.tracking.known import same_metrics
 from memeval.tracking.payload import COMPLETE, CONTENT, ORIGIN, RUN_KEY
 from memeval.tracking.store import Store

@@ -11,27 +11,12 @@ from uuid import uuid4
 
 from filelock import FileLock
 
-from memeval.results import (
-    TRACKED_FILE,
-    write_atomically,
-)
+from memeval.results import TRACKED_FILE, read_tracked, write_atomically
 from memeval.tracking.store import LOCK_WAIT_S, Store
 
 HOME_FILE = ".home-id"
 
 HOME_ID = re.compile(r"[0-9a-f]{32}")
-
-
-def read_tracked(folder: Path) -> dict[str, str]:
-    """The run of this folder in each store that it was logged to.
-
-    A damaged file counts as missing.
-    """
-    try:
-        known = json.loads((folder / TRACKED_FILE).read_bytes())
-        return {store: run_id for store, run_id in known.items() if isinstance(run_id, str)}
-    except (FileNotFoundError, ValueError, AttributeError, RecursionError):
-        return {}
 
 
 def remember(folder: Path, store: Store, run_id: str) -> None:

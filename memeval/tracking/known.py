@@ -13,11 +13,11 @@ from math import isclose
 from pathlib import Path
 
 from memeval.config.filing import Filing
-from memeval.results import RunSummary
+from memeval.results import RunSummary, read_tracked
 from memeval.results.calibration import read_shown_summary
 from memeval.text.redaction import redacted
 from memeval.tracking import payload
-from memeval.tracking.home import HOME_FILE, read_home_id, read_tracked
+from memeval.tracking.home import HOME_FILE, read_home_id
 from memeval.tracking.payload import (
     COMPLETE,
     CONTENT,

@@ -24,9 +24,8 @@ from sample_runs import summary, write_folder
 from memeval.cli.ui import ui
 from memeval.config.filing import Filing
 from memeval.errors import UserError, WorldError
-from memeval.results import RunSummary
+from memeval.results import RunSummary, read_tracked
 from memeval.runs.publish.publisher import Publisher, environment
-from memeval.tracking.home import read_tracked
 from memeval.tracking.payload import rounded_figures
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from mlflow import MlflowClient
 from sample_runs import summary, write_folder
 
 from memeval.config.filing import Filing
+from memeval.results import read_tracked
 from memeval.runs.publish.publisher import Publisher
 from memeval.runs.publish.work import PublishResult
-from memeval.tracking.home import read_tracked
 from memeval.tracking.store import Store
 
 

@@ -15,14 +15,13 @@ from memeval.config.paths import project_root
 from memeval.config.schema import TrackingConfig
 from memeval.errors import UserError
 from memeval.report.differences import differing, labels, system_of
-from memeval.results import RunSummary
+from memeval.results import RunSummary, read_tracked
 from memeval.results.calibration import read_shown_summary
 from memeval.runs.publish import work
 from memeval.runs.publish.drawing import Drawing
 from memeval.runs.publish.publisher import start_drawers, start_publisher, tracking_publishers
 from memeval.runs.session import DoneCell
 from memeval.text.names import file_name
-from memeval.tracking.home import read_tracked
 from memeval.tracking.known import shows_comparison
 from memeval.tracking.store import locate
 from memeval.tracking.sweep_end import SweepEnd, short_names
