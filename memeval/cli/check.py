@@ -35,7 +35,7 @@ EXAMPLE = "for example:  python -m memeval check system=http system.base_url=htt
 OF_COMMAND = "for example:  python -m memeval check -- python my_server.py"
 ADDRESS = re.compile(r"https?://")
 FOUND = "my_memory"
-"""The name of the option that is proposed for an address or a command."""
+"""The name of the option that is proposed for a URL or a command."""
 LAG_PATIENCE_S = 60.0
 """How long a fact is looked for, of systems without `ready_timeout_s`."""
 CONSTANT = "constant"
@@ -107,7 +107,7 @@ def _config_of_found(
     overrides: Sequence[str],
     config_dir: str | None,
 ) -> RunConfig:
-    """The config of what an address or a command speaks, whose option is printed."""
+    """The config of the server or command that is checked, whose option is printed."""
     import yaml  # type: ignore[import-untyped]
 
     from memeval.systems.external.discovery import option_of_address, option_of_command
@@ -115,7 +115,7 @@ def _config_of_found(
     of_system = [word for word in overrides if word.startswith(("system=", "system.class="))]
     if len(addresses) + bool(command) > 1 or of_system or config_dir:
         raise UserError(
-            "check takes one address, or one command behind --, or system=... with its options",
+            "check takes one URL, or one command after --, or system=... with its options",
             EXAMPLE,
             OF_COMMAND,
         )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from memeval.tracking.store import Store
 
 CHARTS = "compareRunsMode=CHART"
-"""Part of an address: the experiment's charts instead of its table."""
+"""Part of a URL: the experiment's charts instead of its table."""
 
 STARTING_S = 120.0
 """How long the server may take until it answers; it takes about ten seconds on two cores."""
@@ -108,12 +108,12 @@ def serve(host: str, port: int, store: Store, root: Path, *, opens: bool) -> int
             wait_for(page, process, log)
             print(f"MLflow's page:  {page}   (Ctrl-C ends it)")
             tables = experiments(page)
-            for name, address in tables:
-                print(f"  {name:14}  {address}")
+            for name, url in tables:
+                print(f"  {name:14}  {url}")
 
             print(
                 "To compare runs: tick them in the table and press Compare. Charts of all runs: "
-                f"the address of a table, and &{CHARTS} after it.",
+                f"the URL of a table, followed by &{CHARTS}.",
                 flush=True,
             )
             if opens and has_browser():
@@ -136,7 +136,7 @@ def parser() -> Parser:
     )
     options.add_argument("--port", type=int, default=5000, help="port to listen on (default: 5000)")
     options.add_argument(
-        "--no-open", action="store_true", help="print the address, and open no browser"
+        "--no-open", action="store_true", help="print the URL, and don't open a browser"
     )
     options.add_argument(
         "--uri",
@@ -188,7 +188,7 @@ def server(host: str, port: int) -> list[str]:
 def surroundings(uri: str, artifacts: str) -> dict[str, str]:
     """The server's environment.
 
-    The store's address may hold a password: on a command line every user of the machine could read
+    The store's URI may hold a password: on a command line every user of the machine could read
     it.
     """
     return {
@@ -238,7 +238,7 @@ def has_browser() -> bool:
 
 
 def experiments(page: str) -> list[tuple[str, str]]:
-    """The name of each experiment with runs, the latest first, and the address of its table with
+    """The name of each experiment with runs, the latest first, and the URL of its table with
     columns that fit.
     """
     from memeval.tracking.store import WORKFLOW

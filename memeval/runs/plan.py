@@ -14,7 +14,7 @@ from memeval.results import RunSummary
 from memeval.retrieval.rerank import NONE as NO_RERANKER
 
 Reach = tuple[str, ...]
-"""The addresses that a cell waits for; none if it only computes."""
+"""URLs of the endpoints that a cell waits for; empty if it only computes."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class PlannedCell:
 
     @property
     def reach(self) -> Reach:
-        """The addresses that the cell waits for."""
+        """URLs of the endpoints that the cell waits for."""
         return reach_of(self.cell.config, self.cell)
 
     @property
@@ -82,12 +82,12 @@ def say_damage(cell: Cell, before: Earlier, progress: Progress) -> None:
 
 
 def reach_of(config: RunConfig, cell: Cell) -> Reach:
-    """The addresses that a cell's models, embedder and reranker are reached at."""
-    addresses = [settings_of_role(config.llm, role).base_url for role in called_roles(config.llm)]
+    """URLs of a cell's models, embedder and reranker."""
+    urls = [settings_of_role(config.llm, role).base_url for role in called_roles(config.llm)]
     if config.embedder.name == "openai":
-        addresses.append(config.embedder.base_url)
+        urls.append(config.embedder.base_url)
 
     if cell.config.reranker.name != NO_RERANKER:
-        addresses.append(cell.config.reranker.base_url)
+        urls.append(cell.config.reranker.base_url)
 
-    return tuple(sorted({address for address in addresses if address}))
+    return tuple(sorted({url for url in urls if url}))

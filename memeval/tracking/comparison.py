@@ -34,7 +34,7 @@ def log_comparison(folder: Path, store: Store, end: SweepEnd) -> list[str]:
     the same sweep, and the experiment's description has the sentences and a link to the page. A
     sweep over several experiments has a run in each; all get the whole comparison.
 
-    Returns the addresses of these runs; none if no cell is logged to this store. Raises
+    Returns the URLs of these runs; none if no cell is logged to this store. Raises
     `WorldError` if the store can't be read or written.
     """
     with faults(store):
@@ -62,7 +62,7 @@ def _log_to_experiment(
     folder: Path,
     end: SweepEnd,
 ) -> str:
-    """Logs the end of a sweep to one of its experiments; returns the address of its run."""
+    """Logs the end of a sweep to one of its experiments; returns the URL of its run."""
     first, run = next(iter(runs.items()))
     sweep = sweep_run(client, run, first, home=home_id(first), sweep_id=end.sweep_id)
     _log_files(client, sweep, folder)

@@ -76,13 +76,13 @@ def logged_before(filings: Mapping[Path, Filing], store: Store) -> dict[Path, st
 
     summaries = dict(_summaries(filings))
     try:
-        address = f"{store.database.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(address, uri=True)) as connection:
+        uri = f"{store.database.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
             known = _runs(connection, [summary.run_key for summary in summaries.values()])
     except sqlite3.Error:
         return {}
 
-    addresses = {}
+    urls = {}
     for folder, summary in summaries.items():
         runs = known.get(summary.run_key, [])
         if (
@@ -92,11 +92,11 @@ def logged_before(filings: Mapping[Path, Filing], store: Store) -> dict[Path, st
             and is_filed(runs[0].tags, runs[0].experiment, filings[folder], summary.sweep)
         ):
             run = runs[0]
-            addresses[folder] = (
+            urls[folder] = (
                 f"{store.page}/#/experiments/{run.experiment_id}/runs/{run.run_id}?{WORKFLOW}"
             )
 
-    return addresses
+    return urls
 
 
 def shows_comparison(cells: Iterable[Path], digest: str, store: Store) -> bool:
@@ -106,8 +106,8 @@ def shows_comparison(cells: Iterable[Path], digest: str, store: Store) -> bool:
 
     run_ids = [read_tracked(cell).get(store.name) or "" for cell in cells]
     try:
-        address = f"{store.database.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(address, uri=True)) as connection:
+        uri = f"{store.database.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
             shown = {value for (value,) in _rows(connection, _SHOWN, run_ids, COMPARED)}
     except sqlite3.Error:
         return False

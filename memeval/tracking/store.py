@@ -1,4 +1,4 @@
-"""Store of logged runs: the project's own SQLite store, or the address that the user gives."""
+"""Store of logged runs: the project's own SQLite store, or the one whose URI the user gives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOCAL_PAGE = "http://127.0.0.1:5000"
 """Address at which `python -m memeval ui` serves a local store by default."""
 
 WORKFLOW = "workflowType=machine_learning"
-"""Part of an address.
+"""Part of a URL.
 
 Without it the page shows traces, which memeval does not log, and hides metrics and descriptions.
 """
@@ -70,7 +70,7 @@ class Store:
 
     @property
     def name(self) -> str:
-        """The address as it may be shown and stored: without user and password."""
+        """The URI as it may be shown and stored: without user and password."""
         if "://" not in self.uri or self.uri.startswith("sqlite:"):
             return self.uri
 
@@ -88,7 +88,7 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
     A missing SQLite file is created. Parallel first starts are safe: migrations run on a file of
     another name, under a lock, and the finished file is renamed.
 
-    Raises `UserError` for an address that can't be a store, `WorldError` if it can't be made.
+    Raises `UserError` for a URI that can't be a store, `WorldError` if it can't be made.
     """
     store = locate(root, uri or os.environ.get("MLFLOW_TRACKING_URI") or None)
     check_store(store)
@@ -109,7 +109,7 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
 def link_default(root: Path, database: Path) -> None:
     """Makes `mlflow.db`, MLflow's default, a link to the home's own store.
 
-    So `mlflow.search_runs()` finds the runs without an address. A file that is there stays, and so
+    So `mlflow.search_runs()` finds the runs without a URI. A file that is there stays, and so
     does a home on a file system without links.
     """
     link = root / DEFAULT_DATABASE
@@ -147,9 +147,9 @@ def tables_in(database: Path) -> set[str]:
 
     # `immutable` reads a file that another process has locked.
     for options in ("mode=ro", "immutable=1"):
-        address = f"{database.absolute().as_uri()}?{options}"
+        uri = f"{database.absolute().as_uri()}?{options}"
         try:
-            with closing(sqlite3.connect(address, uri=True)) as connection:
+            with closing(sqlite3.connect(uri, uri=True)) as connection:
                 return {str(name) for (name,) in connection.execute(query)}
         except sqlite3.Error:
             continue
@@ -169,7 +169,7 @@ def tables_on_server(uri: str) -> set[str]:
 
 
 def locate(root: Path, uri: str | None) -> Store:
-    """The store that an address means. Nothing is opened or made."""
+    """The store of a tracking URI. Nothing is opened or made."""
     local = root / "mlruns"
     if uri is None:
         return Store(sqlite_uri(local / "mlflow.db"), (local / "artifacts").as_uri(), own=True)
@@ -200,9 +200,9 @@ def locate(root: Path, uri: str | None) -> Store:
 
 
 def sqlite_uri(database: Path) -> str:
-    """The address of an SQLite file.
+    """The URI of an SQLite file.
 
-    `%`, `#` and `?` have a meaning in an address: in a path they are quoted.
+    `%`, `#` and `?` have a meaning in a URI: in a path they are quoted.
     """
     path = str(database)
     if any(character in path for character in "%#?"):

@@ -21,7 +21,7 @@ from memeval.tracking.payload import (
 )
 
 VIEW = "memeval"
-"""Key of the shared view, as in the page's address: `?viewStateShareKey=memeval`."""
+"""Key of the shared view, as in the page's URL: `?viewStateShareKey=memeval`."""
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"
 COMPARED = ("system", "granularity", "top_k", "compression_turn", "judge", "llm.model", "llm")
 """Groups that a run's name shows, the most telling first."""

@@ -146,8 +146,8 @@ def test_a_program_is_checked(tmp_path: Path) -> None:
         ("system=http", "system=http needs the address of a memory service"),
         ("http", "check: 'http' is not an override"),
         ("--", "check: no command after --"),
-        ("http://a http://b", "check takes one address, or one command behind --"),
-        ("http://a system=bm25", "check takes one address, or one command behind --"),
+        ("http://a http://b", "check takes one URL, or one command after --"),
+        ("http://a system=bm25", "check takes one URL, or one command after --"),
         ("-- no-such-program-here", "system.command: there is no program 'no-such-program-here'"),
         ("system=bm25 --junit .", "--junit . is a folder, and must be a file"),
         (

@@ -55,7 +55,7 @@ class Call:
     provider: str
     address: str
     slots: int
-    """Requests under way at once at this address."""
+    """Requests under way at once at this endpoint."""
     prompt_tokens: int
     completion_tokens: int
     """Those of the made-up reply."""

@@ -30,7 +30,7 @@ class Line:
     most_usd: float | None
     """If no request were equal to another, and every reply as long as its limit of tokens."""
     seconds: float
-    """Wall time at the slots of the address."""
+    """Wall time at the request slots of the endpoint."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class CallSums:
 
 
 def line_of(key: tuple[Role, str, str, str], sums: CallSums, *, repeated: float) -> Line:
-    """The line of a role, model, provider and address.
+    """The line of a role, model, provider and endpoint.
 
     `repeated` are requests that are equal to others.
     """

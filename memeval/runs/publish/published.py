@@ -19,19 +19,19 @@ from memeval.tracking.store import check_store, locate
 
 
 def published_before(cells: Iterable[Cell], sweep: str | None) -> dict[Path, str]:
-    """Addresses, by run folder, of the finished cells whose report and run are as they would be
-    made now; empty if nothing is tracked. `sweep` is the digest of the sweep's words.
+    """URLs in MLflow, by run folder, of the finished cells whose report and run are as they would
+    be made now; empty if nothing is tracked. `sweep` is the digest of the sweep's words.
 
-    Raises `UserError` for an address that is not a tracking URI.
+    Raises `UserError` for a string that is not a tracking URI.
     """
     known: dict[Path, str] = {}
-    for address, of_store in _by_store(cells).items():
+    for uri, of_store in _by_store(cells).items():
         folders = [cell.folder for cell in of_store if is_reported(cell)]
-        if address is None:
+        if uri is None:
             known |= dict.fromkeys(folders, "")
             continue
 
-        store = locate(project_root(), address or None)
+        store = locate(project_root(), uri or None)
         check_store(store)
         filings = {
             cell.folder: read_filing(cell.config, sweep)
@@ -73,11 +73,11 @@ def file_again(cell: Cell, summary: RunSummary) -> RunSummary:
 
 
 def _by_store(cells: Iterable[Cell]) -> dict[str | None, list[Cell]]:
-    """The cells by the address of their store; under None those that are not tracked."""
+    """The cells by the URI of their store; under None those that are not tracked."""
     groups: dict[str | None, list[Cell]] = {}
     for cell in cells:
         tracking = cell.config.tracking
-        address = tracking.uri or os.environ.get("MLFLOW_TRACKING_URI") or ""
-        groups.setdefault(address if tracking.name == "mlflow" else None, []).append(cell)
+        uri = tracking.uri or os.environ.get("MLFLOW_TRACKING_URI") or ""
+        groups.setdefault(uri if tracking.name == "mlflow" else None, []).append(cell)
 
     return groups

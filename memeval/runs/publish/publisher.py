@@ -193,7 +193,7 @@ def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publishe
     """This process's publisher for a store, started when first asked for, so that it loads while
     the cell runs.
 
-    Raises `UserError` for an address that is not a tracking URI.
+    Raises `UserError` for a string that is not a tracking URI.
     """
     key = (tracking.name, tracking.uri, plots)
     if key not in _publishers:

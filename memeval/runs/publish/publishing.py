@@ -47,7 +47,7 @@ class Publishing:
         """Lets the publishers load while the first runs are under way, and looks what is published
         already.
 
-        Raises `UserError` for an address that is not a tracking URI.
+        Raises `UserError` for a string that is not a tracking URI.
         """
         self._known = published_before(
             (planned.cell for planned in plan.cells if planned.is_finished), self._session.sweep

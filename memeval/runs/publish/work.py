@@ -69,7 +69,7 @@ def track_run(folder: Path, root: Path, uri: str | None, filing: Filing) -> Publ
     """Logs a run folder to MLflow."""
     from memeval.tracking.store import prepare_store
 
-    # An address that can't be used is refused before MLflow is loaded for it.
+    # A URI that can't be used is refused before MLflow is loaded for it.
     store = prepare_store(root, uri)
     from memeval.tracking.log import log_run
 
