@@ -20,13 +20,13 @@ from typing import Any
 
 from memeval.llm.contract import Completion, Prompt, ToolCall, ToolPrompt
 from memeval.llm.model import LanguageModel
+from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.question import ask
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.execute.tool_loop import Limits
 from memeval.pipeline.execute.tool_reader import ToolReader
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.isolate.watch import Watched
-from memeval.prompts import load_builtin
 from memeval.records import EvalCase, EvalQuestion, Role, Session, Turn, Usage
 from memeval.results import TextStore
 from memeval.systems.base import MemorySystem, SystemSettings

@@ -30,9 +30,9 @@ from memeval.errors import ModelError
 from memeval.llm.contract import DraftPrompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.model import LanguageModel
+from memeval.llm.prompts import load_builtin
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
-from memeval.prompts import load_builtin
 from memeval.records import EvalCase, EvalQuestion, Role, Session, Usage
 
 WAVE = 50

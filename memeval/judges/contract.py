@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from memeval.llm.model import LanguageModel
-from memeval.prompts import PromptTemplate
+from memeval.llm.prompts import PromptTemplate
 from memeval.records import IN_WORDS, AnswerKind, EvalQuestion, Label, Verdict
 
 Metrics = Mapping[str, float | None]

@@ -14,7 +14,7 @@ from memeval.judges.contract import Judge, JudgeContext, JudgeSettings, Metrics
 from memeval.llm.contract import Completion, JudgePrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
-from memeval.prompts import PromptTemplate, from_file, joined, load_builtin, sections_from_file
+from memeval.llm.prompts import PromptTemplate, from_file, joined, load_builtin, sections_from_file
 from memeval.records import AnswerKind, EvalQuestion, Label, Role, Verdict
 
 TRIES = 2
@@ -47,7 +47,7 @@ class ModelJudge(Judge):
     """
     fields: ClassVar[tuple[str, ...]] = ("question", "gold", "answer")
     """Fields that a user's template must have."""
-    prompts: ClassVar[str] = "memeval.prompts"
+    prompts: ClassVar[str] = "memeval.llm.prompts"
     """Package that holds its built-in template."""
 
     def __init__(

@@ -8,7 +8,7 @@ from memeval.config.options import Registry
 from memeval.errors import MemevalError, UserError
 from memeval.judges.contract import Judge, JudgeContext, JudgeSettings
 from memeval.llm.model import LanguageModel
-from memeval.prompts import PromptTemplate
+from memeval.llm.prompts import PromptTemplate
 from memeval.text.shown import one_line
 
 JUDGES = Registry("judge", Judge)  # type: ignore[type-abstract]

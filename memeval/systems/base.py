@@ -191,7 +191,7 @@ class MemorySystem(ABC):
 
     @classmethod
     def ingest_templates(cls, settings: Any) -> tuple[str, ...]:
-        """Names of the prompt templates (`memeval.prompts`) that it uses while it ingests.
+        """Names of the prompt templates (`memeval.llm.prompts`) that it uses while it ingests.
 
         Their text is part of the memory's identity.
         """

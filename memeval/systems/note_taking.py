@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from memeval.llm.contract import Completion
 from memeval.llm.memory_prompts import NotesPrompt
+from memeval.llm.prompts import load_builtin
 from memeval.llm.tokens import count_tokens
-from memeval.prompts import load_builtin
 from memeval.systems.asking import ask_for
 from memeval.systems.base import SystemContext
 from memeval.systems.chat.summarization import shorten

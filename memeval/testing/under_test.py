@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.builder import wait_from_thread
 from memeval.pipeline.execute.ingest import call_method, ingest
 from memeval.pipeline.execute.reader import CellReader
-from memeval.prompts import load_builtin
 from memeval.records import Answer, EvalCase, OracleQuery, Query, Retrieved
 from memeval.retrieval.embedding.contract import Embedder
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder

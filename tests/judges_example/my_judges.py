@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memeval.judges.contract import Judge, Metrics
 from memeval.judges.model import ModelJudge
-from memeval.prompts import PromptTemplate, from_file
+from memeval.llm.prompts import PromptTemplate, from_file
 from memeval.records import EvalQuestion, Verdict
 
 

@@ -22,8 +22,8 @@ from memeval.llm.memory_prompts import (
     SummarisePrompt,
     WorkingMemoryPrompt,
 )
+from memeval.llm.prompts import load_builtin
 from memeval.llm.tokens import count_tokens
-from memeval.prompts import load_builtin
 from memeval.records import Role
 
 FIRST = (

@@ -14,12 +14,12 @@ from test_faulty_systems import Silent
 from memeval.llm.contract import Completion, Prompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.model import LanguageModel
+from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.opening import open_cell
-from memeval.prompts import load_builtin
 from memeval.records import AnswerForm, Query, Role, Usage
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config

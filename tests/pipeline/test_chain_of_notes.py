@@ -9,9 +9,9 @@ import pytest
 
 from memeval.errors import UserError
 from memeval.llm.contract import AnswerPrompt, Completion, NotePrompt, Prompt
+from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.open.opening import open_cell
-from memeval.prompts import load_builtin
 from memeval.records import Query, Role, Usage
 from memeval.runs.compose.config import compose_config
 

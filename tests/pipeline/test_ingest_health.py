@@ -18,11 +18,11 @@ from test_faulty_systems import Silent
 
 from memeval.llm.contract import ChatPrompt, Completion, Prompt
 from memeval.llm.model import LanguageModel
+from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.prepare import prepare
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.opening import open_cell
-from memeval.prompts import load_builtin
 from memeval.records import IngestHealth, Role, Usage
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config

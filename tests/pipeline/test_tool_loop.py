@@ -23,6 +23,7 @@ from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.model import MeteredModel
 from memeval.llm.openai import OpenAIModel, Sampling
+from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.question import ask
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.execute.tool_arguments import mistake
@@ -30,7 +31,6 @@ from memeval.pipeline.execute.tool_loop import Limits, ToolLoop, cut_result
 from memeval.pipeline.execute.tool_reader import ToolReader, as_function, complete_by, open_tools
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.isolate.watch import Watched
-from memeval.prompts import load_builtin
 from memeval.records import EvalCase, EvalQuestion, Retrieved, Role, Session, Status, Turn
 from memeval.results import AnswerRow, TextStore
 from memeval.systems.base import MemorySystem, SystemSettings

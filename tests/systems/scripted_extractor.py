@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from memeval.llm.prompts import load_builtin
 from memeval.llm.tokens import count_tokens
-from memeval.prompts import load_builtin
 from memeval.systems.cogcanvas.artifacts import KINDS
 
 RULES = (

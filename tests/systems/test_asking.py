@@ -15,8 +15,8 @@ from memeval.llm.contract import Completion, Prompt
 from memeval.llm.memory_prompts import ExtractPrompt, SummarisePrompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.model import LanguageModel, MeteredModel
+from memeval.llm.prompts import load_builtin
 from memeval.llm.reply import CutReplyError
-from memeval.prompts import load_builtin
 from memeval.records import MemoryChunk, Role, Usage
 from memeval.systems.asking import Asked, ask, halves
 from memeval.systems.cogcanvas.artifacts import Artifact

@@ -13,8 +13,8 @@ import pytest
 from memeval.errors import UserError
 from memeval.llm.form import field_names
 from memeval.llm.memory_prompts import WorkingMemoryPrompt
+from memeval.llm.prompts import load_builtin
 from memeval.llm.tokens import count_tokens
-from memeval.prompts import load_builtin
 from memeval.records import Query, Role
 from memeval.runs.compose.config import compose_config
 from memeval.systems.registry import settings_of, system_class

@@ -19,7 +19,7 @@ from memeval.llm.contract import Completion, Prompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.llm.model import LanguageModel
-from memeval.prompts import load_builtin
+from memeval.llm.prompts import load_builtin
 from memeval.records import MemoryChunk, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.retrieval.granularity import Granularity, chunks

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from memeval.llm.memory_prompts import ExtractPrompt
-from memeval.prompts import load_builtin
+from memeval.llm.prompts import load_builtin
 from memeval.records import MemoryChunk, Query
 from memeval.systems.cogcanvas.artifacts import Artifact
 from memeval.systems.cogcanvas.dates import point_dates, time_expressions

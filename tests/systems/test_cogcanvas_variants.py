@@ -23,12 +23,12 @@ from forking import run_command_line
 from memeval.datasets.locate import build as dataset_of
 from memeval.llm.contract import AnswerPrompt
 from memeval.llm.memory_prompts import ExtractPrompt
+from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.ingest import ingest
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.declared import Declared
 from memeval.pipeline.open.opening import open_cell, system_settings
-from memeval.prompts import load_builtin
 from memeval.records import Query
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.retrieval.granularity import Granularity, chunks

@@ -18,7 +18,7 @@ from memeval.judges.contract import Metrics
 from memeval.judges.model import is_cut
 from memeval.judges.reading import read_numbers
 from memeval.llm.contract import Completion
-from memeval.prompts import PromptTemplate, load_builtin
+from memeval.llm.prompts import PromptTemplate, load_builtin
 from memeval.records import EvalQuestion, Verdict
 
 PASS_MARK = 0.5

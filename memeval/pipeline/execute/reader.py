@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, NotePrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
+from memeval.llm.prompts import PromptTemplate, load_builtin
 from memeval.llm.tokens import count_tokens
-from memeval.prompts import PromptTemplate, load_builtin
 from memeval.records import AnswerForm, Query, Role
 from memeval.systems.base import ReaderReply
 

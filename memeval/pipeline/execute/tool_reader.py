@@ -12,12 +12,12 @@ from memeval.errors import SystemFaultError, UserError
 from memeval.llm.contract import Completion, ToolPrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
+from memeval.llm.prompts import PromptTemplate
 from memeval.pipeline.execute.reader import CellReader, final_answer
 from memeval.pipeline.execute.tool_loop import CallRecord, Complete, Limits, StepRecord, ToolLoop
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.isolate.locations import locate_method
 from memeval.pipeline.isolate.watch import Watched
-from memeval.prompts import PromptTemplate
 from memeval.records import Answer, Query, Retrieved, Role
 from memeval.results.steps import AgentStep, StepCall
 from memeval.results.texts import TextStore

@@ -12,12 +12,12 @@ from msgspec import structs
 from memeval.errors import MemevalError
 from memeval.llm.contract import SessionPrompt, ToolPrompt
 from memeval.llm.model import LanguageModel
+from memeval.llm.prompts import PromptTemplate
 from memeval.llm.tokens import count_tokens
 from memeval.metrics.quotation import Quotations, lines_of_turns
 from memeval.pipeline.execute.tool_loop import Limits, ToolLoop
 from memeval.pipeline.execute.tool_reader import as_function, complete_by, open_tools
 from memeval.pipeline.isolate.watch import Watched
-from memeval.prompts import PromptTemplate
 from memeval.records import MemoryChunk, OperationKind, Role
 from memeval.results.rows import Written, WrittenSession
 from memeval.systems.base import MemorySystem

@@ -9,10 +9,10 @@ from memeval.config.identity import Digests
 from memeval.config.plugins import plugin
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, PromptConfig, RunConfig
 from memeval.judges.contract import Judge
+from memeval.llm.prompts import PromptTemplate, from_file, load_brought, load_builtin
 from memeval.pipeline.open.cell_checks import has_language_model
 from memeval.pipeline.open.code import class_digests
 from memeval.pipeline.open.imported_source import IMPORTED
-from memeval.prompts import PromptTemplate, from_file, load_brought, load_builtin
 from memeval.records import AnswerForm
 
 AUTO, SHORT, CHAIN_OF_NOTES = "auto", "short", "con"

@@ -10,9 +10,9 @@ from typing import Any
 from memeval.config.identity import Digests
 from memeval.config.schema import PREPARE
 from memeval.errors import MemevalError, UserError
+from memeval.llm.prompts import load_builtin
 from memeval.pipeline.isolate.locations import fault
 from memeval.pipeline.open.code import class_identity
-from memeval.prompts import load_builtin
 from memeval.systems.base import MemorySystem, SystemSettings
 from memeval.text.shown import one_line
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from memeval.llm.contract import Completion
 from memeval.llm.memory_prompts import SummarisePrompt
+from memeval.llm.prompts import load_builtin
 from memeval.llm.tokens import batches, count_tokens, start_of_token
-from memeval.prompts import load_builtin
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query
 from memeval.systems.asking import ask_for
 from memeval.systems.base import (

@@ -10,7 +10,7 @@ from memeval.errors import UserError
 from memeval.llm.contract import Completion
 from memeval.llm.form import field_names, read_form, write_form
 from memeval.llm.memory_prompts import WorkingMemoryPrompt
-from memeval.prompts import load_builtin
+from memeval.llm.prompts import load_builtin
 from memeval.records import IngestHealth, MemoryChunk
 from memeval.systems.asking import ask_for
 from memeval.systems.base import INGEST, DumpItem, SystemContext
@@ -27,7 +27,7 @@ class WorkingMemorySettings:
 
     template: str | None = field(default=None, metadata=INGEST)
     """Headings and lines `- Name:`, one below the other, or the path of a file that holds them.
-    None uses the built-in form (memeval/prompts/working_memory_template.txt).
+    None uses the built-in form (memeval/llm/prompts/working_memory_template.txt).
 
     It becomes the form's text, whichever was given: the text is what a memory is identified by.
     """

@@ -13,8 +13,8 @@ from memeval.llm.contract import Completion
 from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
+from memeval.llm.prompts import PromptTemplate
 from memeval.llm.tokens import batches as by_tokens
-from memeval.prompts import PromptTemplate
 from memeval.records import MemoryChunk, Role
 from memeval.systems.asking import ask, halves
 from memeval.systems.cogcanvas.artifacts import Artifact, Batch

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from memeval.llm.metering import current_ledger
-from memeval.prompts import load_builtin
+from memeval.llm.prompts import load_builtin
 from memeval.records import Answer, CorrectRequest, ForgetRequest, IngestHealth, Query, Retrieved
 from memeval.systems.base import DumpItem, SystemContext
 from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts

@@ -10,8 +10,8 @@ from typing import Any
 
 from memeval.judges.reading import read_yes
 from memeval.llm.memory_prompts import RelevancePrompt
+from memeval.llm.prompts import load_builtin
 from memeval.llm.tokens import batches, count_tokens
-from memeval.prompts import load_builtin
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved, Role
 from memeval.retrieval.dense import DenseIndex
 from memeval.systems.base import (

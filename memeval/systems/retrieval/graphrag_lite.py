@@ -11,7 +11,7 @@ from typing import Any, Literal
 from memeval.llm.contract import Completion
 from memeval.llm.memory_prompts import EntitiesPrompt
 from memeval.llm.metering import current_ledger
-from memeval.prompts import load_builtin
+from memeval.llm.prompts import load_builtin
 from memeval.records import IngestHealth, MemoryChunk, Query
 from memeval.retrieval.dense import DenseIndex
 from memeval.retrieval.entities import content_words, entities, named
