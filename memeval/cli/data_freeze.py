@@ -60,7 +60,7 @@ def freeze(chosen: Namespace) -> int:
         cases=cases,
         sources=[f"{source.name} sha256 {file_digest(data_file(source))}"],
         licence=chosen.licence or "",
-        sides=_sides(cases, chosen.split),
+        sides=_sides(cases, chosen.split, source),
         facts={} if is_frozen(source) else _facts(reader, written),
     )
     for what, fact in content.facts.items():
@@ -79,7 +79,7 @@ def join(chosen: Namespace) -> int:
         cases=cases,
         sources=sources,
         licence=chosen.licence or "",
-        sides=sides if chosen.split is None else _sides(cases, chosen.split),
+        sides=_sides(cases, chosen.split) or sides,
     )
     return _write(content, _target(chosen.into, chosen.name, chosen.version))
 
@@ -200,9 +200,12 @@ def _facts(reader: OwnReader, cases: Sequence[dict[str, Any]]) -> dict[str, str]
     return facts
 
 
-def _sides(cases: Sequence[dict[str, Any]], share: float | None) -> dict[str, str]:
+def _sides(
+    cases: Sequence[dict[str, Any]], share: float | None, source: Path | None = None
+) -> dict[str, str]:
+    """The side of each case; without a share, as a frozen source has it."""
     if share is None:
-        return {}
+        return read_manifest(source).sides if source is not None and is_frozen(source) else {}
 
     return split_cases([case_id_of(case) for case in cases if case["questions"]], share)
 

@@ -81,6 +81,7 @@ def test_a_frozen_data_set_has_a_version_and_is_pinned(
         "| Made from | mine.json sha256 ",
         "| Split by case | dev 2, test 6 |",
         "| Drafted by | m 8, not stated 8 |",
+        "| Checked by | not stated 16 |",
         "| Status | accepted 8, not stated 8 |",
         "| Reviewed by | Ida 16 |",
         " in the turns, counted offline |",
@@ -94,6 +95,10 @@ def test_a_frozen_data_set_has_a_version_and_is_pinned(
     # The same content gives the same bytes.
     again = freeze(source, tmp_path / "again", "--split", "0.25")
     assert (again / "data.jsonl").read_bytes() == (folder / "data.jsonl").read_bytes()
+    # A version that is made from another one keeps its split.
+    refrozen = freeze(folder, tmp_path / "v2")
+    dev = {case.case_id for case in opened(refrozen, split="dev")[0].cases()}
+    assert dev == sides["dev"]
 
 
 def test_a_frozen_data_set_is_found_by_its_name(

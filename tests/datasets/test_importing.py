@@ -473,7 +473,7 @@ def table(rows: Sequence[Sequence[str]], encoding: str = "utf-8", delimiter: str
 @pytest.mark.parametrize(
     ("encoding", "delimiter", "said"),
     [
-        ("utf-8", ",", ""),
+        ("utf-8", ",", "table with ',' between cells"),
         ("utf-8-sig", ";", "table with ';' between cells"),
         ("utf-16", "\t", "file as utf-16"),
         ("utf-16-le", "\t", "file as utf-16-le"),

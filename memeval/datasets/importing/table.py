@@ -106,9 +106,7 @@ def read_csv(content: bytes, path: Path, given: Mapping[str, str], log: ImportLo
         text = text[said.end() :]
 
     delimiter = said[1] if said is not None else _delimiter(text)
-    if delimiter != ",":
-        log.take(f"tables with {delimiter!r} between cells")
-
+    log.take(f"tables with {delimiter!r} between cells")
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     return Table.of(_csv_rows(reader, path), path, given, log)
 
@@ -269,9 +267,7 @@ def _decode(content: bytes, path: Path, log: ImportLog) -> str:
         except UnicodeDecodeError:
             continue
 
-        if encoding not in ("utf-8", "utf-8-sig"):
-            log.take(f"files as {encoding}")
-
+        log.take(f"files as {encoding.removesuffix('-sig')}")
         return text
 
     raise UserError(f"{path} is not UTF-8, UTF-16 or cp1252 text.", REPLACE)

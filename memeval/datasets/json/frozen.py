@@ -206,6 +206,7 @@ def _datasheet(
         "Right answer is a refusal": f"{len(questions) - reader.counts['answerable']:,} questions",
         "With an answer but no evidence": f"{reader.counts['without_evidence']:,} questions",
         "Drafted by": _stated(notes, "drafted_by", len(questions)),
+        "Checked by": _stated(notes, "checked_by", len(questions)),
         "Status": _stated(questions, "status", len(questions)),
         "Reviewed by": _counted(reviewers) or "nobody",
         **content.facts,
