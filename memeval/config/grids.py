@@ -18,8 +18,7 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from memeval.config.class_words import choose_classes
-from memeval.config.overrides import check_given_once, full_override
+from memeval.config.overrides import check_given_once, choose_classes, full_override
 from memeval.config.paths import conf_dir
 from memeval.config.plugins import SWEEP, own_file, own_files, plugin, plugins
 

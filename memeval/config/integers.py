@@ -17,8 +17,7 @@ from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from memeval.config.class_words import choose_classes
-from memeval.config.overrides import check_one_reranker, full_override
+from memeval.config.overrides import check_one_reranker, choose_classes, full_override
 from memeval.config.plugins import own_file, read_yaml
 
 INTEGER_GROUPS = ("top_k", "compression_turn")

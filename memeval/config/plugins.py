@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval import __version__
-from memeval.config.class_words import GROUPS
+from memeval.config.overrides import GROUPS
 from memeval.config.paths import conf_dir, sweeps_dir
 from memeval.errors import UserError
 

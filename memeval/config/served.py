@@ -3,7 +3,7 @@
 The files in conf/, each read once; `<group>/<integer>`; `sweep/<name>` from the folder sweeps/;
 `cell/<name>-<number>` from a sweep's grids; and the options of installed packages: YAML files, and
 classes, whose options have the fields of their settings type. A class that only its path names
-(`class_words.py`) is served like these.
+(`overrides.py`) is served like these.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from memeval.config.class_words import CLASS_OPTION, GROUPS
 from memeval.config.classes import import_named
 from memeval.config.grids import CELL, cell_config, over_cells, sweep_file, sweep_files
 from memeval.config.integers import INTEGER
 from memeval.config.leaves import fields_of, flatten
+from memeval.config.overrides import CLASS_OPTION, GROUPS
 from memeval.config.paths import conf_dir
 from memeval.config.plugins import (
     METRIC,

@@ -133,9 +133,8 @@ def repeating_command(overrides: Sequence[str], folders: Sequence[str] = ()) -> 
     Settings of tracking and storage change no result, and their addresses are private: `tracking`,
     `store`, `tags`, `note` and `objective` are left out.
     """
-    from memeval.config.class_words import as_typed
     from memeval.config.integers import unquote_integer
-    from memeval.config.overrides import full_override
+    from memeval.config.overrides import as_typed, full_override
 
     named = [word for folder in folders for word in ("--config-dir", folder)]
     kept = [word for override in overrides for word in as_typed(override) if is_repeated(word)]

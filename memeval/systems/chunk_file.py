@@ -1,15 +1,25 @@
-"""Chunks as JSON, the form in which most systems save them."""
+"""Chunks as JSON, the form in which most systems save them, and systems that keep nothing else."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memeval.records import MemoryChunk
+from memeval.records import CorrectRequest, MemoryChunk
+from memeval.systems.base import MemorySystem, SystemContext
+from memeval.systems.forgetting import corrected, count_changed
+
+
+def leaving(
+    window: Sequence[MemoryChunk], retained: Sequence[MemoryChunk]
+) -> Sequence[MemoryChunk]:
+    """The chunks that leave a window, if a compression retains its newest ones."""
+    return window[: max(0, len(window) - len(retained))]
+
 
 CHUNKS_FILE = "chunks.json"
 
@@ -63,3 +73,40 @@ def _chunk(row: dict[str, Any]) -> MemoryChunk:
         speakers=tuple(row["speakers"]),
         user=row.get("user", ""),
     )
+
+
+class ChunkSystem(MemorySystem):
+    """A system whose memory is the chunks, in order of time."""
+
+    in_thread = False
+
+    def __init__(self, settings: Any, parts: SystemContext) -> None:
+        super().__init__(settings, parts)
+        self.reset()
+
+    @classmethod
+    def uses_llm_at_ingest(cls, settings: Any) -> bool:
+        return False
+
+    def reset(self) -> None:
+        self._chunks: list[MemoryChunk] = []
+
+    def ingest(self, chunk: MemoryChunk) -> None:
+        self._chunks.append(chunk)
+
+    def take(self, chunks: Iterable[MemoryChunk]) -> None:
+        """Keeps these chunks in place of the present ones."""
+        self.reset()
+        for chunk in chunks:
+            self.ingest(chunk)
+
+    def correct(self, request: CorrectRequest) -> int:
+        before = self._chunks
+        self.take(corrected(before, request))
+        return count_changed(before, self._chunks)
+
+    def save(self, folder: Path) -> None:
+        write_chunks(folder, self._chunks)
+
+    def load(self, folder: Path) -> None:
+        self.take(read_chunks(folder))

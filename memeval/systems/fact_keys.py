@@ -75,6 +75,9 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
             budget=self.settings.fact_tokens,
         )
 
+    def texts(self) -> list[str]:
+        return self.expand([chunk.indexed(date=self.settings.index_date) for chunk in self.chunks])
+
     def expand(self, texts: Sequence[str]) -> list[str]:
         """The texts of the chunks, each with its facts below it."""
         if not self.settings.has_facts:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memeval.llm.contract import Prompt
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.extractive.entries import block, entries
-from memeval.llm.extractive.notes import bears_on, take_notes
+from memeval.llm.extractive.summaries import bears_on, take_notes
 from memeval.llm.form import field_names, read_form, write_form
 from memeval.llm.memory_prompts import (
     NotesPrompt,

@@ -6,7 +6,7 @@ import pytest
 
 from memeval.metrics.tools import METRICS, evidence_seen
 from memeval.pipeline.measure.records import Ingest
-from memeval.pipeline.measure.tools import measure_tools
+from memeval.pipeline.measure.spending import measure_tools
 from memeval.results import IngestRow, Record
 from memeval.results.rows import StepTimes, Written
 from memeval.results.steps import AgentStep, StepCall

@@ -23,8 +23,7 @@ from memeval.llm.extractive.answers import Reading, read
 from memeval.llm.extractive.artifacts import extract
 from memeval.llm.extractive.choosing import choose
 from memeval.llm.extractive.drafting import propose
-from memeval.llm.extractive.notes import bears_on, take_notes
-from memeval.llm.extractive.summaries import summarise
+from memeval.llm.extractive.summaries import bears_on, summarise, take_notes
 from memeval.llm.extractive.tools import DONE, next_calls
 from memeval.llm.extractive.working_memory import fill_form
 from memeval.llm.memory_prompts import (

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from memeval.llm.extractive.entries import Entry, block, entries
 from memeval.llm.extractive.words import EVALUATIVE, VAGUE, stem
-from memeval.llm.memory_prompts import SummarisePrompt
+from memeval.llm.memory_prompts import NotesPrompt, RelevancePrompt, SummarisePrompt
 from memeval.llm.tokens import count_tokens
 
 TELLING = 2.0
@@ -90,3 +90,22 @@ def _weights(found: Sequence[Entry]) -> Mapping[str, float]:
         for term, count in counts.items()
     }
     return weights | dict.fromkeys(_EMPTY, 0.0)
+
+
+SHARE = 3
+"""A text bears on a question if it holds at least one in this many of its content words."""
+
+
+def take_notes(prompt: NotesPrompt) -> str:
+    """The sentences that together say the most of what was said, as in a summary of it."""
+    return summarise(
+        SummarisePrompt(previous="", chunks=prompt.said, budget_tokens=prompt.budget_tokens)
+    )
+
+
+def bears_on(prompt: RelevancePrompt) -> str:
+    """`yes` if one sentence of the text holds a third of the question's content words."""
+    asked = frozenset().union(*(entry.terms for entry in entries([prompt.question])))
+    shared = [len(entry.terms & asked) for entry in entries([prompt.text])]
+    most = max(shared, default=0)
+    return "yes" if most and SHARE * most >= len(asked) else "no"

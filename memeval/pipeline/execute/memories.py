@@ -12,8 +12,7 @@ from memeval.metrics.lifecycle import FORGETEVAL
 from memeval.pipeline.execute.builder import Builder
 from memeval.pipeline.execute.memory import Memory
 from memeval.pipeline.execute.question import ask, failed_answer, milliseconds
-from memeval.pipeline.execute.service_watch import ServiceWatch
-from memeval.pipeline.execute.source import AnswerSource, CaseAnswers
+from memeval.pipeline.execute.source import AnswerSource, CaseAnswers, ServiceWatch
 from memeval.pipeline.execute.tool_reader import ToolReader
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.open.cell import Cell

@@ -13,7 +13,7 @@ from memeval.llm.contract import AnswerPrompt, ChoosePrompt, Message, ToolPrompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.reply import CutReplyError, FilteredReplyError
 from memeval.pipeline.execute.context_budget import without_left_out
-from memeval.pipeline.execute.service_watch import ServiceWatch
+from memeval.pipeline.execute.source import ServiceWatch
 from memeval.pipeline.execute.tool_loop import ToolLoop
 from memeval.pipeline.execute.tool_reader import ToolReader, step_rows
 from memeval.pipeline.execute.traces import find_traces

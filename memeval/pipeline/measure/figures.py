@@ -15,9 +15,9 @@ from memeval.pipeline.measure.spending import (
     measure_operations,
     measure_spending,
     measure_times,
+    measure_tools,
     sum_or_none,
 )
-from memeval.pipeline.measure.tools import measure_tools
 from memeval.records import CategoryId, Label, Status
 from memeval.results import CategoryResult, Record
 from memeval.statistics.means import bounds, design_effect, mean, sample_std, scored_mean

@@ -119,9 +119,8 @@ def figures_code(dataset: type) -> str:
         "memeval.pipeline.measure.records",
         "memeval.pipeline.execute.rows",
         "memeval.pipeline.measure.run_notes",
-        "memeval.pipeline.measure.spending",
         "memeval.pipeline.measure.summary",
-        "memeval.pipeline.measure.tools",
+        "memeval.pipeline.measure.spending",
     )
     ours = code_identity(
         [*measures, dataset.__module__],

@@ -22,8 +22,12 @@ from memeval.config.resolve import read_config
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.pipeline.execute.rows import usages_of
 from memeval.pipeline.measure.records import Ingest, rows_digest
-from memeval.pipeline.verify.figures import figure_problems
-from memeval.pipeline.verify.said import setting_problems, tag_problems, witness_problems
+from memeval.pipeline.verify.figures import (
+    figure_problems,
+    setting_problems,
+    tag_problems,
+    witness_problems,
+)
 from memeval.records import Status
 from memeval.results import (
     CONFIG_FILE,

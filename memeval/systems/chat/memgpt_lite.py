@@ -9,7 +9,7 @@ from typing import ClassVar
 from memeval.records import Answer, MemoryChunk, Query
 from memeval.retrieval.fusion import FusedIndex
 from memeval.systems.base import latest_first
-from memeval.systems.chat.window import leaving
+from memeval.systems.chunk_file import leaving
 from memeval.systems.indexed import IndexedSystem
 
 

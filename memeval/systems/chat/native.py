@@ -13,6 +13,4 @@ class Native(LongContext):
 
     def compress(self, retained: Sequence[MemoryChunk]) -> None:
         # The chunks that leave are dropped on purpose: this is the agent without a memory.
-        self.reset()
-        for chunk in retained:
-            self.ingest(chunk)
+        self.take(retained)

@@ -24,8 +24,7 @@ from memeval.systems.base import (
     check_positive,
     latest_first,
 )
-from memeval.systems.chat.window import leaving
-from memeval.systems.chunk_file import read_chunks, write_chunks
+from memeval.systems.chunk_file import leaving, read_chunks, write_chunks
 
 TEMPLATE = "summarise"
 SUMMARY_FILE = "summary.json"

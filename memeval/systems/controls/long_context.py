@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from memeval.llm.tokens import count_tokens
-from memeval.records import Answer, CorrectRequest, ForgetRequest, MemoryChunk, Query, Retrieved
-from memeval.systems.base import (
-    ANSWER,
-    MemorySystem,
-    SystemContext,
-    SystemSettings,
-    check_positive,
-    latest_first,
-)
-from memeval.systems.chunk_file import read_chunks, write_chunks
-from memeval.systems.forgetting import corrected, count_changed, without
+from memeval.records import Answer, ForgetRequest, MemoryChunk, Query, Retrieved
+from memeval.systems.base import ANSWER, SystemSettings, check_positive, latest_first
+from memeval.systems.chunk_file import ChunkSystem
+from memeval.systems.forgetting import without
 
 
 @dataclass(frozen=True)
@@ -32,27 +23,18 @@ class Settings(SystemSettings):
         check_positive(max_context_tokens=self.max_context_tokens)
 
 
-class LongContext(MemorySystem):
+class LongContext(ChunkSystem):
     """Shows all chunks in order, cut at the old end to `max_context_tokens`."""
 
     settings_type = Settings
-    in_thread = False
     settings: Settings
 
-    def __init__(self, settings: Settings, parts: SystemContext) -> None:
-        super().__init__(settings, parts)
-        self.reset()
-
-    @classmethod
-    def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return False
-
     def reset(self) -> None:
-        self._chunks: list[MemoryChunk] = []
+        super().reset()
         self._tokens: list[int] = []
 
     def ingest(self, chunk: MemoryChunk) -> None:
-        self._chunks.append(chunk)
+        super().ingest(chunk)
         self._tokens.append(count_tokens(chunk.text))
 
     def _first_shown(self) -> int:
@@ -67,23 +49,13 @@ class LongContext(MemorySystem):
 
     def forget(self, request: ForgetRequest) -> int:
         before = len(self._chunks)
-        self._take(without(self._chunks, request))
+        self.take(without(self._chunks, request))
         return before - len(self._chunks)
-
-    def correct(self, request: CorrectRequest) -> int:
-        before = self._chunks
-        self._take(corrected(before, request))
-        return count_changed(before, self._chunks)
 
     def probe(self, query: Query, depth: int) -> Sequence[Retrieved]:
         """All that a question is shown: nothing is ranked, and so nothing is cut at `depth`."""
         shown = self._chunks[self._first_shown() :]
         return [Retrieved(text=chunk.text, turn_ids=chunk.turn_ids) for chunk in shown]
-
-    def _take(self, chunks: Iterable[MemoryChunk]) -> None:
-        self.reset()
-        for chunk in chunks:
-            self.ingest(chunk)
 
     async def answer(self, query: Query) -> Answer:
         first = self._first_shown()
@@ -93,9 +65,3 @@ class LongContext(MemorySystem):
         return Answer(
             text=reply.text, raw=reply.raw, context_tokens=reply.context_tokens, notes=cut
         )
-
-    def save(self, folder: Path) -> None:
-        write_chunks(folder, self._chunks)
-
-    def load(self, folder: Path) -> None:
-        self._take(read_chunks(folder))

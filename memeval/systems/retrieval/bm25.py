@@ -31,9 +31,6 @@ class Bm25(FactKeyedSystem[Bm25Index]):
     settings_type = Settings
     settings: Settings
 
-    def texts(self) -> list[str]:
-        return self.expand([chunk.indexed(date=self.settings.index_date) for chunk in self.chunks])
-
     async def build(self, saved: Path | None) -> Bm25Index:
         return Bm25Index(self.texts(), self.settings.tokens)
 

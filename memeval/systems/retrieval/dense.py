@@ -26,9 +26,6 @@ class Dense(FactKeyedSystem[DenseIndex]):
     settings_type = Settings
     settings: Settings
 
-    def texts(self) -> list[str]:
-        return self.expand([chunk.indexed(date=self.settings.index_date) for chunk in self.chunks])
-
     async def build(self, saved: Path | None) -> DenseIndex:
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved)
 

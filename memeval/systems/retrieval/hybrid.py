@@ -34,9 +34,6 @@ class Hybrid(FactKeyedSystem[FusedIndex], RerankingSystem[FusedIndex]):
     settings_type = Settings
     settings: Settings
 
-    def texts(self) -> list[str]:
-        return self.expand([chunk.indexed(date=self.settings.index_date) for chunk in self.chunks])
-
     async def build(self, saved: Path | None) -> FusedIndex:
         contents = [chunk.content for chunk in self.chunks]
         self.rerank_over(contents)
