@@ -11,13 +11,13 @@ from memeval.errors import UserError
 from memeval.llm.cache import content_key
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.cached_call import CachedCalls
-from memeval.llm.contract import ChatPrompt, Completion, Limits, Prompt, ToolPrompt
+from memeval.llm.contract import ChatPrompt, Completion, Limits, Prompt, ToolCall, ToolPrompt
 from memeval.llm.endpoint import Endpoint
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
 from memeval.llm.prices import provider_of
 from memeval.llm.refusals import RefusedRequestError
-from memeval.llm.reply import read_chat, stored_chat, stored_tool_calls
+from memeval.llm.reply import read_chat, stored_chat
 from memeval.records import Role, Usage
 from memeval.text.redaction import without_known
 from memeval.text.shown import one_line
@@ -111,7 +111,7 @@ class OpenAIModel(LanguageModel):
             raw=entry["raw"],
             notes=tuple(entry["notes"]),
             key=key,
-            tool_calls=stored_tool_calls(entry.get("tool_calls", [])) or (),
+            tool_calls=tuple(ToolCall(*call) for call in entry.get("tool_calls", ())),
         )
 
     def _body(self, prompt: Prompt, seed: int) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from memeval.llm.reply.chat import ChatReply, finish_reason, read_chat, usage_of
 from memeval.llm.reply.ranking import RankingReply, read_ranking
 from memeval.llm.reply.stored import stored_chat, stored_ranking
 from memeval.llm.reply.text import without_controls, without_thinking
-from memeval.llm.reply.tool_calls import read_tool_calls, stored_tool_calls
+from memeval.llm.reply.tool_calls import read_tool_calls
 from memeval.llm.reply.vectors import VectorsReply, read_vectors, sound_vector
 
 __all__ = [
@@ -46,7 +46,6 @@ __all__ = [
     "sound_vector",
     "stored_chat",
     "stored_ranking",
-    "stored_tool_calls",
     "usage_of",
     "without_controls",
     "without_thinking",

@@ -91,12 +91,10 @@ def count_of(value: object) -> int | None:
     return value if sound and isinstance(value, int) else None
 
 
-def seconds_of(value: object) -> float | None:
-    """A duration; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-
-    return float(value) if 0 <= value <= MOST_SECONDS else None
+def odd_notes(thought: bool, odd_characters: bool) -> tuple[str, ...]:
+    """The notes on what was taken out of a text."""
+    odd = {THINKING: thought, CHARACTERS: odd_characters}
+    return tuple(name for name, is_so in odd.items() if is_so)
 
 
 def in_order(rows: object, count: int, what: str, of_what: str) -> list[Mapping[str, Any]]:

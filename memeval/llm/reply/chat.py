@@ -9,14 +9,13 @@ from typing import Any
 from memeval.errors import ModelError
 from memeval.llm.contract import ToolCall
 from memeval.llm.reply.body import (
-    CHARACTERS,
     ODD_USAGE,
     PARTS,
-    THINKING,
     CutReplyError,
     FilteredReplyError,
     UnsoundReplyError,
     count_of,
+    odd_notes,
 )
 from memeval.llm.reply.text import without_controls, without_thinking
 from memeval.llm.reply.tool_calls import read_tool_calls
@@ -75,8 +74,7 @@ def read_chat(
     # The whole reply is what is billed, with its thinking.
     sent = "\n".join([whole, *(f"{call.name} {call.arguments}" for call in calls)])
     usage, usage_notes = usage_of(reply.get("usage"), asked, sent)
-    odd = {THINKING: thought, CHARACTERS: odd_characters}
-    notes = (*part_notes, *(name for name, is_so in odd.items() if is_so), *usage_notes)
+    notes = (*part_notes, *odd_notes(thought, odd_characters), *usage_notes)
 
     return ChatReply(
         text=text,

@@ -8,6 +8,9 @@ from typing import Any
 
 from memeval.llm.reply.body import UnsoundReplyError, batch_tokens, in_order
 
+MOST_SCORE = 1e300
+"""A larger score is not a number that sorts."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankingReply:
@@ -26,7 +29,7 @@ def read_ranking(reply: Mapping[str, Any], documents: int) -> RankingReply:
         raise UnsoundReplyError("a score of the reply has no valid index")
 
     scores = [row.get("relevance_score") for row in rows]
-    if not all(is_score(score) for score in scores):
+    if not all(_is_score(score) for score in scores):
         raise UnsoundReplyError("a score of the reply is not a finite number")
 
     tokens, notes = batch_tokens(reply.get("usage"), "total_tokens", "prompt_tokens")
@@ -34,9 +37,9 @@ def read_ranking(reply: Mapping[str, Any], documents: int) -> RankingReply:
     return RankingReply(tuple(float(score) for score in scores if score is not None), tokens, notes)
 
 
-def is_score(value: object) -> bool:
+def _is_score(value: object) -> bool:
     """Whether a reranker's score is a number that sorts."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
 
-    return abs(value) < 1e300  # False for NaN and the infinite
+    return abs(value) < MOST_SCORE  # False for NaN and the infinite

@@ -23,23 +23,6 @@ def read_tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     return (_tool_call(None, function),) if isinstance(function, dict) else ()
 
 
-def stored_tool_calls(value: object) -> tuple[ToolCall, ...] | None:
-    """The calls of an entry of the response cache; None if they are not sound."""
-    if not isinstance(value, list):
-        return None
-
-    calls = []
-    for row in value:
-        if not (
-            isinstance(row, list) and len(row) == 3 and all(isinstance(part, str) for part in row)
-        ):
-            return None
-
-        calls.append(ToolCall(*row))
-
-    return tuple(calls)
-
-
 def _objects(values: list[Any]) -> list[Mapping[str, Any]]:
     return [value for value in values if isinstance(value, dict)]
 
