@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, convert
 
 from memeval.records import CorrectRequest, MemoryChunk
 from memeval.systems.base import MemorySystem, SystemContext
@@ -32,20 +33,23 @@ def write_chunks(
     (folder / CHUNKS_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
 
 
+class _State(Struct):
+    chunks: list[MemoryChunk]
+    window: list[MemoryChunk] | None
+
+
 def read_chunks(folder: Path) -> list[MemoryChunk]:
     """The chunks of `write_chunks`. Raises `OSError` or what damaged JSON raises."""
-    return [_chunk(row) for row in _state(folder)["chunks"]]
+    return _read(folder).chunks
 
 
 def read_window(folder: Path) -> list[MemoryChunk] | None:
     """The window that `write_chunks` wrote; None if it wrote none."""
-    rows = _state(folder)["window"]
-    return None if rows is None else [_chunk(row) for row in rows]
+    return _read(folder).window
 
 
-def _state(folder: Path) -> dict[str, Any]:
-    state: dict[str, Any] = json.loads((folder / CHUNKS_FILE).read_text(encoding="utf-8"))
-    return state
+def _read(folder: Path) -> _State:
+    return convert(json.loads((folder / CHUNKS_FILE).read_text(encoding="utf-8")), _State)
 
 
 def _rows(chunks: Sequence[MemoryChunk]) -> list[dict[str, Any]]:
@@ -61,18 +65,6 @@ def _rows(chunks: Sequence[MemoryChunk]) -> list[dict[str, Any]]:
         rows.append(row)
 
     return rows
-
-
-def _chunk(row: dict[str, Any]) -> MemoryChunk:
-    return MemoryChunk(
-        chunk_id=row["chunk_id"],
-        content=row["content"],
-        time=datetime.fromisoformat(row["time"]) if row["time"] else None,
-        session_id=row["session_id"],
-        turn_ids=tuple(row["turn_ids"]),
-        speakers=tuple(row["speakers"]),
-        user=row.get("user", ""),
-    )
 
 
 class ChunkSystem(MemorySystem):

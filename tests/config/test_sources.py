@@ -72,7 +72,7 @@ def printed(folder: Path, code: str = PRINT) -> list[str]:
 
 def test_an_edit_changes_the_identity_of_what_runs_through_it(checkout: Path) -> None:
     before = printed(checkout)
-    unrelated = checkout / "memeval" / "judges" / "keyword.py"
+    unrelated = checkout / "memeval" / "judges" / "lexical.py"
     unrelated.write_text(unrelated.read_text() + "\n# another comment\n")
     assert printed(checkout) == before
 

@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
+
 from memeval.records import MemoryChunk, format_time
 from memeval.text.words import search_terms
 
@@ -135,11 +137,5 @@ def write_artifacts(folder: Path, artifacts: Sequence[Artifact], counts: Mapping
 
 def read_artifacts(folder: Path) -> tuple[list[Artifact], dict[str, int]]:
     """The artifacts of `write_artifacts`. Raises `OSError` or what damaged JSON raises."""
-    state: dict[str, Any] = json.loads((folder / ARTIFACTS_FILE).read_text(encoding="utf-8"))
-    return [_artifact(row) for row in state["artifacts"]], state["counts"]
-
-
-def _artifact(row: Mapping[str, Any]) -> Artifact:
-    time = datetime.fromisoformat(row["time"]) if row["time"] else None
-    tuples = {name: tuple(row[name]) for name in ("turn_ids", "dates", "people")}
-    return Artifact(**{**row, **tuples, "time": time})
+    state = json.loads((folder / ARTIFACTS_FILE).read_text(encoding="utf-8"))
+    return convert(state["artifacts"], list[Artifact]), state["counts"]
