@@ -90,7 +90,7 @@ class TimedSocket(socket.socket):
 
 
 def waited_s(connection: socket.socket) -> float:
-    """Milliseconds-precise age of a connection's last bytes in seconds; 0 outside of Linux."""
+    """Seconds since a connection's last bytes arrived, to a few ms; 0 outside of Linux."""
     if sys.platform != "linux":
         return 0.0
 

@@ -19,16 +19,6 @@ def built_in() -> list[str]:
     return options.options(OPTIONS)
 
 
-def available() -> list[str]:
-    """The names of all systems, sorted."""
-    return options.available(OPTIONS)
-
-
-def path_of(name: str) -> str:
-    """The class path behind a name. Raises `UserError` for an unknown one, with its neighbours."""
-    return SYSTEMS.path_of(name)
-
-
 def system_class(name: str, class_path: str | None = None) -> type[MemorySystem]:
     """The class of a system; `class_path` (`package.module:Class`) goes before the name."""
     return SYSTEMS.load(name, class_path)

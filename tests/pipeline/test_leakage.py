@@ -14,7 +14,8 @@ from doubles.endpoint import ScriptedEndpoint
 
 from memeval.datasets.locomo.schema import parse_date
 from memeval.records import format_time
-from memeval.systems.registry import built_in, path_of
+from memeval.systems.registry import SYSTEMS as REGISTRY
+from memeval.systems.registry import built_in
 
 OUTSIDE = {"letta", "http", "mcp", "command", "oracle"}
 """The first four ask a server of their own; `oracle` is the control that is handed the evidence (as
@@ -24,7 +25,7 @@ WORKS_OUT_DATES = {"cogcanvas_paper", "cogcanvas_paper_a"}
 """Systems that work dates out by rule: what they make of "yesterday" nobody said, and may be gold.
 """
 SYSTEMS = sorted(set(built_in()) - OUTSIDE - WORKS_OUT_DATES)
-CLASSES = sorted({path_of(name): name for name in reversed(SYSTEMS)}.values())
+CLASSES = sorted({REGISTRY.path_of(name): name for name in reversed(SYSTEMS)}.values())
 """One name for each class; the others are the same code under other settings."""
 TELLTALE = re.compile(
     r"\bD\d+:\d+\b|/q\d+\b|single_hop|multi_hop|open_domain|adversarial|category", re.IGNORECASE

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from conftest_pipeline import Command
 
-from memeval.systems.registry import built_in, path_of
+from memeval.systems.registry import SYSTEMS as REGISTRY
+from memeval.systems.registry import built_in
 
 SYSTEMS = sorted(set(built_in()) - {"letta", "http", "mcp", "command"})
-CLASSES = sorted({path_of(name): name for name in reversed(SYSTEMS)}.values())
+CLASSES = sorted({REGISTRY.path_of(name): name for name in reversed(SYSTEMS)}.values())
 """One name for each class; the others are the same code under other settings."""
 CONTROLS = {"no_memory", "oracle", "long_context", "bm25", "dense"}
 

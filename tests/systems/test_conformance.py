@@ -12,7 +12,8 @@ import pytest
 from memeval.config.settings import NOT_SETTINGS
 from memeval.runs.compose.config import compose_config
 from memeval.systems.base import MemorySystem, SystemContext
-from memeval.systems.registry import build_system, built_in, path_of
+from memeval.systems.registry import SYSTEMS as REGISTRY
+from memeval.systems.registry import build_system, built_in
 from memeval.testing.checks import Check
 from memeval.testing.contract import RULES, MemorySystemContract
 
@@ -51,7 +52,7 @@ def suite(name: str) -> type[MemorySystemContract]:
 
 
 SYSTEMS = sorted(set(built_in()) - ELSEWHERE)
-FIRST_OF_CLASS = {path_of(name): name for name in SYSTEMS[::-1]}
+FIRST_OF_CLASS = {REGISTRY.path_of(name): name for name in SYSTEMS[::-1]}
 LONGER = ("cases_do_not_mix", "empty_case", "unicode_survives", "long_turn")
 """Rules that settings do not change: `make test` looks at one name of each class."""
 SAMPLED = [
@@ -80,6 +81,7 @@ del made
 
 def test_no_two_names_are_the_same_system_under_the_same_settings() -> None:
     settings = [
-        (path_of(name), repr(sorted(settings_in_yaml(name).items()))) for name in built_in()
+        (REGISTRY.path_of(name), repr(sorted(settings_in_yaml(name).items())))
+        for name in built_in()
     ]
     assert len(settings) == len(set(settings))

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from memeval.records import OracleQuery, Query, format_time
-from memeval.systems.registry import built_in, path_of
+from memeval.systems.registry import SYSTEMS as REGISTRY
+from memeval.systems.registry import built_in
 
 from .conftest import DATES, Builder, by_session, conversation
 
-FIRST_OF_CLASS = {path_of(name): name for name in sorted(built_in(), reverse=True)}
+FIRST_OF_CLASS = {REGISTRY.path_of(name): name for name in sorted(built_in(), reverse=True)}
 """The first name of each class."""
 ALL = sorted(
     set(FIRST_OF_CLASS.values()) - {"letta", "http", "mcp", "command"}

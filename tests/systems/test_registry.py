@@ -13,11 +13,12 @@ from installed import install
 
 from memeval import __version__
 from memeval.config.identity import field_stages
+from memeval.config.options import available
 from memeval.config.settings import NOT_SETTINGS, read_settings
 from memeval.errors import UserError
 from memeval.systems.base import ANSWER, INGEST, RUNTIME, SystemSettings
 from memeval.systems.controls.no_memory import NoMemory
-from memeval.systems.registry import available, built_in, settings_of, system_class
+from memeval.systems.registry import built_in, settings_of, system_class
 
 CONF = Path(__file__).parents[2] / "conf" / "system"
 
@@ -246,7 +247,7 @@ def test_an_installed_package_brings_systems(
     own = f"{__name__}:Own"
     install(tmp_path, "my-memory", {"memeval.systems": {"mine": own, "rag": own}})
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert "mine" in available()
+    assert "mine" in available("system")
     assert system_class("mine") is Own
     assert system_class("bm25") is not Own
     message = rf"system=rag is in two packages: memeval {__version__} and my-memory 1\.0"

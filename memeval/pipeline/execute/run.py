@@ -78,7 +78,7 @@ class CellRun(CaseWork):
         number: int = 0,
         processes: int = 1,
     ) -> None:
-        """`lane` is shared with other cells, this one is `number`; `processes` share limits."""
+        """`lane` is shared with other cells; this one is `number`. `processes` share limits."""
         self._shares_lane = lane is not None
         self._lane = lane or _own_lane(cell, progress, processes)
         self.number = number
