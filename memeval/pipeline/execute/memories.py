@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from msgspec import structs
 from msgspec.structs import replace
 
 from memeval.errors import StorageError, UserError
 from memeval.metrics.lifecycle import FORGETEVAL
 from memeval.pipeline.execute.builder import Builder
-from memeval.pipeline.execute.memory import Memory
+from memeval.pipeline.execute.memory import Ingested, Memory
 from memeval.pipeline.execute.question import ask, failed_answer, milliseconds
 from memeval.pipeline.execute.source import AnswerSource, CaseAnswers, ServiceWatch
 from memeval.pipeline.execute.tool_reader import ToolReader
@@ -90,7 +91,7 @@ class MemoryAnswers(CaseAnswers):
         self._memory, self._noted, self._service = memory, noted, service
         self._retrieves_only, self._by_tools = retrieves_only, by_tools
         self.reused = memory.found
-        self.ingest = ingest_row(memory)
+        self.ingest = ingest_row(memory.ingested)
 
     async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
         row = await ask(
@@ -103,7 +104,7 @@ class MemoryAnswers(CaseAnswers):
             by_tools=self._by_tools,
         )
         # ForgetEval: what a system can't express is neither a pass nor a failure.
-        is_unable = any(done.items is None for done in self._memory.operations)
+        is_unable = any(done.items is None for done in self._memory.ingested.operations)
         if is_unable and question.traces is not None and question.traces.kind == FORGETEVAL:
             row = replace(row, seen={})
 
@@ -114,20 +115,11 @@ class MemoryAnswers(CaseAnswers):
             self._noted.append(f"close() of a memory failed, which spoils no answer: {trouble}")
 
 
-def ingest_row(memory: Memory) -> IngestRow:
+def ingest_row(ingested: Ingested) -> IngestRow:
     """Row with the costs of a memory's ingest."""
-    return IngestRow(
-        id="",
-        chunks=memory.chunks,
-        compressions=memory.compressions,
-        origin=memory.origin,
-        health=memory.health,
-        usage=memory.usage,
-        times=StepTimes(
-            ingest_ms=milliseconds(memory.seconds), ready_ms=milliseconds(memory.ready_seconds)
-        ),
-        notes=memory.notes,
-        operations=memory.operations,
-        written=memory.written,
-        stored=memory.stored,
+    times = StepTimes(
+        ingest_ms=milliseconds(ingested.seconds), ready_ms=milliseconds(ingested.ready_seconds)
     )
+    same = structs.asdict(ingested)
+    del same["seconds"], same["ready_seconds"]
+    return IngestRow(id="", times=times, **same)

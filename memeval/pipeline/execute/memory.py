@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,52 +34,24 @@ META = "meta.json"
 """File that describes how a memory was made, for people to read."""
 
 
-class Manifest(Struct, frozen=True):
-    """Fields on the ingest in a saved memory's manifest, named as in `Memory`."""
+class Ingested(Struct, frozen=True, kw_only=True):
+    """What an ingest took and left, in the order in which a manifest has it."""
 
     chunks: Count
-    compressions: Count
-    usage: tuple[Usage, ...]
-    seconds: Finite | None
-    origin: str
-    notes: Mapping[str, str]
-    health: IngestHealth
-    ready_seconds: Finite | None = None
-    operations: tuple[OperationDone, ...] = ()
-    written: Written | None = None
-    stored: StoredItems | None = None
-
-
-IN_MANIFEST = Manifest.__struct_fields__[:-4]
-"""Members that every manifest has."""
-
-
-@dataclass(frozen=True)
-class Memory:
-    """A case's memory, ready for questions."""
-
-    watched: Watched
-    chunks: int
     """Chunks that were ingested."""
-    compressions: int
+    compressions: Count
     """How often the window was cut."""
     usage: tuple[Usage, ...]
     """Added up by role, model and kind."""
-    seconds: float | None
+    seconds: Finite | None
     """Seconds of the first build: own work and calls in sequence; None if not measured."""
+    ready_seconds: Finite | None = None
+    """Wall time from the last chunk to a searchable memory; None if there is no wait."""
     origin: str
     """Key of the run that built it."""
     health: IngestHealth
     """Counts of chunks that were stored or lost."""
-    found: bool = False
-    """True if it was loaded."""
-    saved: bool = False
-    """True if it is on disk, whole."""
-    ready_seconds: float | None = None
-    """Wall time from the last chunk to a searchable memory; None if there is no wait."""
-    unsaved: str | None = None
-    """Reason why the memory could not be saved, if its system tried to."""
-    notes: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str]
     """Notes on the replies that it rests on."""
     operations: tuple[OperationDone, ...] = ()
     """Operations done since the checkpoint that it was continued from."""
@@ -87,6 +59,26 @@ class Memory:
     """Content written by a model since then; None if the system was given the chunks."""
     stored: StoredItems | None = None
     """Items that its system lists as stored; None if it lists nothing."""
+
+
+IN_MANIFEST = tuple(field.name for field in structs.fields(Ingested) if field.required)
+"""Members that every manifest has."""
+_BEHIND_FILES = ("operations", "written", "stored")
+"""Members that come last in a manifest, if there are any."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A case's memory, ready for questions."""
+
+    watched: Watched
+    ingested: Ingested
+    found: bool = False
+    """True if it was loaded."""
+    saved: bool = False
+    """True if it is on disk, whole."""
+    unsaved: str | None = None
+    """Reason why the memory could not be saved, if its system tried to."""
 
     @property
     def system(self) -> MemorySystem:
@@ -106,9 +98,9 @@ async def load_memory(
 
     try:
         content = await asyncio.to_thread(read_manifest, folder)
-        manifest = read_as(content, Manifest)
-        check_health(manifest.health)
-        check_loss(manifest.health, cell.config.max_ingest_loss)
+        ingested = read_as(content, Ingested)
+        check_health(ingested.health)
+        check_loss(ingested.health, cell.config.max_ingest_loss)
         # Digests of two case ids might be equal, or someone may have copied a folder.
         own = all(content.get(name) == value for name, value in identity.items())
     except (ValueError, IngestLossError):
@@ -121,12 +113,7 @@ async def load_memory(
     watched = fresh()
     try:
         await watched.call("load", folder)
-        return Memory(
-            watched=watched,
-            found=True,
-            saved=True,
-            **structs.asdict(manifest),
-        )
+        return Memory(watched, ingested, found=True, saved=True)
     except Exception:  # noqa: BLE001
         # A system of the user's own may fail in any way on a memory that it can't read; it is built
         # again.
@@ -177,24 +164,10 @@ async def save_memory(
         if not (beside / META).exists():
             write_atomically(beside / META, as_json(meta, indent=2) + "\n")
 
-        manifest = {
-            **identity,
-            "chunks": memory.chunks,
-            "compressions": memory.compressions,
-            "usage": list(map(as_plain, memory.usage)),
-            "seconds": memory.seconds,
-            "ready_seconds": memory.ready_seconds,
-            "origin": memory.origin,
-            "health": as_plain(memory.health),
-            "notes": dict(memory.notes),
-            "files": await asyncio.to_thread(_digests, beside),
-        }
-        if memory.operations:
-            manifest["operations"] = list(map(as_plain, memory.operations))
-        if memory.written is not None:
-            manifest["written"] = as_plain(memory.written)
-        if memory.stored:
-            manifest["stored"] = as_plain(memory.stored)
+        members = as_plain(memory.ingested)
+        last = {name: members.pop(name) for name in _BEHIND_FILES}
+        manifest = {**identity, **members, "files": await asyncio.to_thread(_digests, beside)}
+        manifest |= {name: value for name, value in last.items() if value}
 
         # The last file, with the digests of all others: a folder without it is not one.
         write_atomically(beside / MANIFEST, json.dumps(sealed(manifest)))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
+from msgspec import structs
 
 from memeval.config.schema import PREPARE
 from memeval.errors import FailedMemoryError, MemevalError, StorageError, UserError
@@ -27,6 +28,7 @@ from memeval.pipeline.execute.ingest import (
 )
 from memeval.pipeline.execute.memory import (
     MANIFEST,
+    Ingested,
     Memory,
     describe_memory,
     load_memory,
@@ -155,14 +157,16 @@ class MemoryBuild:
         # Before the save: a memory that is loaded brings its count along.
         items, trouble = await _list_items(watched, writer)
         if items is not None:
-            memory = replace(memory, stored=await asyncio.to_thread(count_items, items, self.case))
+            stored = await asyncio.to_thread(count_items, items, self.case)
+            memory = _with(memory, stored=stored)
 
         identity = {"case_id": self.case.case_id, "key": self.key}
         meta = describe_memory(self.cell, identity)
         saved, unsaved = await save_memory(memory, self.folder, identity, meta)
         trouble = trouble or _write_items(items or (), dump_file(self.folder))
         if trouble:
-            memory = replace(memory, notes={**memory.notes, "dump": f"{UNLISTED}: {trouble}"})
+            notes = {**memory.ingested.notes, "dump": f"{UNLISTED}: {trouble}"}
+            memory = _with(memory, notes=notes)
 
         return replace(memory, saved=saved, unsaved=unsaved)
 
@@ -233,8 +237,7 @@ class MemoryBuild:
             await watched.close()
             raise
 
-        return Memory(
-            watched=watched,
+        ingested = Ingested(
             chunks=count,
             compressions=len(compressions),
             usage=totals(ledger.usages),
@@ -246,6 +249,11 @@ class MemoryBuild:
             operations=tuple(operations),
             written=written,
         )
+        return Memory(watched, ingested)
+
+
+def _with(memory: Memory, **changed: Any) -> Memory:
+    return replace(memory, ingested=structs.replace(memory.ingested, **changed))
 
 
 async def _list_items(

@@ -96,8 +96,8 @@ async def _prepare_case(builder: Builder, case: EvalCase, seed: int, prepared: P
     for trouble in filter(None, (memory.unsaved, await memory.close())):
         prepared.notes.append(f"{one_line(case.case_id, 80)}: {trouble}")
 
-    if memory.health.lost:
-        prepared.notes.append(f"{one_line(case.case_id, 80)}: {memory.health.summary}")
+    if memory.ingested.health.lost:
+        prepared.notes.append(f"{one_line(case.case_id, 80)}: {memory.ingested.health.summary}")
 
     if memory.found:
         prepared.counts["found"] += 1
@@ -107,4 +107,4 @@ async def _prepare_case(builder: Builder, case: EvalCase, seed: int, prepared: P
         prepared.counts["not saved"] += 1
 
     if not memory.found:
-        prepared.usages += memory.usage
+        prepared.usages += memory.ingested.usage
