@@ -164,7 +164,6 @@ class Data:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All of them."""
         return tuple(text for text in (self.answer, *self.beside) if text)
 
     def forms(self) -> Iterator[str]:

@@ -326,7 +326,6 @@ def _is_copied(verdict: ReplyObject, data: Data) -> bool:
 
 
 def _is_example(verdict: ReplyObject, prompt: str) -> bool:
-    """Whether an object is the example in the prompt."""
     reason = reason_of(verdict)
     return bool(reason) and f'"{reason}"' in prompt
 

@@ -121,7 +121,6 @@ class Metric:
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether a higher figure is the better one."""
         return self.more_is_better and self.unit == POINTS
 
     @property

@@ -75,7 +75,6 @@ def words(text: str) -> list[str]:
 
 
 def sentence_words(sentence: str) -> list[str]:
-    """Words of one sentence."""
     text = _apply(_STARTING_QUOTES, sentence)
 
     text = _set_off_full_stop(text, _SHUT_WIDE, apart=True)

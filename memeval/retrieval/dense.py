@@ -64,5 +64,4 @@ class DenseIndex:
         return list(zip(positions, scores, strict=True))
 
     def close(self) -> None:
-        """Drops the index."""
         self._index.close()

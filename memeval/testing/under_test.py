@@ -67,7 +67,6 @@ class SystemUnderTest:
         return ScriptedModel()
 
     def embedder(self) -> Embedder:
-        """The embedder of the checks."""
         return CharTfidfEmbedder()
 
     def silent(self) -> bool:

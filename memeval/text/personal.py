@@ -66,7 +66,6 @@ class Redactor:
         return self._kinds
 
     def redact(self, text: str) -> str:
-        """The text with placeholders."""
         text = PRIVATE_KEY.sub(partial(self._replace, "secret", _whole), text)
         text = without_shapes(text, partial(self._placeholder, "secret"))
         for kind, pattern, end in KINDS:

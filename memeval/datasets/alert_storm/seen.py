@@ -38,7 +38,6 @@ class Seen:
 
     @cached_property
     def devices(self) -> Mapping[str, list[Shown]]:
-        """Alerts by device."""
         return group((line.alert.device, line) for line in self.shown)
 
     @cached_property
@@ -48,7 +47,6 @@ class Seen:
 
     @cached_property
     def kinds(self) -> Mapping[str, list[Shown]]:
-        """Alerts by kind."""
         return group((line.alert.kind, line) for line in self.shown)
 
     @cached_property

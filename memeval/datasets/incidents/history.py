@@ -34,7 +34,6 @@ class History:
 
     @cached_property
     def components(self) -> dict[str, list[Past]]:
-        """Incidents by component."""
         return group((name, past) for past in self.past for name in past.incident.components)
 
     @cached_property

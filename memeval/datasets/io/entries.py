@@ -155,7 +155,6 @@ class Entry:
         return None if value is None else self.checked_text(name, value)
 
     def items(self, name: str, *, required: bool = False) -> list[Any] | None:
-        """A list."""
         value = self._given(name, required=required)
         if value is None or isinstance(value, list):
             return value

@@ -232,7 +232,6 @@ class Locomo(Dataset):
 
     @cached_property
     def _raw_questions(self) -> list[RawQuestion]:
-        """Each question as the file has it."""
         questions = []
         for case, sample in zip(self._whole, self._samples, strict=True):
             asked = sample.objects("qa", f"{case.case_id} qa[{{}}]")

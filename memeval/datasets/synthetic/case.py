@@ -224,12 +224,10 @@ def write_day(day: date) -> tuple[str, ...]:
 
 
 def tokens_of_statement(speakers: Sequence[str], statement: Statement) -> int:
-    """Tokens of a statement as a turn."""
     return count_tokens(f"{speakers[statement.speaker]}: {statement.text}")
 
 
 def cut(text: str, tokens: int) -> str:
-    """The first `tokens` tokens of a string."""
     end = next(
         match.end() for index, match in enumerate(PIECE.finditer(text), start=1) if index == tokens
     )

@@ -65,7 +65,6 @@ def add_opening(rng: Random, sentence: str) -> str:
 
 
 def draw_value(rng: Random, kind: str) -> str:
-    """A value of a kind."""
     if kind == NUMBER:
         return str(1000 + int(rng.random() * 9000))
     if kind == PLACE:
