@@ -10,10 +10,10 @@ from typing import Any
 
 from memeval.datasets.contract import DatasetInfo, FileInfo
 from memeval.datasets.io.git_blob import git_blob
-from memeval.datasets.io.part_file import Part, part_file
+from memeval.datasets.io.part_file import part_file
 from memeval.datasets.locate import build, excerpt_of, locate, missing
 from memeval.datasets.registry import has_adapter
-from memeval.datasets.transfer import FetchLimits, Progress, download
+from memeval.datasets.transfer import FetchLimits, Progress, Transfer
 from memeval.errors import UserError, WorldError
 from memeval.records import EvalCase
 from memeval.results.files import file_digest
@@ -61,7 +61,7 @@ def fetch(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with part_file(target) as part:
-            _fill(info=info, part=part, progress=progress, limits=limits)
+            _fill(Transfer(info, part, limits, progress))
             # In one step, so that the file never has its name while it is incomplete.
             part.path.replace(target)
     except OSError as error:
@@ -103,18 +103,18 @@ def _by_hash(info: DatasetInfo) -> tuple[str, ...]:
     )
 
 
-def _fill(info: DatasetInfo, part: Part, progress: Progress | None, limits: FetchLimits) -> None:
+def _fill(transfer: Transfer) -> None:
     """Brings the part to the registered content.
 
     Raises `WorldError`, with nothing kept, if something else arrives.
     """
-    url = info.url or ""
-    continued = download(info=info, url=url, part=part, progress=progress, limits=limits)
+    info, part = transfer.info, transfer.part
+    continued = transfer.run()
     digest_of_part = part.digest if info.sha256 else part.git_blob
     if digest_of_part() != info.pin and continued:
         # The part that was continued may have been the beginning of another file.
         part.empty()
-        download(info=info, url=url, part=part, progress=progress, limits=limits)
+        transfer.run()
 
     digest = digest_of_part()
     if digest != info.pin:
@@ -122,7 +122,7 @@ def _fill(info: DatasetInfo, part: Part, progress: Progress | None, limits: Fetc
         known = f" ({info.variants[digest]})" if digest in info.variants else ""
         name = "sha256" if info.sha256 else "git blob"
         raise WorldError(
-            f"{url} gave another file: its {name} is {digest}{known}, not {info.pin}. Nothing "
+            f"{info.url} gave another file: its {name} is {digest}{known}, not {info.pin}. Nothing "
             "was kept."
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
+from typing import NoReturn
 from urllib.error import HTTPError
 
 from memeval.datasets.contract import DatasetInfo
@@ -42,99 +43,95 @@ class FetchLimits:
         return MOST_BYTES if info.size_bytes is None else int(info.size_bytes * SPARE)
 
 
-def _copy(  # noqa: PLR0917 - what came, where it goes, and what holds for it
-    response: HTTPResponse,
-    part: Part,
-    done: int,
-    info: DatasetInfo,
-    progress: Progress | None,
-    limits: FetchLimits,
-) -> None:
-    # Anything may be in this header; a longer number than this is not a size.
-    length = response.headers.get("Content-Length", "")
-    announced = done + int(length) if length.isdecimal() and len(length) < 20 else None
-    total, most = announced or info.size_bytes, limits.most(info)
-    # Refused before the first byte: a disk may be filled by what a wrong address sends.
-    if announced is not None and announced > most:
-        part.discard()
-        raise WorldError(_too_long(info, f"it announces {announced:,} bytes", most))
+@dataclass(frozen=True)
+class Transfer:
+    """A download of a data set's file into a part."""
 
-    # A server may send more than it announces: each block is counted.
-    while block := _read(response, info):
-        done += len(block)
-        if done > most:
-            part.discard()
-            raise WorldError(_too_long(info, "it goes on", most))
+    info: DatasetInfo
+    part: Part
+    limits: FetchLimits
+    progress: Progress | None = None
 
-        part.write(block)
-        if progress:
-            progress(done, total)
-
-    part.flush()
-    if total is not None and done < total:
-        raise WorldError(
-            f"the download of {info.url} broke off at {done:,} of {total:,} bytes. The same "
-            "command continues it."
-        )
-
-
-def _too_long(info: DatasetInfo, what: str, most: int) -> str:
-    registered = "no size is registered"
-    if info.size_bytes:
-        registered = f"{info.size_bytes:,} bytes are registered"
-
-    return (
-        f"{info.url} sends too much: {what}, {most:,} bytes are allowed ({registered}). Nothing "
-        "was kept; --max-bytes N allows more."
-    )
-
-
-def _read(response: HTTPResponse, info: DatasetInfo) -> bytes:
-    try:
-        return response.read1(BLOCK)
-    except (OSError, HTTPException) as error:
-        reason = one_line(error) or type(error).__name__
-        raise WorldError(
-            f"the download of {info.url} broke off: {reason}. It can be continued."
-        ) from error
-
-
-def download(
-    info: DatasetInfo, url: str, part: Part, progress: Progress | None, limits: FetchLimits
-) -> bool:
-    """Brings the part to its full size; returns whether it continued an earlier beginning."""
-    done = part.size()
-    if info.size_bytes is not None and done >= info.size_bytes:
-        return True
-
-    try:
-        response = open_url(url, done)
-    except HTTPError as error:
-        error.close()
-        # Nothing follows what is there: it is whole, or the beginning of another file.
-        if error.code == 416 and done:
+    def run(self) -> bool:
+        """Brings the part to its full size; returns whether it continued an earlier beginning."""
+        done, size, url = self.part.size(), self.info.size_bytes, self.info.url or ""
+        if size is not None and done >= size:
             return True
 
-        raise WorldError(f"{url} answers {error.code} {one_line(error.reason)}.") from error
-    except (OSError, HTTPException) as error:
-        raise WorldError(
-            f"{unreachable(url, error)} The file can also be put there by hand: {part.target}"
-        ) from error
+        try:
+            response = open_url(url, done)
+        except HTTPError as error:
+            error.close()
+            # Nothing follows what is there: it is whole, or the beginning of another file.
+            if error.code == 416 and done:
+                return True
 
-    with response:
-        given = response.headers.get("Content-Range", "")
-        if response.status == 206 and not given.startswith(f"bytes {done}-"):
+            raise WorldError(f"{url} answers {error.code} {one_line(error.reason)}.") from error
+        except (OSError, HTTPException) as error:
             raise WorldError(
-                f"{url} answers with another range than the one asked for; remove {part.path} and "
-                "fetch again."
+                f"{unreachable(url, error)} The file can also be put there by hand: "
+                f"{self.part.target}"
+            ) from error
+
+        with response:
+            given = response.headers.get("Content-Range", "")
+            if response.status == 206 and not given.startswith(f"bytes {done}-"):
+                raise WorldError(
+                    f"{url} answers with another range than the one asked for; remove "
+                    f"{self.part.path} and fetch again."
+                )
+
+            # A server that ignores Range sends the whole file with status 200.
+            if response.status != 206:
+                done = 0
+
+            # Also if nothing is cut: this is where writing goes on.
+            self.part.cut(done)
+            self._copy(response, done)
+
+        return done > 0
+
+    def _copy(self, response: HTTPResponse, done: int) -> None:
+        # Anything may be in this header; a longer number than this is not a size.
+        length = response.headers.get("Content-Length", "")
+        announced = done + int(length) if length.isdecimal() and len(length) < 20 else None
+        total, most = announced or self.info.size_bytes, self.limits.most(self.info)
+        # Refused before the first byte: a disk may be filled by what a wrong address sends.
+        if announced is not None and announced > most:
+            self._refuse(f"it announces {announced:,} bytes", most)
+
+        # A server may send more than it announces: each block is counted.
+        while block := self._read(response):
+            done += len(block)
+            if done > most:
+                self._refuse("it goes on", most)
+
+            self.part.write(block)
+            if self.progress:
+                self.progress(done, total)
+
+        self.part.flush()
+        if total is not None and done < total:
+            raise WorldError(
+                f"the download of {self.info.url} broke off at {done:,} of {total:,} bytes. The "
+                "same command continues it."
             )
 
-        # A server that ignores Range sends the whole file with status 200.
-        if response.status != 206:
-            done = 0
+    def _refuse(self, what: str, most: int) -> NoReturn:
+        """Discards the part. Raises `WorldError`, as too much is sent."""
+        self.part.discard()
+        size = self.info.size_bytes
+        registered = f"{size:,} bytes are registered" if size else "no size is registered"
+        raise WorldError(
+            f"{self.info.url} sends too much: {what}, {most:,} bytes are allowed ({registered}). "
+            "Nothing was kept; --max-bytes N allows more."
+        )
 
-        # Also if nothing is cut: this is where writing goes on.
-        part.cut(done)
-        _copy(response=response, part=part, done=done, info=info, progress=progress, limits=limits)
-
-    return done > 0
+    def _read(self, response: HTTPResponse) -> bytes:
+        try:
+            return response.read1(BLOCK)
+        except (OSError, HTTPException) as error:
+            reason = one_line(error) or type(error).__name__
+            raise WorldError(
+                f"the download of {self.info.url} broke off: {reason}. It can be continued."
+            ) from error
