@@ -224,7 +224,10 @@ class MemorySystem(ABC):
     @classmethod
     def knows_users(cls, settings: Any) -> bool:
         """Whether it keeps several users in one store, and tells them apart by the `user` of
-        chunks, queries and requests, as `system.tenants=shared` needs.
+        chunks, queries and requests.
+
+        Under `system.tenants=shared`, one of memeval's own systems that doesn't gets an instance
+        for each user.
         """
         return False
 

@@ -52,12 +52,6 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
     def uses_llm_at_ingest(cls, settings: Any) -> bool:
         return False
 
-    @classmethod
-    def knows_users(cls, settings: Any) -> bool:
-        # Entries made of several chunks may be of several users, and so may be a window.
-        has_own = cls.entries is IndexedSystem.entries and cls.recall is IndexedSystem.recall
-        return has_own and cls.answer is RecallSystem.answer and not cls.keeps_window
-
     def texts(self) -> list[str]:
         """The texts that are indexed, by position."""
         return [chunk.indexed() for chunk in self.chunks]
@@ -148,19 +142,13 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
 
         own = current_ledger().own
         with own.computing():
-            ranked = await self.rank(self.index, query, depth + self._count_others(query.user))
-            if query.user:
-                ranked = [pair for pair in ranked if self.chunks[pair[0]].user == query.user]
-
+            ranked = await self.rank(self.index, query, depth)
             best = [self.entry(position, score) for position, score in ranked[:depth]]
 
         # The rest of a whole ranking is for the metrics: hundreds of entries, whose cold memory
         # took longer than the search did.
         with own.aside():
             return best + [self.entry(position, score) for position, score in ranked[depth:]]
-
-    def _count_others(self, user: str) -> int:
-        return sum(chunk.user != user for chunk in self.chunks) if user else 0
 
     def entry(self, position: int, score: float | None) -> Retrieved:
         """The entry at a position, with its score."""

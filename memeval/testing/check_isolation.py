@@ -65,7 +65,7 @@ async def users_do_not_mix(of: SystemUnderTest) -> None:
     system = of.start(of.parts(of.model()))
     # A class may follow the contract without inheriting from it.
     if not hasattr(system, "knows_users") or not system.knows_users(system.settings):
-        raise NotApplicableError("it has a store for each user: knows_users() is False")
+        raise NotApplicableError("it does not tell users apart: knows_users() is False")
 
     users = {
         "user-1": sample_chunks(sample_case(sessions=("s1", "s2"))),

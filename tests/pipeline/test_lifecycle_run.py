@@ -112,14 +112,36 @@ def test_one_index_for_all_users_is_breached_unless_it_filters(
 SHARED = ("system.tenants=shared", "dataset.later_tokens=0")
 
 
-@pytest.mark.parametrize("system", ["bm25", "mem0_verbatim", "dense"])
-def test_built_in_stores_keep_their_users_apart(
-    memeval: Command, tmp_path: Path, system: str
+def test_built_in_systems_keep_their_users_apart(memeval: Command, tmp_path: Path) -> None:
+    """One of each family, with two users in its store."""
+    systems = "bm25,rag,oracle,full_history,combined,cogcanvas,light,mem0_verbatim"
+    memeval("-m", *SET, *SHARED, "dataset.limit_cases=1", "plots=false", f"system={systems}")
+    runs = [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in (tmp_path / "outputs" / "runs").glob("*/run.json")
+    ]
+    found = {run["params"]["system"]: run["metrics"] for run in runs}
+    assert sorted(found) == sorted(systems.split(","))
+    assert {metrics["breach_rate"] for metrics in found.values()} == {0.0}
+    assert {metrics["known_rate/context"] > 0.5 for metrics in found.values()} == {True}
+    assert found["bm25"]["operations/forget/vanished"] > 0
+
+
+def test_users_with_an_instance_each_are_as_if_they_were_alone(
+    memeval: Command, tmp_path: Path
 ) -> None:
-    found = figures(memeval, tmp_path, *SHARED, "dataset.limit_cases=1", system=system)
-    assert found["breach_rate"] == 0.0
-    assert found["known_rate/context"] > 0.5
-    assert found["operations/forget/vanished"] > 0
+    """Also of memories that are loaded, and cut on the way."""
+    words = ("dataset.limit_cases=1", "dataset.later_tokens=0", "system=memgpt_lite")
+    cut = ("compression_turn=rolling", "retain_recent=5")
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    memeval(*SET, *words, *cut, home=alone)
+    rows = without_times(records(alone))
+    for _ in range(2):
+        memeval(*SET, *words, *cut, "system.tenants=shared", home=shared)
+        found = without_times(records(shared))
+        assert [row["hypothesis"] for row in found] == [row["hypothesis"] for row in rows]
+
+    assert list(shared.glob("data/prepared/*/*/*/user-2/chunks.json"))
 
 
 def test_two_users_of_one_store_are_breached_unless_it_filters(
@@ -157,7 +179,7 @@ def test_a_service_has_a_namespace_for_each_user(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("system=full_history",), "system=full_history keeps no users apart in one store"),
+        (("system=mem0_verbatim", "reader=tools"), "system=mem0_verbatim has one store"),
         (("dataset=demo", "system=bm25"), "dataset=demo has no second user"),
         (("system=bm25", "writer=tools"), "writer=tools writes for one user"),
         (("system=bm25", "system.tenants=both"), "must be shared, or null, not 'both'"),

@@ -16,10 +16,11 @@ from memeval.pipeline.execute.context_budget import BudgetedReader
 from memeval.pipeline.execute.memory import Memory
 from memeval.pipeline.execute.memory_build import MemoryBuild
 from memeval.pipeline.execute.reader import CellReader
-from memeval.pipeline.execute.timeline import USER, with_other_user
+from memeval.pipeline.execute.timeline import OTHER_USER, USER, with_other_user
 from memeval.pipeline.execute.tool_loop import Limits
 from memeval.pipeline.execute.tool_reader import ToolReader
 from memeval.pipeline.execute.tool_writer import CaseWriter
+from memeval.pipeline.isolate.by_user import ByUser
 from memeval.pipeline.isolate.call import Steps
 from memeval.pipeline.isolate.process_state import ProcessState
 from memeval.pipeline.isolate.watch import Watched, build_watched
@@ -77,9 +78,21 @@ class Builder:
         return self._state.notes()
 
     def _system(self, case: EvalCase, seed: int) -> Watched:
-        cell, models = self._cell, self._models
         # Only now is it known on which loop the parts will be awaited.
         self._bridge.loop = asyncio.get_running_loop()
+        if not self._cell.config.system.get(TENANTS):
+            return self._instance(case.case_id, seed)
+        if self._source.needs_instances:
+            return ByUser(
+                lambda user: self._instance(f"{case.case_id}-{user}", seed), USER, OTHER_USER
+            )
+
+        watched = self._instance(case.case_id, seed)
+        watched.user = USER
+        return watched
+
+    def _instance(self, case_id: str, seed: int) -> Watched:
+        cell, models = self._cell, self._models
         parts = SystemContext(
             reader=self._reader(seed),
             model=models.ingest_model,
@@ -87,21 +100,19 @@ class Builder:
             reranker=models.reranker,
             top_k=cell.config.top_k,
             seed=seed,
-            case_id=case.case_id,
+            case_id=case_id,
             extra={"origin": cell.run_key, IMAGINED: not self._saves, LINES: self._lines},
             run_sync=self._bridge.run_sync,
         )
         system_class = self._source.system_class
-        watched = build_watched(
+        return build_watched(
             lambda: system_class(self._source.settings, parts),
             system_class,
-            case_id=case.case_id,
+            case_id=case_id,
             timeout_s=cell.config.system.get(TIMEOUT),
             state=self._state,
             stop_parts=self._bridge.stop,
         )
-        watched.user = USER if cell.config.system.get(TENANTS) else ""
-        return watched
 
     def _lines(self) -> Iterator[str]:
         """Lines said in all cases, if reading the cases again is quick."""

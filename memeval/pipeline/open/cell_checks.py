@@ -14,7 +14,7 @@ from memeval.judges.model import ModelJudge
 from memeval.judges.recorded import RECORDED
 from memeval.judges.registry import judge_type
 from memeval.judges.usual import applicable_judges, usual_judge
-from memeval.pipeline.open.declared import Source
+from memeval.pipeline.open.declared import Declared, Source
 from memeval.pipeline.open.imported_source import IMPORTED
 from memeval.records import IN_WORDS
 from memeval.retrieval.granularity import has_chunks
@@ -190,14 +190,16 @@ def check_tenants(config: RunConfig, source: Source, dataset: Dataset) -> None:
             f"{name}: dataset={config.dataset['name']} has no second user",
             "use:  dataset=lifecycle",
         )
-    if not source.knows_users:
-        raise UserError(
-            f"{name}: system={config.system['name']} keeps no users apart in one store",
-            "use:  bm25, dense, hybrid, mem0, http, command, mcp with {namespace} in its arguments",
-            "or:   a class whose knows_users() returns True",
-        )
+    if not isinstance(source, Declared):
+        raise UserError(f"{name} is for a memory: leave it out for evaluate")
     if config.writer.name == TOOLS:
         raise UserError(f"{name}: writer=tools writes for one user", "use:  writer=chunks")
+    if config.reader.name == TOOLS and not source.needs_instances:
+        raise UserError(
+            f"{name}: reader=tools calls tools that name no user, and "
+            f"system={config.system['name']} has one store",
+            "use:  reader=direct",
+        )
 
 
 def check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> None:

@@ -12,7 +12,7 @@ from memeval.config.schema import PREPARE
 from memeval.errors import MemevalError, UserError
 from memeval.llm.prompts import load_builtin
 from memeval.pipeline.isolate.locations import fault
-from memeval.pipeline.open.code import class_identity
+from memeval.pipeline.open.code import class_identity, is_built_in
 from memeval.systems.base import MemorySystem, SystemSettings
 from memeval.text.shown import one_line
 
@@ -34,8 +34,6 @@ class Source:
     uses_llm_at_ingest = False
     has_tools = False
     """Whether a model can be given tools of it."""
-    knows_users = False
-    """Whether it tells users of one store apart."""
     flags: tuple[str, ...] = ()
     """Words that every table shows beside the source's figures."""
 
@@ -71,9 +69,8 @@ class Declared(Source):
         self.own_prompt = always or bool(getattr(self.settings, "own_prompt", False))
         self.ranks_part = system_class.ranks_part
         self.wants_evidence = system_class.wants_evidence
-        # A class may follow the contract without inheriting from it.
-        declares_users = hasattr(system_class, "knows_users")
-        self.knows_users = declares_users and bool(self._ask_class("knows_users"))
+        # What a class of the user's own mixes up is to be seen.
+        self.needs_instances = is_built_in(system_class) and not self._ask_class("knows_users")
         self.has_tools = system_class.tools is not MemorySystem.tools
         self.answer_style = self._style()
         self.needs_language_model = bool(self._ask_class("needs_language_model"))

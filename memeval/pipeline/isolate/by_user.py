@@ -1,0 +1,84 @@
+"""An instance of a system for each user of a case, for systems that don't tell users apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from memeval.pipeline.isolate.watch import Watched
+from memeval.records import IngestHealth
+
+MethodCall = tuple[str, tuple[Any, ...]]
+"""Name of a method, and its arguments."""
+OF_ALL = frozenset({"reset", "compress", "consolidate", "await_ready", "health", "save", "load"})
+"""Methods that concern every user. Any other is called for the user whom its arguments name."""
+
+
+class ByUser(Watched):
+    """The instance of the user who asks, and that of another user beside it.
+
+    Each is given what its user says, and asked what its user asks. What is said of the system, and
+    what it lists, is that of the user who asks.
+    """
+
+    def __init__(self, build: Callable[[str], Watched], user: str, other: str) -> None:
+        """`build` makes the instance of a user."""
+        self._own, self._others, self._other = build(user), build(other), other
+        super().__init__(self._own.system, self._own.case_id, self._own.timeout_s)
+        self.user = user
+
+    async def call(self, name: str, *arguments: Any) -> Any:
+        if name not in OF_ALL:
+            users = {getattr(argument, "user", "") for argument in arguments}
+            watched = self._others if self._other in users else self._own
+            return await watched.call(name, *arguments)
+
+        own = await self._own.call(name, *_of(self.user, arguments))
+        others = await self._others.call(name, *_of(self._other, arguments))
+        return _both(own, others) if name == "health" else None
+
+    async def run(self, calls: Iterable[MethodCall]) -> None:
+        listed = list(calls)
+        for user, watched in ((self._other, self._others), (self.user, self._own)):
+            await watched.run(_calls_of(user, listed))
+
+    async def close(self) -> str | None:
+        troubles = [await watched.close() for watched in (self._others, self._own)]
+        return next(filter(None, troubles), None)
+
+
+def _calls_of(user: str, calls: Iterable[MethodCall]) -> Iterable[MethodCall]:
+    """The calls that concern a user."""
+    for name, arguments in calls:
+        if name in OF_ALL:
+            yield name, _of(user, arguments)
+        elif arguments[0].user == user:
+            yield name, arguments
+
+
+def _of(user: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments for the instance of a user: a folder of its own, and its chunks."""
+    own: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, Path):
+            argument = argument / user
+            argument.mkdir(exist_ok=True)
+        elif isinstance(argument, tuple):
+            argument = tuple(chunk for chunk in argument if chunk.user == user)
+
+        own.append(argument)
+
+    return tuple(own)
+
+
+def _both(own: IngestHealth | None, others: IngestHealth | None) -> IngestHealth | None:
+    """What both instances stored and lost; None if they don't say."""
+    if own is None or others is None:
+        return None
+
+    return IngestHealth(
+        asked=own.asked + others.asked,
+        stored=own.stored + others.stored,
+        lost=own.lost + others.lost,
+    )
