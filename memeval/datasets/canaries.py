@@ -71,7 +71,7 @@ def _said(
     that word finds it, too.
     """
     terms = [term for term in search_terms(place.text) if len(term) <= LONGEST_TOPIC]
-    topic = max(terms, key=len, default=language.attributes["plan"])
+    topic = max(terms, key=len, default=language.attributes["plan"]["word"])
     if not is_fact:
         text = language.orders.format(name=place.speaker, word=topic, value=value)
         return place.speaker, text

@@ -23,9 +23,8 @@ class Language(msgspec.Struct, frozen=True):
     last: Sequence[str]
     longer: str
     """Makes another name of a name: `Mara Velt` and `Mara Velten`."""
-    attributes: Mapping[str, str]
-    the: Mapping[str, str]
-    """The attributes with their articles."""
+    attributes: Mapping[str, Mapping[str, str]]
+    """The forms of each attribute, `word` among them."""
     state: str
     again: str
     two: str
@@ -47,6 +46,8 @@ class Language(msgspec.Struct, frozen=True):
     list: str
     over: Sequence[str]
     """Says that something has ended."""
+    valid: Sequence[str]
+    """Says that it has not."""
     digits: Sequence[str]
 
 

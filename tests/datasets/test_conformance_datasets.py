@@ -113,15 +113,15 @@ PINS: dict[str, dict[str, Any]] = {
     },
     "demo_lifecycle": {
         "counts": {"cases": 2, "sessions": 14, "turns": 390, "questions": 58},
-        "first": ("lifecycle-1/q0", "What is Oskar Dray's email?"),
+        "first": ("lifecycle-1/q0", "What is Jonas Holm's email?"),
         "tenth": ("lifecycle-1/q9", "What is Mara Karst's allergy?"),
-        "last": ("lifecycle-2/q28", "Wie lautet bei Petra Velt der Arbeitgeber?"),
+        "last": ("lifecycle-2/q28", "Welchen Arbeitgeber hat Petra Velt?"),
     },
     "lifecycle": {
         "counts": {"cases": 2, "sessions": 14, "turns": 734, "questions": 58},
-        "first": ("lifecycle-1/q0", "What is Oskar Dray's email?"),
+        "first": ("lifecycle-1/q0", "What is Jonas Holm's email?"),
         "tenth": ("lifecycle-1/q9", "What is Greta Pavel's allergy?"),
-        "last": ("lifecycle-2/q28", "Wie lautet bei Tobias Tessel der Arbeitgeber?"),
+        "last": ("lifecycle-2/q28", "Welchen Arbeitgeber hat Tobias Tessel?"),
     },
     "demo_netops": {
         "counts": {"cases": 3, "sessions": 3, "turns": 23, "questions": 22},

@@ -208,6 +208,12 @@ def test_stale_is_an_older_value_without_the_newest() -> None:
     assert old["known_rate/answer"] == 1.0
 
 
+def test_what_comes_back_is_told_apart_by_what_happened_since() -> None:
+    traces = Traces(kind="returned", deleted=("Kiew",))
+    metrics = trace_metrics("Kiew", {"context": (), "probe": ("Kiew",)}, traces, after="import")
+    assert metrics == {"return_rate": 1.0, "return_rate/import": 1.0}
+
+
 def life(case: int, kind: str, name: str, values: Sequence[int]) -> list[Record]:
     return [
         Record(

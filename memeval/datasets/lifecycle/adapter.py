@@ -13,11 +13,11 @@ from memeval.datasets.invented import WORDS
 from memeval.datasets.lifecycle.case import Plan, make_case
 from memeval.datasets.locate import digest_of
 from memeval.errors import UserError
-from memeval.metrics.lifecycle import RATES, SELECTIVE, life_measures
+from memeval.metrics.lifecycle import AFTER, RATES, SELECTIVE, life_measures
 from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
 
-GENERATOR = 2
+GENERATOR = 3
 """Version of what is generated: raised with every change of words, traces or the order of draws."""
 
 KINDS = (
@@ -71,7 +71,6 @@ class LifecycleSettings(DatasetSettings):
         """Settings that the generator needs."""
         return Plan(
             seed=self.seed,
-            n_cases=self.n_cases,
             languages=self.languages,
             channel=self.channel,
             tokens=self.tokens,
@@ -97,11 +96,12 @@ class Lifecycle(Dataset):
         return {
             "form": "adversarial form",
             "asked": "way of asking for a deleted value",
-            "after": "what happened since the deletion",
+            AFTER: "what happened since the deletion",
         }
 
     def open(self) -> LoadedDataset:
-        decides = json.dumps({"generator": GENERATOR, **asdict(self.settings.plan)}, sort_keys=True)
+        known = {"generator": GENERATOR, "n_cases": self.settings.n_cases}
+        decides = json.dumps(known | asdict(self.settings.plan), sort_keys=True)
         return LoadedDataset(
             info=self.info, path=self.path, sha256=digest_of(decides.encode()), pinned=True
         )

@@ -9,6 +9,7 @@ from random import Random
 
 from memeval.datasets.invented import WORDS, Language, Values, pick, spell
 from memeval.llm.tokens import count_tokens
+from memeval.metrics import lifecycle
 from memeval.records import (
     MONTHS,
     CorrectRequest,
@@ -39,7 +40,6 @@ class Plan:
     """Parameters that determine a case besides its number."""
 
     seed: int
-    n_cases: int
     languages: tuple[str, ...]
     channel: str
     tokens: int
@@ -74,10 +74,10 @@ class Builder:
     names: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        code = language_of(self.number, self.plan)
-        self.language = WORDS.languages[code]
+        self.code = language_of(self.number, self.plan)
+        self.language = WORDS.languages[self.code]
         self.rng = Random(f"lifecycle/{self.plan.seed}/{self.number}")
-        self.values = Values(self.rng, code)
+        self.values = Values(self.rng, self.code)
         self.lines = [[] for _ in range(SESSIONS)]
         days = int(self.rng.random() * 100)
         self.start = datetime(2023, 1, 9, 10) + timedelta(days=days)
@@ -88,8 +88,10 @@ class Builder:
 
     def build(self) -> EvalCase:
         own = tenant_fact(self.number, self.plan)
-        self.names.add(own.name)
-        self.values.take(own.value)
+        for fact in (own, tenant_fact(self._other, self.plan)):
+            self.names.add(fact.name)
+            self.values.take(fact.value)
+
         self._ask("current", self.say(FIRST, own))
         for attribute in ("employer", "email"):
             self._ask("current", self.say(FIRST, self.fact(attribute)))
@@ -226,7 +228,7 @@ class Builder:
                     evidence=(facts[-2].turn_id, newest.turn_id),
                 )
             if changes == 2:
-                day = Traces(kind="history", right=days(self.time(AGAIN)))
+                day = Traces(kind="history", right=days(self.time(AGAIN), self.code))
                 self._ask("history", newest, self.language.ask_when, traces=day)
 
     def _corrections(self) -> None:
@@ -284,8 +286,7 @@ class Builder:
             phone,
             language.two,
             other=employer.value,
-            word2=language.attributes["employer"],
-            the2=language.the["employer"],
+            **{f"{form}2": word for form, word in language.attributes["employer"].items()},
         )
         self._delete(both, "two_facts", "role_play", language.role_play)
         second = Fact(employer.name, "employer", employer.value, both.turn_id, both.sentence)
@@ -324,7 +325,7 @@ class Builder:
         if self.plan.channel != OPERATION:
             self._turn(WISHES, words)
 
-        about = f"{fact.name} {self.language.attributes[fact.attribute]}"
+        about = f"{fact.name} {self.language.attributes[fact.attribute]['word']}"
         values = (fact.value, *also)
         if self.plan.channel != CONVERSATION:
             self.operations.append(
@@ -344,11 +345,15 @@ class Builder:
     def _end_and_orders(self) -> None:
         """A value with an end, and a stored text that gives orders."""
         language = self.language
-        end = self.time(CHANGED)
-        visitor = self.fact("plan", value=days(end)[0])
+        visitor = self.fact("plan", value=days(self.time(CHANGED), self.code)[0])
         visitor = self.say(FIRST, visitor, language.expires)
-        traces = Traces(kind="expired", right=tuple(language.over), known=(visitor.value,))
-        self._ask("expired", visitor, language.ask_expired, traces=traces)
+        traces = Traces(
+            kind=lifecycle.EXPIRED,
+            right=tuple(language.over),
+            older=tuple(language.valid),
+            known=(visitor.value,),
+        )
+        self._ask(lifecycle.EXPIRED, visitor, language.ask_expired, traces=traces)
 
         fact = self.say(FIRST, self.fact("room"))
         planted = self.values.word()
@@ -358,8 +363,8 @@ class Builder:
 
     @property
     def _other(self) -> int:
-        """The number of the case of another user."""
-        return self.number % max(2, self.plan.n_cases) + 1
+        """The number of the case of another user: the one before, whose name is never the same."""
+        return self.number - 1 or 2
 
     def _other_session(self) -> Session:
         """Session of another case's user."""
@@ -386,9 +391,9 @@ class Builder:
         after the session that said them was imported again.
         """
         facts = {
-            "consolidate": (self.say(FIRST, self.fact("plan")), CONSOLIDATED),
-            "filler": (self.say(FIRST, self.fact("phone")), LATER),
-            "import": (self.say(FIRST, self.fact("employer")), IMPORTED),
+            lifecycle.CONSOLIDATED: (self.say(FIRST, self.fact("plan")), CONSOLIDATED),
+            lifecycle.TALK: (self.say(FIRST, self.fact("phone")), LATER),
+            lifecycle.IMPORT: (self.say(FIRST, self.fact("employer")), IMPORTED),
         }
         for cause, (fact, session) in facts.items():
             self._delete(
@@ -398,7 +403,7 @@ class Builder:
                 self.language.ask,
                 kind="returned",
                 after=session,
-                facets={"after": cause},
+                facets={lifecycle.AFTER: cause},
             )
 
         self.operations += [
@@ -425,14 +430,15 @@ def tenant_fact(number: int, plan: Plan) -> Fact:
     language = WORDS.languages[code]
     rng = Random(f"lifecycle/{plan.seed}/{number}/tenant")
     gap = " " if language.first[0].isascii() else ""
-    name = gap.join((pick(rng, language.first), pick(rng, language.last)))
+    first = language.first[number % len(language.first)]
+    name = gap.join((first, pick(rng, language.last)))
     return Fact(name=name, attribute="email", value=Values(rng, code).draw("email"))
 
 
 def fill(template: str, fact: Fact, language: Language, **slots: str) -> str:
     """A template about a fact."""
-    word, the = language.attributes[fact.attribute], language.the[fact.attribute]
-    return template.format(name=fact.name, word=word, the=the, value=fact.value, **slots)
+    forms = language.attributes[fact.attribute]
+    return template.format(name=fact.name, value=fact.value, **forms, **slots)
 
 
 def session_id(session: int) -> str:
@@ -440,20 +446,23 @@ def session_id(session: int) -> str:
     return f"s{session + 1}"
 
 
-def days(time: datetime) -> tuple[str, ...]:
-    """A day as answers may write it."""
+def days(time: datetime, code: str) -> tuple[str, ...]:
+    """A day as answers may write it; the first one is as the language does."""
     day, year = time.day, time.year
     suffix = "th" if 11 <= day <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
     month, german = MONTHS[time.month - 1], GERMAN_MONTHS[time.month - 1]
-    return (
-        f"{day} {month} {year}",
+    usual = {
+        "en": f"{day} {month} {year}",
+        "de": f"{day}. {german} {year}",
+        "zh": f"{year}年{time.month}月{day}日",
+    }
+    others = (
         f"{month} {day}, {year}",
         f"{day}{suffix} {month} {year}",
         f"{day}{suffix} of {month} {year}",
         f"{month} {day}{suffix}, {year}",
         time.date().isoformat(),
-        f"{day}. {german} {year}",
         f"{day}.{time.month}.{year}",
         f"{time:%d.%m.%Y}",
-        f"{year}年{time.month}月{day}日",
     )
+    return tuple(dict.fromkeys((usual[code], *usual.values(), *others)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from memeval.datasets.contract import Dataset
 from memeval.errors import MemevalError, UserError
-from memeval.metrics.lifecycle import trace_metrics
+from memeval.metrics.lifecycle import AFTER, trace_metrics
 from memeval.metrics.retrieval import EvidenceRanks, ranks_of
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.records import EvalQuestion, Status
@@ -37,7 +37,8 @@ def measure_answer(
         return Measured()  # a failed answer has no figures, and not figures of 0
 
     if question.traces is not None and row.seen is not None:
-        metrics |= trace_metrics(row.hypothesis, row.seen, question.traces)
+        after = question.facets.get(AFTER, "")
+        metrics |= trace_metrics(row.hypothesis, row.seen, question.traces, after=after)
 
     if row.ranking is None:
         return Measured(metrics)

@@ -58,18 +58,18 @@ def _calls_of(user: str, calls: Iterable[MethodCall]) -> Iterable[MethodCall]:
 
 
 def _of(user: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments for the instance of a user: a folder of its own, and its chunks."""
-    own: list[Any] = []
-    for argument in arguments:
-        if isinstance(argument, Path):
-            argument = argument / user
-            argument.mkdir(exist_ok=True)
-        elif isinstance(argument, tuple):
-            argument = tuple(chunk for chunk in argument if chunk.user == user)
+    """Arguments for the instance of a user."""
+    return tuple(_part_of(user, argument) for argument in arguments)
 
-        own.append(argument)
 
-    return tuple(own)
+def _part_of(user: str, argument: Any) -> Any:
+    """A folder within a folder, or the user's own of some chunks."""
+    if isinstance(argument, Path):
+        folder = argument / user
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    return tuple(chunk for chunk in argument if chunk.user == user)
 
 
 def _both(own: IngestHealth | None, others: IngestHealth | None) -> IngestHealth | None:

@@ -1,0 +1,73 @@
+"""What the generated cases of a memory's life say and ask."""
+
+from __future__ import annotations
+
+import pytest
+
+from memeval.datasets.invented import WORDS
+from memeval.datasets.lifecycle.case import Plan, make_case, tenant_fact
+from memeval.metrics.lifecycle import Given, outcome
+from memeval.records import EvalCase, EvalQuestion
+from memeval.text.given import is_given
+
+LANGUAGES = tuple(WORDS.languages)
+
+
+def plan(seed: int, language: str) -> Plan:
+    return Plan(seed, languages=(language,), channel="both", tokens=0, later_tokens=0)
+
+
+def of_kind(case: EvalCase, kind: str) -> list[EvalQuestion]:
+    return [question for question in case.questions if question.category == kind]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_case_names_the_person_whom_only_another_user_knows(language: str) -> None:
+    """Else the question for the other user's value has an answer here."""
+    for seed in range(40):
+        number = seed % 4 + 1
+        case = make_case(number, plan(seed, language))
+        other = tenant_fact(number - 1 or 2, plan(seed, language))
+        assert not [turn.text for turn in case.turns if other.name in turn.text]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_value_gives_another_one_and_no_question_is_asked_twice(language: str) -> None:
+    for seed in range(20):
+        case = make_case(1, plan(seed, language))
+        asked = [(question.text, question.asked_after) for question in case.questions]
+        assert len(set(asked)) == len(asked)
+        traces = [question.traces for question in case.questions if question.traces]
+        unwanted = {value for trace in traces for value in trace.deleted}
+        right = {value for trace in traces for value in trace.right}
+        assert not [(a, b) for a in unwanted for b in right if is_given(a, b) or is_given(b, a)]
+
+
+@pytest.mark.parametrize(
+    ("language", "day"), [("en", "30 March 2023"), ("de", "30. März 2023"), ("zh", "2023年3月30日")]
+)
+def test_days_are_written_as_the_language_does(language: str, day: str) -> None:
+    case = make_case(1, plan(0, language))
+    assert [turn.text for turn in case.turns if day in turn.text]
+    (expired,) = of_kind(case, "expired")
+    assert expired.traces is not None
+    assert expired.traces.known == (day,)
+
+
+@pytest.mark.parametrize(
+    ("language", "answer", "is_right"),
+    [
+        ("en", "No, it is no longer valid: it expired on 30 March 2023.", True),
+        ("en", "Yes, it has not expired yet.", False),
+        ("en", "It hasn’t expired.", False),
+        ("de", "Nein, er ist abgelaufen.", True),
+        ("de", "Er ist noch nicht abgelaufen.", False),
+        ("zh", "已经过期了。", True),
+        ("zh", "还没有过期。", False),
+    ],
+)
+def test_an_end_that_is_denied_is_not_said(language: str, answer: str, is_right: bool) -> None:
+    (expired,) = of_kind(make_case(1, plan(0, language)), "expired")
+    assert expired.traces is not None
+    found = outcome(answer, expired.traces)
+    assert found == (Given.RIGHT if is_right else Given.STALE)
