@@ -33,7 +33,8 @@ from memeval.statistics.proportions import wilson_ends
 from memeval.statistics.student import two_sided_quantile
 from memeval.text.given import values_in
 
-DELETED, NEIGHBOUR, RETURNED, CURRENT = "deleted", "neighbour", "returned", "current"
+DELETED, NEIGHBOUR, RETURNED = "deleted", "neighbour", "returned"
+CURRENT, UPDATED = "current", "updated"
 """Kinds of question that rates are made of."""
 EXPIRED = "expired"
 """Kind of question whose older value is to say that the pass is still valid."""

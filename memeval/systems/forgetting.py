@@ -1,9 +1,9 @@
 """The plain rule by which the built-in systems forget and correct: the same for all of them.
 
 A chunk is forgotten if it gives every word that the request is about, as `memeval.text.given` reads
-words; a request about nothing forgets all. So a fact that was said in other words stays, and a
-second fact in the same chunk goes. To correct, the old value is replaced by the new one in every
-chunk that gives it letter for letter.
+words; all is forgotten if the request is about nothing, or its scope is the user. So a fact that
+was said in other words stays, and a second fact in the same chunk goes. To correct, the old value
+is replaced by the new one in every chunk that gives it letter for letter.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from memeval.records import CorrectRequest, ForgetRequest, MemoryChunk
+from memeval.records import CorrectRequest, ForgetRequest, MemoryChunk, Scope
 from memeval.text.given import replace_given, values_in
 
 
 def is_meant(request: ForgetRequest, text: str) -> bool:
     """Whether a request to forget means a text, of whichever user."""
+    if request.scope is Scope.USER:
+        return True
+
     words = tuple(dict.fromkeys(request.about.split()))
     return values_in(words, text) == words
 

@@ -15,9 +15,10 @@ import pytest
 from memeval.cli.data import data
 from memeval.datasets.contract import Dataset
 from memeval.datasets.json import reader
+from memeval.datasets.json.life import OPERATION_FIELDS
 from memeval.datasets.locate import build
 from memeval.errors import UserError
-from memeval.records import EvalCase
+from memeval.records import EvalCase, ForgetRequest, Traces
 from memeval.testing import DatasetContract
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +53,21 @@ def one_session(**changes: Any) -> dict[str, Any]:
 
 def asked(**changes: Any) -> dict[str, Any]:
     return case(questions=[{"id": "q1", "question": "What is down?", "answer": "port 7"} | changes])
+
+
+FORGET = {"kind": "forget", "after": "a", "words": "Forget it.", "about": "it", "values": ["z"]}
+OPERATIONS = [
+    FORGET,
+    {"kind": "forget", "after": 0, "words": "Forget me.", "scope": "user", "meta": 1},
+    {"kind": "correct", "after": 1, "words": "Not x, but z.", "old": "x", "new": "z"},
+    {"kind": "consolidate", "after": 1},
+    {"kind": "reingest", "after": 1, "session": "a"},
+]
+
+
+def living(**changes: Any) -> dict[str, Any]:
+    """A case with an operation, or with another one in its place."""
+    return case(operations=[FORGET | changes])
 
 
 def write(folder: Path, content: Any, name: str = "own.json") -> Path:
@@ -112,6 +128,36 @@ def test_a_small_file(tmp_path: Path) -> None:
         ("north/q2", "general", ("b",), (), True, (1,)),
     ]
     assert found.questions[1].asked_at == datetime(2024, 4, 1)
+
+
+def test_the_life_of_a_memory_is_read(tmp_path: Path) -> None:
+    questions = [
+        {"question": "What?", "answer": "x", "stale": ["w"], "asked_after": "a"},
+        {"question": "Who?", "answer": [], "forgotten": ["z"], "evidence": ["t"]},
+        {"question": "Which?", "answer": "x", "category": "neighbour", "status": "rejected"},
+    ]
+    (found,) = read(write(tmp_path, case(operations=OPERATIONS, questions=questions)))
+    assert [(one.kind, one.after) for one in found.operations] == [
+        ("forget", "s1"),
+        ("forget", "s1"),
+        ("correct", "s2"),
+        ("consolidate", "s2"),
+        ("reingest", "s2"),
+    ]
+    assert found.operations[0].forget == ForgetRequest(words="Forget it.", about="it")
+    assert found.operations[0].values == ("z",)
+    assert found.operations[4].session_id == "s1"
+    assert found.checkpoints == ("s1",)
+    updated, gone = found.questions
+    assert (updated.asked_after, gone.asked_after) == ("s1", None)
+    assert updated.traces == Traces(kind="updated", right=("x",), older=("w",))
+    # What was said, too, is searched for; finding it is no evidence.
+    assert gone.traces == Traces(kind="deleted", deleted=("z",), probes=("z", "x"))
+    assert gone.evidence == ()
+
+    # Without a life, nothing is looked for.
+    (plain,) = read(write(tmp_path, asked(stale=["w"])))
+    assert (plain.questions[0].traces, plain.checkpoints) == (None, ())
 
 
 @pytest.mark.parametrize(
@@ -220,6 +266,21 @@ FAULTY = {
         asked(reviews=[{"reviewer": "Ida", "decision": "drafted", "seconds": -1}]),
         "question 'q1', review 0: field 'decision' is 'drafted', not one of accepted, rejected",
     ),
+    "no kind": (living(kind="delete"), "operation 0: field 'kind' is 'delete', not one of forget"),
+    "of another kind": (living(old="x"), "operation 0: field 'old' is not one of the schema"),
+    "about nothing": (living(about=None), "operation 0: field 'about' is null"),
+    "a scope": (living(scope="all"), "field 'scope' is 'all', not one of fact, subject, user"),
+    "after nothing": (living(after=None), "operation 0: field 'after' is missing"),
+    "no session": (living(after="z"), "field 'after' is 'z', which is not a session of the case"),
+    "a later one": (
+        case(operations=[{"kind": "reingest", "after": "a", "session": 1}]),
+        "operation 0: field 'session' comes after the session that 'after' names",
+    ),
+    "too early": (
+        asked(asked_after="a", evidence=[2]),
+        "question 'q1': field 'evidence' is said after the session that 'asked_after' names",
+    ),
+    "not forgotten": (asked(forgotten=["x"]), "field 'forgotten' needs an empty list as 'answer'"),
     "a line": (lines(case()) + b"{", "line 2: is not JSON"),
     "a line twice": (lines(case(), case()), "line 2 'north': case_id 'north' is in line 1 already"),
 }
@@ -232,6 +293,10 @@ BEYOND_SCHEMA = {
     "zones",
     "a case twice",
     "a question twice",
+    "no session",
+    "a later one",
+    "too early",
+    "not forgotten",
 }
 """What a JSON Schema can't say."""
 
@@ -260,6 +325,8 @@ ACCEPTED = (
     asked(answer=["a", "b"], choices=["a", "b", "c"], multi_select=True),
     one_session(time="2024-03-01T08:00+02:00", turns=[turn(time="2024-03-01 07:00:00Z")]),
     one_session(id=1, time=None, meta=None),
+    case(operations=OPERATIONS),
+    asked(answer=[], forgotten=["port 7"], asked_after="a"),
     {
         "id": 4,
         "sessions": [{"messages": [{"role": "user", "content": "x", "timestamp": None}]}],
@@ -286,7 +353,8 @@ def test_the_json_schema_says_what_the_reader_accepts(tmp_path: Path) -> None:
     review = {"reviewer": "Ida", "decision": "accepted", "at": "2024-03-02", "seconds": 4.5}
     drafted = {"stale": ["port 6"], "status": "accepted", "reviews": [review | {"reason": "x"}]}
     words = {"category": "c", "evidence": ["t"], "choices": ["port 7", "b"], **drafted}
-    for document in mutations(asked(**words)):
+    lived = asked(answer=[], forgotten=["y"], asked_after=1) | {"operations": OPERATIONS}
+    for document in (*mutations(asked(**words)), *mutations(lived)):
         try:
             read(write(tmp_path, document))
             reads = True
@@ -297,6 +365,9 @@ def test_the_json_schema_says_what_the_reader_accepts(tmp_path: Path) -> None:
                 "several choices",
                 "has a right one",
                 "is before that",
+                "not a session of the case",
+                "after the session",
+                "needs an empty list",
             )
             if any(words in str(error.message) for words in beyond):
                 continue
@@ -371,9 +442,15 @@ def test_all_mistakes_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: P
 
 def test_the_page_names_every_field_and_its_example_is_read(tmp_path: Path) -> None:
     page = (DOCS / "json.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    (found,) = read(write(tmp_path, example.encode()))
-    assert (len(found.sessions), len(found.questions)) == (2, 3)
+    examples = re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for example in examples:
+        (found,) = read(write(tmp_path, example.encode()))
+        assert (len(found.sessions), len(found.questions)) == (2, 3)
+
+    assert len(examples) == 2
+    for kind, fields_of in OPERATION_FIELDS.items():
+        assert all(f"`{name}`" in page for name in (kind, *fields_of))
+
     for names in (reader.CASE_FIELDS, reader.SESSION_FIELDS, reader.TURN_FIELDS):
         assert all(f"`{name}`" in page for name in names)
 

@@ -307,6 +307,46 @@ def test_canaries_come_out_of_what_is_shown_whole_and_of_nothing_that_is_not(
     assert "lifecycle itself has values of other users" in done.stderr
 
 
+OWN = {
+    "case_id": "ben",
+    "sessions": [
+        {"id": "march", "turns": [{"speaker": "Ben", "text": "My phone number is 0151 482913."}]},
+        {"id": "april", "turns": [{"speaker": "Ben", "text": "My address is 7 Harbour Row."}]},
+        {"id": "may", "turns": [{"speaker": "Ben", "text": "My cat is called Zumtar."}]},
+    ],
+    "operations": [
+        {"kind": "forget", "after": "april", "words": "Forget it.", "about": "phone number"},
+        {"kind": "reingest", "after": "may", "session": "march"},
+    ],
+    "questions": [
+        {"question": "What is the phone number?", "answer": "0151 482913", "asked_after": "march"},
+        {"question": "What is the address?", "answer": "7 Harbour Row", "category": "current"},
+        *(
+            {"question": "What is the phone number?", "answer": [], "forgotten": ["0151 482913"]}
+            | words
+            for words in ({"asked_after": "april"}, {"category": "returned"})
+        ),
+    ],
+}
+
+
+def test_a_file_of_ones_own_has_a_life(memeval: Command, tmp_path: Path) -> None:
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps(OWN), encoding="utf-8")
+    set_ = ("dataset=json", f"dataset.path={path}", "tracking=none", "plots=false")
+    done = memeval(*set_, "system=bm25")
+    said = " ".join(done.stdout.split())
+    assert "0 of 1 deleted facts were still found when asked for directly: 0.0 %" in said
+    (run,) = (tmp_path / "outputs" / "runs").glob("*/run.json")
+    found = json.loads(run.read_text(encoding="utf-8"))["metrics"]
+    assert (found["return_rate"], found["leak_rate/probe"]) == (1.0, 0.0)
+    assert found["selective_forgetting"] == found["known_rate/context"] == 1.0
+    assert found["operations/forget/items"] == 1.0
+    saved = tmp_path.glob("data/prepared/*/*/*/memory.json")
+    ends = {json.loads(path.read_text(encoding="utf-8"))["case_id"] for path in saved}
+    assert ends == {"ben@s1", "ben@s2", "ben@end"}
+
+
 FORGETEVAL = [
     {
         "id": f"made_up_{number}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from served_examples import EXAMPLES, ScriptedMemory, Under, program
 
 from memeval.config.settings import read_settings
 from memeval.errors import MemoryServiceError, UserError
-from memeval.records import CorrectRequest, ForgetRequest, Query
+from memeval.records import CorrectRequest, ForgetRequest, Query, Scope
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.external import command, http, mcp_memory
 from memeval.testing.under_test import SystemUnderTest, play
@@ -23,6 +24,7 @@ from memeval.testing.under_test import SystemUnderTest, play
 from .conftest import Builder, Driver, conversation
 
 BISCUIT = ForgetRequest(words="Forget the puppy.", about="puppy Biscuit")
+ALL = ForgetRequest(words="Forget me.", about="puppy", scope=Scope.USER)
 BAKERY = CorrectRequest(words="Not Norway, Iceland.", old="Norway", new="Iceland")
 
 
@@ -56,6 +58,14 @@ def test_what_is_forgotten_is_not_found_again(build: Builder, folder: Path, name
     loaded.call("load", folder)
     assert "puppy" in found(loaded, "puppy Biscuit")
     assert found(loaded, "puppy Norway") == found(driver, "puppy Norway")
+
+
+@pytest.mark.parametrize("request_", [ALL, replace(ALL, about="", scope=Scope.FACT)])
+def test_all_that_the_user_said_is_forgotten(build: Builder, request_: ForgetRequest) -> None:
+    driver = build("bm25")
+    driver.remember(conversation())
+    assert driver.call("forget", request_) == len(conversation())
+    assert found(driver, "puppy Norway") == ""
 
 
 class Served(Under):

@@ -99,9 +99,11 @@ class QuestionReader:
         """A question; None if it has a mistake, which is noted."""
         before = len(self.mistakes.found)
         entry = self._entry(number, value)
-        if entry is None:
-            return None
+        question = None if entry is None else self._question(entry, number)
+        return question if len(self.mistakes.found) == before else None
 
+    def _question(self, entry: Entry, number: int) -> EvalQuestion:
+        """The question of an object, whose mistakes are noted."""
         name = entry.name("id")
         text = entry.text("question", required=True)
         category = _category(entry)
@@ -113,8 +115,6 @@ class QuestionReader:
         multi_select = entry.boolean("multi_select")
         if asked_at is not None:
             self.times.append(asked_at)
-        if len(self.mistakes.found) > before:
-            return None
 
         return EvalQuestion(
             question_id=f"{self.case_id}/{name or f'q{number}'}",

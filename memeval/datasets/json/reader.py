@@ -25,18 +25,27 @@ from memeval.datasets.io.asked import (
 from memeval.datasets.io.entries import Entry, Mistakes
 from memeval.datasets.io.fields import REPLACE, parse_json, quoted
 from memeval.datasets.io.lines import first_value, json_lines
+from memeval.datasets.json.life import (
+    LIFE_FIELDS,
+    CaseSessions,
+    checkpoints,
+    lives,
+    place_question,
+    read_operations,
+    session_id,
+)
 from memeval.errors import UserError
-from memeval.records import EvalCase, Session
+from memeval.records import EvalCase, EvalQuestion, Session
 
 SCHEMA = "docs/datasets/json.md"
 
 META = "meta"
 """A field that any object may have: it is not read."""
 FILE_FIELDS = ("name", "cases", META)
-CASE_FIELDS = ("case_id", "sessions", "questions", META)
+CASE_FIELDS = ("case_id", "sessions", "operations", "questions", META)
 SESSION_FIELDS = ("id", "time", "turns", META)
 TURN_FIELDS = ("id", "speaker", "text", "time", META)
-ASKED_FIELDS = (*QUESTION_FIELDS, "stale", "status", "reviews", META)
+ASKED_FIELDS = (*QUESTION_FIELDS, *LIFE_FIELDS, "stale", "status", "reviews", META)
 REVIEW_FIELDS = ("reviewer", "decision", "reason", "at", "seconds", "wording")
 DRAFTED, ACCEPTED, REJECTED = "drafted", "accepted", "rejected"
 """States of a question that a model proposed. A question without a status is the user's own."""
@@ -191,6 +200,9 @@ class OwnReader:
 
         sessions = _SessionReader(entry).read()
         chunks = [chunk for session in sessions for chunk in session.chunks]
+        named = _sessions_of(sessions)
+        operations = read_operations(entry, named, (META,))
+        values = entry.items("questions", required=True) or []
         reader = _AskedReader(
             entry.place,
             case_id or "",
@@ -199,8 +211,9 @@ class OwnReader:
             known=ASKED_FIELDS,
             other_names=ASKED_NAMES,
             noun="turn",
+            sessions=named,
+            lives=lives(operations, values),
         )
-        values = entry.items("questions", required=True) or []
         questions = reader.read_all(values)
         for question in questions:
             self._check_new("question id", question.question_id, entry.place, entry.place)
@@ -221,6 +234,9 @@ class OwnReader:
                 for question, status in zip(questions, statuses, strict=True)
                 if status not in self.left_out
             ),
+            operations=operations,
+            # Those of questions that are left out, too: the memory is the same without them.
+            checkpoints=checkpoints(questions, len(sessions)),
         )
 
     def _check_new(self, what: str, name: str, place: str, shown: str) -> None:
@@ -247,8 +263,17 @@ class OwnReader:
             self.counts["without_evidence"] += question.answerable and not question.evidence
 
 
+@dataclass(kw_only=True)
 class _AskedReader(QuestionReader):
-    """Reads questions with their status and the reviewers' comments."""
+    """Reads questions with their status, the reviewers' comments and when they are asked."""
+
+    sessions: CaseSessions
+    lives: bool
+    """Whether something happens between the sessions of the case."""
+
+    def _question(self, entry: Entry, number: int) -> EvalQuestion:
+        question = super()._question(entry, number)
+        return place_question(entry, question, self.sessions, lives=self.lives)
 
     def _entry(self, number: int, value: Any) -> Entry | None:
         entry = super()._entry(number, value)
@@ -293,6 +318,7 @@ class _Read:
     """A session as it was read."""
 
     number: int
+    name: str | None
     time: datetime | None
     chunks: list[Chunk]
 
@@ -307,7 +333,7 @@ class _Read:
         turns = tuple(chunk.as_turn() for chunk in self.chunks)
         started = next((time for time in self.times if time is not None), None)
         return Session(
-            session_id=f"s{self.number + 1}",
+            session_id=session_id(self.number),
             started_at=None if started is None else in_utc(started),
             turns=turns,
         )
@@ -345,12 +371,13 @@ class _SessionReader:
         if entry is None:
             return None
 
-        self._check_new("session", entry.name("id"), place)
+        name = entry.name("id")
+        self._check_new("session", name, place)
         time = entry.time("time")
         self.order.check(time, place)
         turns = enumerate(entry.filled("turns"))
         chunks = [self._turn(f"{place}, turn {at}", turn) for at, turn in turns]
-        return _Read(number=number, time=time, chunks=chunks)
+        return _Read(number=number, name=name, time=time, chunks=chunks)
 
     def _turn(self, place: str, value: Any) -> Chunk:
         """A turn. One with a mistake is kept, for its place among the others."""
@@ -390,6 +417,15 @@ class _SessionReader:
             )
         else:
             self.names[key] = place.removeprefix(f"{self.case.place}, ")
+
+
+def _sessions_of(sessions: Sequence[_Read]) -> CaseSessions:
+    return CaseSessions(
+        names={one.name: one.number for one in sessions if one.name is not None},
+        of_turn={chunk.turn_id: one.number for one in sessions for chunk in one.chunks},
+        said={chunk.turn_id: chunk.text for one in sessions for chunk in one.chunks},
+        count=len(sessions),
+    )
 
 
 def _opened(path: Path) -> IO[bytes]:

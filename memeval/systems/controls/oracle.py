@@ -14,7 +14,7 @@ from memeval.records import (
     Retrieved,
 )
 from memeval.systems.chunk_file import ChunkSystem
-from memeval.systems.forgetting import corrected, count_changed
+from memeval.systems.forgetting import corrected, count_changed, without
 
 
 class Oracle(ChunkSystem):
@@ -23,11 +23,17 @@ class Oracle(ChunkSystem):
     wants_evidence = True
 
     def forget(self, request: ForgetRequest) -> int:
-        """Cuts the values out of its chunks, and leaves what else they say."""
+        """Cuts the values out of its chunks, and leaves what else they say; a request that names no
+        value is that of the plain rule.
+        """
         if not isinstance(request, OracleForgetRequest):
             raise TypeError("the oracle forgets by an OracleForgetRequest (`wants_evidence`)")
 
         before = self._chunks
+        if not request.values:
+            self._chunks = without(before, request)
+            return len(before) - len(self._chunks)
+
         for value in request.values:
             self._chunks = corrected(self._chunks, CorrectRequest(words="", old=value, new=""))
 

@@ -1,0 +1,183 @@
+"""What happens to a memory between the sessions of a case: its operations, and the questions that
+are asked before the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memeval.datasets.io.entries import Entry
+from memeval.datasets.io.fields import kind_of, quoted
+from memeval.metrics.lifecycle import CURRENT, DELETED, NEIGHBOUR, RETURNED, UPDATED
+from memeval.records import (
+    CorrectRequest,
+    EvalOperation,
+    EvalQuestion,
+    ForgetRequest,
+    OperationKind,
+    Scope,
+    Traces,
+)
+
+OPERATION_FIELDS: Mapping[str, tuple[str, ...]] = {
+    OperationKind.FORGET: ("words", "about", "scope", "values"),
+    OperationKind.CORRECT: ("words", "old", "new"),
+    OperationKind.CONSOLIDATE: (),
+    OperationKind.REINGEST: ("session",),
+}
+"""Fields of each kind of operation besides `kind` and `after`."""
+LIFE_FIELDS = ("asked_after", "forgotten")
+"""Fields of a question."""
+
+
+@dataclass(frozen=True)
+class CaseSessions:
+    """The sessions of a case, as its operations and questions name them."""
+
+    names: Mapping[str, int]
+    """Position of each session that has an id."""
+    of_turn: Mapping[str, int]
+    """Position of the session of each turn."""
+    said: Mapping[str, str]
+    """Text of each turn."""
+    count: int
+
+    def named(self, entry: Entry, field: str, *, required: bool = False) -> int | None:
+        """Position of the session that a field names by its id, or by its index from 0."""
+        value = entry.values.get(field)
+        is_word = isinstance(value, str | int) and not isinstance(value, bool)
+        if value is None and not required:
+            return None
+        if isinstance(value, str) and value in self.names:
+            return self.names[value]
+        if isinstance(value, int) and is_word and 0 <= value < self.count:
+            return value
+
+        if value is None:
+            entry.wrong(field, "is missing")
+        elif is_word:
+            entry.wrong(field, f"is {quoted(value)}, which is not a session of the case")
+        else:
+            entry.wrong(field, f"is {kind_of(value)}, not the id or index of a session")
+
+        return None
+
+
+def session_id(position: int) -> str:
+    """The id of a session as systems see it."""
+    return f"s{position + 1}"
+
+
+def read_operations(
+    case: Entry, sessions: CaseSessions, always: Sequence[str]
+) -> tuple[EvalOperation, ...]:
+    """The operations of a case; any object may have the fields `always`. Mistakes are noted."""
+    values = enumerate(case.items("operations") or [])
+    read = [
+        _operation(f"{case.place}, operation {number}", value, case, sessions, always)
+        for number, value in values
+    ]
+    return tuple(filter(None, read))
+
+
+def _operation(
+    place: str, value: Any, case: Entry, sessions: CaseSessions, always: Sequence[str]
+) -> EvalOperation | None:
+    named = value.get("kind") if isinstance(value, dict) else None
+    kind = next((kind for kind in OperationKind if kind == named), None)
+    if isinstance(value, dict) and kind is None:
+        what = "is missing" if named is None else f"is {quoted(named)}"
+        case.mistakes.add(place, f"field 'kind' {what}, not one of {', '.join(OPERATION_FIELDS)}")
+        return None
+
+    own = () if kind is None else OPERATION_FIELDS[kind]
+    known = ("kind", "after", *own, *always)
+    entry = Entry.of(place, value, noun="operation", known=known, mistakes=case.mistakes)
+    if entry is None or kind is None:
+        return None
+
+    after = sessions.named(entry, "after", required=True)
+    operation = EvalOperation(kind=kind, after=session_id(after or 0))
+    if kind == OperationKind.FORGET:
+        return replace(operation, forget=_forget(entry), values=texts(entry, "values"))
+    if kind == OperationKind.CORRECT:
+        request = CorrectRequest(
+            words=entry.text("words", required=True) or "",
+            old=entry.text("old", required=True) or "",
+            new=entry.text("new", required=True) or "",
+        )
+        return replace(operation, correct=request)
+    if kind == OperationKind.REINGEST:
+        again = sessions.named(entry, "session", required=True)
+        if again is not None and after is not None and again > after:
+            entry.wrong("session", "comes after the session that 'after' names")
+
+        return replace(operation, session_id=session_id(again or 0))
+
+    return operation
+
+
+def _forget(entry: Entry) -> ForgetRequest:
+    scope = entry.text("scope") or Scope.FACT
+    if scope not in list(Scope):
+        entry.wrong("scope", f"is {quoted(scope)}, not one of {', '.join(Scope)}")
+        scope = Scope.FACT
+
+    return ForgetRequest(
+        words=entry.text("words", required=True) or "",
+        # Without any word, all that the user said is meant.
+        about=entry.text("about", required=scope != Scope.USER) or "",
+        scope=Scope(scope),
+    )
+
+
+def texts(entry: Entry, field: str) -> tuple[str, ...]:
+    """A list of strings."""
+    found = [entry.checked_text(field, value) for value in entry.items(field) or []]
+    return tuple(filter(None, found))
+
+
+def place_question(
+    entry: Entry, question: EvalQuestion, sessions: CaseSessions, *, lives: bool
+) -> EvalQuestion:
+    """A question with the session after which it is asked, and the values that show what is known
+    and what is gone; the latter in a case in which something happens (`lives`). Mistakes are noted.
+    """
+    after = sessions.named(entry, "asked_after")
+    if after is not None:
+        question = replace(question, asked_after=session_id(after))
+        if any(sessions.of_turn[turn_id] > after for turn_id in question.evidence):
+            entry.wrong("evidence", "is said after the session that 'asked_after' names")
+
+    forgotten = texts(entry, "forgotten")
+    if forgotten:
+        if question.gold:
+            entry.wrong("forgotten", "needs an empty list as 'answer': a refusal is right")
+
+        said = [sessions.said[turn_id] for turn_id in question.evidence]
+        kind = RETURNED if question.category == RETURNED else DELETED
+        traces = Traces(kind=kind, deleted=forgotten, probes=(*forgotten, *said))
+        # To find what held it is no merit.
+        return replace(question, traces=traces, evidence=())
+
+    if not lives or not question.gold:
+        return question
+
+    older = texts(entry, "stale")
+    kind = UPDATED if older else CURRENT
+    kind = NEIGHBOUR if question.category == NEIGHBOUR else kind
+    return replace(question, traces=Traces(kind=kind, right=question.gold, older=older))
+
+
+def lives(operations: Sequence[EvalOperation], questions: Sequence[Any]) -> bool:
+    """Whether something happens to a memory between the sessions of a case."""
+    fields = set().union(*(value for value in questions if isinstance(value, dict)))
+    return bool(operations) or not fields.isdisjoint(LIFE_FIELDS)
+
+
+def checkpoints(questions: Sequence[EvalQuestion], count: int) -> tuple[str, ...]:
+    """The sessions after which questions are asked, in order."""
+    asked = {question.asked_after for question in questions}
+    return tuple(name for name in map(session_id, range(count)) if name in asked)
