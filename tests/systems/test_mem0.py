@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from memeval.errors import ModelError, UserError
 from memeval.llm.contract import ChatPrompt
-from memeval.records import Query, Role
+from memeval.records import CorrectRequest, ForgetRequest, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.systems.external.mem0_library import describe_search
 
@@ -120,6 +121,46 @@ def test_inferred_memories_are_saved(build: Builder, folder: Path) -> None:
     loaded.call("load", folder)
     for text in ("Biscuit's birthday", "violinist", "Bye"):
         assert loaded.ask(Query(text)) == driver.ask(Query(text))
+
+
+@pytest.mark.parametrize("infer", [False, True])
+def test_the_library_forgets_and_corrects_for_the_user_who_asks(
+    build: Builder, folder: Path, infer: bool
+) -> None:
+    """Two users say the same in one store; an import that is run twice brings back what was
+    forgotten.
+    """
+    driver = build("mem0", infer=infer, model=ScriptedModel(extraction))
+    own, others = (
+        [replace(chunk, user=user) for chunk in conversation()] for user in ("user-1", "user-2")
+    )
+    driver.remember([*others, *own])
+
+    def found(text: str, user: str) -> list[str]:
+        results = driver.call("probe", Query(text, user=user), 20)
+        return [result.text for result in results if text in result.text]
+
+    assert len(found("Biscuit", "user-1")) == len(found("Biscuit", "user-2")) == 2
+    request = ForgetRequest(words="Forget Biscuit.", about="Biscuit", user="user-1")
+    assert driver.call("forget", request) == 2
+    assert driver.call("forget", request) == 0
+    change = CorrectRequest(words="", old="birthday", new="wedding", user="user-2")
+    assert driver.call("correct", change) == 1
+    for _ in range(2):
+        assert (found("Biscuit", "user-1"), len(found("Biscuit", "user-2"))) == ([], 2)
+        assert (found("wedding", "user-1"), len(found("wedding", "user-2"))) == ([], 1)
+        assert found("birthday", "user-2") == []
+        driver.call("consolidate")
+
+    driver.call("save", folder)
+    driver.call("load", folder)
+    assert (found("Biscuit", "user-1"), len(found("wedding", "user-2"))) == ([], 1)
+    for chunk in own:
+        driver.call("ingest", chunk)
+
+    driver.call("consolidate")
+    assert len(found("Biscuit", "user-1")) == 2
+    assert len(found("wedding", "user-2")) == 1
 
 
 @pytest.mark.parametrize("reply", ["I can't help with that.", '{"memory": [', ""])
