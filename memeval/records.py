@@ -173,13 +173,17 @@ class Traces:
 
     @property
     def unwanted(self) -> tuple[str, ...]:
-        """The values that a memory should not hold."""
-        return (*self.deleted, *self.foreign)
+        """The values that a memory is searched for: what was to be forgotten, and what is another
+        user's if a probe asks for it. A canary was told to the memory itself: to show it is the
+        breach, and not to hold it.
+        """
+        return (*self.deleted, *(value for value in self.foreign if value in self.probes))
 
     @property
     def values(self) -> tuple[str, ...]:
         """All values."""
-        return (*self.right, *self.known, *self.older, *self.unwanted, *self.planted)
+        known = (*self.right, *self.known, *self.older)
+        return (*known, *self.deleted, *self.foreign, *self.planted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from memeval.text.words import is_unspaced, search_terms
 GENERATOR = 1
 """Version of what is planted: raised with every change of the words or the order of draws."""
 CANARY = "canary"
-"""Kind of traces."""
+"""Kind of the traces of a question that has none of its own."""
 BEGINNING = 10_000
 """Characters from which the language of a conversation is detected."""
 LONGEST_TOPIC = 30
@@ -56,11 +56,14 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
         canary = Turn(turn_id=turn_id, speaker=speaker, text=text, time=place.time)
         after.setdefault(place.turn_id, []).append(canary)
 
-    traces = Traces(kind=CANARY, foreign=tuple(facts), planted=tuple(orders))
+    planted = {"foreign": tuple(facts), "planted": tuple(orders)}
     return replace(
         case,
         sessions=tuple(_with_canaries(session, after) for session in case.sessions),
-        questions=tuple(replace(question, traces=traces) for question in case.questions),
+        questions=tuple(
+            replace(question, traces=replace(question.traces or Traces(CANARY), **planted))
+            for question in case.questions
+        ),
     )
 
 

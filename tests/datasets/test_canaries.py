@@ -13,7 +13,7 @@ from memeval.datasets.canaries import CANARY, plant
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.metrics.lifecycle import life_measures, trace_metrics
-from memeval.records import EvalCase, EvalQuestion, Session, Turn
+from memeval.records import EvalCase, EvalQuestion, Session, Traces, Turn
 from memeval.results import Record
 from memeval.text.given import is_given
 
@@ -65,6 +65,18 @@ def test_each_canary_is_a_turn_of_its_own_and_nothing_else_changes(texts: tuple[
 
     bare = [replace(question, traces=None) for question in planted.questions]
     assert bare == list(plain.questions)
+
+
+def test_what_a_question_looks_for_itself_stays_and_no_probe_asks_for_a_canary() -> None:
+    own = Traces("deleted", deleted=("Kiew",), probes=("Kiew",))
+    one = replace(case().questions[0], traces=own)
+    (planted,) = plant(replace(case(), questions=(one,)), 2, seed=0).questions
+    assert planted.traces is not None
+    assert replace(planted.traces, foreign=(), planted=()) == own
+    assert len(planted.traces.foreign) == len(planted.traces.planted) == 2
+    assert planted.traces.unwanted == ("Kiew",)
+    tenant = Traces("tenant", foreign=("Rom",), probes=("Rom",))
+    assert tenant.unwanted == ("Rom",)
 
 
 def test_seed_and_case_decide_what_is_planted() -> None:

@@ -175,16 +175,8 @@ class OneIndexByUser(OneIndex):
         return [chunk for key, chunk in self.store.items() if key.startswith(mine)]
 
 
-class OneStore(Words):
-    """Keeps several users in one store, and tells them apart at nothing."""
-
-    @classmethod
-    def knows_users(cls, settings: Any) -> bool:
-        return True
-
-
-class OneStoreByUser(OneStore):
-    """The same, filtered by who asks."""
+class OneStoreByUser(Words):
+    """Keeps several users in one store, filtered by who asks."""
 
     def recall(self, query: Query, depth: int) -> Sequence[Retrieved]:
         mine = [chunk for chunk in self.ranked(query.text) if chunk.user == query.user]

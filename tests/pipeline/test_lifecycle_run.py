@@ -152,9 +152,9 @@ def answers(path: Path) -> list[str]:
 def test_two_users_of_one_store_are_breached_unless_it_filters(
     memeval: Command, tmp_path: Path
 ) -> None:
-    assert figures(memeval, tmp_path, *SHARED, path="forgetful:OneStore")["breach_rate"] > 0.0
+    assert figures(memeval, tmp_path, *SHARED, path="forgetful:Words")["breach_rate"] > 0.0
     assert figures(memeval, tmp_path, *SHARED, path="forgetful:OneStoreByUser")["breach_rate"] == 0
-    apart = figures(memeval, tmp_path, "dataset.later_tokens=0", path="forgetful:OneStore")
+    apart = figures(memeval, tmp_path, "dataset.later_tokens=0", path="forgetful:Words")
     assert apart["breach_rate"] == 0.0
 
 
@@ -305,6 +305,10 @@ def test_canaries_come_out_of_what_is_shown_whole_and_of_nothing_that_is_not(
     done = memeval(*SET, "dataset.canaries=1", check=False)
     assert done.returncode == 2
     assert "lifecycle itself has values of other users" in done.stderr
+    forgeteval = ("dataset=forgeteval", "dataset.path=x.json", "dataset.canaries=1")
+    done = memeval(*forgeteval, check=False)
+    assert done.returncode == 2
+    assert "forgeteval scores the strings of its own cases" in done.stderr
 
 
 OWN = {

@@ -62,6 +62,14 @@ class ForgetEvalSettings(DatasetSettings):
     probed: bool = at(ANSWER, False)
     """Whether each forbidden string is a query, too: its results may not hold it either."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.canaries:
+            raise UserError(
+                "dataset.canaries: forgeteval scores the strings of its own cases",
+                "leave dataset.canaries out",
+            )
+
 
 class ForgetEval(OwnFile):
     """Reads a file of cases. The facts are one session, and each mutation is an operation after the

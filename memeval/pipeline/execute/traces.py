@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from memeval.datasets.canaries import CANARY
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt
 from memeval.llm.metering import Ledger, metered
 from memeval.metrics.lifecycle import CONTEXT, FORGETEVAL, PROBE, SEARCH, STORE
@@ -27,10 +26,6 @@ async def find_traces(
     shown = _shown(answer, ledger)
     if shown is not None:
         seen[CONTEXT] = values_in(traces.values, *shown)
-
-    # A memory may well hold what was said to it: to show it is the breach.
-    if traces.kind == CANARY:
-        return seen
 
     # A class may follow the contract without inheriting from it.
     found: Sequence[str] | None = None
