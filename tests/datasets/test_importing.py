@@ -643,6 +643,10 @@ def test_forms_of_benchmarks_keep_their_questions(tmp_path: Path, name: str) -> 
     asked = [question for case in cases for question in case["questions"]]
     assert asked and all(question["question"] for question in asked)
     assert any(question["evidence"] for question in asked)
+    with pytest.raises(UserError, match="which a question is about") as refused:
+        data(["import", str(source), "--into", str(tmp_path / "x.json"), "--windows", "1"])
+
+    assert "--case and --windows make other cases" in refused.value.hints[-1]
 
 
 def test_windows_are_disjoint_in_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

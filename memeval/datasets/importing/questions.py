@@ -7,7 +7,7 @@ from typing import Any
 
 from memeval.datasets.importing.table import Table
 from memeval.datasets.io.asked import QUESTION_FIELDS
-from memeval.datasets.io.fields import Fields
+from memeval.datasets.io.fields import Fields, quoted
 from memeval.errors import UserError
 
 COLUMNS = ("case_id", *(name for name in QUESTION_FIELDS if name != "golds"))
@@ -53,6 +53,7 @@ def by_case(
 
     Raises `UserError` for a question about a case that is not there.
     """
+    known = set(case_ids)
     grouped: dict[str, list[Mapping[str, Any]]] = {}
     for case_id, question in questions:
         if not case_id and len(case_ids) > 1:
@@ -62,8 +63,12 @@ def by_case(
             )
 
         named = case_id or case_ids[0]
-        if named not in case_ids:
-            raise UserError(f"the table of questions: no message is of the case '{named}'.", PAGE)
+        if named not in known:
+            raise UserError(
+                f"no message is of the case {quoted(named)}, which a question is about.",
+                PAGE,
+                "--case and --windows make other cases than the questions name",
+            )
 
         grouped.setdefault(named, []).append(question)
 
