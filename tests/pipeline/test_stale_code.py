@@ -73,7 +73,7 @@ def test_an_edit_makes_the_stages_behind_it_again(checkout: Path) -> None:
     edit(checkout, "pipeline/execute/reader.py")
     assert made_again(checkout) == {"answer", "judge", "figures"}
 
-    edit(checkout, "judges/keyword.py")
+    edit(checkout, "judges/lexical.py")
     assert made_again(checkout) == {"judge", "figures"}
 
     edit(checkout, "report/markdown.py")
