@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,7 +51,7 @@ FEW = ["dataset.limit_questions=9"]
 MEMORY = "http://localhost:8765"
 """Where pages have a memory service."""
 HOWTO = sorted((DOCS / "howto").glob("*.md"))
-QUICK = ("debug_a_question", "rehearse_a_leaderboard")
+QUICK = ("debug_a_question", "measure_an_mcp_server", "rehearse_a_leaderboard")
 
 
 def steps(page: Path) -> Iterator[tuple[str, str, str]]:
@@ -128,6 +129,8 @@ class Reader:
         inherited = {name: value for name, value in os.environ.items() if name not in OF_THE_USER}
         reach = {"OPENAI_BASE_URL": self.endpoint.base_url, "OPENAI_API_KEY": "of the test"}
         env = {**inherited, **NO_PLOTS, **reach, **self.exported, "MEMEVAL_HOME": str(self.folder)}
+        # `python` of a page is that of the environment that memeval is installed in.
+        env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         return run_command_line(words, env=env, cwd=self.folder)
 
     def edit(self, command: str) -> None:

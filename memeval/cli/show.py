@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 
 from memeval.api.selecting import select_one
@@ -28,6 +28,7 @@ from memeval.results import (
 )
 from memeval.results.rows import Written
 from memeval.results.run import Run
+from memeval.results.steps import AgentStep
 from memeval.results.summary import as_yaml
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line, printable
@@ -133,7 +134,7 @@ def question_lines(run: Run, question_id: str, data: str | None = None) -> Itera
     for record in records:
         yield ""
         yield from record_lines(run.summary, record, run.texts_of(record))
-        yield from writer_lines(run.read_written(record))
+        yield from writer_lines(run.read_written(record), record, run.texts_of(record))
 
 
 def find_records(run: Run, question_id: str) -> list[Record]:
@@ -197,8 +198,14 @@ def record_lines(summary: RunSummary, record: Record, texts: Texts | None) -> It
 
 def step_lines(record: Record, texts: Texts | None) -> Iterator[str]:
     """Steps of a model with tools: its words, its calls, and the first lines of their results."""
-    evidence = set(record.evidence)
-    for number, step in enumerate(record.steps, start=1):
+    return lines_of_steps(record.steps, set(record.evidence), texts)
+
+
+def lines_of_steps(
+    steps: Sequence[AgentStep], evidence: Collection[str], texts: Texts | None
+) -> Iterator[str]:
+    """The steps; of the turns of a call, those of the evidence."""
+    for number, step in enumerate(steps, start=1):
         yield f"  step {number}" + (f": {', '.join(step.faults)}" if step.faults else "")
         if step.text is not None:
             yield from indent(text_of(texts, step.text))
@@ -214,7 +221,7 @@ def step_lines(record: Record, texts: Texts | None) -> Iterator[str]:
             yield from indent("\n".join([*lines[:FIRST_LINES], *more]))
 
 
-def writer_lines(parts: Sequence[Written]) -> Iterator[str]:
+def writer_lines(parts: Sequence[Written], record: Record, texts: Texts | None) -> Iterator[str]:
     """Work of a model on each session of a question's conversation, under `writer=tools`."""
     for session in (session for part in parts for session in part.sessions):
         faults = [f"{kind} {number}" for kind, number in session.faults.items()]
@@ -223,6 +230,7 @@ def writer_lines(parts: Sequence[Written]) -> Iterator[str]:
         yield f"  writer, session {one_line(session.session_id)}: " + ", ".join(
             [*done, *faults, *ended]
         )
+        yield from lines_of_steps(session.made, set(record.evidence), texts)
 
 
 def retrieved_lines(record: Record, texts: Texts | None) -> Iterator[str]:

@@ -10,12 +10,16 @@ from memeval.config.schema import RunConfig
 from memeval.datasets.contract import Dataset
 from memeval.errors import UserError
 from memeval.packages.form import is_withheld, withheld
+from memeval.packages.rows import PackagedRows
 from memeval.pipeline.execute.metrics import measure_answer
+from memeval.pipeline.execute.repeat import ingest_id
+from memeval.pipeline.execute.timeline import id_until
 from memeval.pipeline.execute.turns import CaseTurns
+from memeval.pipeline.measure.records import write_recall
 from memeval.pipeline.open.code import is_built_in
 from memeval.pipeline.open.opening import open_dataset
 from memeval.records import EvalCase, EvalQuestion
-from memeval.results import CONFIG_FILE, AnswerRow, Record
+from memeval.results import CONFIG_FILE, Record
 from memeval.results.run import Run
 from memeval.text.shown import one_line
 
@@ -78,14 +82,12 @@ def data_of(run: Run) -> Data:
     return Data(config, dataset, cases, questions)
 
 
-def unlike_data(
-    records: list[Record], rows: dict[tuple[int, str], AnswerRow], data: Data
-) -> Iterator[str]:
+def unlike_data(records: list[Record], rows: PackagedRows, data: Data) -> Iterator[str]:
     """Ids of the records whose question, gold or figures the data and the rows make otherwise."""
     turns = {name: CaseTurns.of(case) for name, case in data.cases.items()}
     for record in records:
         question = data.questions.get(record.question_id)
-        row = rows.get((record.repeat, record.question_id))
+        row = rows.answers.get((record.repeat, record.question_id))
         is_known = record.case_id in turns and question is not None and row is not None
         if not is_known or question is None or row is None or not _is_asked(record, question):
             yield record.question_id
@@ -93,8 +95,10 @@ def unlike_data(
 
         measured = measure_answer(row, question, turns[record.case_id], data.dataset)
         ranking, shown = measured.ranking, measured.shown
+        part = id_until(data.cases[record.case_id], question)
+        memory = rows.ingests.get((record.repeat, ingest_id(part)))
         made = (
-            dict(measured.metrics),
+            {**measured.metrics, **write_recall(memory, question)},
             ranking.turns if ranking else None,
             ranking.sessions if ranking else None,
             shown.turns if shown else None,

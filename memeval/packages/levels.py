@@ -179,7 +179,7 @@ class _Verifier:
                 continue
 
             self.data[run.key] = data
-            unlike = list(unlike_data(self.records[run.key], self.rows[run.key].answers, data))
+            unlike = list(unlike_data(self.records[run.key], self.rows[run.key], data))
             with_data += 1
             asked = {record.question_id for record in self.records[run.key]}
             missing = [name for name in data.questions if name not in asked]

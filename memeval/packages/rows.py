@@ -15,6 +15,7 @@ from memeval.records import Usage
 from memeval.results import AnswerRow, IngestRow, Record, VerdictRow
 from memeval.results.rows import answer_or_ingest, is_ingest_of
 from memeval.results.run import Run
+from memeval.results.steps import model_texts, tool_texts
 from memeval.text.shown import one_line
 
 
@@ -27,15 +28,16 @@ class PackagedRows:
             name: _ids(raw / entry_of(run.key, name)) for name in (ANSWERS, VERDICTS, INGESTS)
         }
         self.answers: dict[tuple[int, str], AnswerRow] = {}
-        self.ingests: list[IngestRow] = []
+        self.ingests: dict[tuple[int, str], IngestRow] = {}
         self.verdicts: dict[tuple[int, str], VerdictRow] = {}
         for number, row in _parsed(raw / entry_of(run.key, ANSWERS)):
             answer = answer_or_ingest(row)
             if isinstance(answer, AnswerRow):
                 self.answers[number, answer.id] = answer
 
-        for _, row in _parsed(raw / entry_of(run.key, INGESTS)):
-            self.ingests.append(IngestRow.from_json(row))
+        for number, row in _parsed(raw / entry_of(run.key, INGESTS)):
+            ingest = IngestRow.from_json(row)
+            self.ingests[number, ingest.id] = ingest
         for number, row in _parsed(raw / entry_of(run.key, VERDICTS)):
             verdict = VerdictRow.from_json(row)
             self.verdicts[number, verdict.id] = verdict
@@ -44,7 +46,7 @@ class PackagedRows:
     def usages(self) -> list[Usage]:
         """All of the run's."""
         rows: list[AnswerRow | VerdictRow | IngestRow] = [*self.answers.values()]
-        rows += [*self.verdicts.values(), *self.ingests]
+        rows += [*self.verdicts.values(), *self.ingests.values()]
         return [usage for row in rows for usage in row.usage]
 
     @property
@@ -54,9 +56,10 @@ class PackagedRows:
         for row in self.answers.values():
             found |= {row.context, *(message.text for message in row.prompt)}
             found |= {chunk.text for chunk in row.retrieved or ()}
-            for step in row.steps:
-                found.add(step.text)
-                found |= {part for call in step.calls for part in (call.arguments, call.result)}
+            found.update(model_texts(row.steps), tool_texts(row.steps))
+        for ingest in self.ingests.values():
+            for session in ingest.written.sessions if ingest.written is not None else ():
+                found.update(model_texts(session.made), tool_texts(session.made))
 
         return {ref for ref in found if ref is not None}
 

@@ -60,6 +60,7 @@ from memeval.results.files import writing
 from memeval.results.judge import JudgeIdentity
 from memeval.results.rows import answer_or_ingest, is_ingest_of
 from memeval.results.run import Run
+from memeval.results.steps import model_texts, tool_texts
 from memeval.results.store import read_rows, sealed_line
 from memeval.results.summary import PACKAGE_TAG
 from memeval.results.texts import WITHHELD, Joined, reference
@@ -310,7 +311,7 @@ class _Repeat:
             for row in answers.values()
             if isinstance(row, IngestRow) and is_ingest_of(row.id, cases)
         ]
-        self.rows = asked
+        self.rows, self.ingests = asked, ingests
         rows: list[AnswerRow | VerdictRow | IngestRow] = [*asked, *judged, *ingests]
         self.usages = [usage for row in rows for usage in row.usage]
 
@@ -366,14 +367,15 @@ class _Repeat:
         return lines
 
     def _references(self) -> Iterator[tuple[str, bool]]:
-        for row in self.rows:
-            for step in row.steps:
-                if step.text is not None:
-                    yield step.text, True
-                for call in step.calls:
-                    yield call.arguments, True
-                    yield call.result, False
+        written = (row.written for row in self.ingests if row.written is not None)
+        for session in (one for part in written for one in part.sessions):
+            # What a writer stores are the data's own sentences.
+            yield from ((ref, False) for ref in model_texts(session.made))
+            yield from ((ref, False) for ref in tool_texts(session.made))
 
+        for row in self.rows:
+            yield from ((ref, True) for ref in model_texts(row.steps))
+            yield from ((ref, False) for ref in tool_texts(row.steps))
             for message in row.prompt:
                 yield message.text, False
             for chunk in row.retrieved or ():

@@ -8,15 +8,16 @@ They hold no metrics: these are computed from rows.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memeval.records import Count, IngestHealth, OperationKind, Status, Usage
 from memeval.results.fields import Json, Number, as_plain, read_as
 from memeval.results.retrieved import RetrievedChunk
-from memeval.results.steps import AgentStep
+from memeval.results.steps import AgentStep, by_reference
 
 INGEST_PREFIX = "ingest "
 """Beginning of the ids of rows with what an ingest took."""
@@ -53,9 +54,9 @@ class StepTimes(Struct, frozen=True, omit_defaults=True):
     judge_wait_s: Number | None = None
     ingest_ms: Number | None = None
     replies_ms: tuple[Number, ...] = ()
-    """Of each reply in `AnswerRow.steps`, in order."""
+    """Of each reply in `AnswerRow.steps`, or of a writer's session, in order."""
     tools_ms: tuple[Number | None, ...] = ()
-    """Of each tool call in `AnswerRow.steps`, in order; None for a call that was not run."""
+    """Of each tool call of these, in order; None for a call that was not run."""
     ready_ms: Number | None = None
     """From the last chunk until the memory could be searched, for systems that index in the
     background.
@@ -180,6 +181,12 @@ class WrittenSession(Struct, frozen=True, omit_defaults=True):
     """Faults of calls and replies, by kind, and how often each occurred."""
     limited: bool = False
     """Whether it ended at a limit."""
+    made: tuple[AgentStep, ...] = ()
+    """The replies with their calls. Their texts are by reference in a row, and whole in a saved
+    memory, which runs share.
+    """
+    times: StepTimes = field(default_factory=StepTimes)
+    """Of the replies and the calls in `made`."""
 
 
 class Written(Struct, frozen=True, omit_defaults=True):
@@ -204,6 +211,11 @@ class Written(Struct, frozen=True, omit_defaults=True):
     """The turns that the items quote."""
     sessions: tuple[WrittenSession, ...] = ()
     """Work on each session, in order."""
+
+    def by_reference(self, put: Callable[[str], str]) -> Written:
+        """With the texts of a saved memory as a row keeps them; `put` stores a text."""
+        sessions = (replace(one, made=by_reference(one.made, put)) for one in self.sessions)
+        return replace(self, sessions=tuple(sessions))
 
 
 class StoredItems(Struct, frozen=True):

@@ -157,10 +157,17 @@ class Run:
         """Content that a model wrote into the memory that a record's question was asked of, a part
         for each checkpoint; empty without `writer=tools`.
         """
-        path = self._answers(record.seed)
-        rows = [] if path is None else _json_lines(path)
-        own = {row["id"]: row for row in rows if is_ingest_of(str(row.get("id")), [record.case_id])}
-        return [read_as(row["written"], Written) for row in own.values() if "written" in row]
+        if record.seed not in self._written_by_seed:
+            path = self._answers(record.seed)
+            rows = [] if path is None else _json_lines(path)
+            self._written_by_seed[record.seed] = {
+                str(row.get("id")): read_as(row["written"], Written)
+                for row in rows
+                if "written" in row
+            }
+
+        of_seed = self._written_by_seed[record.seed]
+        return [one for name, one in of_seed.items() if is_ingest_of(name, [record.case_id])]
 
     def texts_of(self, record: Record) -> Texts | None:
         """The texts that a record refers to; None if the run does not record their place."""
@@ -185,6 +192,11 @@ class Run:
 
     @cached_property
     def _texts_by_seed(self) -> dict[int, Texts | None]:
+        return {}
+
+    @cached_property
+    def _written_by_seed(self) -> dict[int, dict[str, Written]]:
+        """By the ids of the rows of the ingests."""
         return {}
 
     def _record(self, question_id: str, repeat: int) -> Record:

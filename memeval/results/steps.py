@@ -1,8 +1,11 @@
-"""The steps of an answer under `reader=tools`, as a row keeps them."""
+"""The steps of a model with tools, as a row keeps them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memeval.records import Count
 
@@ -20,8 +23,8 @@ class StepCall(Struct, frozen=True, omit_defaults=True):
     fault: str | None = None
     """Fault of the call, or `tool_failed`; None if it has a result."""
     turn_ids: tuple[str, ...] | None = None
-    """The turns that the result shows, as the tool says, else those that it quotes; None without a
-    result.
+    """The turns that the result shows, as the tool says, else those that it quotes; of a writer's
+    call those that its arguments quote. None without a result.
     """
     cut: bool = False
     """Whether the result was longer than the model was shown."""
@@ -38,3 +41,30 @@ class AgentStep(Struct, frozen=True, omit_defaults=True):
     faults: tuple[str, ...] = ()
     """Faults of the reply itself."""
     calls: tuple[StepCall, ...] = ()
+
+
+def by_reference(steps: Sequence[AgentStep], put: Callable[[str], str]) -> tuple[AgentStep, ...]:
+    """Steps with whole texts as a row keeps them; `put` stores a text and returns its reference."""
+    return tuple(
+        replace(
+            step,
+            text=None if step.text is None else put(step.text),
+            calls=tuple(
+                replace(call, arguments=put(call.arguments), result=put(call.result))
+                for call in step.calls
+            ),
+        )
+        for step in steps
+    )
+
+
+def model_texts(steps: Sequence[AgentStep]) -> Iterator[str]:
+    """References of what the model said and asked for."""
+    for step in steps:
+        yield from () if step.text is None else (step.text,)
+        yield from (call.arguments for call in step.calls)
+
+
+def tool_texts(steps: Sequence[AgentStep]) -> Iterator[str]:
+    """References of the results."""
+    return (call.result for step in steps for call in step.calls)

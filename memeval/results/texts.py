@@ -45,6 +45,11 @@ def texts_file(answers: Path) -> Path:
     return answers.with_suffix(TEXTS_SUFFIX)
 
 
+def clean(text: str) -> str:
+    """A text as it is stored: without known secrets, and without halves of characters."""
+    return without_known(without_halves(text))
+
+
 def reference(text: str) -> str:
     """Digest under which a text is stored."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -212,10 +217,10 @@ class TextStore(Texts):
 
         Raises `StorageError` if the disk can't be written.
         """
-        clean = without_known(without_halves(text))
-        ref = reference(clean)
+        cleaned = clean(text)
+        ref = reference(cleaned)
         if ref not in self._lines:
-            self._write({"id": ref, "text": clean}, ref)
+            self._write({"id": ref, "text": cleaned}, ref)
 
         return ref
 
@@ -237,7 +242,7 @@ class TextStore(Texts):
 
     def _put_joined(self, parts: Sequence[str], separator: str) -> str:
         # Cleaned before the digest: the reference is that of what is stored.
-        cleaned = [without_known(without_halves(part)) for part in parts]
+        cleaned = list(map(clean, parts))
         ref = reference(separator.join(cleaned))
         if ref in self._lines:
             return ref

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +12,9 @@ from typing import Any
 import pytest
 from command_line import SMALL, completed, memeval
 from doubles.endpoint import ScriptedEndpoint
+
+from memeval.report.page.questions import question_data
+from memeval.report.page.runs import PageRun
 
 
 def lines(home: Path, pattern: str) -> list[Mapping[str, Any]]:
@@ -65,6 +70,26 @@ def test_the_files_of_a_writer_hold_its_notes_only(tmp_path: Path) -> None:
     first = written["sessions"][0]
     done = f"2 replies, {first['calls']} calls, {first['writes']} writes"
     assert f"  writer, session {first['session_id']}: {done}\n" in shown
+    # Each call is kept: in the row by reference, and whole in the memory, which runs share.
+    texts = {row["id"]: row.get("text") for row in lines(tmp_path, "outputs/answers/*.texts.jsonl")}
+    calls = [call for step in first["made"] for call in step.get("calls", ())]
+    assert len(calls) == first["calls"] == len(first["times"]["tools_ms"])
+    assert len(first["times"]["replies_ms"]) == first["steps"]
+    assert json.loads(texts[calls[0]["arguments"]])["path"] == "notes.txt"
+    assert texts[calls[0]["result"]] == "notes.txt has 1 lines."
+    assert texts[first["made"][-1]["text"]] == "done"
+    (memory,) = lines(tmp_path, "data/prepared/*/files-*/*/memory.json")
+    saved = memory["written"]["sessions"][0]["made"][0]["calls"]
+    assert [call["arguments"] for call in saved] == [texts[call["arguments"]] for call in calls]
+    assert any("D1:6" in call["turn_ids"] for call in calls)
+    assert f"call of {calls[0]['name']}" in shown
+
+    (folder,) = tmp_path.glob("outputs/runs/*")
+    (block,) = question_data([PageRun.read(folder)]).blocks
+    (writer,) = json.loads(gzip.decompress(base64.b64decode(block)))["writers"]
+    assert [session for session, _ in writer] == [
+        session["session_id"] for session in written["sessions"]
+    ]
     rows = lines(tmp_path, "outputs/runs/*/records.jsonl")
     assert {row["status"] for row in rows} == {"ok"}
     assert {row["name"] for row in lines(tmp_path, "data/prepared/*/files-*/*.dump.jsonl")} == {
@@ -113,3 +138,50 @@ def test_what_does_not_go_together_is_one_line(
     ended = memeval(tmp_path, "writer=tools", *words, *SMALL)
     assert ended.status == 2
     assert told in ended.told
+
+
+REFUSING = '''
+from memeval.records import Answer
+from memeval.systems.base import MemorySystem
+from memeval.systems.tools import Tool, ToolResult, object_schema
+
+
+class Refusing(MemorySystem):
+    """Stores nothing that a model writes, and says so."""
+
+    @classmethod
+    def uses_llm_at_ingest(cls, settings):
+        return False
+
+    def reset(self): ...
+
+    def ingest(self, chunk): ...
+
+    def answer(self, query):
+        return Answer("unused")
+
+    def tools(self):
+        text = object_schema(required=["text"], text={"type": "string"})
+        add = Tool("add_note", "Adds a note.", text, self.add, writes=True)
+        return [add, Tool("find_notes", "Finds notes.", text, self.find)]
+
+    def add(self, text):
+        raise ValueError("keys must not hold blanks")
+
+    def find(self, text):
+        return ToolResult("No notes were found.", ())
+'''
+
+
+def test_a_run_in_which_nothing_was_stored_and_found_is_invalid(tmp_path: Path) -> None:
+    (tmp_path / "refusing.py").write_text(REFUSING, encoding="utf-8")
+    words = ("reader=tools", "writer=tools", "system.class=refusing:Refusing", *SMALL)
+    ended = memeval(tmp_path, *words, PYTHONPATH=str(tmp_path))
+    assert ended.status == 1
+    assert "its search found nothing at all" in ended.out
+    (written,) = [
+        row["written"] for row in lines(tmp_path, "outputs/answers/*") if "written" in row
+    ]
+    count = written["calls"]
+    told = f"The writer stored nothing: of its {count} calls, {count} failed or were not run."
+    assert told in ended.out

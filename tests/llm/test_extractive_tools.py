@@ -10,7 +10,12 @@ import pytest
 
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, SessionPrompt, ToolPrompt
 from memeval.llm.extractive import ExtractiveModel
-from memeval.llm.extractive.tools import filled, next_calls, rare_words
+from memeval.llm.extractive.tools import (
+    filled,
+    next_calls,
+    rare_words,
+    without_references,
+)
 from memeval.pipeline.execute.tool_reader import as_function
 from memeval.records import Role
 from memeval.systems.tools import delete_tool, object_schema, update_tool
@@ -168,3 +173,19 @@ def test_the_tools_say_what_they_did() -> None:
 )
 def test_schemas_come_from_outside(schema: Any, least: Any) -> None:
     assert filled(schema, note="note", label="label") == least
+
+
+@pytest.mark.parametrize("place", ["$defs", "definitions"])
+def test_a_schema_whose_parts_hold_each_other_is_read_in_a_bounded_time(place: str) -> None:
+    names = [f"part{number}" for number in range(30)]
+    inside = {name: {"$ref": f"#/{place}/{name}"} for name in names}
+    parts = {name: {"type": "object", "properties": inside, "required": names} for name in names}
+    schema = {"$ref": f"#/{place}/part0", place: parts}
+    read = without_references(schema)
+    assert read["type"] == "object"
+    assert filled(schema, note="a", label="b").keys() == set(names)
+
+
+def test_a_schema_that_is_its_own_part_ends() -> None:
+    schema = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}
+    assert without_references(schema) == {"$ref": "#/$defs/a"}

@@ -50,6 +50,23 @@ def test_what_was_packed_is_sound(packed: Packed, capsys: pytest.CaptureFixture[
     assert "not signed (the tests)" in capsys.readouterr().out
 
 
+def test_what_a_writer_did_is_packed_and_made_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    small = ("dataset.limit_cases=1", "dataset.limit_questions=2", "tracking=none")
+    run = memeval.run("dataset=demo", "system=bm25", "writer=tools", *small, progress=False)
+    packed = pack([run], tmp_path / "written.memeval")
+    assert found_at(packed.path) == 0
+    with open_package(packed.path) as package:
+        (read,) = package.runs
+        record = read.read_records()[0]
+        assert "write_recall" in record.metrics
+        (written,), texts = read.read_written(record), read.texts_of(record)
+        call = written.sessions[0].made[0].calls[0]
+        assert texts is not None and "text" in json.loads(texts.get(call.arguments) or "")
+
+
 # What an archive must not hold: refused before anything is unpacked.
 
 

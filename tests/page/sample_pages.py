@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ from memeval.results import (
     texts_file,
 )
 from memeval.results.judge import JudgeIdentity
+from memeval.results.rows import IngestRow, Written, WrittenSession
 from memeval.results.steps import AgentStep, StepCall
 from memeval.statistics.differences import ClusteredDifference
 
@@ -81,6 +83,10 @@ def _write_run(root: Path, size: Size, cell: int) -> Path:
                 for number in range(size.questions):
                     rows.append(_record(size, rng, cell, case, number, repeat=repeat, turns=turns))
                     rows[-1] = _with_texts(rows[-1], turns, texts)
+
+            written = _written(rows, texts)
+
+        (answers / f"{key}.jsonl").write_text(json_line(written.to_json()), encoding="utf-8")
 
     (folder / RECORDS_FILE).write_text(
         "".join(json_line(row.to_json()) for row in rows), encoding="utf-8"
@@ -191,6 +197,23 @@ def _steps(record: Record, turns: dict[str, str], texts: TextStore) -> tuple[Age
     )
     first = AgentStep(text=texts.put("Let me look."), calls=(found, failed))
     return first, AgentStep(faults=("empty_reply",)), AgentStep(text=texts.put(record.hypothesis))
+
+
+def _written(rows: Sequence[Record], texts: TextStore) -> IngestRow:
+    """The row of a writer that kept the evidence of the question that was answered by tools."""
+    record = next(row for row in rows if row.question_id == BY_TOOLS)
+    call = StepCall(
+        name="add_memory",
+        arguments=texts.put('{"text": "Ana took the <i>lantern</i>."}'),
+        result=texts.put("Stored."),
+        tokens=2,
+        turn_ids=record.evidence[:1],
+    )
+    made = (AgentStep(calls=(call,)), AgentStep(text=texts.put("done")))
+    session = WrittenSession("s1", steps=2, calls=1, writes=1, made=made)
+    counts = {"steps": 2, "calls": 1, "faults": 0, "writes": 1, "limited": 0}
+    written = Written(**counts, read_characters=900, sessions=(session,))
+    return IngestRow(f"ingest {record.case_id}", chunks=1, compressions=0, written=written)
 
 
 def _summary(

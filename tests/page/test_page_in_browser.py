@@ -391,6 +391,12 @@ def test_the_steps_of_a_question_show_calls_results_and_evidence(
     assert empty.locator(".fault").text_content() == "empty reply"
     assert last.locator(".text").text_content()
 
+    answer.get_by_text("Writer: 1 session, 1 tool call").click()
+    answer.get_by_text("session s1: 1 tool call").click()
+    wrote = answer.get_by_text("add_memory text: Ana took the <i>lantern</i>.")
+    wrote.wait_for()
+    assert f"evidence {evidence}" in (wrote.text_content() or "")
+
     # The first lines make way for the whole result.
     assert found.locator(".first").is_visible()
     found.locator("summary").click()

@@ -640,6 +640,7 @@ def check_protocol(messages: Sequence[Mapping[str, Any]]) -> None:
 
 WRITTEN = [
     '{"name": "search", "arguments": {"query": "a"}}',
+    '{"name": "no_such_tool", "arguments": {}}',
     '```json\n[{"name": "search", "parameters": {"query": "a"}}]\n```',
     '[search(query="a")]',
     "<function=search>{}</function>",

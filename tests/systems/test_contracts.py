@@ -160,6 +160,12 @@ def reply(**members: Any) -> Callable[[dict[str, Any]], Any]:
     ("contract", "operation", "answered", "told"),
     [
         ("aml", "add", reply(success=False), "success must be true, but is False"),
+        (
+            "aml",
+            "add",
+            reply(success=False, error="quota"),
+            "success must be true, but is False: quota",
+        ),
         ("aml", "add", reply(request_id="other"), "request_id must be 'add-"),
         ("aml", "search", lambda body: (200, {}), "data must be a list, but is missing"),
         ("aml", "search", lambda body: (200, {"data": [7]}), "data[0] must be an object"),

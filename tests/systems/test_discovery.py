@@ -192,6 +192,29 @@ def test_a_server_of_entities_that_keeps_a_file_beside_its_code(tmp_path: Path) 
     assert not (tmp_path / "graph.txt").exists()
 
 
+def test_a_list_that_leaves_something_out_is_no_dump(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(GRAPH.replace("lines()}", "lines()[-10:]}"), encoding="utf-8")
+    assert "dump_tool" not in of_command(f"{sys.executable} {script}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        ({"type": "string"}, {"title": "{id}", "value": "{text}"}),
+        ({"type": "string", "enum": ["note", "task"]}, None),
+    ],
+)
+def test_arguments_that_a_tool_needs(
+    kind: dict[str, Any], arguments: dict[str, str] | None
+) -> None:
+    properties = {"title": {"type": "string"}, "value": {"type": "string"}, "source": kind}
+    schema = {"properties": properties, "required": list(properties)}
+    filled = discovery._arguments_of(schema, discovery.STORED)
+    known = {"title": "{id}", "value": "{text}", "source": "memory"}
+    assert filled == (known if arguments else {**known, "source": "note"})
+
+
 def test_tools_that_can_not_be_told_apart_are_listed(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(SERVER.format(store="frobnicate"), encoding="utf-8")

@@ -563,6 +563,7 @@ def test_a_model_is_given_the_tools_of_the_archive(server: LettaDouble, build: B
     assert len(server.agents) == 1
     assert driver.system.dump()[-1] == {"kind": "passage", "text": "Bruno keeps bees in Graz."}
     assert [row.role for row in usage] == [Role.EMBED] * 3
+    assert driver.ask(Query("Who keeps bees in Graz?")).ranking is None
 
 
 class TestLettaContract(MemorySystemContract):

@@ -25,7 +25,7 @@ from served_examples import EXAMPLES, Under, asked
 from memeval.config.settings import read_settings
 from memeval.errors import MemoryServiceError, ModelError, UserError
 from memeval.systems.base import NOISE, MemorySystem, SystemContext
-from memeval.systems.external import mcp_session
+from memeval.systems.external import mcp_session, program
 from memeval.systems.external.discovery import option_of_command
 from memeval.systems.external.mcp_memory import McpMemory, Settings
 from memeval.systems.external.served import WITHOUT_IDS
@@ -44,6 +44,7 @@ EXAMPLE = {
     "results": "memories",
     "result_turn_ids": "turns",
 }
+PARTS = SystemContext(None, None, None, 3, 0, "case", None)  # type: ignore[arg-type]
 BY_STDIO = {**EXAMPLE, "command": shlex.join([sys.executable, str(EXAMPLES / "mcp_server.py")])}
 
 
@@ -480,3 +481,45 @@ def test_the_real_server_is_found_out_by_its_command() -> None:
     # It works as it is proposed.
     shown = Mcp(**{name: value for name, value in option.items() if name != "defaults"})
     assert [asyncio.run(outcome_of(rule, shown)).state for rule in OF_TOOLS] == ["ok", "ok"]
+
+
+LONG = """
+import json, sys
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    of = asked.get("params", {})
+    text = "word " * 40_000 if of.get("name") == "long" else "short"
+    reply = {"content": [{"type": "text", "text": text}]}
+    if asked["method"] == "initialize":
+        reply = {"protocolVersion": of["protocolVersion"], "capabilities": {"tools": {}}}
+        reply["serverInfo"] = {"name": "long", "version": "1"}
+    elif asked["method"] == "tools/list":
+        reply = {"tools": [{"name": name, "inputSchema": {}} for name in ("long", "short")]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": reply}), flush=True)
+"""
+
+
+def test_a_result_that_is_too_long_fails_its_call_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(program, "LONGEST_LINE", 2**16)
+    script = tmp_path / "long.py"
+    script.write_text(LONG, encoding="utf-8")
+    command = shlex.join([sys.executable, str(script), "{case_dir}"])
+
+    async def run() -> list[Any]:
+        memory = McpMemory(read_settings(Settings, {"command": command}), PARTS)
+        try:
+            await memory.reset()
+            long, short = await memory.tools()
+            return [await long.call(), await short.call(), await long.call()]
+        finally:
+            await memory.close()
+
+    first, second, third = asyncio.run(run())
+    assert first.is_error and "wrote a line of more than 0 MiB" in first.text
+    assert second.text == "short"
+    assert third.is_error

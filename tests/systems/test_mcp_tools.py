@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import mcp.types as mcp_types
 import pytest
 import yaml
 
@@ -18,6 +19,7 @@ from memeval.records import Query
 from memeval.systems.base import SystemContext
 from memeval.systems.external import mcp_session
 from memeval.systems.external.mcp_memory import McpMemory, Settings
+from memeval.systems.external.mcp_tools import changes_by_name
 from memeval.systems.tools import Tool, ToolResult
 from systems.test_mcp_memory import RECIPE, needs_server, real
 
@@ -239,3 +241,76 @@ def test_the_tools_of_the_real_server(tmp_path: Path) -> None:
             await memory.close()
 
     asyncio.run(run())
+
+
+class Listing:
+    """A session with a server that lists some tools, a page for each."""
+
+    def __init__(self, *names: str, ends: bool = True) -> None:
+        self._names, self._ends = names, ends
+        self.called: list[str] = []
+
+    async def initialize(self) -> None: ...
+
+    async def list_tools(self, cursor: str | None = None) -> Any:
+        at = int(cursor or 0)
+        is_last = self._ends and at + 1 == len(self._names)
+        tool = mcp_types.Tool(name=self._names[at % len(self._names)], inputSchema={})
+        return mcp_types.ListToolsResult(tools=[tool], nextCursor=None if is_last else str(at + 1))
+
+    async def call_tool(self, name: str, _: Any) -> Any:
+        self.called.append(name)
+        return mcp_types.CallToolResult(content=[])
+
+
+def listed(monkeypatch: pytest.MonkeyPatch, listing: Listing) -> None:
+    @asynccontextmanager
+    async def connect(*_: Any) -> AsyncIterator[Any]:
+        yield listing
+
+    monkeypatch.setattr(mcp_session, "connect", connect)
+
+
+def test_tools_of_all_pages_have_names_that_endpoints_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    long = "note_" * 20
+    listing = Listing("memory.search", "memory search", "memory.search", long, f"{long}2", "")
+    listed(monkeypatch, listing)
+
+    async def play(tools: dict[str, Tool], _: McpMemory) -> list[str]:
+        for tool in tools.values():
+            await tool.call()
+        return list(tools)
+
+    # Of two with one name, the first is called.
+    made = with_tools(play)
+    assert made == ["memory_search", "memory_search_2", long[:64], f"{long[:62]}_2", "tool"]
+    assert listing.called == ["memory.search", "memory search", long, f"{long}2", ""]
+
+
+def test_a_list_of_tools_without_an_end_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed(monkeypatch, Listing("find", ends=False))
+    with pytest.raises(UserError, match="lists its tools on more than 100 pages"):
+        with_tools(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "writes"),
+    [
+        ("saveMemory", True),
+        ("memory.store", True),
+        ("MCPWriteNote", True),
+        ("find_or_create", True),
+        ("context_git_commit", True),
+        ("context_session_start", True),
+        ("context_restore_checkpoint", True),
+        ("searchMemory", False),
+        ("list_note_tags", False),
+        ("open_nodes", False),
+        ("getIndex", False),
+        ("restful_lookup", False),
+    ],
+)
+def test_a_tool_writes_by_a_verb_in_its_name(name: str, writes: bool) -> None:
+    assert changes_by_name(name) == writes

@@ -30,6 +30,7 @@ _NOTE = re.compile(
     r"text|content|note|memory|fact|observation|value|data|message|body", re.IGNORECASE
 )
 """Names of arguments that take what is to be stored."""
+_KEY = re.compile(r"(?:\w+_)?(?:key|id|slug)", re.IGNORECASE)
 _PATH = re.compile(r"path|file", re.IGNORECASE)
 _DELETE, _UPDATE = "delete_memory", "update_memory"
 _FORGET = re.compile(
@@ -44,6 +45,9 @@ _GERMAN = {"bei", "von", "der", "die", "das", "den"}
 _KEEPS_DATE = re.compile(r"\bdate\b")
 _DEEPEST = 5
 """Levels of a schema that are filled."""
+_DEFINITIONS = ("$defs", "definitions")
+_MOST_PARTS, _MOST_LEVELS = 10_000, 40
+"""Size of a schema that is read: it comes from outside."""
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _HEAD = re.compile(r"^(?:[\w.-]+:\d+: )?(?:\[[^\]]*\] )?")
 """Prefix of an entry before its words: file and line, and its date."""
@@ -225,6 +229,8 @@ def filled(schema: Any, name: str = "", *, note: str, label: str, depth: int = 0
         }
 
     text = note if _NOTE.search(name) else label
+    if _KEY.fullmatch(name):
+        text = "-".join(_WORD.findall(label)).lower()
     if _PATH.search(name):
         text = "notes.txt"
 
@@ -232,19 +238,30 @@ def filled(schema: Any, name: str = "", *, note: str, label: str, depth: int = 0
     return {**numbers, "boolean": False}.get(str(kind), text)
 
 
-def without_references(schema: Any, definitions: Mapping[str, Any] | None = None) -> Any:
-    """A schema with what its `$ref` name in their places, as far as they name its own `$defs`."""
+def without_references(schema: Any) -> Any:
+    """A schema with what its `$ref` name in their places, as far as they name its own definitions.
+
+    Of a schema that would grow beyond `_MOST_PARTS` the rest is left out.
+    """
+    known = {}
+    for place in _DEFINITIONS:
+        for name, part in mapping_of(mapping_of(schema).get(place)).items():
+            known[f"#/{place}/{name}"] = part
+
+    return _expanded(schema, known, iter(range(_MOST_PARTS)), depth=0)
+
+
+def _expanded(schema: Any, known: Mapping[str, Any], left: Iterator[int], depth: int) -> Any:
     if isinstance(schema, list):
-        return [without_references(part, definitions) for part in schema]
+        return [_expanded(part, known, left, depth + 1) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-
-    known = mapping_of(schema.get("$defs")) if definitions is None else definitions
-    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
-    if name in known:
+    if next(left, None) is None or depth > _MOST_LEVELS:
+        return {}
+    if (named := str(schema.get("$ref"))) in known:
         # Without the name itself: a definition may hold itself.
-        inner = {other: part for other, part in known.items() if other != name}
-        return without_references(known[name], inner)
+        inner = {other: part for other, part in known.items() if other != named}
+        return _expanded(known[named], inner, left, depth + 1)
 
-    parts = ((key, part) for key, part in schema.items() if key != "$defs")
-    return {key: without_references(part, known) for key, part in parts}
+    parts = ((key, part) for key, part in schema.items() if key not in _DEFINITIONS)
+    return {key: _expanded(part, known, left, depth + 1) for key, part in parts}

@@ -139,7 +139,8 @@ class CaseWork:
         row = repeat.answers.rows.get(ingest_id(case.case_id))
         if taken is not None and not (isinstance(row, IngestRow) and row.health == taken.health):
             # Only if the health differs: a memory that is loaded again would be noted each time.
-            repeat.answers.append(replace(taken, id=ingest_id(case.case_id)))
+            written = taken.written and taken.written.by_reference(repeat.texts.put)
+            repeat.answers.append(replace(taken, id=ingest_id(case.case_id), written=written))
             self.progress.spent(usages_of(taken, self.cell.run_key))
 
         return answers

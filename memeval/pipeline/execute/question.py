@@ -15,7 +15,7 @@ from memeval.llm.reply import CutReplyError, FilteredReplyError
 from memeval.pipeline.execute.context_budget import without_left_out
 from memeval.pipeline.execute.source import ServiceWatch
 from memeval.pipeline.execute.tool_loop import ToolLoop
-from memeval.pipeline.execute.tool_reader import ToolReader, step_rows
+from memeval.pipeline.execute.tool_reader import ToolReader, shown_turns, step_rows
 from memeval.pipeline.execute.traces import find_traces
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.isolate.locations import locate_method
@@ -24,6 +24,7 @@ from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.retrieving import retrieved_row
 from memeval.records import Answer, EvalQuestion, OracleQuery, Query, Role, Status
 from memeval.results import AnswerRow, RetrievedChunk, SentMessage, StepTimes, TextStore
+from memeval.results.steps import by_reference
 from memeval.text.shown import one_line
 
 
@@ -84,13 +85,10 @@ async def ask(
     )
     if loop is not None:
         # Also of a question that failed: they say how far it came.
-        steps = step_rows(loop.steps, texts, turns)
-        times = replace(
-            row.times,
-            replies_ms=tuple(round(step.completion.latency_s * 1e3, 3) for step in loop.steps),
-            tools_ms=tuple(milliseconds(call.seconds) for call in loop.calls),
-        )
-        row = replace(row, steps=steps, step_limit=loop.step_limit, times=times)
+        steps = step_rows(loop.steps, lambda call: shown_turns(call, turns.quotations))
+        times = row.times.join(step_times(loop))
+        kept = by_reference(steps, texts.put)
+        row = replace(row, steps=kept, step_limit=loop.step_limit, times=times)
 
     return _with_request(row, ledger, texts)
 
@@ -105,6 +103,14 @@ def _answer_times(ledger: Ledger) -> StepTimes:
         model_ms=milliseconds(model_s),
         place_ms=milliseconds(ledger.place_s),
         wait_s=round(ledger.wait_s, 3),
+    )
+
+
+def step_times(loop: ToolLoop) -> StepTimes:
+    """The times of the replies and of the calls."""
+    return StepTimes(
+        replies_ms=tuple(round(step.completion.latency_s * 1e3, 3) for step in loop.steps),
+        tools_ms=tuple(milliseconds(call.seconds) for call in loop.calls),
     )
 
 

@@ -47,6 +47,9 @@ _WRITTEN_CALL = re.compile(
 )
 """Calls that a server without a parser for its model leaves in the text."""
 
+_CALL = {"name", "arguments"}
+"""Members of a call."""
+
 
 class Fault(StrEnum):
     """Deviations of a model or a tool from the protocol."""
@@ -458,8 +461,11 @@ def _is_written_call(text: str, names: Collection[str]) -> bool:
     except (ValueError, RecursionError):
         return False
 
-    calls = value if isinstance(value, list) else [value]
-    return any(isinstance(call, dict) and call.get("name") in names for call in calls)
+    calls = [
+        call for call in (value if isinstance(value, list) else [value]) if isinstance(call, dict)
+    ]
+    # Of a tool that does not exist the arguments tell it from an answer in JSON.
+    return any(call.get("name") in names or call.keys() == _CALL for call in calls)
 
 
 def _complaint(completion: Completion, fault: Fault) -> list[Message]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memeval.errors import SystemFaultError, UserError
@@ -13,14 +13,13 @@ from memeval.llm.contract import Completion, ToolPrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import PromptTemplate
+from memeval.metrics.quotation import Quotations
 from memeval.pipeline.execute.reader import CellReader, final_answer
 from memeval.pipeline.execute.tool_loop import CallRecord, Complete, Limits, StepRecord, ToolLoop
-from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.isolate.locations import locate_method
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import Answer, Query, Retrieved, Role
 from memeval.results.steps import AgentStep, StepCall
-from memeval.results.texts import TextStore
 from memeval.systems.base import RecallSystem
 from memeval.systems.tools import Tool
 from memeval.text.shown import one_line
@@ -114,44 +113,45 @@ def complete_by(model: LanguageModel, role: Role, seed: int) -> Complete:
     return complete
 
 
-def step_rows(
-    steps: Sequence[StepRecord], texts: TextStore, turns: CaseTurns
-) -> tuple[AgentStep, ...]:
-    """The steps as a row keeps them, their texts by reference."""
-    return tuple(_step_row(step, texts, turns) for step in steps)
+TurnsOf = Callable[[CallRecord], tuple[str, ...]]
+"""The turns of a call that did not fail."""
 
 
-def _step_row(step: StepRecord, texts: TextStore, turns: CaseTurns) -> AgentStep:
+def step_rows(steps: Sequence[StepRecord], turns_of: TurnsOf) -> tuple[AgentStep, ...]:
+    """The steps as a row keeps them, but with whole texts."""
+    return tuple(_step_row(step, turns_of) for step in steps)
+
+
+def _step_row(step: StepRecord, turns_of: TurnsOf) -> AgentStep:
     completion = step.completion
     said = completion.raw or completion.text
     return AgentStep(
-        text=texts.put(said) if said.strip() else None,
+        text=said if said.strip() else None,
         finish_reason=completion.finish_reason,
         prompt_tokens=completion.usage.prompt_tokens,
         completion_tokens=completion.usage.completion_tokens,
         faults=tuple(fault.value for fault in step.faults),
-        calls=tuple(_call_row(call, texts, turns) for call in step.calls),
+        calls=tuple(
+            StepCall(
+                name=one_line(call.name, 64),
+                arguments=call.arguments,
+                result=call.result,
+                tokens=call.tokens,
+                fault=None if call.fault is None else call.fault.value,
+                turn_ids=turns_of(call) if call.fault is None else None,
+                cut=call.cut,
+            )
+            for call in step.calls
+        ),
     )
 
 
-def _call_row(call: CallRecord, texts: TextStore, turns: CaseTurns) -> StepCall:
-    turn_ids = None
-    if call.fault is None:
-        shown = call.retrieved or ()
-        turn_ids = tuple(str(turn) for chunk in shown for turn in chunk.turn_ids)
-        # Notes, and what a server returns, say nothing of turns.
-        if not turn_ids and call.retrieved != ():
-            turn_ids = turns.quotations.found_in(call.result)
-
-    return StepCall(
-        name=one_line(call.name, 64),
-        arguments=texts.put(call.arguments),
-        result=texts.put(call.result),
-        tokens=call.tokens,
-        fault=None if call.fault is None else call.fault.value,
-        turn_ids=turn_ids,
-        cut=call.cut,
-    )
+def shown_turns(call: CallRecord, quotations: Quotations[str]) -> tuple[str, ...]:
+    """The turns that a result shows, as its tool says, else those that it quotes."""
+    turns = tuple(str(turn) for chunk in call.retrieved or () for turn in chunk.turn_ids)
+    # Notes, and what a server returns, say nothing of turns.
+    is_silent = not turns and call.retrieved != ()
+    return quotations.found_in(call.result) if is_silent else turns
 
 
 def _retrieved(calls: Sequence[CallRecord]) -> tuple[Retrieved, ...] | None:

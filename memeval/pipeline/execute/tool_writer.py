@@ -15,11 +15,19 @@ from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import PromptTemplate
 from memeval.llm.tokens import count_tokens
 from memeval.metrics.quotation import Quotations, lines_of_turns
-from memeval.pipeline.execute.tool_loop import Limits, ToolLoop
-from memeval.pipeline.execute.tool_reader import as_function, complete_by, open_tools
+from memeval.pipeline.execute.question import step_times
+from memeval.pipeline.execute.tool_loop import Limits, ToolLoop, entries_of
+from memeval.pipeline.execute.tool_reader import (
+    as_function,
+    complete_by,
+    open_tools,
+    step_rows,
+)
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import MemoryChunk, OperationKind, Role
 from memeval.results.rows import Written, WrittenSession
+from memeval.results.steps import by_reference
+from memeval.results.texts import clean
 from memeval.systems.base import MemorySystem
 from memeval.systems.tools import DELETE, UPDATE, Tool, delete_tool, object_schema, update_tool
 
@@ -86,8 +94,9 @@ class CaseWriter:
             for turn, text in lines_of_turns(chunk.content, chunk.turn_ids, chunk.speakers)
         }
         self._said |= said
+        quotations = Quotations(said)
         if not any(tool.writes and tool.name not in (DELETE, UPDATE) for tool in tools):
-            tools = [*tools, self._note_tool(part[0], Quotations(said))]
+            tools = [*tools, self._note_tool(part[0], quotations)]
 
         loop = ToolLoop(tools, self._limits, complete=self._complete, use=self._watched.use)
         session = SessionPrompt(
@@ -102,6 +111,9 @@ class CaseWriter:
         calls = loop.calls
         self._changed |= any(call.name in (DELETE, UPDATE) for call in calls)
         writes = sum(call.fault is None and call.name in writing for call in calls)
+        made = step_rows(
+            loop.steps, lambda call: quotations.found_in("\n".join(entries_of(call.arguments)))
+        )
         self._sessions.append(
             WrittenSession(
                 session_id=part[0].session_id,
@@ -110,6 +122,8 @@ class CaseWriter:
                 writes=writes,
                 faults=loop.count_faults(),
                 limited=loop.step_limit,
+                made=by_reference(made, clean),
+                times=step_times(loop),
             )
         )
         self._counts.update(

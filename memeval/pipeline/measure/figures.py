@@ -320,8 +320,10 @@ def found_nothing(records: Sequence[Record], ingests: Sequence[Ingest]) -> bool:
         return False
 
     asked = [record for record in records if record.status in (Status.OK, Status.RETRIEVED)]
+    # What tools say when they found nothing is context, too.
     return bool(asked) and all(
-        record.retrieved == () and not record.context_tokens for record in asked
+        record.retrieved == () and bool(record.steps or not record.context_tokens)
+        for record in asked
     )
 
 

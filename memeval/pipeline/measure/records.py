@@ -76,13 +76,7 @@ def _record(
         times = times.join(verdict.times)
         notes |= verdict.notes
 
-    metrics = measured.metrics
-    # A tuple that is not there means that nobody knows what was written.
-    quoted = _quoted(repeat, case, question)
-    if quoted is not None and question.evidence:
-        evidence = set(question.evidence)
-        metrics = {**metrics, WRITE_RECALL: len(evidence.intersection(quoted)) / len(evidence)}
-
+    memory = repeat.answers.rows.get(ingest_id(id_until(case, question)))
     names = cell.dataset.category_names
     ranking, shown = measured.ranking, measured.shown
     return Record(
@@ -101,7 +95,7 @@ def _record(
         hypothesis=answer.hypothesis,
         status=verdict.status if verdict else answer.status,
         verdict=verdict.verdict if verdict else None,
-        metrics=metrics,
+        metrics={**measured.metrics, **write_recall(memory, question)},
         retrieved=answer.retrieved,
         evidence_ranks=ranking.turns if ranking else None,
         session_evidence_ranks=ranking.sessions if ranking else None,
@@ -127,13 +121,16 @@ def _record(
     )
 
 
-def _quoted(repeat: Repeat, case: EvalCase, question: EvalQuestion) -> tuple[str, ...] | None:
-    """The turns that the memory quotes which a question was asked of, under `writer=tools`."""
-    row = repeat.answers.rows.get(ingest_id(id_until(case, question)))
-    if not isinstance(row, IngestRow) or row.written is None:
-        return None
+def write_recall(memory: object, question: EvalQuestion) -> dict[str, float]:
+    """Share of a question's evidence that its memory quotes under `writer=tools`, by the name of
+    the metric; `memory` is the row of its ingest. Empty if nobody knows what was written.
+    """
+    written = memory.written if isinstance(memory, IngestRow) else None
+    evidence = set(question.evidence)
+    if written is None or written.quoted is None or not evidence:
+        return {}
 
-    return row.written.quoted
+    return {WRITE_RECALL: len(evidence.intersection(written.quoted)) / len(evidence)}
 
 
 def ingests(cell: Cell, finished: Finished) -> Iterator[Ingest]:

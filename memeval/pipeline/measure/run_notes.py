@@ -58,6 +58,7 @@ def notes(
     yield from remarks(_losses(ingest_rows))
     yield from remarks(_compressions(cell, ingest_rows))
     yield from remarks(_life(rows, ingest_rows))
+    yield from remarks(_unwritten(ingest_rows))
     yield from remarks(_said(rows, ingest_rows))
     yield from remarks(_lines(finished))
     yield from remarks((*finished.notes, *cell.loaded.notes, *cell.dataset.notes()))
@@ -142,6 +143,15 @@ def _life(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str
             f"{kind} is not supported by this system: {count} of {counts[kind]} requests changed "
             "nothing in its memory."
         )
+
+
+def _unwritten(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+    """A note on a writer that stored nothing."""
+    written = [ingest.row.written for ingest in ingest_rows if ingest.row.written is not None]
+    calls, faults = sum(one.calls for one in written), sum(one.faults for one in written)
+    if written and not any(one.writes for one in written):
+        why = f"of its {calls:,} calls, {faults:,} failed or were not run"
+        yield f"The writer stored nothing: {why}."
 
 
 def _said(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:

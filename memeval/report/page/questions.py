@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from memeval.errors import UserError
 from memeval.llm.prices import total_cost_usd
 from memeval.records import Label, Status, format_time
 from memeval.report.page.data import QuestionData
 from memeval.report.page.runs import PageRun, questions_of
 from memeval.results import Record, RetrievedChunk, Texts, as_json
+from memeval.results.run import Run
 from memeval.results.steps import AgentStep
 from memeval.results.texts import Joined
 from memeval.text.redaction import redacted, redacted_in
@@ -181,20 +183,48 @@ def _block(
     """The details of some questions, with the texts and chunks that they refer to."""
     pool = TextPool()
     details = {}
+    writers: dict[tuple[str, int, str], list[Any]] = {}
     for name in names:
         answers = []
         for run in runs:
-            records = run.records.get(name, ())
-            answers.append(
-                [
-                    _answer(record, run.source.texts_of(record), pool, with_texts)
-                    for record in records
-                ]
-            )
+            of_run = []
+            for record in run.records.get(name, ()):
+                texts = run.source.texts_of(record) if with_texts else None
+                key = (run.source.key, record.seed, record.case_id)
+                if key not in writers:
+                    writers[key] = _writer(run.source, record, texts, pool)
+
+                answer = _answer(record, texts, pool)
+                if writers[key]:
+                    answer["writer"] = list(writers).index(key)
+
+                of_run.append(answer)
+
+            answers.append(of_run)
 
         details[name] = {**_question(questions[name]), "answers": answers}
 
-    return {"questions": details, "texts": pool.texts, "chunks": pool.chunks, "whole": with_texts}
+    return {
+        "questions": details,
+        "texts": pool.texts,
+        "chunks": pool.chunks,
+        "writers": list(writers.values()),
+        "whole": with_texts,
+    }
+
+
+def _writer(run: Run, record: Record, texts: Texts | None, pool: TextPool) -> list[Any]:
+    """Work of a model on the sessions of a question's conversation: their ids and its steps."""
+    try:
+        written = run.read_written(record)
+    except (UserError, ValueError):
+        return []  # the page shows what there is
+
+    sessions = [session for part in written for session in part.sessions if session.made]
+    return [
+        [session.session_id, [_step(step, texts, pool) for step in session.made]]
+        for session in sessions
+    ]
 
 
 def _question(record: Record) -> dict[str, Any]:
@@ -215,11 +245,8 @@ def _question(record: Record) -> dict[str, Any]:
     return detail
 
 
-def _answer(
-    record: Record, texts: Texts | None, pool: TextPool, with_texts: bool
-) -> dict[str, Any]:
+def _answer(record: Record, texts: Texts | None, pool: TextPool) -> dict[str, Any]:
     """One answer with its verdict, and its cost."""
-    texts = texts if with_texts else None
     answer: dict[str, Any] = {
         "end": end_of(record),
         "answer": record.hypothesis,

@@ -22,8 +22,9 @@ from memeval.systems.external.command import Settings as CommandSettings
 from memeval.systems.external.contracts import CONTRACTS, OWN
 from memeval.systems.external.http import HttpService
 from memeval.systems.external.http import Settings as HttpSettings
+from memeval.systems.external.places import places_of
 from memeval.systems.external.program import CaseHome, ProgramSettings
-from memeval.systems.external.served import Service, files_of
+from memeval.systems.external.served import Service
 from memeval.text.shown import one_line
 
 Option = dict[str, Any]
@@ -35,7 +36,17 @@ _STORES = re.compile(r"add|store|save|creat|remember|write|insert|append|memori[
 _SEARCHES = re.compile(r"search|query|recall|find|retriev|lookup", re.I)
 _NAMESPACE = ("namespace", "user_id", "user", "userid", "agent_id", "collection", "project")
 STORED = {
-    "{text}": ("text", "content", "memory", "message", "fact", "note", "observation", "data"),
+    "{text}": (
+        "text",
+        "content",
+        "memory",
+        "message",
+        "fact",
+        "note",
+        "observation",
+        "data",
+        "value",
+    ),
     "{namespace}": _NAMESPACE,
     "{turn_ids}": ("turn_ids", "turns"),
     "{time}": ("time", "timestamp", "date"),
@@ -49,18 +60,14 @@ SEARCHED = {
     "{top_k}": ("limit", "top_k", "k", "n_results", "max_results", "count"),
 }
 """Names of a searching tool's arguments, by what they are given."""
+MORE_STORED = 20
+"""Texts that are stored besides the first, to see whether a tool lists all of them."""
 LABELS = ("type", "entitytype", "kind", "category", "source")
 LABEL = "memory"
 """Value for an argument of `LABELS` that a storing tool needs."""
 _DUMPS = re.compile(
     r"(?:read_graph|dump|export|(?:list|get|read)_(?:all|memories|notes|facts))", re.I
 )
-_VARIABLE = re.compile(
-    r"""(?:process\.env(?:\.|\[["'])|os\.environ(?:\.get\(|\[)["']|getenv\(["'])([A-Z][A-Z0-9_]*)"""
-)
-"""A variable that a script reads."""
-_OF_DATA = re.compile(r"(?:MEMOR|DATA|DB|STOR|NOTES|KNOWLEDGE|GRAPH).*?(FILE|PATH|DIR|FOLDER)$")
-"""Names of variables that set the place of a server's data."""
 
 
 class UntoldError(UserError):
@@ -90,7 +97,9 @@ async def option_of_command(command: str, given: Mapping[str, Any]) -> Option:
     read_settings(CommandSettings, values).check_program("for example:  check -- python memory.py")
     tries: dict[str, Coroutine[Any, Any, Option]] = {"json lines": _program(values)}
     if find_spec("mcp") is not None:
-        variables = {**_homes_of(values), **(given.get("env") or {})}
+        settings = read_settings(ProgramSettings, values)
+        homes = {} if settings.names_case else places_of(settings.words(""))
+        variables = {**homes, **(given.get("env") or {})}
         tries["mcp"] = _mcp(values | ({"env": variables} if variables else {}))
 
     # What speaks something else may leave a request without a reply for as long as it runs.
@@ -136,24 +145,6 @@ async def _first_of(
 
     hints = [f"{contract}: {reasons[contract]}" for contract in tries]
     raise UserError(f"{name} speaks none of the contracts that check tries", *hints)
-
-
-def _homes_of(values: Mapping[str, Any]) -> dict[str, str]:
-    """A place of the case's own for each variable that sets the place of a script's data.
-
-    By default, most servers keep their data in one file beside their code.
-    """
-    settings = read_settings(ProgramSettings, values)
-    if settings.names_case:
-        return {}
-
-    read = [path.read_text(errors="replace") for path in files_of(settings.words(""))]
-    found = {name: _OF_DATA.search(name) for text in read for name in _VARIABLE.findall(text)}
-    return {
-        name: "{case_dir}" if match[1] in ("DIR", "FOLDER") else "{case_dir}/memory"
-        for name, match in found.items()
-        if match
-    }
 
 
 async def _http(values: Mapping[str, Any]) -> Option:
@@ -206,7 +197,7 @@ async def _mcp(values: Mapping[str, Any]) -> Option:
             if server.url:
                 option |= _case_of(option)
 
-            return option | await _results_of(session, option)
+            return option | await _results_of(session, option, is_own=home is not None)
         finally:
             await session.close()
     finally:
@@ -279,11 +270,21 @@ def _value_of(
     if field is not None:
         return [field] if kind == "array" and field != "{turn_ids}" else field
 
-    return LABEL if is_needed and name in LABELS and kind == "string" else None
+    if not is_needed:
+        return None
+
+    options = schema.get("enum")
+    if isinstance(options, list) and options:
+        return options[0]
+
+    return LABEL if name in LABELS and kind == "string" else None
 
 
-async def _results_of(session: Any, option: Option) -> Option:
-    """Option with the place of a search's results, from a search that finds a made-up sentence."""
+async def _results_of(session: Any, option: Option, *, is_own: bool) -> Option:
+    """Option with the place of a search's results, from a search that finds a made-up sentence.
+
+    `is_own`: what is stored is gone with the session.
+    """
     from memeval.systems.external.mcp_memory import CHUNK_FIELDS, filled
 
     word = _word()
@@ -292,16 +293,24 @@ async def _results_of(session: Any, option: Option) -> Option:
     await session.call(option["store_tool"], filled(option["store_arguments"], chunk))
     asked = {"query": word, "asked_at": None, "top_k": 1, "namespace": word}
     reply = await session.call(option["search_tool"], filled(option["search_arguments"], asked))
-    return _found_in(reply, text, word) | await _dump_of(session, text)
+    texts = [text]
+    for _ in range(MORE_STORED if is_own else 0):
+        other = _word()
+        texts.append(f"memeval: {other}")
+        more = {**chunk, "id": other, "text": texts[-1], "content": texts[-1]}
+        await session.call(option["store_tool"], filled(option["store_arguments"], more))
+
+    return _found_in(reply, text, word) | await _dump_of(session, texts)
 
 
-async def _dump_of(session: Any, text: str) -> Option:
+async def _dump_of(session: Any, texts: Sequence[str]) -> Option:
     """The tool that lists all that is stored, if one does without arguments."""
     for name, schema in session.tools.items():
         if _DUMPS.match(name) and not schema.get("required"):
             with suppress(ModelError):
                 reply = await session.call(name, {})
-                if text in f"{reply.texts} {reply.structured}":
+                told = f"{reply.texts} {reply.structured}"
+                if all(text in told for text in texts):
                     return {"dump_tool": name}
 
     return {}

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, field
 
 from memeval.errors import UserError
 from memeval.systems.external import wire
-from memeval.systems.external.mcp_tools import WRITES
+from memeval.systems.external.mcp_tools import changes_by_name
 from memeval.systems.external.said import error_in
 from memeval.systems.tools import Tool, ToolResult, object_schema
 
@@ -34,7 +34,7 @@ class DeclaredTool(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_writing(self) -> bool:
-        return bool(WRITES.search(self.name)) if self.writes is None else self.writes
+        return changes_by_name(self.name) if self.writes is None else self.writes
 
 
 def read_declared(value: Any) -> tuple[DeclaredTool, ...]:

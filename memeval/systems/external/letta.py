@@ -244,7 +244,10 @@ class Letta(MemorySystem):
         return Answer(
             text=reply.text,
             retrieved=retrieved,
-            ranking=tuple(chunk.turn_ids for chunk in retrieved),
+            # Of what a model wrote, nobody knows the turns.
+            ranking=tuple(chunk.turn_ids for chunk in retrieved)
+            if all(chunk.turn_ids for chunk in retrieved)
+            else None,
             context_tokens=sum(count_tokens(chunk.text) for chunk in retrieved),
             notes=NOTES,
         )

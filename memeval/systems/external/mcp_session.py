@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from memeval.errors import ModelError, UserError, unknown
-from memeval.systems.external.program import Program, ProgramError
+from memeval.systems.external.program import LongLineError, Program, ProgramError
 from memeval.systems.external.served import ToolError, note_noise
 from memeval.text.shown import one_line
 
 EXAMPLE = "is it an MCP server, and its command or address right?"
 NOWHERE = logging.NullHandler()
+TOO_LONG = -32603
+"""JSON-RPC's code for a fault of the server, as a reply that is too long gets it."""
+_ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{0,99}")')
 CLOSED = -32000
 """The library's code for a connection that has closed."""
+MOST_PAGES = 100
+"""Pages of a list of tools that are read."""
 CLOSE_S = 10.0
 """The longest wait for a server to end."""
 
@@ -96,7 +103,7 @@ class Session:
 
             async with connect(self._server, self._program, self._on_message) as client:
                 await client.initialize()
-                self.listed = (await client.list_tools()).tools
+                self.listed = await _list_tools(client)
                 for tool in self.listed:
                     self.tools[tool.name] = tool.inputSchema
 
@@ -195,6 +202,19 @@ class Session:
             self._opened.exception()
 
 
+async def _list_tools(client: Any) -> list[Any]:
+    """The tools of all pages of the list. Raises `UserError` for a list without an end."""
+    listed, cursor = [], None
+    for _ in range(MOST_PAGES):
+        page = await client.list_tools(cursor)
+        listed += page.tools
+        cursor = page.nextCursor
+        if cursor is None:
+            return listed
+
+    raise UserError(f"the MCP server lists its tools on more than {MOST_PAGES} pages")
+
+
 def _text_of(block: Any) -> str | None:
     """The text of a block; None for one without text."""
     if block.type == "resource":
@@ -242,7 +262,12 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
         with suppress(ProgramError, asyncio.IncompleteReadError, OSError):
             async with received:
                 while True:
-                    line = await program.read()
+                    try:
+                        line = await program.read()
+                    except LongLineError as error:
+                        line = _failed(error)
+                        await program.skip_line()
+
                     try:
                         message: Any = SessionMessage(JSONRPCMessage.model_validate_json(line))
                     except ValueError as error:
@@ -263,6 +288,16 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
             yield incoming, outgoing
         finally:
             group.cancel_scope.cancel()
+
+
+def _failed(line: LongLineError) -> bytes:
+    """An error in place of a reply that is too long. Raises `line` if it names no call."""
+    of_call = _ID.search(line.first)
+    if of_call is None:
+        raise line
+
+    error = {"code": TOO_LONG, "message": f"the server {line}"}
+    return json.dumps({"jsonrpc": "2.0", "id": json.loads(of_call[1]), "error": error}).encode()
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memeval.errors import UserError, unknown
@@ -14,12 +14,26 @@ from memeval.systems.external.mcp_session import ToolReply
 from memeval.systems.external.said import error_in, says_nothing
 from memeval.systems.tools import Tool, ToolResult
 
-WRITES = re.compile(
-    r"(?:^|[_-])(?:add|append|clear|create|delete|forget|import|insert|link|merge|put|record|remember"
-    r"|remove|rename|replace|reset|restore|save|set|store|update|upsert|write)(?:[_-]|$)",
-    re.IGNORECASE,
+_WRITE = frozenset(
+    """add append clear create delete edit forget import ingest insert link memorise memorize merge
+    put record remember remove rename replace reset restore retain save set store update upsert
+    write""".split()
 )
-"""Names of tools that change something, for servers that don't say it (`readOnlyHint`)."""
+_READ = frozenset(
+    """count describe diff export fetch find get grep list look lookup open query read recall
+    retrieve search show status view""".split()
+)
+_PERHAPS = frozenset(
+    """apply archive branch cache capture changed checkpoint commit compress compact consolidate
+    copy drop fork init initialize integrate journal learn log mark modify move note observe post
+    prune purge push reassign register send start submit switch sync tag track upload watch
+    """.split()
+)
+"""Words that are verbs of change, unless a verb of reading comes before: `list_note_tags`."""
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_ODD = re.compile(r"[^A-Za-z0-9_-]")
+LONGEST_NAME = 64
+"""Characters of a tool's name that endpoints take."""
 
 Use = Callable[[str, Mapping[str, Any], bool], Awaitable[ToolResult]]
 """Calls a tool by its name with arguments; says whether it writes."""
@@ -55,10 +69,12 @@ def tools_of(
             if name not in names:
                 raise unknown(f"tool in system.tools.{option}", name, names)
 
+    # Of two with one name a call reaches only one.
+    by_name = {tool.name: tool for tool in reversed(listed)}
     kept = [
-        tool
-        for tool in listed
-        if tool.name not in choice.deny and (choice.allow is None or tool.name in choice.allow)
+        by_name[name]
+        for name in dict.fromkeys(names)
+        if name not in choice.deny and (choice.allow is None or name in choice.allow)
     ]
     if namespace is not None:
         kept = [tool for tool in kept if namespace[0] in _properties(tool.inputSchema)]
@@ -69,7 +85,32 @@ def tools_of(
             f"it has:  {', '.join(names)}",
         )
 
-    return [_tool(tool, choice, namespace, use) for tool in kept]
+    return [
+        replace(_tool(tool, choice, namespace, use), name=name)
+        for tool, name in zip(kept, accepted_names([tool.name for tool in kept]), strict=True)
+    ]
+
+
+def accepted_names(names: Sequence[str]) -> list[str]:
+    """Names that every endpoint takes, each once: servers may name a tool `memory.search`."""
+    taken: dict[str, None] = {}
+    for name in names:
+        plain = own = _ODD.sub("_", name)[:LONGEST_NAME] or "tool"
+        number = 1
+        while own in taken:
+            number += 1
+            own = f"{plain[: LONGEST_NAME - len(str(number)) - 1]}_{number}"
+
+        taken[own] = None
+
+    return list(taken)
+
+
+def changes_by_name(name: str) -> bool:
+    """Whether a tool changes something, as far as its name tells."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    first = next((word for word in words if word in _READ | _PERHAPS), None)
+    return not _WRITE.isdisjoint(words) or first in _PERHAPS
 
 
 def _tool(listed: Any, choice: ToolChoice, namespace: tuple[str, str] | None, use: Use) -> Tool:
@@ -96,7 +137,7 @@ def _writes(listed: Any, choice: ToolChoice) -> bool:
     if only_reads is not None:
         return not only_reads
 
-    return bool(WRITES.search(listed.name))
+    return changes_by_name(listed.name)
 
 
 def _properties(schema: Any) -> Mapping[str, Any]:

@@ -25,6 +25,8 @@ from memeval.text.shown import one_line
 
 LONGEST_LINE = 32 * 2**20
 """Bytes of one line."""
+FIRST_BYTES = 1000
+"""Bytes of a line that was too long that are kept."""
 LAST_WORDS = 20
 """Lines of stderr that are kept."""
 STOP_S = 2.0
@@ -154,6 +156,14 @@ class ProgramError(ModelError):
     """The process died, hung, or wrote what is not a reply: another one may do better."""
 
 
+class LongLineError(ProgramError):
+    """A line is too long to be read; `first` are its first bytes."""
+
+    def __init__(self, what: str, first: bytes) -> None:
+        super().__init__(what)
+        self.first = first
+
+
 class _Streams(SubprocessStreamProtocol):
     """The pipes of a process whose group ends with it."""
 
@@ -216,7 +226,7 @@ class Program:
     async def read(self) -> bytes:
         """The next line of its output.
 
-        Raises `ProgramError` for one that is too long, and `IncompleteReadError` at the end.
+        Raises `LongLineError` for one that is too long, and `IncompleteReadError` at the end.
         """
         assert self._process.stdout is not None, "it was started with pipes"
         try:
@@ -225,7 +235,18 @@ class Program:
             what = f"wrote a line of more than {LONGEST_LINE / 2**20:.0f} MiB"
             # For those who see only that the pipe has closed.
             self._stderr.append(what)
-            raise ProgramError(what) from None
+            first = await self._process.stdout.readexactly(FIRST_BYTES)
+            raise LongLineError(what, first) from None
+
+    async def skip_line(self) -> None:
+        """Drops the rest of a line that was too long."""
+        assert self._process.stdout is not None, "it was started with pipes"
+        while True:
+            try:
+                await self._process.stdout.readuntil(b"\n")
+                return
+            except asyncio.LimitOverrunError as error:
+                await self._process.stdout.readexactly(error.consumed)
 
     async def describe_end(self, during: str) -> str:
         """How a process ended that closed its pipes, with its last words."""

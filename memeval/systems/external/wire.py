@@ -174,7 +174,9 @@ def expect_member(reply: Json, name: str, wanted: Any) -> None:
     value = reply.get(name)
     if value is not wanted and (isinstance(wanted, bool) or value != wanted):
         shown = str(wanted).lower() if isinstance(wanted, bool) else f"'{one_line(wanted, 80)}'"
-        raise _wrong(name, shown, value)
+        error = reply.get("error") or reply.get("message")
+        why = f": {one_line(error, 300)}" if isinstance(error, str) else ""
+        raise WireError(f"{_wrong(name, shown, value)}{why}")
 
 
 def read_said(reply: Json, turns: Mapping[str, str]) -> Said:

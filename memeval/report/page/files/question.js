@@ -151,6 +151,7 @@ function answerParts(cell, chosen, answers, question, block, refill) {
     element("p", { class: "figures" }, figuresOf(answer, question, block).map((figure) => element("span", {}, figure))),
     chunksPart(cell, answer, question, block),
     stepsPart(cell, answer, question, block),
+    writerPart(cell, answer, question, block),
     contextPart(cell, answer, block),
     promptPart(cell, answer, block),
     answer.raw && foldable(`raw ${cell}`, {}, "Whole reply", () => wholeText(answer.raw)),
@@ -195,18 +196,39 @@ function chunksPart(cell, answer, question, block) {
 
 function stepsPart(cell, answer, question, block) {
   if (!answer.steps) return false;
-  const evidence = new Set(question.evidence);
   const calls = answer.steps.flatMap((step) => step.calls);
   return foldable(`steps ${cell}`, {}, `${plural(answer.steps.length, "step")}, ${plural(calls.length, "tool call")}`, () =>
-    element("ol", { class: "chunks" }, answer.steps.map((step, place) => {
-      const hasEvidence = step.calls.some(([, , , turns]) => turns.some((turn) => evidence.has(turn)));
-      return element("li", { class: hasEvidence ? "chunk evidence" : "chunk" },
-        element("span", { class: "rank" }, String(place + 1)),
-        element("div", {},
-          step.faults.length > 0 && element("div", { class: "fault" }, inWords(step.faults.join(", "))),
-          step.text !== null && element("div", { class: "text", dir: "auto" }, textAt(block, step.text) ?? "its text is not in this page"),
-          ...step.calls.map((call, number) => callPart(`call ${cell} ${place} ${number}`, call, evidence, block))));
-    })));
+    stepsList(`call ${cell}`, answer.steps, new Set(question.evidence), block));
+}
+
+/** What a model wrote into the memory of the conversation, session by session. */
+function writerPart(cell, answer, question, block) {
+  if (answer.writer === undefined) return false;
+  const sessions = block.writers[answer.writer];
+  const evidence = new Set(question.evidence);
+  const callsOf = (steps) => steps.flatMap((step) => step.calls);
+  const calls = sessions.flatMap(([, steps]) => callsOf(steps));
+  return foldable(`writer ${cell}`, {}, `Writer: ${plural(sessions.length, "session")}, ${plural(calls.length, "tool call")}`, () =>
+    sessions.map(([session, steps], place) => {
+      const held = callsOf(steps).flatMap(([, , , turns]) => turns).filter((turn) => evidence.has(turn));
+      const summary = [
+        `session ${session}: ${plural(callsOf(steps).length, "tool call")}`,
+        held.length > 0 && element("span", { class: "held" }, `evidence ${[...new Set(held)].join(" ")}`),
+      ];
+      return foldable(`written ${cell} ${place}`, {}, summary, () => stepsList(`write ${cell} ${place}`, steps, evidence, block));
+    }));
+}
+
+function stepsList(name, steps, evidence, block) {
+  return element("ol", { class: "chunks" }, steps.map((step, place) => {
+    const hasEvidence = step.calls.some(([, , , turns]) => turns.some((turn) => evidence.has(turn)));
+    return element("li", { class: hasEvidence ? "chunk evidence" : "chunk" },
+      element("span", { class: "rank" }, String(place + 1)),
+      element("div", {},
+        step.faults.length > 0 && element("div", { class: "fault" }, inWords(step.faults.join(", "))),
+        step.text !== null && element("div", { class: "text", dir: "auto" }, textAt(block, step.text) ?? "its text is not in this page"),
+        ...step.calls.map((call, number) => callPart(`${name} ${place} ${number}`, call, evidence, block))));
+  }));
 }
 
 /** A tool call: its arguments, what of the evidence it held, and the first lines of its result. */

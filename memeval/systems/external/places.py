@@ -1,0 +1,74 @@
+"""The variables by which a program is told where to keep its data, found in its script.
+
+By default, most servers keep all data in one file beside their code, or where they are started.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from memeval.systems.external.served import files_of
+
+_VARIABLE = re.compile(
+    r"""(?:process\.env(?:\.|\[["'])|os\.environ(?:\.get\(|\[)["']|getenv\(["'])([A-Z][A-Z0-9_]*)
+    (?:["'\])]*\s*(?:\|\||\?\?|,|\bor\b)\s*["'`](file:|sqlite:///))?""",
+    re.VERBOSE,
+)
+"""A variable that a script reads, and the scheme of its default, if that is the address of a file.
+"""
+_OF_DATA = re.compile(r"(?:MEMOR|DATA|DB|STOR|NOTES|KNOWLEDGE|GRAPH).*?(FILE|PATH|DIR|FOLDER)$")
+"""Names of variables that set the place of a server's data."""
+LARGEST = 4 * 2**20
+"""Bytes of a script that are read."""
+
+
+def places_of(words: Sequence[str]) -> dict[str, str]:
+    """A place of the case's own for each variable that sets the place of a command's data."""
+    places = {}
+    for script in (*files_of(words), *_scripts_of(words)):
+        with suppress(OSError), script.open(encoding="utf-8", errors="replace") as file:
+            for name, scheme in _VARIABLE.findall(file.read(LARGEST)):
+                if scheme:
+                    places[name] = f"{scheme}{{case_dir}}/memory.db"
+                elif found := _OF_DATA.search(name):
+                    is_folder = found[1] in ("DIR", "FOLDER")
+                    places[name] = "{case_dir}" if is_folder else "{case_dir}/memory"
+
+    return places
+
+
+def _scripts_of(words: Sequence[str]) -> Iterator[Path]:
+    """The scripts of an npm package that a command runs by its name, as far as it is installed."""
+    program = next(iter(words), "")
+    if Path(program).name != "npx":
+        if found := shutil.which(program):
+            script = Path(found).resolve()
+            yield from [script] if script.suffix in (".js", ".mjs", ".cjs") else ()
+
+        return
+
+    # An option may have a value: of the words, one is a package.
+    for word in (word for word in words[1:] if not word.startswith("-")):
+        package = re.sub(r"(?<=.)@[^/]*$", "", word)
+        for modules in (Path("node_modules"), *Path.home().glob(".npm/_npx/*/node_modules")):
+            yield from _scripts_in(modules / package)
+            yield from filter(Path.is_file, [(modules / ".bin" / package).resolve()])
+
+
+def _scripts_in(package: Path) -> Iterator[Path]:
+    """The programs that a package names."""
+    try:
+        content: Any = json.loads((package / "package.json").read_bytes())
+    except (OSError, ValueError):
+        return
+
+    named = content.get("bin") if isinstance(content, dict) else None
+    for path in named.values() if isinstance(named, dict) else [named]:
+        if isinstance(path, str):
+            yield package / path

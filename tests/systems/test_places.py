@@ -1,0 +1,50 @@
+"""Where a program keeps its data is found in its script."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from memeval.systems.external.places import places_of
+
+
+@pytest.mark.parametrize(
+    ("script", "places"),
+    [
+        ("const file = process.env.MEMORY_FILE_PATH;", {"MEMORY_FILE_PATH": "{case_dir}/memory"}),
+        ("path.resolve(process.env.DATA_DIR)", {"DATA_DIR": "{case_dir}"}),
+        ("os.environ['NOTES_FOLDER']", {"NOTES_FOLDER": "{case_dir}"}),
+        (
+            'url: process.env.LIBSQL_URL || "file:./tool.db"',
+            {"LIBSQL_URL": "file:{case_dir}/memory.db"},
+        ),
+        (
+            'os.environ.get("STORE_URL", "sqlite:///a.db")',
+            {"STORE_URL": "sqlite:///{case_dir}/memory.db"},
+        ),
+        ('process.env.API_URL || "https://a.example"', {}),
+        ("process.env.HOME", {}),
+    ],
+)
+def test_the_variables_of_a_script(tmp_path: Path, script: str, places: dict[str, str]) -> None:
+    (tmp_path / "server.js").write_text(script, encoding="utf-8")
+    assert places_of(["node", str(tmp_path / "server.js")]) == places
+
+
+@pytest.mark.parametrize("named", [{"bin": {"serve": "dist/a.js"}}, {"bin": "dist/a.js"}])
+@pytest.mark.parametrize("where", ["node_modules", ".npm/_npx/0a/node_modules"])
+def test_a_package_that_npx_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: object, where: str
+) -> None:
+    package = tmp_path / where / "@org/memory"
+    (package / "dist").mkdir(parents=True)
+    (package / "package.json").write_text(json.dumps(named), encoding="utf-8")
+    (package / "dist" / "a.js").write_text("process.env.GRAPH_FILE", encoding="utf-8")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    places = {"GRAPH_FILE": "{case_dir}/memory"}
+    assert places_of(["npx", "-y", "@org/memory@1.2.0", "--quiet"]) == places
+    (package / "package.json").write_text("[", encoding="utf-8")
+    assert places_of(["npx", "@org/memory"]) == {}
