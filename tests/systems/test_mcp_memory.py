@@ -462,12 +462,9 @@ def test_the_real_server_is_refused_where_it_keeps_all_cases_in_one_file(tmp_pat
 
 
 @needs_server
-def test_the_real_server_under_a_wrong_variable_fails_the_questions(tmp_path: Path) -> None:
-    variables = {"MEMORY_PATH": "{case_dir}/memory.json"}
-    wrong = real(tmp_path, env=variables, search_tool="read_graph", search_arguments={})
-    (rule,) = [rule for rule in CHECKS if rule.name == "two cases do not mix"]
-    outcome = asyncio.run(outcome_of(rule, wrong))
-    assert outcome.state == "violated" and "does not keep cases apart" in outcome.seen
+def test_the_real_server_is_refused_under_a_wrong_variable(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="keeps what it is told outside of the case's folder"):
+        asked(real(tmp_path, env={"MEMORY_PATH": "{case_dir}/memory.json"}))
 
 
 @needs_server
@@ -523,3 +520,11 @@ def test_a_result_that_is_too_long_fails_its_call_alone(
     assert first.is_error and "wrote a line of more than 0 MiB" in first.text
     assert second.text == "short"
     assert third.is_error
+
+
+def test_a_folder_that_a_server_does_not_use_keeps_nothing_apart(
+    serve: Callable[..., None],
+) -> None:
+    serve(lambda texts: texts, kept=[])
+    with pytest.raises(UserError, match="keeps what it is told outside of the case's folder"):
+        asked(here(env={"UNUSED": "{case_dir}"}, command="cat -n"))

@@ -382,10 +382,10 @@ class McpService(Service):
 
     async def _check_kept_apart(self) -> None:
         """Raises `UserError` if another case's process finds the data that a server keeps. Checked
-        once per command, for servers without a setting for the place of a case's data.
+        once per command, also for a server that is given a folder: it may not use it.
         """
         settings, key = self._settings, repr((self._settings.command, self._settings.env))
-        if not settings.command or settings.names_case or settings.has_namespaces:
+        if not settings.command or settings.has_namespaces:
             return
         if settings.store_tool is None or settings.search_tool is None:
             return  # nothing to ask it by: `McpMemory.check_use`
@@ -409,8 +409,9 @@ class McpService(Service):
                 await self.close()
 
             if kept in f"{found.texts} {found.structured}":
+                place = "the case's folder" if settings.names_case else "its HOME"
                 raise UserError(
-                    f"{self.name} keeps what it is told outside of its HOME, where the next case "
+                    f"{self.name} keeps what it is told outside of {place}, where the next case "
                     "would find it",
                     "give each case a file of its own, by the variable that the server reads:  "
                     "system.env={MEMORY_FILE: '{case_dir}/memory.json'}",
