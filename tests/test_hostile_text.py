@@ -14,7 +14,7 @@ from memeval.datasets.opseval.metrics import character_f1
 from memeval.llm.extractive.dates import moments
 from memeval.llm.extractive.sentences import parse_stamp
 from memeval.llm.form import read_form
-from memeval.llm.tokens import count_tokens
+from memeval.llm.tokens import count_tokens, shorten
 from memeval.metrics.choice import read_index
 from memeval.metrics.keywords import keyword_overlap, keyword_pass
 from memeval.metrics.letters import read_letters
@@ -23,7 +23,6 @@ from memeval.metrics.refusal import is_refusal
 from memeval.metrics.tokens import contains, exact_match, token_f1
 from memeval.pipeline.execute.reader import final_answer
 from memeval.records import MemoryChunk
-from memeval.systems.chat.summarization import shorten
 from memeval.systems.cogcanvas.quotes import find_nearest, find_verbatim
 from memeval.systems.cogcanvas.reply import read_reply
 from memeval.text.words import search_terms as terms

@@ -14,9 +14,17 @@ from memeval.cli.parser import Parser
 from memeval.cli.store_copy import copy
 from memeval.config.paths import cache_dir, outputs_dir, prepared_dir, project_root
 from memeval.errors import UserError
-from memeval.store.cleaning import DAY_S, Removal, Rules, cell_under_way, choose, remove_item
+from memeval.store.cleaning import (
+    DAY_S,
+    Needed,
+    Removal,
+    Rules,
+    cell_under_way,
+    choose,
+    read_needed,
+    remove_item,
+)
 from memeval.store.inventory import Home, Item, Kind, list_items
-from memeval.store.needed import Needed, read_needed
 from memeval.text.shown import one_line, printable
 
 NAMED = 3

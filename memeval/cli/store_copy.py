@@ -16,7 +16,7 @@ from memeval.store.opening import open_memories
 from memeval.text.shown import printable
 
 if TYPE_CHECKING:
-    from memeval.store.copied import Copied
+    from memeval.store.inventory import Copied
 
 
 def copy(home: Home, chosen: argparse.Namespace) -> int:
@@ -24,9 +24,9 @@ def copy(home: Home, chosen: argparse.Namespace) -> int:
 
     Raises `UserError` if an address can't be used, and `StorageError` if a side refuses.
     """
-    from memeval.store.copied import Way
     from memeval.store.copying import Copying
     from memeval.store.copying_memories import copy_memories
+    from memeval.store.inventory import Way
     from memeval.store.postgres.database import open_database
     from memeval.store.postgres.store import PostgresStore
 

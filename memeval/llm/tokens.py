@@ -17,6 +17,9 @@ _PIECE = re.compile(r"\w+|[^\w\s]")
 # A run of Chinese is many words: models read about a token per character.
 _PIECE_OF_ANY = re.compile(rf"[{BY_CHARACTER}]|(?:(?![{BY_CHARACTER}])\w)+|[^\w\s]")
 
+_WORD = re.compile(r"\S+(?=\s|$)")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*(?=\s)|(?=\n)")
+
 
 @lru_cache(maxsize=65536)
 def count_tokens(text: str) -> int:
@@ -26,6 +29,26 @@ def count_tokens(text: str) -> int:
     Chinese, Japanese and Korean counts as a word.
     """
     return len(_pieces_of(text).findall(text))
+
+
+def shorten(text: str, tokens: int) -> str:
+    """The text cut to `tokens` after a sentence or a line, else between words."""
+    if count_tokens(text) <= tokens:
+        return text
+
+    # The text up to here fits. Counting the tokens before each end would take the square of the
+    # text's length.
+    room = text[: start_of_token(text, tokens)]
+    for end_of in (_SENTENCE_END, _WORD):
+        # One character more than fits, because both patterns look at what follows an end.
+        # Searching all of the text would accept ends that don't fit, and searching `room` would
+        # miss its last one.
+        matches = end_of.finditer(text, 0, len(room) + 1)
+        ends = [match.end() for match in matches if match.end() <= len(room)]
+        if ends and (fitting := text[: ends[-1]].strip()):
+            return fitting
+
+    return ""
 
 
 def start_of_token(text: str, number: int) -> int:

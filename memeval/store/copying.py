@@ -3,25 +3,80 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import Protocol
 
 from filelock import FileLock, Timeout
 
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.cache_file import checksum
-from memeval.process.private import FILE_MODE, make_folder
+from memeval.process.private import FILE_MODE, make_folder, open_private
+from memeval.results.files import append_whole
 from memeval.results.store import sound_lines
-from memeval.results.texts import TEXTS_SUFFIX
+from memeval.results.texts import TEXTS_SUFFIX, Texts, TextStore
 from memeval.store.contract import FileStore
-from memeval.store.copied import Copied, Way, digest_of
-from memeval.store.home_lines import HomeLines, HomeTexts, Lines
-from memeval.store.inventory import Home, Item, Kind
+from memeval.store.inventory import Copied, Home, Item, Kind, Way, digest_of
 from memeval.store.postgres.lines import PostgresRows
 from memeval.store.postgres.store import PostgresStore
+
+
+class Lines(Protocol):
+    """The lines of one file of rows, in either place."""
+
+    def read(self) -> bytes: ...
+
+    def append_all(self, lines: Sequence[bytes]) -> None: ...
+
+
+class HomeLines:
+    """The lines of a file of rows in the home."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> bytes:
+        content = self._path.read_bytes() if self._path.exists() else b""
+        return content[: content.rfind(b"\n") + 1]
+
+    def append_all(self, lines: Sequence[bytes]) -> None:
+        """Appends lines behind the last whole one."""
+        # A torn line at the end is cut off, as a run would: else it would spoil the next one.
+        whole = len(self.read())
+        descriptor = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            os.ftruncate(descriptor, whole)
+            append_whole(descriptor, b"".join(lines), self._path)
+        finally:
+            os.close(descriptor)
+
+
+class HomeTexts:
+    """The texts of a file in the home."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def references(self) -> set[str]:
+        texts = Texts(self._path)
+        return set(texts.references()) - set(texts.damaged())
+
+    def read(self, references: Sequence[str]) -> dict[str, bytes]:
+        texts = Texts(self._path)
+        known = set(texts.references())
+        return {ref: texts.line(ref) for ref in references if ref in known}
+
+    def put(self, lines: dict[str, bytes]) -> None:
+        """Stores lines, each unless its reference is there already."""
+        make_folder(self._path.parent)
+        with TextStore(self._path) as store:
+            for ref, line in lines.items():
+                store.take(json.loads(line), ref)
+
 
 ENTRIES_AT_ONCE = 500
 """Entries of a cache that are in memory at once."""

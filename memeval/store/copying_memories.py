@@ -10,8 +10,7 @@ from pathlib import Path
 
 from memeval.process.private import make_folder
 from memeval.results.files import memory_folders
-from memeval.store.copied import Copied, Way, digest_of
-from memeval.store.inventory import Home, Item, Kind
+from memeval.store.inventory import Copied, Home, Item, Kind, Way, digest_of
 from memeval.store.memories import SharedMemories
 
 MANIFEST = "memory.json"

@@ -1,4 +1,4 @@
-"""How systems ask a model while they build a memory."""
+"""How systems ask a model while they build a memory, above all for notes on what was said."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from typing import Generic, TypeVar
 
 from memeval.llm.breaker import note_reading
 from memeval.llm.contract import Completion, Prompt
+from memeval.llm.memory_prompts import NotesPrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
+from memeval.llm.prompts import load_builtin
 from memeval.llm.reply import CutReplyError
+from memeval.llm.tokens import count_tokens, shorten
 from memeval.records import Role
+from memeval.systems.base import SystemContext
 
 T = TypeVar("T")
 
@@ -118,3 +122,38 @@ def halves(text: str) -> tuple[str, ...]:
         return ()
 
     return "".join(lines[:middle]), "".join(lines[middle:])
+
+
+NOTHING = "(nothing)"
+"""The reply that the templates ask for if there is nothing to note."""
+
+
+async def take_notes(
+    parts: SystemContext, template_name: str, *, before: str, said: tuple[str, ...], budget: int
+) -> str | None:
+    """The model's notes, of `budget` tokens; empty for nothing, None if replies are useless."""
+    template = load_builtin(template_name)
+    prompt = NotesPrompt(
+        before=before,
+        said=said,
+        budget_tokens=budget,
+        system_text=template.system,
+        user_template=template.user,
+    )
+    deterministic = parts.model.deterministic
+
+    def read(completion: Completion) -> str | None:
+        text = completion.text.strip()
+        # The offline reader can't say so in words: its reply is then empty.
+        if text == NOTHING or (deterministic and not text):
+            return ""
+
+        return shorten(text, budget) or None
+
+    return await ask_for(
+        parts.model,
+        prompt,
+        seed=parts.seed,
+        read=read,
+        holds_enough=lambda completion: count_tokens(completion.text.strip()) >= budget,
+    )

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from memeval.records import IngestHealth, MemoryChunk
+from memeval.systems.asking import take_notes
 from memeval.systems.base import INGEST, DumpItem, SystemSettings, check_positive
 from memeval.systems.indexed import IndexedSystem, IndexT
-from memeval.systems.note_taking import take_notes
 
 TEMPLATE = "fact_keys"
 FACTS_FILE = "facts.json"

@@ -13,8 +13,7 @@ from memeval.llm.contract import Completion, Prompt
 from memeval.llm.memory_prompts import NotesPrompt, RelevancePrompt
 from memeval.llm.model import LanguageModel
 from memeval.records import MemoryChunk, Query, Role, Usage
-from memeval.systems.light.pairs import pairs_of, text_of, turns_of
-from memeval.systems.light.system import pieces
+from memeval.systems.light.system import pairs_of, pieces, text_of, turns_of
 
 from .conftest import DATES, Builder, by_session, conversation
 

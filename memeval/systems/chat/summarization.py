@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from memeval.llm.contract import Completion
 from memeval.llm.memory_prompts import SummarisePrompt
 from memeval.llm.prompts import load_builtin
-from memeval.llm.tokens import batches, count_tokens, start_of_token
+from memeval.llm.tokens import batches, count_tokens, shorten
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query
 from memeval.systems.asking import ask_for
 from memeval.systems.base import (
@@ -28,8 +27,6 @@ from memeval.systems.chunk_file import leaving, read_chunks, write_chunks
 
 TEMPLATE = "summarise"
 SUMMARY_FILE = "summary.json"
-_WORD = re.compile(r"\S+(?=\s|$)")
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*(?=\s)|(?=\n)")
 
 
 @dataclass(frozen=True)
@@ -154,23 +151,3 @@ def _read_summary(completion: Completion, budget: int) -> str | None:
 
     # A reply whose first word is longer than the budget leaves nothing.
     return text if shorten(text, budget) else None
-
-
-def shorten(text: str, tokens: int) -> str:
-    """The text cut to `tokens` after a sentence or a line, else between words."""
-    if count_tokens(text) <= tokens:
-        return text
-
-    # The text up to here fits. Counting the tokens before each end would take the square of the
-    # text's length.
-    room = text[: start_of_token(text, tokens)]
-    for end_of in (_SENTENCE_END, _WORD):
-        # One character more than fits, because both patterns look at what follows an end.
-        # Searching all of the text would accept ends that don't fit, and searching `room` would
-        # miss its last one.
-        matches = end_of.finditer(text, 0, len(room) + 1)
-        ends = [match.end() for match in matches if match.end() <= len(room)]
-        if ends and (fitting := text[: ends[-1]].strip()):
-            return fitting
-
-    return ""

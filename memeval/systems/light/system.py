@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from memeval.llm.prompts import load_builtin
 from memeval.llm.tokens import batches, count_tokens
 from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved, Role
 from memeval.retrieval.dense import DenseIndex
+from memeval.systems.asking import take_notes
 from memeval.systems.base import (
     ANSWER,
     INGEST,
@@ -23,8 +24,46 @@ from memeval.systems.base import (
     check_positive,
 )
 from memeval.systems.indexed import IndexedSystem, Ranked
-from memeval.systems.light.pairs import Pair, content_of, is_closed, pairs_of, text_of, turns_of
-from memeval.systems.note_taking import take_notes
+
+Pair = tuple[MemoryChunk, ...]
+
+
+def is_closed(pair: Sequence[MemoryChunk]) -> bool:
+    """Whether a pair takes no further chunk: it has two, or one in which several speak."""
+    return len(pair) > 1 or any(len(set(chunk.speakers)) > 1 for chunk in pair)
+
+
+def pairs_of(chunks: Sequence[MemoryChunk]) -> Iterator[Pair]:
+    """Pairs of neighbours in a session; or single chunks of several speakers or at its end."""
+    pair: list[MemoryChunk] = []
+    for chunk in chunks:
+        if pair and pair[0].session_id != chunk.session_id:
+            yield tuple(pair)
+            pair = []
+
+        pair.append(chunk)
+        if is_closed(pair):
+            yield tuple(pair)
+            pair = []
+
+    if pair:
+        yield tuple(pair)
+
+
+def content_of(pair: Pair) -> str:
+    """The words of a pair, without a date."""
+    return "\n".join(chunk.content for chunk in pair)
+
+
+def text_of(pair: Pair) -> str:
+    """A pair as a reader is shown it: under one date, that of its first chunk."""
+    first, *rest = pair
+    return "\n".join([first.text, *(chunk.content for chunk in rest)])
+
+
+def turns_of(pair: Pair) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(turn_id for chunk in pair for turn_id in chunk.turn_ids))
+
 
 FACTS, NOTES, CONDENSE, FILTER = "light_facts", "light_notes", "light_condense", "light_filter"
 """Names of the prompt templates."""
