@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from memeval.board.collect import failed_level, packages_in, places_of
+from memeval.board.checking import failed_level
+from memeval.board.collect import packages_in, places_of
 from memeval.errors import UserError
 from memeval.packages.form import SUFFIX
 from memeval.packages.levels import verify_package

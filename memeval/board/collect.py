@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memeval.board.checking import Checked, check_packages, failed_level
 from memeval.board.disputes import packages_apart, read_disputes
 from memeval.board.entries import entries_of, name_of, protocol_id
 from memeval.board.questions import questions_of
@@ -16,24 +16,21 @@ from memeval.board.tables import table_of, told_apart
 from memeval.comparison.claims import load_claims
 from memeval.errors import UserError
 from memeval.packages.form import SUFFIX
-from memeval.packages.levels import Checks, Level, verify_package
-from memeval.packages.read import Package, open_package
+from memeval.packages.levels import Level
+from memeval.packages.read import Package
 from memeval.text.shown import one_line
-
-NEEDED = 3
-"""A package with a problem at a level up to this one is not shown."""
 
 
 @dataclass(frozen=True)
-class Checked:
-    """An open package, and the findings of `verify`."""
+class Sound:
+    """A package that the board may show."""
 
     package: Package
-    levels: tuple[Level, ...]
+    checked: Checked
 
 
-def collect(folder: Path, allowed_signers: Path | None = None) -> Board:
-    """The board of all packages of a folder.
+def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = False) -> Board:
+    """The board of all packages of a folder; `again` checks those that were checked before, too.
 
     Raises `UserError` for a folder without packages, and for a dispute that can't be read.
     """
@@ -44,23 +41,23 @@ def collect(folder: Path, allowed_signers: Path | None = None) -> Board:
             "write one:  python -m memeval pack dataset=demo -o FILE.memeval",
         )
 
-    with ExitStack() as stack:
-        checked, left_out = _open_sound(paths, stack, allowed_signers)
-        kept, replaced = _newest(checked)
-        groups, claims = entries_of([one.package for one in kept]), load_claims()
-        tables = told_apart([table_of(name, own, claims) for name, own in groups.items()])
-        apart = [one for table in tables for one in packages_apart(table, groups[table.id])]
-        questions = {table.id: questions_of(groups[table.id], table.rows) for table in tables}
-        packages = tuple(_package_data(one) for one in kept)
-
+    checked = list(check_packages(paths, allowed_signers, again=again))
+    sound, left_out = _sound(checked)
+    kept, replaced = _newest(sound)
+    groups = entries_of([(one.package, one.checked.scores) for one in kept])
+    claims = load_claims()
+    tables = told_apart([table_of(name, own, claims) for name, own in groups.items()])
+    apart = [one for table in tables for one in packages_apart(table, groups[table.id])]
+    questions = {table.id: questions_of(groups[table.id], table.rows) for table in tables}
     return Board(
         version=JSON_VERSION,
-        packages=packages,
+        packages=tuple(map(_package_data, kept)),
         tables=tables,
         left_out=(*left_out, *replaced),
         disputes=read_disputes(folder),
         apart=tuple(apart),
         questions={name: own for name, own in questions.items() if own},
+        known=sum(one.is_known for one in checked),
     )
 
 
@@ -69,42 +66,30 @@ def packages_in(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
 
 
-def _open_sound(
-    paths: Sequence[Path], stack: ExitStack, allowed_signers: Path | None
-) -> tuple[list[Checked], list[LeftOut]]:
-    """The sound packages, open until the stack ends, and the others."""
-    checked: dict[str, Checked] = {}
+def _sound(checked: Sequence[Checked]) -> tuple[list[Sound], list[LeftOut]]:
+    sound: dict[str, Sound] = {}
     left_out = []
-    for path in paths:
-        levels = tuple(verify_package(path, Checks(allowed_signers=allowed_signers)))
-        failed = failed_level(levels)
-        if failed is not None:
+    for one in checked:
+        name, failed = one_line(one.path.name, LONGEST), failed_level(one.levels)
+        if failed is not None or one.package is None:
+            assert failed is not None, "a package is left out for a problem"
             # Only how many: what a damaged package says of itself is not shown to others.
             what = f"level {failed.number} ({failed.name}): {len(failed.problems)} problems"
-            left_out.append(LeftOut(one_line(path.name, LONGEST), what))
-            continue
-
-        package = stack.enter_context(open_package(path))
-        if package.id in checked:
-            first = checked[package.id].package.path.name
-            reason = f"the same as {one_line(first, LONGEST)}"
-            left_out.append(LeftOut(one_line(path.name, LONGEST), reason))
+            left_out.append(LeftOut(name, what))
+        elif one.package.id in sound:
+            first = sound[one.package.id].package.path.name
+            left_out.append(LeftOut(name, f"the same as {one_line(first, LONGEST)}"))
         else:
-            checked[package.id] = Checked(package, levels)
+            sound[one.package.id] = Sound(one.package, one)
 
-    return list(checked.values()), left_out
-
-
-def failed_level(levels: Sequence[Level]) -> Level | None:
-    """The first level with a problem, of those that the board rests on."""
-    return next((one for one in levels if one.number <= NEEDED and one.problems), None)
+    return list(sound.values()), left_out
 
 
-def _newest(checked: Sequence[Checked]) -> tuple[list[Checked], list[LeftOut]]:
+def _newest(sound: Sequence[Sound]) -> tuple[list[Sound], list[LeftOut]]:
     """Without packages that another one replaces in all that they hold."""
     kept, replaced = [], []
-    for one in checked:
-        by = [other for other in checked if _replaces(other.package, one.package)]
+    for one in sound:
+        by = [other for other in sound if _replaces(other.package, one.package)]
         if by:
             reason = f"replaced by {one_line(by[0].package.path.name, LONGEST)}"
             replaced.append(LeftOut(one_line(one.package.path.name, LONGEST), reason))
@@ -124,26 +109,31 @@ def places_of(package: Package) -> set[tuple[str, str]]:
     return {(name_of(run.summary), protocol_id(package, run.key)) for run in package.runs}
 
 
-def _package_data(checked: Checked) -> PackageData:
-    package = checked.package
+def _package_data(sound: Sound) -> PackageData:
+    package = sound.package
     return PackageData(
         id=package.id,
         file=one_line(package.path.name, LONGEST),
         who=one_line(package.manifest.who, LONGEST),
         licence=one_line(package.manifest.licence, LONGEST),
-        marks=tuple(map(mark_of, checked.levels)),
-        said=_said(package.register),
+        marks=tuple(map(mark_of, sound.checked.levels)),
+        said=_said(package.register, sound.checked.levels[-1]),
     )
 
 
-def _said(register: Mapping[str, Any] | None) -> str:
-    """Whether the runs were said before they were run, and which commit is named for the date."""
+def _said(register: Mapping[str, Any] | None, registered: Level) -> str:
+    """Whether the runs were said before they were run, and what shows the date."""
     if register is None:
         return "said afterwards"
+    if registered.problems:
+        return "not as it was said beforehand"
 
-    commit = register.get("commit")
+    commit, said = register.get("commit"), register.get("said")
     if not isinstance(commit, dict):
-        return "said beforehand, without a commit that shows when"
+        if isinstance(register.get("signature"), str) and isinstance(said, dict):
+            return f"said beforehand, in a signed note of {one_line(said.get('said_on'), 10)}"
+
+        return "said beforehand, without a commit or a signature that shows when"
 
     name, date = one_line(commit.get("commit"), 12), one_line(commit.get("date"), 40)
     return f"said beforehand, in commit {name} of {date[:10]}"

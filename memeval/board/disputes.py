@@ -63,8 +63,12 @@ def packages_apart(table: Table, entries: Sequence[Entry]) -> Iterator[Apart]:
         if not others:
             continue
 
-        runs = [first.run, *(other.run for other in others)]
-        compared = compare_runs(runs, metrics()["accuracy"])
+        entries_compared = [first, *others]
+        compared = compare_runs(
+            [entry.run for entry in entries_compared],
+            metrics()["accuracy"],
+            scores=[entry.scores for entry in entries_compared],
+        )
         by_key = {other.run.key: other for other in others}
         for difference in compared.differences:
             if difference.is_shown:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
+from memeval.comparison.scores import RunScores
 from memeval.packages.read import Package
 from memeval.packages.unpack import imported_key
 from memeval.report.differences import IMPORTED_FILE, system_of
-from memeval.results import RunSummary
+from memeval.results import RunSummary, is_imported
 from memeval.results.run import Run
 
 BASELINES = ("full_history", "files", "bm25", "no_memory")
@@ -25,6 +26,9 @@ class Entry:
 
     package: Package
     run: Run
+    """Its files are gone: see `read_records`."""
+    scores: RunScores
+    """Accuracy of each question."""
     protocol: Mapping[str, Any]
 
     @property
@@ -46,11 +50,6 @@ def name_of(summary: RunSummary) -> str:
     return str(summary.params.get("label") or file)
 
 
-def is_imported(summary: RunSummary) -> bool:
-    """Whether another program gave the answers, so that it is not known what they cost."""
-    return summary.tags.get("imported") == "true"
-
-
 def kind_of(summary: RunSummary) -> str:
     """`baseline` and `oracle` are memeval's own systems, and not what is called like them."""
     name = summary.params.get("system")
@@ -61,15 +60,17 @@ def kind_of(summary: RunSummary) -> str:
     return "oracle" if is_own and name == ORACLE else "system"
 
 
-def entries_of(packages: Sequence[Package]) -> dict[str, list[Entry]]:
+def entries_of(
+    packages: Sequence[tuple[Package, Mapping[str, RunScores]]],
+) -> dict[str, list[Entry]]:
     """The runs by the id of their protocol: by data set, those with most runs first."""
     groups: dict[str, list[Entry]] = {}
-    for package in packages:
+    for package, scores in packages:
         for run in package.runs:
             # Two packages may hold a run of the same key.
             key = imported_key(package.id, run.key)
             own = Run(run.folder, replace(run.summary, run_key=key))
-            entry = Entry(package, own, package.manifest.protocols[run.key])
+            entry = Entry(package, own, scores[run.key], package.manifest.protocols[run.key])
             groups.setdefault(protocol_id(package, run.key), []).append(entry)
 
     def order(name: str) -> tuple[str, int, str]:

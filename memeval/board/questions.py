@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from memeval.board.entries import Entry
 from memeval.board.records import Answer, Question, Row
+from memeval.errors import UserError
 from memeval.metrics.tokens import normalise
+from memeval.packages.read import open_package
 from memeval.records import Label
 from memeval.results import Record
+from memeval.results.run import Run
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line
 
@@ -36,8 +40,12 @@ def questions_of(entries: Sequence[Entry], rows: Sequence[Row]) -> tuple[Questio
     asked: dict[str, Record] = {}
     given: dict[str, Given] = {}
     labels = {row.key: row.label for row in rows}
+    by_package: dict[Path, list[Entry]] = {}
     for entry in entries:
-        for record in entry.run.read_records():
+        by_package.setdefault(entry.package.path, []).append(entry)
+
+    for entry, records in (pair for own in by_package.values() for pair in _records_of(own)):
+        for record in records:
             if entry.has_texts:
                 asked.setdefault(record.question_id, record)
 
@@ -46,6 +54,22 @@ def questions_of(entries: Sequence[Entry], rows: Sequence[Row]) -> tuple[Questio
             answers.setdefault(key, {})[labels[entry.run.key]] = None
 
     return tuple(question_of(record, given[name]) for name, record in asked.items())
+
+
+def _records_of(entries: Sequence[Entry]) -> Iterator[tuple[Entry, list[Record]]]:
+    """The records of entries of one package, which is opened once more."""
+    first = entries[0].package
+    with open_package(first.path) as package:
+        if package.id != first.id:
+            raise UserError(f"{one_line(first.path.name)} was changed while the board was made")
+
+        for entry in entries:
+            yield (
+                entry,
+                Run(
+                    package.folder / "runs" / entry.run.folder.name, entry.run.summary
+                ).read_records(),
+            )
 
 
 def question_of(record: Record, given: Given) -> Question:

@@ -212,6 +212,8 @@ class Board(BoardData):
 
     questions: Mapping[str, tuple[Question, ...]]
     """By id of the table, if the texts of its data may be shown."""
+    known: int = 0
+    """Packages that were checked before, and not again."""
 
     def package(self, id: str) -> PackageData:
         """The package of an id."""

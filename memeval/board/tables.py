@@ -6,50 +6,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memeval.board.entries import Entry, is_imported, kind_of, name_of
+from memeval.board.entries import Entry, kind_of, name_of
+from memeval.board.ranking import ranked
 from memeval.board.records import LONGEST, Published, Row, Table
 from memeval.comparison.build import compare_runs
 from memeval.comparison.claims import Claim, Sameness, match_claim
 from memeval.comparison.records import Comparison, Difference
-from memeval.comparison.words import refusal_lines
 from memeval.metrics.registry import metrics
 from memeval.report.differences import labels
 from memeval.report.flags import flags
-from memeval.results import RunSummary, fresh_cost_usd, judge_shown
+from memeval.results import RunSummary, judge_shown, run_cost_usd
 from memeval.statistics.differences import ClusteredDifference
 from memeval.text.shown import one_line
 
 MOST_TOLD = 4
 """Members that tell protocols of equal words apart; the whole protocol is on the table's page."""
-MOST_RANKED = 40
-"""Runs of one table beyond which they are not ranked: ranks rest on all pairs."""
 
 
 def table_of(name: str, entries: Sequence[Entry], claims: Sequence[Claim]) -> Table:
     """The runs of one protocol, compared. Raises `UserError` if records can't be read."""
     runs = [entry.run for entry in entries]
     summaries = [run.summary for run in runs]
+    scores, names = [entry.scores for entry in entries], _names(summaries)
     best = _best_baseline(entries)
-    remarks = []
-    is_ranked = len(runs) <= MOST_RANKED
-    if not is_ranked:
-        remarks.append(
-            f"With {len(runs)} runs, more than {MOST_RANKED}, the runs of this table are not ranked"
-        )
-
     comparison = None
-    has_accuracy = any(run.metrics.get("accuracy") is not None for run in runs)
-    if len(runs) > 1 and has_accuracy and (is_ranked or best is not None):
-        comparison = compare_runs(
-            runs, metrics()["accuracy"], all_pairs=is_ranked, baseline=best or 0
-        )
-        remarks += [one_line(line, 400) for line in refusal_lines(comparison)]
+    if best is not None and len(runs) > 1 and any(own.values for own in scores):
+        comparison = compare_runs(runs, metrics()["accuracy"], baseline=best, scores=scores)
 
     best_key = None if best is None else runs[best].key
-    names = _names(summaries)
+    ranks = ranked(summaries, scores, names)
     rows = [
-        _row(entry, label, comparison, best_key, claims)
-        for entry, label in zip(entries, names, strict=True)
+        replace(_row(entry, label, comparison, best_key, claims), letters=letters)
+        for entry, label, letters in zip(entries, names, ranks.letters, strict=True)
     ]
     rows.sort(key=lambda row: (row.accuracy is None, -(row.accuracy or 0.0), row.label, row.key))
     return Table(
@@ -59,7 +47,7 @@ def table_of(name: str, entries: Sequence[Entry], claims: Sequence[Claim]) -> Ta
         protocol=entries[0].protocol,
         best_baseline=best_key,
         rows=tuple(rows),
-        remarks=tuple(remarks),
+        remarks=tuple(one_line(remark, 400) for remark in ranks.remarks),
     )
 
 
@@ -97,7 +85,6 @@ def _row(
     claims: Sequence[Claim],
 ) -> Row:
     run, get = entry.run, entry.run.summary.metrics.get
-    compared = None if comparison is None else comparison.run(run.key)
     difference = None
     if comparison is not None and baseline is not None:
         difference = _difference(comparison.differences, run.key, baseline)
@@ -108,7 +95,7 @@ def _row(
         system=one_line(name_of(run.summary), LONGEST),
         label=label,
         kind=kind_of(run.summary),
-        letters="" if compared is None else compared.letters,
+        letters="",
         accuracy=get("accuracy"),
         low=get("accuracy_ci95_low"),
         high=get("accuracy_ci95_high"),
@@ -168,9 +155,8 @@ def _difference(
 
 
 def _usd_per_1000(summary: RunSummary) -> float | None:
-    cost, asked = fresh_cost_usd(summary.metrics), sum(summary.statuses.values())
-    is_known = cost is not None and asked and not is_imported(summary)
-    return 1_000 * cost / asked if is_known and cost is not None else None
+    cost, asked = run_cost_usd(summary), sum(summary.statuses.values())
+    return None if cost is None or not asked else 1_000 * cost / asked
 
 
 def _protocol_words(protocol: Mapping[str, object], summary: RunSummary) -> str:

@@ -106,7 +106,7 @@ def site_files(board: Board) -> Iterator[tuple[str, str]]:
         yield system_file(system), _system(board, system)
 
     plain = as_plain(board)
-    del plain["questions"]
+    del plain["questions"], plain["known"]
     yield BOARD_FILE, as_json(plain, indent=1) + "\n"
     yield SCHEMA_FILE, as_json(json.schema(BoardData), indent=1) + "\n"
     yield FEED_FILE, feed(board)

@@ -21,10 +21,16 @@ def board(arguments: Sequence[str]) -> int:
     from memeval.board.collect import collect
     from memeval.board.write import write_board
 
-    made = collect(options.packages, options.allowed_signers)
+    made = collect(options.packages, options.allowed_signers, again=options.again)
     write_board(made, options.output)
     runs = sum(len(table.rows) for table in made.tables)
     print(f"board:    {len(made.packages)} packages, {runs} runs, {len(made.tables)} protocols")
+    if made.known:
+        print(
+            f"checked:  {made.known} of them before, by the same code beside the same data: "
+            "--again checks them again"
+        )
+
     for one in made.left_out:
         print(printable(f"not shown: {one.file}: {one.reason}"))
 
@@ -45,5 +51,8 @@ def parser() -> Parser:
         type=Path,
         metavar="FILE",
         help="who this board knows, as ssh-keygen reads it",
+    )
+    options.add_argument(
+        "--again", action="store_true", help="check packages that were checked before, too"
     )
     return options

@@ -15,7 +15,7 @@ from memeval.config.paths import outputs_dir
 from memeval.display.terminal import folded
 from memeval.metrics.formats import count, dollars, milliseconds, percent, with_interval
 from memeval.process.private import make_folder
-from memeval.results import fresh_cost_usd
+from memeval.results import run_cost_usd
 from memeval.results.files import writing
 
 COLUMNS = ["version", "n", "accuracy", "recall@10", "cost $", "answer ms", "when"]
@@ -49,7 +49,7 @@ def rows(found: History) -> list[list[str]]:
                 count(get("n_questions")),
                 with_interval(get("accuracy"), *ends),
                 percent(get("recall_at_10")),
-                dollars(fresh_cost_usd(run.summary.metrics)),
+                dollars(run_cost_usd(run.summary)),
                 milliseconds(get("latency_ms/answer/p50")),
                 f"{when:%Y-%m-%d %H:%M}",
             ]

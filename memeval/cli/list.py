@@ -13,7 +13,7 @@ from memeval.comparison.tables import align
 from memeval.metrics.accuracy import corrected
 from memeval.metrics.formats import NONE, count, dollars, percent
 from memeval.report.differences import labels, system_of
-from memeval.results import fresh_cost_usd
+from memeval.results import run_cost_usd
 from memeval.results.run import Run
 from memeval.results.summary import OWN_TAG
 from memeval.text.shown import one_line
@@ -46,7 +46,7 @@ def list_runs(arguments: Sequence[str]) -> int:
                 percent(get("accuracy")),
                 corrected(run.summary) or NONE,
                 count(get("n_questions")),
-                dollars(fresh_cost_usd(run.summary.metrics)),
+                dollars(run_cost_usd(run.summary)),
                 f"{when:%Y-%m-%d %H:%M}",
                 one_line(run.summary.sweep or "", 20),
             ]

@@ -25,8 +25,9 @@ def register(arguments: Sequence[str]) -> int:
     from memeval.api.running import open_one
     from memeval.metrics.registry import metrics
     from memeval.packages.cleaning import Cleaner
-    from memeval.packages.register import said_of
-    from memeval.results import SEAL, as_json, write_atomically
+    from memeval.packages.register import said_bytes, said_of
+    from memeval.packages.signing import sign
+    from memeval.results import SEAL, write_atomically
     from memeval.results.files import writing
 
     if options.metric not in metrics():
@@ -47,7 +48,12 @@ def register(arguments: Sequence[str]) -> int:
         clean=Cleaner({}).ours,
     )
     with writing(options.output):
-        write_atomically(options.output, as_json(said, indent=1) + "\n")
+        write_atomically(options.output, said_bytes(said).decode())
+
+    if options.sign is not None:
+        note = options.output.with_name(f"{options.output.name}.sig")
+        with writing(note):
+            write_atomically(note, sign(said_bytes(said), options.sign).decode())
 
     print(f"said:   {options.output}, digest {said[SEAL]}")
     for cell in cells:
@@ -99,5 +105,8 @@ def parser() -> Parser:
     )
     options.add_argument(
         "--stopping", default="when all questions are done", metavar="TEXT", help="when it ends"
+    )
+    options.add_argument(
+        "--sign", type=Path, metavar="KEYFILE", help="sign it with an SSH key, as FILE.sig"
     )
     return options

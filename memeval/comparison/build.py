@@ -18,7 +18,7 @@ from memeval.metrics.registry import unknown_metric
 from memeval.report.categories import category_titles
 from memeval.report.differences import differing, labels, shown
 from memeval.report.flags import flags
-from memeval.results import NoteKind, RunSummary, fresh_cost_usd, judge_shown
+from memeval.results import NoteKind, RunSummary, judge_shown, run_cost_usd
 from memeval.results.run import Run
 from memeval.statistics.clusters import clustered_mean
 from memeval.text.shown import one_line
@@ -38,15 +38,18 @@ def compare_runs(
     steps: bool = False,
     force: bool = False,
     common: bool = False,
+    scores: Sequence[RunScores] = (),
 ) -> Comparison:
     """Compares runs with the one at position `baseline`, all with all, or in `steps`: each with the
     one before it.
 
+    `scores` are those of the runs if they were read before: then no file of a run is opened.
     `common` compares versions of a data set, on the questions that all runs asked alike. Runs that
     may not be compared become a `Refusal`, unless `force`. Raises `UserError` if records can't be
     read, and for a metric that no run has.
     """
-    scores = _read_scores(runs, metric)
+    sent = None if scores else SentReader()
+    scores = scores or _read_scores(runs, metric)
     asked = max((len(own.questions) for own in scores), default=0)
     if common:
         scores = shared_scores(scores)
@@ -61,7 +64,7 @@ def compare_runs(
     def may_be_compared(first: int, second: int) -> bool:
         return not _admit([(first, second)], runs, scores, metric, allowed)[1]
 
-    differences = adjusted(_differences(kept, runs, scores, metric), scores)
+    differences = adjusted(_differences(kept, runs, scores, metric, sent), scores)
     letters = letters_of(differences, scores, may_be_compared)
     compared = compared_runs([run.summary for run in runs], scores, metric)
 
@@ -135,10 +138,10 @@ def _differences(
     runs: Sequence[Run],
     scores: Sequence[RunScores],
     metric: Metric,
+    sent: SentReader | None,
 ) -> dict[Pair, Difference]:
     """The difference of each pair, its p not adjusted yet. `kept` has what was forced."""
     titles = _titles(scores)
-    sent = SentReader()
     differences = {}
     for (first, second), forced in kept.items():
         own, other = scores[first], scores[second]
@@ -150,7 +153,7 @@ def _differences(
             most=metric.unit.most,
             forced=forced,
         )
-        if same_values(own, other):
+        if sent is not None and same_values(own, other):
             shared = [question for question in own.values if question in other.values]
             alike = sent.count_alike(runs[first], runs[second], shared)
             why = sent.describe_edges(runs[first], runs[second]) if alike else ""
@@ -207,7 +210,7 @@ def compared_runs(
             rerun_std=own.std,
             repeats=own.repeats,
             coverage=get("coverage"),
-            cost_usd=fresh_cost_usd(summary.metrics),
+            cost_usd=run_cost_usd(summary),
             context_tokens=get("context_tokens"),
             latency_ms=get("latency_ms/answer/p50"),
             corrected=corrected_words(summary),

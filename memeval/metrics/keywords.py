@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memeval.text.remembered import remember_short
 from memeval.text.words import canonical, is_latin, is_unspaced, search_terms
 
 # The list of the published code.
@@ -17,15 +18,16 @@ PASS_MARK = 0.6
 """Share of the gold's keywords from which on an answer passes."""
 
 
-def keywords(text: str) -> list[str]:
+@remember_short
+def keywords(text: str) -> tuple[str, ...]:
     """Words of the lower-cased text with two letters or more, without stop words; repeats kept.
 
     Of Chinese, Japanese and Korean, each pair of neighbouring characters is a word.
     """
     words = re.findall(r"\b\w+\b", text.lower()) if is_latin(text) else search_terms(text)
-    return [
+    return tuple(
         word for word in words if (len(word) >= 2 or is_unspaced(word)) and word not in STOP_WORDS
-    ]
+    )
 
 
 def keyword_overlap(answer: str, gold: str) -> float:

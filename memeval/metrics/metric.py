@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from memeval.errors import MemevalError, UserError
 from memeval.metrics.formats import (
@@ -20,8 +19,6 @@ from memeval.metrics.formats import (
 from memeval.results import Record, RunSummary
 from memeval.statistics.clusters import ClusteredMean
 from memeval.text.shown import one_line
-
-Value = TypeVar("Value", float, float | None)
 
 TABLE, PAGE, PRICE = "table", "page", "price"
 """Several runs: columns of the sweep's table and of the page's, axes against the accuracy."""
@@ -144,24 +141,30 @@ class Metric:
         if read is None:
             return record.metrics.get(self.name)
 
-        return self._measured(lambda: None if (value := read(record)) is None else float(value))
+        try:
+            value = read(record)
+            return None if value is None else float(value)
+        except MemevalError:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
 
     def compare(self, answer: str, gold: str) -> float:
         """The value of an answer against a gold. Raises `UserError` if it can't be measured."""
         measure = self.of_answer
         assert measure is not None, f"{self.name} is not a metric of answers"
-        return self._measured(lambda: float(measure(answer, gold)))
-
-    def _measured(self, measure: Callable[[], Value]) -> Value:
         try:
-            return measure()
+            return float(measure(answer, gold))
         except MemevalError:
             raise
         except Exception as error:
-            raise UserError(
-                f"metric '{one_line(self.name)}' failed: {type(error).__name__}: {one_line(error)}",
-                "no answer is lost: fix it, and the same command continues",
-            ) from error
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> UserError:
+        return UserError(
+            f"metric '{one_line(self.name)}' failed: {type(error).__name__}: {one_line(error)}",
+            "no answer is lost: fix it, and the same command continues",
+        )
 
     def of_figures(self, figures: Mapping[str, float | None]) -> float | None:
         """The value of a run, from its figures."""

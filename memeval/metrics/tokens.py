@@ -10,6 +10,7 @@ import string
 from collections import Counter
 
 from memeval.metrics.porter import stem
+from memeval.text.remembered import remember_short
 from memeval.text.words import is_unspaced, spread
 
 # With "and", as in the official scorer.
@@ -17,6 +18,7 @@ ARTICLES = re.compile(r"\b(a|an|the|and)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
+@remember_short
 def normalise(text: str) -> str:
     """Lower case without ASCII punctuation and the words a, an, the, and.
 
@@ -29,9 +31,10 @@ def normalise(text: str) -> str:
     return " ".join(ARTICLES.sub(" ", bare).split())
 
 
-def stems(text: str) -> list[str]:
+@remember_short
+def stems(text: str) -> tuple[str, ...]:
     """Porter stems of the normalised text's words."""
-    return [stem(word) for word in normalise(text).split()]
+    return tuple(map(stem, normalise(text).split()))
 
 
 def token_f1(prediction: str, gold: str) -> float:

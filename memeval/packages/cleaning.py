@@ -19,6 +19,8 @@ from memeval.text.personal import IP
 from memeval.text.redaction import PATH, map_strings, redacted, without_known
 from memeval.text.secret_shapes import REDACTED
 
+KINDS = ("secret", "path", "host")
+"""Kinds of what is replaced."""
 SHORTEST_NAME = 5
 """Letters of a machine's name; a shorter one occurs in ordinary text."""
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^\s/?#\"'<>\\,;)]+)")

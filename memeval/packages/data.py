@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from memeval.config.paths import data_dir
 from memeval.config.resolve import read_config
 from memeval.config.schema import RunConfig
 from memeval.datasets.contract import Dataset
@@ -23,6 +25,9 @@ from memeval.results import CONFIG_FILE, Record
 from memeval.results.run import Run
 from memeval.text.shown import one_line
 
+MOST_KNOWN = 4
+"""Data sets that are kept: the packages of a board ask about few, one after the other."""
+
 
 @dataclass(frozen=True)
 class Data:
@@ -31,9 +36,15 @@ class Data:
     config: RunConfig
     """Of the run."""
     dataset: Dataset
+    sha256: str
     cases: dict[str, EvalCase]
     questions: dict[str, EvalQuestion]
     """Those that the settings of the run ask."""
+    turns: dict[str, CaseTurns]
+
+
+_known: dict[str, Data] = {}
+"""Data sets by their settings, the one that was asked for last at the end."""
 
 
 def config_of(run: Run) -> RunConfig:
@@ -65,35 +76,46 @@ def config_of(run: Run) -> RunConfig:
 def data_of(run: Run) -> Data:
     """The data of a run. Raises `UserError` if it is not here, or is another."""
     config = config_of(run)
+    # As text: a config can't be a key. The seed is that of canaries.
+    asked = json.dumps([config.dataset, config.seed, str(data_dir())], sort_keys=True, default=str)
+    material = _known.pop(asked, None) or _read(config)
+    while len(_known) >= MOST_KNOWN:
+        _known.pop(next(iter(_known)))
+
+    _known[asked] = material
+    if material.sha256 != run.summary.tags.get("data_sha256"):
+        raise UserError(f"the data here has another sha256 ({material.sha256[:8]})")
+
+    return replace(material, config=config)
+
+
+def _read(config: RunConfig) -> Data:
     try:
         dataset = open_dataset(config)
         if not is_built_in(type(dataset)):
             raise UserError("a class of an installed package reads it, which is not loaded")
 
-        loaded = dataset.open()
+        sha256 = dataset.open().sha256
     except UserError as error:
         raise UserError(f"the data is not here ({one_line(error.message, 200)})") from error
 
-    if loaded.sha256 != run.summary.tags.get("data_sha256"):
-        raise UserError(f"the data here has another sha256 ({loaded.sha256[:8]})")
-
     cases = {case.case_id: case for case in dataset.cases()}
     questions = {one.question_id: one for case in cases.values() for one in case.questions}
-    return Data(config, dataset, cases, questions)
+    turns = {name: CaseTurns.of(case) for name, case in cases.items()}
+    return Data(config, dataset, sha256, cases, questions, turns)
 
 
 def unlike_data(records: list[Record], rows: PackagedRows, data: Data) -> Iterator[str]:
     """Ids of the records whose question, gold or figures the data and the rows make otherwise."""
-    turns = {name: CaseTurns.of(case) for name, case in data.cases.items()}
     for record in records:
         question = data.questions.get(record.question_id)
         row = rows.answers.get((record.repeat, record.question_id))
-        is_known = record.case_id in turns and question is not None and row is not None
+        is_known = record.case_id in data.turns and question is not None and row is not None
         if not is_known or question is None or row is None or not _is_asked(record, question):
             yield record.question_id
             continue
 
-        measured = measure_answer(row, question, turns[record.case_id], data.dataset)
+        measured = measure_answer(row, question, data.turns[record.case_id], data.dataset)
         ranking, shown = measured.ranking, measured.shown
         part = id_until(data.cases[record.case_id], question)
         memory = rows.ingests.get((record.repeat, ingest_id(part)))

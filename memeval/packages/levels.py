@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,20 @@ from memeval.judges.recorded import RECORDED
 from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.own_prices import FIELDS, VARIABLE
 from memeval.metrics.registry import metrics
+from memeval.packages.cleaning import KINDS
 from memeval.packages.data import Data, config_of, data_of, unlike_data
-from memeval.packages.facts import protocol_of, surroundings
-from memeval.packages.form import counted
+from memeval.packages.facts import machine_class, protocol_of, surroundings
+from memeval.packages.form import ENVIRONMENT, counted, is_package_id, is_withheld
 from memeval.packages.read import Package, open_package
-from memeval.packages.register import register_problems
+from memeval.packages.register import register_problems, signed_words
 from memeval.packages.rows import PackagedRows, text_problems
 from memeval.packages.signing import check_signature, signer_of
 from memeval.pipeline.execute.judging import judge_answer
+from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.verify.figures import same_figure
-from memeval.pipeline.verify.sound import name_ids, verify_run
+from memeval.pipeline.verify.sound import Look, name_ids
 from memeval.report.export.terms import terms_of
+from memeval.results import Record
 from memeval.results.run import Run
 from memeval.text.shown import one_line
 from memeval.witness.figures import compared
@@ -40,9 +43,11 @@ from memeval.witness.rows import questions_of
 
 NAMES = {1: "intact", 2: "figures", 3: "verdicts", 4: "answers", 5: "who", 6: "registered"}
 _OF_FIGURES = ("run.json: figures", "run.json: the witness", "records.jsonl: no figures")
-"""Beginnings of what `verify_run` says about figures, and not about files."""
+"""Beginnings of what `Look` says about figures, and not about files."""
 MOST_COMPARED = 8
 """Runs of a package whose comparisons are made twice: of 8 there are 28."""
+OFFLINE = "offline"
+"""Provider of models that cost nothing."""
 ANY_PRICE_DAY = "2000-01-01"
 
 
@@ -82,10 +87,21 @@ def verify_package(path: Path, checks: Checks = Checks()) -> Iterator[Level]:
     Raises `UserError` only for what the user got wrong: all that is wrong with the package is a
     problem of a level.
     """
+    with ExitStack() as stack:
+        try:
+            package = stack.enter_context(open_package(path))
+        except UserError as error:
+            yield Level(1, problems=[one_line(error, 300)])
+            return
+
+        yield from levels_of(package, checks)
+
+
+def levels_of(package: Package, checks: Checks) -> Iterator[Level]:
+    """The levels of an open package, as `verify_package`."""
     intact = Level(1)
     try:
-        with open_package(path) as package:
-            yield from _Verifier(package, checks).levels(intact)
+        yield from _Verifier(package, checks).levels(intact)
     except (UserError, ValueError, KeyError, TypeError) as error:
         # What a package holds may have any form: until it is found intact, that is its problem.
         if intact.did:
@@ -100,21 +116,24 @@ class _Verifier:
 
     def __init__(self, package: Package, checks: Checks) -> None:
         self.package, self.checks = package, checks
-        self.records = {run.key: run.read_records() for run in package.runs}
-        self.rows = {run.key: PackagedRows(package, run) for run in package.runs}
+        self.records: dict[str, list[Record]] = {}
+        self.rows: dict[str, PackagedRows] = {}
         self.data: dict[str, Data] = {}
 
     def levels(self, intact: Level) -> Iterator[Level]:
         figures = Level(2)
         with _prices_of(self.package):
             for run in self.package.runs:
-                verified = verify_run(run.folder)
-                for line in verified.problems:
+                look = Look(run.folder)
+                look.run()
+                self.records[run.key] = look.records
+                self.rows[run.key] = PackagedRows(self.package, run, look)
+                for line in look.problems:
                     level = figures if line.startswith(_OF_FIGURES) else intact
                     level.problems.append(f"{run.key}: {line}")
 
                 intact.unchecked += [
-                    f"{run.key}: {line}" for line in verified.unchecked if "own metrics" not in line
+                    f"{run.key}: {line}" for line in look.unchecked if "own metrics" not in line
                 ]
 
         self._intact(intact)
@@ -128,11 +147,16 @@ class _Verifier:
         yield figures
         yield self._verdicts()
         yield self._answers()
-        yield self._who()
+        yield who_level(self.package, self.checks.allowed_signers)
         register = self.package.register
         said = Level(6, did="nothing was said beforehand", is_done=register is not None)
         if register is not None:
             said.did = "said beforehand"
+            try:
+                said.did += signed_words(register, self.checks.allowed_signers)
+            except UserError as error:
+                said.problems.append(f"register.json: {error.message}")
+
             said.problems += register_problems(register, self.package.runs, self.records)
             said.unchecked += [str(line) for line in register.get("left_out", ())]
 
@@ -151,17 +175,24 @@ class _Verifier:
             if not _same_surroundings(told, surroundings(run.summary, rows.usages)):
                 level.problems.append(f"{run.key}: environment.json tells something else of it")
 
+        level.problems += surroundings_problems(package)
         level.problems += text_problems(package, used)
-        data = {(one.name, one.sha256) for one in package.manifest.data}
+        terms = [terms_of(run.summary) for run in package.runs]
+        data = {(one.name, one.sha256, one.licence) for one in package.manifest.data}
         asked = {
-            (run.summary.dataset, run.summary.tags.get("data_sha256", "")) for run in package.runs
+            (run.summary.dataset, run.summary.tags.get("data_sha256", ""), own.licence)
+            for run, own in zip(package.runs, terms, strict=True)
         }
         if data != asked or len(data) != len(package.manifest.data):
             level.problems.append("the manifest names other data than the runs")
 
         for run in package.runs:
             named = [one for one in package.manifest.data if one.name == run.summary.dataset]
-            if any(one.texts for one in named) and not terms_of(run.summary).allows_texts:
+            is_said = any(one.texts for one in named)
+            questions = [record.question for record in self.records[run.key]]
+            if is_said == any(map(is_withheld, questions)):
+                level.problems.append(f"{run.key}: the manifest tells otherwise of its texts")
+            if is_said and not terms_of(run.summary).allows_texts:
                 level.problems.append(
                     f"{run.key}: it holds texts of {one_line(run.summary.dataset)}, whose licence "
                     "is not known to allow passing them on"
@@ -308,36 +339,58 @@ class _Verifier:
         level.did = "; ".join(said) or "no question was answered again"
         return level
 
-    def _who(self) -> Level:
-        level, package = Level(5), self.package
-        who = one_line(package.manifest.who, 200) or "nobody is named"
-        if package.signature is None:
-            level.did, level.is_done = f"not signed ({who})", False
-            return level
 
-        try:
-            if self.checks.allowed_signers is None:
-                check_signature(package.manifest_bytes, package.signature)
-                level.is_done = False
-                level.did = f"signed by a key that nobody vouches for ({who}): --allowed-signers"
-            else:
-                signer = signer_of(
-                    package.manifest_bytes, package.signature, self.checks.allowed_signers
-                )
-                level.did = f"signed by {signer} ({who})"
-        except UserError as error:
-            level.did = f"signed ({who})"
-            level.problems.append(error.message)
-
+def who_level(package: Package, allowed_signers: Path | None) -> Level:
+    """Level 5: whose signature the manifest has."""
+    level = Level(5)
+    who = one_line(package.manifest.who, 200) or "nobody is named"
+    if package.signature is None:
+        level.did, level.is_done = f"not signed ({who})", False
         return level
+
+    try:
+        if allowed_signers is None:
+            check_signature(package.manifest_bytes, package.signature)
+            level.is_done = False
+            level.did = f"signed by a key that nobody vouches for ({who}): --allowed-signers"
+        else:
+            signer = signer_of(package.manifest_bytes, package.signature, allowed_signers)
+            level.did = f"signed by {signer} ({who})"
+    except UserError as error:
+        level.did = f"signed ({who})"
+        level.problems.append(error.message)
+
+    return level
+
+
+def surroundings_problems(package: Package) -> Iterator[str]:
+    """Members of `environment.json` and of the manifest that no package has."""
+    environment, manifest = package.environment, package.manifest
+    machine = environment.get("packed_on")
+    if list(environment) != ["packed_on", "runs"] or list(environment["runs"]) != [
+        run.key for run in package.runs
+    ]:
+        yield "environment.json does not tell of each run, and of the machine that packed them"
+    if not isinstance(machine, dict) or list(machine) != list(machine_class()):
+        yield "environment.json tells of the machine what no package does"
+
+    codes = [run.summary.tags.get(FIGURES_CODE, "") for run in package.runs]
+    if manifest.code not in codes:
+        yield "the manifest names other code than the runs"
+    if not manifest.replaced.keys() <= set(KINDS):
+        yield "the manifest counts what is not replaced"
+    if manifest.supersedes and not is_package_id(manifest.supersedes):
+        yield "the manifest replaces what is no package"
 
 
 def _same_surroundings(told: Any, made: Mapping[str, Any]) -> bool:
-    """Whether two are equal but for the prices, by which figures are made again."""
+    """Whether two are equal but for the prices of models that cost something, by which figures are
+    made again.
+    """
 
     def without_prices(content: Any) -> Any:
         models = [
-            {name: value for name, value in model.items() if name != "usd_per_million"}
+            {name: value for name, value in model.items() if not _is_price(name, value, model)}
             for model in content["models"]
         ]
         return {**content, "models": models}
@@ -348,14 +401,23 @@ def _same_surroundings(told: Any, made: Mapping[str, Any]) -> bool:
         return False
 
 
+def _is_price(name: str, value: Any, model: Mapping[str, Any]) -> bool:
+    is_form = value is None or list(value) == list(FIELDS)
+    return name == "usd_per_million" and is_form and model["provider"] != OFFLINE
+
+
 @contextmanager
 def _prices_of(package: Package) -> Iterator[None]:
     """The package's prices in force, as figures of dollars rest on them."""
     models = {}
-    for run in package.environment.get("runs", {}).values():
+    told = package.environment.get("runs")
+    if not isinstance(told, dict) or not all(isinstance(run, dict) for run in told.values()):
+        raise UserError(f"{ENVIRONMENT} does not tell of each run")
+
+    for run in told.values():
         for model in run.get("models", ()):
             prices = model.get("usd_per_million")
-            if isinstance(prices, dict) and model.get("provider") != "offline":
+            if isinstance(prices, dict) and model.get("provider") != OFFLINE:
                 models[str(model.get("model"))] = {name: prices.get(name) for name in FIELDS}
 
     before = os.environ.get(VARIABLE)

@@ -8,10 +8,11 @@ import hashlib
 import json
 import os
 import stat
+import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,11 @@ from memeval.results.run import Run
 from memeval.text.shown import one_line
 
 _CHUNK = 2**20
+_LOCAL, _END_MARK = b"PK\x03\x04", b"PK\x05\x06"
+_LOCAL_HEADER = struct.Struct("<4s5H3L2H")
+"""Mark, version, flags, method, time, day, CRC, packed and full size, lengths of name and extra."""
+_END = struct.Struct("<4s4H2LH")
+"""Mark, two numbers of disks, entries here and in all, size and place of the directory, comment."""
 Json = dict[str, Any]
 
 
@@ -143,8 +149,6 @@ def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
     infos = archive.infolist()
     if len(infos) > MOST_ENTRIES:
         raise _bad(path, f"{len(infos):,} entries, more than {MOST_ENTRIES:,}")
-    if archive.comment or (infos and infos[0].header_offset != 0):
-        raise _bad(path, "the zip file holds more than its entries")
 
     names = set()
     for info in infos:
@@ -155,7 +159,8 @@ def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
             raise _bad(path, f"two entries '{shown}'")
         if not stat.S_ISREG(info.external_attr >> 16 | stat.S_IFREG) or info.flag_bits & 1:
             raise _bad(path, f"'{shown}' is a link, or encrypted")
-        if info.comment or info.extra or info.compress_type != zipfile.ZIP_DEFLATED:
+        is_known = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        if info.comment or info.extra or info.flag_bits or not is_known:
             raise _bad(path, f"'{shown}' is not written as packages are")
 
         names.add(info.filename)
@@ -166,6 +171,37 @@ def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
         raise _bad(path, f"an entry is larger than {LARGEST_ENTRY:,} bytes")
     if sum(info.file_size for info in infos) > LARGEST:
         raise _bad(path, f"its entries are larger than {LARGEST:,} bytes")
+    if not _is_gapless(path, infos):
+        raise _bad(path, "the zip file holds more than its entries, or tells of them otherwise")
+
+
+def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
+    """Whether the entries lie one after the other from the first byte on, before them what the
+    directory says of them, and after them the directory alone: then there is nothing that another
+    program would find in the file.
+    """
+    with path.open("rb") as file:
+        offset = 0
+        for info in infos:
+            name = info.orig_filename.encode("ascii")
+            told = (_LOCAL, info.flag_bits, info.compress_type, info.CRC, info.compress_size)
+            file.seek(offset)
+            header = file.read(_LOCAL_HEADER.size + len(name))
+            if info.header_offset != offset or header[_LOCAL_HEADER.size :] != name:
+                return False
+
+            signature, _, flags, method, _, _, *rest = _LOCAL_HEADER.unpack_from(header)
+            if (signature, flags, method, *rest) != (*told, info.file_size, len(name), 0):
+                return False
+
+            offset += len(header) + info.compress_size
+
+        size = file.seek(0, os.SEEK_END)
+        file.seek(size - _END.size)
+        signature, *disks, own, every, length, start, comment = _END.unpack(file.read())
+
+    is_end = (signature, *disks, comment) == (_END_MARK, 0, 0, 0) and own == every == len(infos)
+    return is_end and start == offset and start + length + _END.size == size
 
 
 def _manifest(path: Path, content: bytes) -> Manifest:

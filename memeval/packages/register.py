@@ -8,6 +8,7 @@ import json
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from msgspec import Meta, Struct
 from memeval.errors import UserError
 from memeval.packages.facts import digest_of_ids
 from memeval.packages.form import LARGEST_SMALL, Digest, Line
+from memeval.packages.signing import check_signature, signer_of
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.results import SEAL, JudgeIdentity, Record, as_json, is_sealed, sealed
@@ -24,6 +26,7 @@ from memeval.results.run import Run
 from memeval.results.summary import PACKAGE_TAG, RunKey
 from memeval.text.shown import one_line
 
+LARGEST_SIGNATURE = 100_000
 HIGHER, LOWER, DIFFERENT = "higher", "lower", "different"
 DIRECTIONS = (HIGHER, LOWER, DIFFERENT)
 Json = dict[str, Any]
@@ -53,6 +56,8 @@ class Said(Struct, frozen=True, forbid_unknown_fields=True):
     """Points below which a difference does not matter."""
     stopping: Line
     """When the runs end, in words."""
+    said_on: Line = ""
+    """Day on the clock of whoever says it."""
 
 
 def said_of(
@@ -87,8 +92,14 @@ def said_of(
         direction=direction,
         smallest_difference=smallest_difference,
         stopping=one_line(stopping, 1_000),
+        said_on=f"{datetime.now(UTC):%Y-%m-%d}",
     )
     return sealed(json.loads(as_json(as_plain(said))))
+
+
+def said_bytes(said: Mapping[str, Any]) -> bytes:
+    """The file of a statement, which a signature signs."""
+    return (as_json(said, indent=1) + "\n").encode()
 
 
 def read_said(path: Path) -> Json:
@@ -110,12 +121,38 @@ def read_said(path: Path) -> Json:
 
 
 def entry_of_package(path: Path, packed: Sequence[Run], known: Sequence[Run]) -> Json:
-    """The entry `register.json`: the statement, the proof of its time, and the runs left out."""
+    """The entry `register.json`: the statement, its signature, the commit that holds it, and the
+    runs left out. Raises `UserError` for a signature of another file.
+    """
+    said, note = read_said(path), path.with_name(f"{path.name}.sig")
+    signature = None
+    if note.is_file():
+        signature = note.read_bytes()[:LARGEST_SIGNATURE].decode("ascii", "replace")
+        check_signature(said_bytes(said), signature.encode())
+
     return {
-        "said": read_said(path),
+        "said": said,
+        "signature": signature,
         "commit": _commit_of(path),
         "left_out": _left_out(packed, known),
     }
+
+
+def signed_words(entry: Mapping[str, Any], allowed_signers: Path | None) -> str:
+    """Who signed a statement; empty if nobody did.
+
+    Raises `UserError` for a signature of another one, or of nobody in the file.
+    """
+    said, signature = entry.get("said"), entry.get("signature")
+    if not isinstance(said, dict) or not isinstance(signature, str):
+        return ""
+
+    content, day = said_bytes(said), one_line(said.get("said_on"), 10)
+    if allowed_signers is None:
+        check_signature(content, signature.encode())
+        return f", signed by a key that nobody vouches for, dated {day}"
+
+    return f", signed by {signer_of(content, signature.encode(), allowed_signers)}, dated {day}"
 
 
 def register_problems(

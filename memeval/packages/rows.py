@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,36 +10,49 @@ from memeval.errors import UserError
 from memeval.packages.form import ANSWERS, INGESTS, TEXTS, VERDICTS, counted, entry_of
 from memeval.packages.read import Package
 from memeval.pipeline.execute.rows import is_about
+from memeval.pipeline.verify.sound import Look
 from memeval.records import Usage
 from memeval.results import AnswerRow, IngestRow, Record, VerdictRow
-from memeval.results.rows import answer_or_ingest, is_ingest_of
+from memeval.results.fields import as_read, read_json
+from memeval.results.rows import is_ingest_of
 from memeval.results.run import Run
 from memeval.results.steps import model_texts, tool_texts
+from memeval.results.store import R, SoundRows, StoredRow
 from memeval.text.shown import one_line
 
 
 class PackagedRows:
     """The rows of a packaged run, by repeat and id."""
 
-    def __init__(self, package: Package, run: Run) -> None:
+    def __init__(self, package: Package, run: Run, look: Look) -> None:
+        """`look` has read the rows, which several runs of the package may share."""
         raw = package.folder / "package"
-        self.sequences = {
-            name: _ids(raw / entry_of(run.key, name)) for name in (ANSWERS, VERDICTS, INGESTS)
+        lines = {
+            name: list(_parsed(raw / entry_of(run.key, name)))
+            for name in (ANSWERS, VERDICTS, INGESTS)
         }
+        self.sequences = {name: _ids(rows) for name, rows in lines.items()}
         self.answers: dict[tuple[int, str], AnswerRow] = {}
         self.ingests: dict[tuple[int, str], IngestRow] = {}
         self.verdicts: dict[tuple[int, str], VerdictRow] = {}
-        for number, row in _parsed(raw / entry_of(run.key, ANSWERS)):
-            answer = answer_or_ingest(row)
-            if isinstance(answer, AnswerRow):
-                self.answers[number, answer.id] = answer
+        for number, ids in enumerate(self.sequences[ANSWERS]):
+            rows = _rows_of(look.answers, number)
+            answers = [row for name in ids if isinstance(row := rows.get(name), AnswerRow)]
+            self.answers |= {(number, row.id): row for row in answers}
 
-        for number, row in _parsed(raw / entry_of(run.key, INGESTS)):
-            ingest = IngestRow.from_json(row)
-            self.ingests[number, ingest.id] = ingest
-        for number, row in _parsed(raw / entry_of(run.key, VERDICTS)):
-            verdict = VerdictRow.from_json(row)
-            self.verdicts[number, verdict.id] = verdict
+        for number, ids in enumerate(self.sequences[INGESTS]):
+            rows = _rows_of(look.answers, number)
+            ingests = [row for name in ids if isinstance(row := rows.get(name), IngestRow)]
+            self.ingests |= {(number, row.id): row for row in ingests}
+
+        for number, ids in enumerate(self.sequences[VERDICTS]):
+            judged = _rows_of(look.verdicts, number)
+            self.verdicts |= {(number, name): judged[name] for name in ids if name in judged}
+
+        self.others = _others(lines[ANSWERS], self.answers)
+        """Rows with members that no row has."""
+        self.others += _others(lines[VERDICTS], self.verdicts)
+        self.others += _others(lines[INGESTS], self.ingests)
 
     @property
     def usages(self) -> list[Usage]:
@@ -71,8 +83,8 @@ class PackagedRows:
             yield f"{ANSWERS} does not hold a row for each record, in their order"
 
         for number, ids in enumerate(self.sequences[VERDICTS]):
-            known = asked[number] if number < len(asked) else []
-            if ids != [name for name in known if name in set(ids)]:
+            known, judged = asked[number] if number < len(asked) else [], set(ids)
+            if ids != [name for name in known if name in judged]:
                 yield f"{VERDICTS} holds rows of other questions, or in another order"
 
         cases = {record.case_id for record in records}
@@ -80,10 +92,18 @@ class PackagedRows:
             if len(ids) != len(set(ids)) or not all(is_ingest_of(name, cases) for name in ids):
                 yield f"{INGESTS} holds rows of other conversations, or one twice"
 
+        if self.others:
+            yield f"{counted(len(self.others), 'row')} with members that no row has"
+
         for place, verdict in self.verdicts.items():
             answer = self.answers.get(place)
             if verdict.judged is not None and answer and not is_about(verdict, answer):
                 yield f"the verdict on {one_line(verdict.id, 60)} is about another answer"
+
+
+def _rows_of(repeats: Sequence[SoundRows[R] | None], number: int) -> Mapping[str, R]:
+    rows = repeats[number] if number < len(repeats) else None
+    return {} if rows is None else rows.rows
 
 
 def _parsed(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -91,8 +111,7 @@ def _parsed(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     number = -1
     for line in path.read_bytes().splitlines():
         try:
-            row = dict(json.loads(line))
-            row.pop("seal", None)
+            row = dict(read_json(line))
         except (ValueError, TypeError, RecursionError) as error:
             raise UserError(f"{path.name}: {one_line(error, 200)}") from error
 
@@ -102,9 +121,22 @@ def _parsed(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, row
 
 
-def _ids(path: Path) -> list[list[str]]:
+def _others(
+    lines: Sequence[tuple[int, dict[str, Any]]], rows: Mapping[tuple[int, str], StoredRow]
+) -> list[str]:
+    others = []
+    for number, line in lines:
+        row = rows.get((number, str(line.get("id"))))
+        content = {name: value for name, value in line.items() if name != "seal"}
+        if row is not None and content != as_read(row.to_json()):
+            others.append(row.id)
+
+    return others
+
+
+def _ids(lines: Sequence[tuple[int, dict[str, Any]]]) -> list[list[str]]:
     ids: list[list[str]] = []
-    for number, row in _parsed(path):
+    for number, row in lines:
         while len(ids) <= number:
             ids.append([])
 
@@ -119,7 +151,7 @@ def text_problems(package: Package, used: set[str]) -> Iterator[str]:
     ids, parts = [], {}
     for line in lines:
         try:
-            entry = dict(json.loads(line))
+            entry = dict(read_json(line))
         except (ValueError, TypeError, RecursionError):
             yield f"{TEXTS}: a line is not an object"
             return

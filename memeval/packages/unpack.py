@@ -24,7 +24,7 @@ from memeval.records import EvalQuestion
 from memeval.results import RECORDS_FILE, Record, file_digest, json_line, texts_file
 from memeval.results.files import write_atomically, writing
 from memeval.results.run import Run
-from memeval.results.summary import IMPORTED_RUNS, PACKAGE_TAG
+from memeval.results.summary import IMPORTED_RUNS, PACKAGE_RUN, PACKAGE_TAG
 from memeval.results.texts import WITHHELD, reference
 from memeval.retrieval.granularity import Granularity, chunks
 from memeval.text.shown import one_line
@@ -103,7 +103,7 @@ def _take_in(package: Package, run: Run, signer: str) -> bool:
     tags = {
         **run.summary.tags,
         PACKAGE_TAG: package.id,
-        "package_run": run.key,
+        PACKAGE_RUN: run.key,
         "package_who": signer,
     }
     if "run_key" in tags:

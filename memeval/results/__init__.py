@@ -38,7 +38,9 @@ from memeval.results.summary import (
     RunSummary,
     fresh_cost_usd,
     hypotheses_file,
+    is_imported,
     read_tracked,
+    run_cost_usd,
 )
 from memeval.results.texts import Texts, TextStore, texts_file
 from memeval.results.verdict_row import VerdictRow
@@ -75,12 +77,14 @@ __all__ = [
     "file_digest",
     "fresh_cost_usd",
     "hypotheses_file",
+    "is_imported",
     "is_same_judge",
     "is_sealed",
     "json_line",
     "judge_shown",
     "read_records",
     "read_tracked",
+    "run_cost_usd",
     "sealed",
     "text_digest",
     "texts_file",

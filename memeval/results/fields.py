@@ -6,6 +6,7 @@ msgspec does the checking: its errors name the member (`$.usage[0].calls`) and t
 from __future__ import annotations
 
 from datetime import datetime
+from json import dumps, loads
 from typing import Annotated, Any, TypeVar
 
 from msgspec import DecodeError, Meta, ValidationError, convert, json, to_builtins
@@ -21,6 +22,23 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Rank = Annotated[int, Meta(ge=1, le=MOST)]
 Weight = Annotated[float, Meta(gt=0, le=MOST)]
 """How many questions a question of a sample represents."""
+
+
+def read_json(content: bytes) -> Any:
+    """JSON as the standard library reads it, in a third of the time. Raises `ValueError`."""
+    try:
+        return json.decode(content)
+    except (DecodeError, UnicodeDecodeError):
+        # Halves of characters, and numbers that are none: only Python's own reader takes them.
+        return loads(content)
+
+
+def as_read(content: Json) -> Json:
+    """JSON as it would be read again: with lists for tuples."""
+    try:
+        return dict(json.decode(json.encode(content)))
+    except UnicodeEncodeError:
+        return dict(loads(dumps(content)))
 
 
 def read_as(content: Any, wanted: type[T], at: str = "$") -> T:

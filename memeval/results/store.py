@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 
 from memeval.errors import StorageError
 from memeval.process.private import FILE_MODE, make_folder, open_private
+from memeval.results.fields import read_json
 from memeval.results.files import append_whole, json_line, write_atomically
 from memeval.results.shared_lines import SharedRows
 from memeval.text.redaction import redacted_in, without_known_in
@@ -67,28 +68,33 @@ def sealed_line(header: Json, row: Json) -> bytes:
     body = _as_json(row)
     # Put into the text of the JSON: the digest is of these very bytes, and `{}` takes no comma.
     comma = b"," if len(body) > 2 else b""
-    return body[:-1] + comma + b'"seal":"' + _seal(header, body).encode() + b'"}\n'
+    return body[:-1] + comma + b'"seal":"' + _seal(_beginning(header), body).encode() + b'"}\n'
 
 
 def _as_json(row: Json) -> bytes:
     return json_line(row, (",", ":")).encode().rstrip(b"\n")
 
 
-def _seal(header: Json, body: bytes) -> str:
-    return sha256(_as_json(header) + b"\n" + body).hexdigest()[:16]
+def _beginning(header: Json) -> bytes:
+    """What a seal is made of besides its line."""
+    return _as_json(header) + b"\n"
+
+
+def _seal(beginning: bytes, body: bytes) -> str:
+    return sha256(beginning + body).hexdigest()[:16]
 
 
 def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
     """The sound rows in the whole lines of a file's content."""
     rows: SoundRows[R] = SoundRows()
-    expected = {"header": dict(header)}
+    expected, beginning = {"header": dict(header)}, _beginning(header)
     lines = content.split(b"\n")
     # What follows the last line end is torn: its process died while it wrote it.
     rows.dropped += lines.pop() != b""
 
     for line in lines:
         body, seal = _unsealed(line)
-        is_sound = seal is not None and seal == _seal(header, body)
+        is_sound = seal is not None and seal == _seal(beginning, body)
         content_of_line = _object(body) if is_sound else None
 
         if content_of_line == expected:
@@ -111,10 +117,10 @@ def sound_lines(content: bytes) -> list[bytes]:
     if header is None or not isinstance(header.get("header"), dict):
         return []
 
-    sound = []
+    sound, beginning = [], _beginning(header["header"])
     for line in lines:
         body, seal = _unsealed(line)
-        if seal == _seal(header["header"], body):
+        if seal == _seal(beginning, body):
             sound.append(line + b"\n")
 
     return sound if sound and sound[0] == lines[0] + b"\n" else []
@@ -128,7 +134,7 @@ def _unsealed(line: bytes) -> tuple[bytes, str | None]:
 
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
-        content = json.loads(line)
+        content = read_json(line)
     except (ValueError, RecursionError):
         return None
 

@@ -26,6 +26,8 @@ FINISHED, STOPPED = "finished", "stopped"
 """The status of a run: a stopped one ended because its budget was spent, and can be continued."""
 PACKAGE_TAG = "package"
 """Tag of a run that came in a package: the id of the package."""
+PACKAGE_RUN = "package_run"
+"""Tag with the key that such a run has where it was made."""
 IMPORTED_RUNS = "imported"
 """Folder below outputs/ with a folder for each package that was unpacked."""
 OWN_TAG = "tags."
@@ -223,6 +225,18 @@ def fresh_cost_usd(figures: Mapping[str, float | None]) -> float | None:
     """
     # Runs of `evaluate` have no cache, and only the one figure.
     return figures.get("cost_usd_uncached/total", figures.get("cost_usd/total"))
+
+
+def is_imported(summary: RunSummary) -> bool:
+    """Whether another program gave the answers, so that it is not known what they cost."""
+    return summary.tags.get("imported") == "true"
+
+
+def run_cost_usd(summary: RunSummary) -> float | None:
+    """US dollars that a fresh run of its system costs; None if unknown, as of imported answers,
+    whose judge alone was paid for here.
+    """
+    return None if is_imported(summary) else fresh_cost_usd(summary.metrics)
 
 
 def _clean(summary: dict[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,8 @@ SEED = 20_260_101
 """Of the draws, so that a p is the same each time."""
 _BATCH = 2_048
 """Sign vectors at a time, which bounds the memory."""
+_MOST_FLIPPED = 2**21
+"""Sums of comparisons at a time, for the same reason."""
 _ROUNDING = 1e-9
 """Sums that differ by this share of the largest possible sum are equal."""
 
@@ -114,7 +116,7 @@ def max_t_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:
     Source: Westfall & Young, Resampling-Based Multiple Testing (1993), algorithm 2.8; Romano &
     Wolf, JASA 100 (2005).
     """
-    if not comparisons:
+    if len(comparisons) == 0:
         return []
 
     import numpy as np
@@ -129,11 +131,13 @@ def max_t_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:
 
     with_rest = np.zeros(len(sums))
     total = 0
-    for signs in _sign_vectors(groups):
-        flipped = np.abs(signs @ sums.T)
-        largest_of_rest = np.maximum.accumulate(flipped[:, ::-1], axis=1)[:, ::-1]
-        with_rest += (largest_of_rest >= observed).sum(axis=0)
-        total += len(signs)
+    at_once = max(1, _MOST_FLIPPED // len(sums))
+    for batch in _sign_vectors(groups):
+        total += len(batch)
+        for start in range(0, len(batch), at_once):
+            flipped = np.abs(batch[start : start + at_once] @ sums.T)
+            largest_of_rest = np.maximum.accumulate(flipped[:, ::-1], axis=1)[:, ::-1]
+            with_rest += (largest_of_rest >= observed).sum(axis=0)
 
     if groups > EXACT_CLUSTERS:  # the data as they are count as one more draw
         with_rest, total = with_rest + 1, total + 1
@@ -142,6 +146,11 @@ def max_t_ps(comparisons: Sequence[Sequence[float]]) -> list[float]:
     adjusted[order] = np.maximum.accumulate(with_rest / total)
 
     return [float(p) for p in adjusted]
+
+
+def count_vectors(groups: int) -> int:
+    """How many sign vectors are looked at."""
+    return 2 ** max(groups - 1, 0) if groups <= EXACT_CLUSTERS else DRAWS
 
 
 def _sign_vectors(groups: int) -> Iterator[Matrix]:

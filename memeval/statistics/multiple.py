@@ -43,8 +43,13 @@ def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> list[st
 
         groups = _without_subsets(split)
 
-    groups.sort(key=sorted)
-    return [_letters_of(item, groups) for item in range(count)]
+    return lettered(count, groups)
+
+
+def lettered(count: int, groups: Iterable[frozenset[int]]) -> list[str]:
+    """The letters of `count` items, of which each group has one."""
+    ordered = sorted(groups, key=sorted)
+    return [_letters_of(item, ordered) for item in range(count)]
 
 
 def _letters_of(item: int, groups: Sequence[frozenset[int]]) -> str:

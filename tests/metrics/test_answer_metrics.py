@@ -101,7 +101,7 @@ def test_metrics_load_neither_nltk_whole_nor_pandas() -> None:
 
 
 def test_words_do_not_depend_on_an_installed_punkt_model() -> None:
-    assert words("J.K. Rowling met Mr. Smith. He left.") == [
+    assert [*words("J.K. Rowling met Mr. Smith. He left.")] == [
         "j.k.",
         "rowling",
         "met",
@@ -112,7 +112,7 @@ def test_words_do_not_depend_on_an_installed_punkt_model() -> None:
         "left",
         ".",
     ]
-    assert words("In the U.S. he can't") == ["in", "the", "u.s.", "he", "ca", "n't"]
+    assert [*words("In the U.S. he can't")] == ["in", "the", "u.s.", "he", "ca", "n't"]
 
 
 @pytest.mark.parametrize(

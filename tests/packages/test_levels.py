@@ -91,12 +91,14 @@ def _evil(name: str, entries: Entries, path: Path) -> None:
             archive.writestr(info, "/etc/passwd")
         elif name == "comment":
             archive.comment = b"x"
-        elif name == "stored":
-            archive.writestr(zipfile.ZipInfo("register.json"), b"{}")
+        elif name == "packed otherwise":
+            info = zipfile.ZipInfo("register.json")
+            info.compress_type = zipfile.ZIP_BZIP2
+            archive.writestr(info, b"{}")
 
 
 @pytest.mark.parametrize(
-    "name", ["up", "run named up", "twice", "unlisted", "link", "comment", "stored"]
+    "name", ["up", "run named up", "twice", "unlisted", "link", "comment", "packed otherwise"]
 )
 def test_an_evil_archive_is_refused(name: str, packed: Packed, tmp_path: Path) -> None:
     path = tmp_path / "evil.memeval"
@@ -104,6 +106,31 @@ def test_an_evil_archive_is_refused(name: str, packed: Packed, tmp_path: Path) -
     (level,) = verify_package(path)
     assert level.number == 1 and level.problems
     assert not (tmp_path / "evil.txt").exists()
+
+
+def _hidden(name: str, whole: bytes) -> bytes:
+    """A file in which another program would find something else."""
+    directory = int.from_bytes(whole[-6:-2], "little")
+    if name == "before":
+        return b"junk" + whole
+    if name == "behind":
+        return whole + b"junk"
+    if name == "between":
+        place = (directory + 4).to_bytes(4, "little")
+        return whole[:directory] + b"junk" + whole[directory:-6] + place + whole[-2:]
+
+    at = {"name": 30, "size": 22, "checksum": 14, "encrypted": 6}[name]
+    return whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    "name", ["before", "behind", "between", "name", "size", "checksum", "encrypted"]
+)
+def test_a_file_holds_its_entries_alone(name: str, packed: Packed, tmp_path: Path) -> None:
+    path = tmp_path / "hidden.memeval"
+    path.write_bytes(_hidden(name, packed.path.read_bytes()))
+    (level,) = verify_package(path)
+    assert level.number == 1 and "holds more than its entries" in level.problems[0]
 
 
 def test_a_zip_bomb_stops_at_its_listed_size(packed: Packed, tmp_path: Path) -> None:
@@ -303,6 +330,81 @@ def test_two_hundred_single_edits_are_found(home: Path, tmp_path: Path) -> None:
     assert levels[1] and levels[2]
 
 
+TOLD: dict[str, tuple[str, Callable[[Any], object]]] = {
+    "a member more": ("run.json", lambda run: run.update(more=1)),
+    "a member less": ("run.json", lambda run: run["judge"].pop("model")),
+    "a figure more": ("run.json", lambda run: run["metrics"].update(quality=0.9)),
+    "a figure less": ("run.json", lambda run: run["metrics"].pop("accuracy_std")),
+    "a setting less": ("run.json", lambda run: run["params"].pop("dataset.limit_questions")),
+    "a setting more": ("run.json", lambda run: run["params"].update({"system.smart": True})),
+    "no biased cut": ("run.json", lambda run: run["tags"].pop("biased_cut")),
+    "a tag of imported answers": ("run.json", lambda run: run["tags"].update(imported="true")),
+    "a category's name": ("run.json", lambda run: run["categories"][0].update(name="hard")),
+    "a category twice": ("run.json", lambda run: run["categories"].append(run["categories"][0])),
+    "a repeat's seed": ("run.json", lambda run: run["repeats"][0].update(seed=5)),
+    "a status": ("run.json", lambda run: run.update(status="done")),
+    "a record's seed": ("records.jsonl", lambda row: row.update(seed=5)),
+    "a record's top_k": ("records.jsonl", lambda row: row.update(top_k=5)),
+    "a record's usage": ("records.jsonl", lambda row: row.update(usage=[])),
+    "a record's time": ("records.jsonl", lambda row: row["times"].update(answer_ms=1.0)),
+    "a record's note": ("records.jsonl", lambda row: row.update(notes={"x": 1})),
+    "a member of a record more": ("records.jsonl", lambda row: row["verdict"].update(more=1)),
+    "a member of an answer more": ("answers.jsonl", lambda row: row.update(more=1)),
+    "a member of a verdict more": ("verdicts.jsonl", lambda row: row["verdict"].update(more=1)),
+    "a member of an ingest more": ("ingest.jsonl", lambda row: row.update(more=1)),
+}
+"""An entry of a run, and a single edit of it, which leaves all figures as they are."""
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_an_edit_that_moves_no_figure_is_found(
+    name: str, runs: list[memeval.FinishedRun], packed: Packed, tmp_path: Path
+) -> None:
+    key = runs[0].key
+    entries = entries_of(packed.path)
+    entry, change = TOLD[name]
+    place = f"runs/{key}/{entry}"
+    if entry == "run.json":
+        run = json.loads(entries[place])
+        change(run)
+        entries[place] = json.dumps(run).encode()
+    else:
+        entries[place] = changed_line(entries[place], 0, change)
+
+    path = tmp_path / "edited.memeval"
+    write_entries(path, rewritten(entries, key))
+    assert found_at(path) in (1, 2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda told, _: told.update(more=1),
+        lambda told, _: told["runs"].update(more=1),
+        lambda told, _: told["packed_on"].update(more=1),
+        lambda _, manifest: manifest.update(code="0" * 16),
+        lambda _, manifest: manifest.update(supersedes="this"),
+        lambda _, manifest: manifest["replaced"].update(more=1),
+        lambda _, manifest: manifest["data"][0].update(licence="mine"),
+        lambda _, manifest: manifest["data"][0].update(texts=False),
+    ],
+)
+def test_surroundings_are_those_of_the_runs(
+    change: Callable[[Any, Any], object],
+    runs: list[memeval.FinishedRun],
+    packed: Packed,
+    tmp_path: Path,
+) -> None:
+    entries = entries_of(packed.path)
+    told, manifest = (json.loads(entries[name]) for name in ("environment.json", "manifest.json"))
+    change(told, manifest)
+    entries["environment.json"] = json.dumps(told).encode()
+    entries["manifest.json"] = json.dumps(manifest).encode()
+    path = tmp_path / "edited.memeval"
+    write_entries(path, rewritten(entries, runs[0].key))
+    assert found_at(path) == 1
+
+
 def test_prices_models_and_private_hosts(
     monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
 ) -> None:
@@ -323,7 +425,7 @@ def test_prices_models_and_private_hosts(
         monkeypatch.delenv("MEMEVAL_PRICES")
         before = len(memeval.load_runs())
         levels = {one.name: one for one in verify_package(path, Checks(judge=2, answer=1))}
-        assert not any(level.problems for level in levels.values())
+        assert [level.problems for level in levels.values()] == [[]] * 6
         assert "2 of 2 verdicts have the same verdict again" in levels["verdicts"].did
         assert "1 of 1 answers have the same verdict again" in levels["answers"].did
         assert len(memeval.load_runs()) == before  # in a home of their own
@@ -444,6 +546,26 @@ def test_what_was_said_beforehand_is_compared(
     with open_package(path) as package:
         assert package.register is not None
         assert package.register["said"]["direction"] == "higher"
+
+    if shutil.which("ssh-keygen") is not None:
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")]
+        subprocess.run(command, check=True)
+        note = ["--sign", str(tmp_path / "key"), "-o", str(tmp_path / "note.json")]
+        assert run_command(["register", *words, *options, *note]) == 0
+        path = tmp_path / "note.memeval"
+        noted = ["--register", str(tmp_path / "note.json"), "-o", str(path)]
+        assert run_command(["pack", *keys, *noted]) == 0
+        assert run_command(["verify", str(path)]) == 0
+        assert "said beforehand, signed by a key that nobody" in capsys.readouterr().out
+
+        # Another statement, sealed anew: the signature is not of it.
+        entries = entries_of(path)
+        register = json.loads(entries["register.json"])
+        register["said"].pop(SEAL)
+        register["said"] = sealed({**register["said"], "smallest_difference": 0.0})
+        entries["register.json"] = json.dumps(register).encode()
+        write_entries(path, rewritten(entries, keys[0]))
+        assert found_at(path) == 6
 
     said.write_text(said.read_text().replace("higher", "lower"))
     assert run_command(["pack", *keys, "--register", str(said), "-o", str(path)]) == 2

@@ -41,6 +41,7 @@ from memeval.board.write import site_files, write_board
 from memeval.cli.main import run_command
 from memeval.comparison.build import compare_runs
 from memeval.comparison.claims import load_claims
+from memeval.comparison.scores import RunScores
 from memeval.errors import UserError
 from memeval.metrics.registry import metrics
 from memeval.packages import Packed, pack
@@ -207,7 +208,8 @@ def test_questions_say_who_is_right(board: Board, packages: dict[str, Packed]) -
 
     # Texts that are withheld are no question, whatever else is there.
     with open_package(packages["own"].path) as own:
-        (entries,) = entries_of([own]).values()
+        scores = {own.runs[0].key: RunScores({}, {}, None, 1)}
+        (entries,) = entries_of([(own, scores)]).values()
         data = [replace_members(one, texts=False) for one in own.manifest.data]
         bare = replace(own, manifest=replace_members(own.manifest, data=tuple(data)))
         assert len(questions_of(entries, table.rows)) == 30
@@ -276,6 +278,10 @@ def test_answers_of_another_program_have_the_name_of_their_file_and_no_cost(
         pack([run], folder / f"{name}.memeval", licence="CC0 1.0")
         assert check_package(folder / f"{name}.memeval", most_bytes=10**8) == []
 
+    runs = [run for run in memeval.load_runs() if run.summary.tags["imported"] == "true"]
+    compared = compare_runs(runs, metrics()["accuracy"])
+    assert [run.cost_usd for run in compared.runs] == [None, None]
+
     (table,) = collect(folder).tables
     assert [row.system for row in table.rows] == [row.label for row in table.rows]
     assert {row.system for row in table.rows} == {"acme", "zeta"}
@@ -295,7 +301,11 @@ def test_what_only_is_called_like_a_baseline_is_not_one(board: Board, home: Path
 
 
 def test_the_command_line(
-    packages: dict[str, Packed], home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    packages: dict[str, Packed],
+    home: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder, site = tmp_path / "packages", tmp_path / "site"
     shutil.copytree(home / "packages", folder)
@@ -313,9 +323,19 @@ def test_the_command_line(
     assert str(tmp_path).encode() not in b"".join(first.values())
     assert all(path.stat().st_mode & 0o777 == 0o644 for path in first)
 
+    # Sound packages are remembered, and the site does not tell.
     (site / "tables" / "0123456789ab.html").write_text("of an earlier board")
     assert run_command(["board", str(folder), "-o", str(site)]) == 0
+    assert "checked:  3 of them before" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in site.rglob("*.*")} == first
+    assert run_command(["board", str(folder), "-o", str(site), "--again"]) == 0
+    assert "checked:" not in capsys.readouterr().out
+
+    # Several processes find the same.
+    monkeypatch.setattr("memeval.board.checking.FEW", 1)
+    assert run_command(["board", str(folder), "-o", str(site), "--again"]) == 0
+    assert {path: path.read_bytes() for path in site.rglob("*.*")} == first
+    capsys.readouterr()
 
     assert run_command(["board", "check", str(folder / "own.memeval")]) == 1
     assert "twice.memeval is the same package" in capsys.readouterr().out

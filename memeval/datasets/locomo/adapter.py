@@ -235,13 +235,14 @@ class Locomo(Dataset):
         questions = []
         for case, sample in zip(self._whole, self._samples, strict=True):
             asked = sample.objects("qa", f"{case.case_id} qa[{{}}]")
+            turns = case.turn_ids
             for question, fields in zip(case.questions, asked, strict=True):
                 questions.append(
                     RawQuestion(
                         question_id=question.question_id,
                         fields=fields,
                         cited=tuple(fields.texts("evidence")),
-                        turns=case.turn_ids,
+                        turns=turns,
                     )
                 )
 

@@ -230,6 +230,11 @@ def _mean_by_question(records: Sequence[Record], values: Iterable[float | None])
     """Mean over questions of their means over repeats, as a comparison has it."""
     columns: dict[str, list[float | None]] = {}
     weights: dict[str, float] = {}
+    # A mean over one repeat is its value: most runs have one, and fifty means are made of each.
+    if len({record.question_id for record in records}) == len(records):
+        own = [record.weight for record in records]
+        return mean(values, None if set(own) == {1.0} else own)
+
     for record, value in zip(records, values, strict=True):
         columns.setdefault(record.question_id, []).append(value)
         weights[record.question_id] = record.weight

@@ -65,7 +65,7 @@ UNPUBLISHED = frozenset(
 )
 """Groups and fields that say how a run is filed or shown, and not what it is."""
 
-_OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
+OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
 """Groups and fields that apply to the answers of another program."""
 
 
@@ -85,7 +85,7 @@ def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
     }
     if cell.config.system["name"] == IMPORTED:
         leaves = {
-            path: value for path, value in leaves.items() if path.split(".")[0] in _OF_IMPORTED
+            path: value for path, value in leaves.items() if path.split(".")[0] in OF_IMPORTED
         }
 
     leaves["label"] = cell.config.label or _code_version(cell)

@@ -14,7 +14,7 @@ from memeval.pipeline.execute.rows import usages_of
 from memeval.pipeline.execute.timeline import id_until, operations_done, tell
 from memeval.pipeline.open.cell import Cell
 from memeval.records import EvalCase, EvalQuestion, IngestHealth, Status, Usage
-from memeval.results import IngestRow, Record, json_line
+from memeval.results import AnswerRow, IngestRow, Record, VerdictRow, json_line
 from memeval.results.record import TimelineEvent
 from memeval.results.rows import OperationDone
 from memeval.text.redaction import without_known_in
@@ -68,14 +68,6 @@ def _record(
     assert not isinstance(answer, IngestRow), "ids of ingests and of questions differ"
     verdict = repeat.verdicts.rows.get(question.question_id) if answer.status is Status.OK else None
     measured = repeat.measured.get(question.question_id, Measured())
-    usage = usages_of(answer, cell.run_key)
-    # Answer and verdict may be of different runs: each says itself who paid for it.
-    times, notes = answer.times, dict(answer.notes)
-    if verdict is not None:
-        usage += usages_of(verdict, cell.run_key)
-        times = times.join(verdict.times)
-        notes |= verdict.notes
-
     memory = repeat.answers.rows.get(ingest_id(id_until(case, question)))
     names = cell.dataset.category_names
     ranking, shown = measured.ranking, measured.shown
@@ -92,33 +84,47 @@ def _record(
         asked_at=question.asked_at,
         facets=question.facets,
         evidence=question.evidence,
-        hypothesis=answer.hypothesis,
-        status=verdict.status if verdict else answer.status,
-        verdict=verdict.verdict if verdict else None,
         metrics={**measured.metrics, **write_recall(memory, question)},
-        retrieved=answer.retrieved,
         evidence_ranks=ranking.turns if ranking else None,
         session_evidence_ranks=ranking.sessions if ranking else None,
         shown_evidence_ranks=shown.turns if shown else None,
         shown_session_ranks=shown.sessions if shown else None,
         top_k=cell.config.top_k if shown else None,
-        context=answer.context,
-        prompt=answer.prompt,
-        steps=answer.steps,
-        step_limit=answer.step_limit,
-        context_tokens=answer.context_tokens,
-        usage=usage,
-        times=times,
-        finish_reason=answer.finish_reason,
         choices=question.choices,
         choice_labels=question.choice_labels,
         right_choices=question.right_choices,
-        raw=answer.raw,
-        notes=notes,
-        error=verdict.error if verdict and verdict.error else answer.error,
         weight=question.weight,
         timeline=timeline,
+        **said_by_rows(answer, verdict, cell.run_key),
     )
+
+
+def said_by_rows(answer: AnswerRow, verdict: VerdictRow | None, run_key: str) -> dict[str, Any]:
+    """The members of a record that come from its rows alone."""
+    usage, times, notes = usages_of(answer, run_key), answer.times, dict(answer.notes)
+    # Answer and verdict may be of different runs: each says itself who paid for it.
+    if verdict is not None:
+        usage += usages_of(verdict, run_key)
+        times = times.join(verdict.times)
+        notes |= verdict.notes
+
+    return {
+        "hypothesis": answer.hypothesis,
+        "status": verdict.status if verdict else answer.status,
+        "verdict": verdict.verdict if verdict else None,
+        "retrieved": answer.retrieved,
+        "context": answer.context,
+        "prompt": answer.prompt,
+        "steps": answer.steps,
+        "step_limit": answer.step_limit,
+        "context_tokens": answer.context_tokens,
+        "usage": usage,
+        "times": times,
+        "finish_reason": answer.finish_reason,
+        "raw": answer.raw,
+        "notes": notes,
+        "error": verdict.error if verdict and verdict.error else answer.error,
+    }
 
 
 def write_recall(memory: object, question: EvalQuestion) -> dict[str, float]:

@@ -21,18 +21,15 @@ from memeval.config.identity import IdentityInputs, keys, run_key
 from memeval.config.resolve import read_config
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.pipeline.execute.rows import usages_of
-from memeval.pipeline.measure.records import Ingest, rows_digest
-from memeval.pipeline.verify.figures import (
-    figure_problems,
-    setting_problems,
-    tag_problems,
-    witness_problems,
-)
+from memeval.pipeline.measure.records import Ingest, rows_digest, said_by_rows
+from memeval.pipeline.verify.figures import figure_problems
+from memeval.pipeline.verify.said import setting_problems, tag_problems, witness_problems
 from memeval.records import Status
 from memeval.results import (
     CONFIG_FILE,
     RECORDS_FILE,
     RUN_FILE,
+    SEAL,
     AnswerRow,
     IngestRow,
     Record,
@@ -41,10 +38,11 @@ from memeval.results import (
     VerdictRow,
     texts_file,
 )
+from memeval.results.fields import as_plain, read_json
 from memeval.results.files import memory_folders
 from memeval.results.rows import answer_or_ingest, is_ingest_of
 from memeval.results.store import Parse, R, SoundRows, read_rows
-from memeval.results.summary import PACKAGE_TAG
+from memeval.results.summary import PACKAGE_RUN, PACKAGE_TAG
 from memeval.text.names import digest_name
 from memeval.text.redaction import holds_replacement
 from memeval.text.shown import one_line
@@ -76,8 +74,12 @@ class Look:
 
     def __init__(self, folder: Path) -> None:
         self.ingests: list[Ingest] | None = []
+        self.records: list[Record] = []
         self.lines: list[dict[str, Any]] = []
         """The records as the file has them, for the witness."""
+        self.answers: list[SoundRows[AnswerRow | IngestRow] | None] = []
+        """Of each repeat; None if they are not here."""
+        self.verdicts: list[SoundRows[VerdictRow] | None] = []
         self.folder = folder.resolve()
         self.outputs = self.folder.parent.parent
         self.name = ""
@@ -96,6 +98,7 @@ class Look:
             return
 
         self.name = summary.name
+        self._form(summary)
         self.problems += tag_problems(summary)
         self.problems += summary.misfits(self.folder)
         if self.folder.parent.name == "runs" and self.folder.name != summary.run_key:
@@ -103,15 +106,23 @@ class Look:
                 f"the folder is named {self.folder.name}, and holds the run {summary.run_key}"
             )
 
-        records = self._records(summary)
+        self.records = self._records(summary)
         repeats = self._keys(summary)
-        self._rows(summary, repeats, records)
-        self._figures(summary, records)
+        self._rows(summary, repeats, self.records)
+        self._figures(summary, self.records)
         # The seed enters the key only if a model works at ingest: else the repeats share a
         # memory, which is read once.
         for key in dict.fromkeys(repeat["prepare"] for repeat in repeats):
             for folder in memory_folders(self.outputs.parent / "data" / "prepared", key):
                 self.problems += memory_problems(folder, key)
+
+    def _form(self, summary: RunSummary) -> None:
+        """Whether `run.json` holds what this version writes, and no more."""
+        if summary.identity.get("version") == __version__:
+            content = read_json((self.folder / RUN_FILE).read_bytes())
+            del content[SEAL]
+            if content != json.loads(json.dumps(as_plain(summary))):
+                self.problems.append(f"{RUN_FILE}: it holds members that no run has, or lacks some")
 
     def _figures(self, summary: RunSummary, records: list[Record]) -> None:
         """The figures, made again; with those of the ingests if the rows are here."""
@@ -133,7 +144,8 @@ class Look:
             self.unchecked.append(f"the data set's own metrics ({names} …): they need its file")
 
     def _records(self, summary: RunSummary) -> list[Record]:
-        records = []
+        records, other = [], []
+        is_ours = summary.identity.get("version") == __version__
         try:
             content = (self.folder / RECORDS_FILE).read_bytes()
         except OSError:
@@ -141,11 +153,20 @@ class Look:
 
         for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
             try:
-                row = dict(json.loads(line))
-                records.append(Record.from_json(row))
+                row = dict(read_json(line))
+                record = Record.from_json(row)
+                records.append(record)
                 self.lines.append(row)
+                if is_ours and row != record.to_json():
+                    other.append(record.question_id)
             except (ValueError, TypeError, RecursionError):
                 self.problems.append(f"{RECORDS_FILE}, line {number}: not a record")
+
+        if other:
+            self.problems.append(
+                f"{RECORDS_FILE}: {count_ids('record', other)} written otherwise than a run writes "
+                f"them: {name_ids(other)}"
+            )
 
         statuses = Counter(record.status.value for record in records)
         if statuses != Counter(summary.statuses):
@@ -203,6 +224,7 @@ class Look:
     ) -> None:
         for number, repeat in enumerate(repeats):
             own = [record for record in records if record.repeat == number]
+            self._circumstances(summary, repeat, own)
             ids = [record.question_id for record in own]
             answers = self._file(
                 name=f"answers/{repeat['answer']}.jsonl",
@@ -219,12 +241,16 @@ class Look:
                 summary=summary,
             )
             cases = {record.case_id for record in own}
-            self._keep_ingests(answers, repeat["seed"], summary.run_key, cases)
+            self.answers.append(answers)
+            self.verdicts.append(verdicts)
+            # A run that came in a package has another key here, and its rows name the first one.
+            run_key = summary.tags.get(PACKAGE_RUN, summary.run_key)
+            self._keep_ingests(answers, repeat["seed"], run_key, cases)
             if answers and verdicts:
                 unlike = [
                     record.question_id
                     for record in own
-                    if not agrees(record, answers.rows, verdicts.rows)
+                    if not agrees(record, answers.rows, verdicts.rows, run_key)
                 ]
                 if unlike:
                     self.problems.append(
@@ -233,6 +259,24 @@ class Look:
                     )
 
             self._texts(self.outputs / f"answers/{repeat['answer']}.jsonl")
+
+    def _circumstances(
+        self, summary: RunSummary, repeat: Mapping[str, Any], records: list[Record]
+    ) -> None:
+        """Seed and `top_k` of each record."""
+        top_k = summary.params.get("top_k")
+        unlike = [
+            record.question_id
+            for record in records
+            if record.seed != repeat["seed"]
+            or record.top_k not in (top_k, None)
+            or (record.shown_evidence_ranks is not None and record.top_k is None)
+        ]
+        if unlike:
+            self.problems.append(
+                f"{RECORDS_FILE}: {count_ids('record', unlike)} of another seed or top_k: "
+                f"{name_ids(unlike)}"
+            )
 
     def _keep_ingests(
         self,
@@ -314,6 +358,7 @@ def agrees(
     record: Record,
     answers: Mapping[str, AnswerRow | IngestRow],
     verdicts: Mapping[str, VerdictRow],
+    run_key: str,
 ) -> bool:
     """Whether a record says what the rows of its question say."""
     answer = answers.get(record.question_id)
@@ -322,13 +367,8 @@ def agrees(
 
     # A verdict may be left from an answer that was replaced by a failure: it no longer counts.
     verdict = verdicts.get(record.question_id) if answer.status is Status.OK else None
-    in_rows = (
-        answer.hypothesis,
-        answer.retrieved,
-        verdict.status if verdict else answer.status,
-        verdict.verdict if verdict else None,
-    )
-    return in_rows == (record.hypothesis, record.retrieved, record.status, record.verdict)
+    said = said_by_rows(answer, verdict, run_key)
+    return all(getattr(record, name) == value for name, value in said.items())
 
 
 def memory_problems(folder: Path, key: str) -> Iterator[str]:

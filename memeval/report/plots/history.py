@@ -19,7 +19,7 @@ from memeval.report.plots.model import (
     named_axis,
     wrap_title,
 )
-from memeval.results import RunSummary, fresh_cost_usd
+from memeval.results import RunSummary, run_cost_usd
 
 TITLES = {
     "accuracy": "accuracy, %",
@@ -62,7 +62,7 @@ def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric:
 def _mark(summary: RunSummary, x: int, metric: str) -> Mark | None:
     """A figure of a version; None if it was not measured."""
     get = summary.metrics.get
-    value = fresh_cost_usd(summary.metrics) if metric == "cost" else get(metric)
+    value = run_cost_usd(summary) if metric == "cost" else get(metric)
     if value is None:
         return None
 

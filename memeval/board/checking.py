@@ -1,0 +1,203 @@
+"""Checks the packages of a board in several processes, and remembers what was found.
+
+The same bytes, looked at by the same code beside the same data, are found to be the same: a package
+that was checked once is not checked again, nor are two that differ only in who hands them over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import memeval
+from memeval.comparison.scores import AskedQuestion, RunScores, ScoreReader
+from memeval.config.paths import cache_dir
+from memeval.errors import UserError, WorldError
+from memeval.metrics.registry import metrics
+from memeval.packages.data import data_of
+from memeval.packages.levels import Checks, Level, levels_of, who_level
+from memeval.packages.read import Package, open_package
+from memeval.process.private import make_folder
+from memeval.results.fields import as_plain, read_as, read_json
+from memeval.results.files import as_json, file_digest, write_atomically
+from memeval.results.run import Run
+from memeval.runs.launch.workers import count_cores
+from memeval.text.shown import one_line
+
+NEEDED = 3
+"""A package with a problem at a level up to this one is not shown."""
+FEW = 4
+"""Packages for which no other process is started."""
+WHO = 5
+"""The level that is looked at each time: it depends on whom the board knows."""
+_OF_WHO = ("who", "licence", "supersedes", "replaced")
+"""Members of a manifest that no other level looks at."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A package that was looked at; its files are gone."""
+
+    path: Path
+    levels: tuple[Level, ...]
+    package: Package | None
+    """None if it has a problem at a level that the board rests on."""
+    scores: Mapping[str, RunScores]
+    """Accuracy of each question, by run key."""
+    is_known: bool
+    """Whether it was not checked again."""
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """Scores on their way from a process to another."""
+
+    questions: str
+    """Digest of the questions."""
+    asked: tuple[AskedQuestion, ...] | None
+    """None if this process has sent them before."""
+    values: tuple[float | None, ...]
+    rest: RunScores
+    """The other members."""
+
+
+def check_packages(
+    paths: Sequence[Path], allowed_signers: Path | None = None, *, again: bool = False
+) -> Iterator[Checked]:
+    """Checks packages, in their order; `again` takes no finding of an earlier time.
+
+    Raises `WorldError` if a process was killed.
+    """
+    look = partial(_look, allowed_signers=allowed_signers, again=again)
+    known: dict[str, tuple[AskedQuestion, ...]] = {}
+    _sent_questions.clear()
+    processes = min(count_cores(), len(paths))
+    if len(paths) <= FEW or processes < 2:
+        yield from (_received(*look(path), known) for path in paths)
+        return
+
+    # Not forked: threads may be running, as those of numpy.
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        try:
+            yield from (_received(*found, known) for found in pool.map(look, paths))
+        except BrokenProcessPool as error:
+            raise WorldError(
+                "board: a process that checked packages was killed",
+                "the same command continues: what was found before is kept",
+            ) from error
+
+
+def _look(
+    path: Path, allowed_signers: Path | None, *, again: bool
+) -> tuple[Checked, dict[str, _Sent]]:
+    try:
+        with open_package(path) as package:
+            file = _file_of(package, allowed_signers)
+            known = None if again else _read(file)
+            levels = known or list(levels_of(package, Checks(allowed_signers=allowed_signers)))
+            if failed_level(levels) is not None:
+                return Checked(path, tuple(levels), None, {}, is_known=False), {}
+
+            if known is None:
+                _write(file, levels)
+
+            levels[WHO - 1] = who_level(package, allowed_signers)
+            reader = ScoreReader(metrics()["accuracy"])
+            sent = {run.key: _send(reader.read(run)) for run in package.runs}
+            bare = replace(package, manifest_bytes=b"", signature=None)
+            return Checked(path, tuple(levels), bare, {}, is_known=known is not None), sent
+    except UserError as error:
+        damaged = Level(1, problems=[one_line(error, 300)])
+        return Checked(path, (damaged,), None, {}, is_known=False), {}
+
+
+def failed_level(levels: Sequence[Level]) -> Level | None:
+    """The first level with a problem, of those that the board rests on."""
+    return next((one for one in levels if one.number <= NEEDED and one.problems), None)
+
+
+_sent_questions: set[str] = set()
+"""Digests of the questions that this process has sent."""
+
+
+def _send(scores: RunScores) -> _Sent:
+    asked = tuple(scores.questions.values())
+    name = hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()
+    is_new = name not in _sent_questions
+    _sent_questions.add(name)
+    values = tuple(map(scores.values.get, scores.questions))
+    return _Sent(name, asked if is_new else None, values, replace(scores, questions={}, values={}))
+
+
+def _received(
+    checked: Checked, sent: Mapping[str, _Sent], known: dict[str, tuple[AskedQuestion, ...]]
+) -> Checked:
+    scores = {}
+    for key, own in sent.items():
+        if own.asked is not None:
+            known.setdefault(own.questions, own.asked)
+
+        # One object for the questions of all runs: there may be hundreds of thousands.
+        asked = known[own.questions]
+        pairs = zip(asked, own.values, strict=True)
+        scores[key] = replace(
+            own.rest,
+            questions={one.question_id: one for one in asked},
+            values={one.question_id: value for one, value in pairs if value is not None},
+        )
+
+    return replace(checked, scores=scores)
+
+
+def _file_of(package: Package, allowed_signers: Path | None) -> Path:
+    """Where the findings about a package are kept: by all that they depend on."""
+    manifest = as_plain(package.manifest)
+    held = {name: value for name, value in manifest.items() if name not in _OF_WHO}
+    data, signers = list(map(_data_here, package.runs)), ""
+    if package.register is not None and allowed_signers is not None and allowed_signers.is_file():
+        signers = file_digest(allowed_signers)
+
+    content = as_json([held, data, signers, _code(), platform.python_version()])
+    name = hashlib.sha256(content.encode()).hexdigest()
+    return cache_dir() / "verified" / f"{name}.json"
+
+
+def _data_here(run: Run) -> str:
+    try:
+        return data_of(run).sha256
+    except UserError as error:
+        return error.message
+
+
+@cache
+def _code() -> str:
+    """Digest of all code of memeval."""
+    digest = hashlib.sha256()
+    folder = Path(memeval.__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.read_bytes())
+
+    return digest.hexdigest()
+
+
+def _read(file: Path) -> list[Level] | None:
+    """The findings in a file; None without one, or for one that can't be read."""
+    try:
+        return read_as(read_json(file.read_bytes()), list[Level])
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _write(file: Path, levels: Sequence[Level]) -> None:
+    try:
+        make_folder(file.parent)
+        write_atomically(file, as_json(list(map(as_plain, levels))) + "\n")
+    except OSError:
+        return  # a home that can't be written: it is checked again next time

@@ -1,0 +1,84 @@
+"""Rank groups by matrices are those of a comparison of all pairs."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memeval.board.ranking import MOST_WORK, ranked
+from memeval.comparison.build import compare_runs
+from memeval.comparison.scores import AskedQuestion, RunScores
+from memeval.metrics.registry import metrics
+from memeval.results import JudgeIdentity, RunSummary
+from memeval.results.run import Run
+
+JUDGE = JudgeIdentity(name="keyword")
+
+
+def summary_of(number: int) -> RunSummary:
+    return RunSummary(
+        name=f"system {number}",
+        run_key=f"{number:016x}",
+        dataset="demo",
+        metrics={"coverage": 1.0},
+        judge=JUDGE,
+        sweep=None,
+        command="",
+        params={},
+        tags={},
+        categories=(),
+        repeats=(),
+        notes=(),
+        valid=True,
+        started_at="",
+        finished_at="",
+    )
+
+
+def scores_of(number: int, chance: random.Random, cases: int) -> RunScores:
+    asked, values = {}, {}
+    for place in range(12 * cases):
+        name = f"q{place}"
+        weight = 1.0 + place % 3
+        asked[name] = AskedQuestion(name, f"case {place % cases}", "1", "1", 0, ("x",), "", weight)
+        # A few answers have no score.
+        if chance.random() < 0.995:
+            values[name] = float(chance.random() < 0.2 + 0.05 * number)
+
+    return RunScores(asked, values, None, 1)
+
+
+@pytest.mark.parametrize("cases", [3, 6, 10, 20])
+def test_letters_are_those_of_all_pairs(cases: int) -> None:
+    chance = random.Random(cases)
+    summaries = [summary_of(number) for number in range(12)]
+    scores = [scores_of(number, chance, cases) for number in range(12)]
+    # One may be compared with nobody, and two only with each other.
+    summaries[3] = replace(summaries[3], metrics={"coverage": 0.5})
+    for number in (7, 8):
+        summaries[number] = replace(summaries[number], judge=JudgeIdentity(name="exact_match"))
+
+    runs = [Run(Path(), one) for one in summaries]
+    compared = compare_runs(runs, metrics()["accuracy"], all_pairs=True, scores=scores)
+    found = ranked(summaries, scores, [one.name for one in summaries])
+    assert list(found.letters) == [run.letters for run in compared.runs]
+    assert any("coverage of system 3 is 50.0 %" in line for line in found.remarks)
+    assert any("system 7, system 8: other judge" in line for line in found.remarks)
+
+
+def test_many_runs_are_ranked_unless_their_pairs_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chance = random.Random(1)
+    summaries = [summary_of(number) for number in range(60)]
+    scores = [scores_of(number // 6, chance, 10) for number in range(60)]
+    names = [one.name for one in summaries]
+    letters = ranked(summaries, scores, names).letters
+    assert all(letters) and letters[59].startswith("a") and not set(letters[0]) & set(letters[59])
+
+    monkeypatch.setattr("memeval.board.ranking.MOST_WORK", MOST_WORK / 10**9)
+    found = ranked(summaries, scores, names)
+    assert set(found.letters) == {""} and "60 runs are too many" in found.remarks[-1]
