@@ -17,7 +17,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import memeval
-from memeval.comparison.scores import AskedQuestion, RunScores, ScoreReader
+from memeval.comparison.scores import AskedQuestion, RunScores, read_scores
 from memeval.config.paths import cache_dir
 from memeval.errors import UserError, WorldError
 from memeval.metrics.registry import metrics
@@ -61,7 +61,7 @@ class _Sent:
 
     questions: str
     """Digest of the questions."""
-    asked: tuple[AskedQuestion, ...] | None
+    asked: Mapping[str, AskedQuestion] | None
     """None if this process has sent them before."""
     values: tuple[float | None, ...]
     rest: RunScores
@@ -76,7 +76,7 @@ def check_packages(
     Raises `WorldError` if a process was killed.
     """
     look = partial(_look, allowed_signers=allowed_signers, again=again)
-    known: dict[str, tuple[AskedQuestion, ...]] = {}
+    known: dict[str, Mapping[str, AskedQuestion]] = {}
     _sent_questions.clear()
     processes = min(count_cores(), len(paths))
     if len(paths) <= FEW or processes < 2:
@@ -109,8 +109,8 @@ def _look(
                 _write(file, levels)
 
             levels[WHO - 1] = who_level(package, allowed_signers)
-            reader = ScoreReader(metrics()["accuracy"])
-            sent = {run.key: _send(reader.read(run)) for run in package.runs}
+            accuracy = metrics()["accuracy"]
+            sent = {run.key: _send(read_scores(run, accuracy)) for run in package.runs}
             bare = replace(package, manifest_bytes=b"", signature=None)
             return Checked(path, tuple(levels), bare, {}, is_known=known is not None), sent
     except UserError as error:
@@ -128,7 +128,7 @@ _sent_questions: set[str] = set()
 
 
 def _send(scores: RunScores) -> _Sent:
-    asked = tuple(scores.questions.values())
+    asked = dict(scores.questions)
     name = hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()
     is_new = name not in _sent_questions
     _sent_questions.add(name)
@@ -137,7 +137,7 @@ def _send(scores: RunScores) -> _Sent:
 
 
 def _received(
-    checked: Checked, sent: Mapping[str, _Sent], known: dict[str, tuple[AskedQuestion, ...]]
+    checked: Checked, sent: Mapping[str, _Sent], known: dict[str, Mapping[str, AskedQuestion]]
 ) -> Checked:
     scores = {}
     for key, own in sent.items():
@@ -149,8 +149,8 @@ def _received(
         pairs = zip(asked, own.values, strict=True)
         scores[key] = replace(
             own.rest,
-            questions={one.question_id: one for one in asked},
-            values={one.question_id: value for one, value in pairs if value is not None},
+            questions=asked,
+            values={name: value for name, value in pairs if value is not None},
         )
 
     return replace(checked, scores=scores)

@@ -43,7 +43,7 @@ def scores_of(number: int, chance: random.Random, cases: int) -> RunScores:
     for place in range(12 * cases):
         name = f"q{place}"
         weight = 1.0 + place % 3
-        asked[name] = AskedQuestion(name, f"case {place % cases}", "1", "1", 0, ("x",), "", weight)
+        asked[name] = AskedQuestion(f"case {place % cases}", "1", "1", ("x",), "", weight)
         # A few answers have no score.
         if chance.random() < 0.995:
             values[name] = float(chance.random() < 0.2 + 0.05 * number)

@@ -55,8 +55,8 @@ def figure_problems(
 
     unlike += _unlike_rows("category", summary.categories, figures.categories)
     for name in dict.fromkeys((*figures.facets, *summary.facets)):
-        said, made = summary.facets.get(name, ()), figures.facets.get(name, ())
-        unlike += _unlike_rows(name, said, made)
+        rows = summary.facets.get(name, ()), figures.facets.get(name, ())
+        unlike += _unlike_rows(name, *rows)
 
     if unlike:
         more = f" and {len(unlike) - SHOWN} more" if len(unlike) > SHOWN else ""
