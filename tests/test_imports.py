@@ -157,3 +157,15 @@ def test_no_module_imports_itself_in_a_circle() -> None:
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
     # Raises `CycleError`, which names the modules of a circle.
     TopologicalSorter(imports).prepare()
+
+
+def test_an_interpreter_without_the_packages_is_named() -> None:
+    root = Path(memeval.__file__).parents[1]
+    without_packages = [sys.executable, "-S", "-m", "memeval", "system=bm25"]
+    done = subprocess.run(
+        without_packages, cwd=root, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.returncode == 2
+    assert re.match(r"memeval: the package '\w+' is not installed for /", done.stderr)
+    assert "make install" in done.stderr and "Traceback" not in done.stderr

@@ -61,9 +61,7 @@ def run_command(arguments: list[str]) -> int:
         if name != "data":  # data sets are public, and may be shared on a machine
             private_umask()
 
-        module, _, function = COMMANDS[name].partition(":")
-        command: Callable[[Sequence[str]], int] = getattr(importlib.import_module(module), function)
-        return command(rest)
+        return _load_command(name)(rest)
     except UserError as error:
         report_error(error)
         return 2
@@ -84,6 +82,27 @@ def run_command(arguments: list[str]) -> int:
         # again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def _load_command(name: str) -> Callable[[Sequence[str]], int]:
+    """Raises `UserError` if this interpreter lacks memeval's packages: most of the time it is not
+    that of the environment.
+    """
+    module, _, function = COMMANDS[name].partition(":")
+
+    try:
+        command: Callable[[Sequence[str]], int] = getattr(importlib.import_module(module), function)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("memeval"):
+            raise
+
+        raise UserError(
+            f"the package '{error.name}' is not installed for {sys.executable}\n"
+            "  in a checkout:  make install, then .venv/bin/python -m memeval\n"
+            "  elsewhere:      python -m pip install memeval-bench"
+        ) from error
+
+    return command
 
 
 def _lost_replies() -> str:
