@@ -29,6 +29,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     """
     from memeval.runs.cell import run_cell
 
+    arguments = _join_name(arguments)
     file, overrides = split_words(arguments)
     made = imported_run(
         file,
@@ -42,6 +43,17 @@ def evaluate(arguments: Sequence[str]) -> int:
     show_comparison(session)
 
     return 0 if summary.valid else 1
+
+
+def _join_name(arguments: Sequence[str]) -> list[str]:
+    """The words, with `--judged-by NAME` written as `--judged-by=NAME`."""
+    words = list(arguments)
+    option = JUDGED_BY.removesuffix("=")
+    if option in words[:-1]:
+        index = words.index(option)
+        words[index : index + 2] = [f"{JUDGED_BY}{words[index + 1]}"]
+
+    return words
 
 
 def named_judge(arguments: Sequence[str]) -> str | None:

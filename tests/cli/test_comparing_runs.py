@@ -255,7 +255,7 @@ def test_recorded_judges_without_a_name_are_no_one_judge_until_they_are_named(
     assert "evaluate --judged-by=NAME names it" in refused.told
 
     for file in files:
-        evaluate(tmp_path, file, "--judged-by=a person", "label=named")
+        evaluate(tmp_path, file, "--judged-by", "a person", "label=named")
     done = completed(tmp_path, "compare", "dataset=demo", "label=named")
     assert "judge: recorded (a person)" in done.out
 
