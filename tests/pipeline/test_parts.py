@@ -20,10 +20,11 @@ from memeval.pipeline.execute.compression import Compression, compression_points
 from memeval.pipeline.execute.reader import final_answer
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.measure.figures import measure_cell, measure_repeat
-from memeval.pipeline.measure.run_notes import dominated
+from memeval.pipeline.measure.run_notes import dominated, few_timed
 from memeval.pipeline.measure.spending import percentile
 from memeval.records import EvalCase, Label, Session, Status, Turn
 from memeval.results import AnswerRow, Record
+from memeval.results.rows import StepTimes
 from memeval.results.store import RowStore
 from memeval.retrieval.granularity import Granularity
 from memeval.retrieval.granularity import chunks as chunks_of
@@ -294,6 +295,15 @@ def test_a_conversation_that_holds_half_of_the_questions_is_noted() -> None:
     assert not list(dominated([*small, *large[:1], *large[:1]], HEADLINE))
     apart = [judged("correct", category=5, case="c1", number=n) for n in range(5, 15)]
     assert list(dominated([*small, *large, *apart], HEADLINE)) == [note]
+
+
+def test_a_latency_that_few_answers_have_is_noted() -> None:
+    timed = record(times=StepTimes(retrieval_ms=1.5))
+    (note,) = few_timed([timed, record(), record()])
+    assert note.startswith("retrieval ms was measured in 1 of 3 answers only")
+    # Failed questions have no latency; and where no answer has one, no figure is shown.
+    assert not list(few_timed([timed, record(status=Status.ANSWER_FAILED)]))
+    assert not list(few_timed([record(), record()]))
 
 
 def test_percentiles() -> None:

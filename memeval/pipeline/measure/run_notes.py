@@ -53,6 +53,7 @@ def notes(
     yield from remarks(notes_on_questions(cell, rows))
     yield from remarks(_settings(cell))
     yield from remarks(_uncounted(rows))
+    yield from remarks(few_timed(rows))
     yield from remarks(dominated(rows, cell.dataset.headline))
     yield from _failures(rows)
     yield from remarks(_losses(ingest_rows))
@@ -116,6 +117,17 @@ def _settings(cell: Cell) -> Iterator[str]:
 
     if cell.config.llm.name == "mock":
         yield "The mock model replaces a language model: its figures mean nothing."
+
+
+def few_timed(rows: Sequence[Record]) -> Iterator[str]:
+    """A note on a latency that fewer than half of the answers have."""
+    answered = [row for row in rows if row.status in (Status.OK, Status.RETRIEVED)]
+    timed = sum(row.times.retrieval_ms is not None for row in answered)
+    if 0 < timed < len(answered) / 2:
+        yield (
+            f"retrieval ms was measured in {timed:,} of {len(answered):,} answers only: in the "
+            "others it could not be told from other work of the process."
+        )
 
 
 def _uncounted(rows: Sequence[Record]) -> Iterator[str]:
