@@ -346,7 +346,7 @@ TOLD: dict[str, tuple[str, Callable[[Any], object]]] = {
     "a record's seed": ("records.jsonl", lambda row: row.update(seed=5)),
     "a record's top_k": ("records.jsonl", lambda row: row.update(top_k=5)),
     "a record's usage": ("records.jsonl", lambda row: row.update(usage=[])),
-    "a record's time": ("records.jsonl", lambda row: row["times"].update(answer_ms=1.0)),
+    "a record's time": ("records.jsonl", lambda row: row["times"].pop("answer_ms")),
     "a record's note": ("records.jsonl", lambda row: row.update(notes={"x": 1})),
     "a member of a record more": ("records.jsonl", lambda row: row["verdict"].update(more=1)),
     "a member of an answer more": ("answers.jsonl", lambda row: row.update(more=1)),
