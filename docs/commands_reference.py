@@ -103,7 +103,7 @@ def command(name: str) -> Iterator[str]:
 def parser_of(function: str) -> argparse.ArgumentParser:
     """The parser of the module in which a command is."""
     module = importlib.import_module(function.partition(":")[0])
-    parser: argparse.ArgumentParser = module.parser()
+    parser: argparse.ArgumentParser = module.PARSER
     return parser
 
 

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from memeval.cli.parser import Parser
 from memeval.packages.form import SUFFIX
 from memeval.text.shown import one_line, printable
+
+USAGE = f"""
+sets the packages of a folder beside each other, as a folder of static pages
+
+packages FOLDER:path    holds files *{SUFFIX}
+-o --output! SITE:path  new, or an earlier board
+--allowed-signers FILE:path  who this board knows, as ssh-keygen reads it
+--again                 check packages that were checked before, too
+"""
+PARSER = Parser.of("board", USAGE)
 
 
 def board(arguments: Sequence[str]) -> int:
@@ -17,7 +26,7 @@ def board(arguments: Sequence[str]) -> int:
 
         return check(arguments[1:])
 
-    options = parser().parse_args(list(arguments))
+    options = PARSER.parse_args(list(arguments))
     from memeval.board.collect import collect
     from memeval.board.write import write_board
 
@@ -36,23 +45,3 @@ def board(arguments: Sequence[str]) -> int:
 
     print(f"open:     {one_line(options.output / 'index.html')}")
     return 0
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "board", "sets the packages of a folder beside each other, as a folder of static pages"
-    )
-    options.add_argument("packages", type=Path, metavar="FOLDER", help=f"holds files *{SUFFIX}")
-    options.add_argument(
-        "-o", "--output", required=True, type=Path, metavar="SITE", help="new, or an earlier board"
-    )
-    options.add_argument(
-        "--allowed-signers",
-        type=Path,
-        metavar="FILE",
-        help="who this board knows, as ssh-keygen reads it",
-    )
-    options.add_argument(
-        "--again", action="store_true", help="check packages that were checked before, too"
-    )
-    return options

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from memeval.cli.parser import Parser
 from memeval.packages.form import SUFFIX
 from memeval.text.shown import one_line, printable
 
+USAGE = f"""
+says whether packages are sound and may be added to their folder
+
+packages+ PACKAGE:path  files *{SUFFIX} of the folder
+--most-mb MB:int        largest size (default: 50)
+"""
+PARSER = Parser.of("board check", USAGE, most_mb=50)
+
 
 def check(arguments: Sequence[str]) -> int:
     """Says whether packages may be added to their folder; exit status 1 if one may not."""
-    options = parser().parse_args(list(arguments))
+    options = PARSER.parse_args(list(arguments))
     from memeval.board.check import check_package
 
     wrong = 0
@@ -25,16 +32,3 @@ def check(arguments: Sequence[str]) -> int:
             print(f"  {printable(line)}")
 
     return 1 if wrong else 0
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "board check", "says whether packages are sound and may be added to their folder"
-    )
-    options.add_argument(
-        "packages", nargs="+", type=Path, metavar="PACKAGE", help=f"files *{SUFFIX} of the folder"
-    )
-    options.add_argument(
-        "--most-mb", type=int, default=50, metavar="MB", help="largest size (default: 50)"
-    )
-    return options

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from memeval.cli.parser import Parser
+from memeval.cli.parser import CONFIG_DIR, Parser
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.pipeline.open.cell import Cell
@@ -42,6 +42,20 @@ CONSTANT = "constant"
 WITHOUT_MEMORY = (CONSTANT, "no_memory")
 """Controls that drop all they are given."""
 
+USAGE = f"""
+runs the rules of the conformance suite against a system, or against the service behind it, over a
+short invented conversation
+
+overrides* group=option|field=value  which system, as for a run: system=http
+    system.base_url=http://localhost:8077; or http://localhost:8077 alone, or -- COMMAND: what it
+    speaks is found out, and printed
+{CONFIG_DIR}
+-v --verbose         also print what each rule sent and got
+--junit FILE         also write the outcomes as JUnit's XML
+--lag N:int          instead of the rules: how long after each of N facts was stored it is found
+"""
+PARSER = Parser.of("check", USAGE)
+
 
 def check(arguments: Sequence[str]) -> int:
     """Prints one line per rule. Exit status 1 if one is violated, or an essential one not shown."""
@@ -49,7 +63,7 @@ def check(arguments: Sequence[str]) -> int:
     from memeval.pipeline.open.opening import open_cell
 
     words, command = split_command(arguments)
-    options = parser().parse_intermixed_args(words)
+    options = PARSER.parse_intermixed_args(words)
     addresses = [word for word in options.overrides if ADDRESS.match(word)]
     overrides = [word for word in options.overrides if word not in addresses]
     for word in overrides:
@@ -139,33 +153,6 @@ def _config_of_found(
         path.parent.mkdir()
         path.write_text(text, encoding="utf-8")
         return compose_config(["--config-dir", folder, f"system={FOUND}", *rest])
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "check",
-        "runs the rules of the conformance suite against a system, or against the "
-        "service behind it, over a short invented conversation",
-    )
-    options.add_argument(
-        "overrides",
-        nargs="*",
-        metavar="group=option|field=value",
-        help="which system, as for a run: system=http system.base_url=http://localhost:8077; or "
-        "http://localhost:8077 alone, or -- COMMAND: what it speaks is found out, and printed",
-    )
-    options.add_argument("--config-dir", metavar="FOLDER", help="options of your own")
-    options.add_argument(
-        "-v", "--verbose", action="store_true", help="also print what each rule sent and got"
-    )
-    options.add_argument("--junit", metavar="FILE", help="also write the outcomes as JUnit's XML")
-    options.add_argument(
-        "--lag",
-        type=int,
-        metavar="N",
-        help="instead of the rules: how long after each of N facts was stored it is found",
-    )
-    return options
 
 
 def _report_file(word: str) -> Path:

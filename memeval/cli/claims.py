@@ -25,10 +25,21 @@ from memeval.text.shown import one_line
 
 LIST, SHOW, REPRODUCE = "list", "show", "reproduce"
 
+USAGE = """
+lists published figures; shows the whole protocol of one; says which of them a run may be compared
+with, and why not; composes the run that would be comparable
+
+words* WORD     `list` (default), `show NAME`, `reproduce NAME`, or runs: a key, its beginning, a
+    name, an MLflow run id, or a filter
+--dataset NAME  only claims about this data set
+--json          print everything as JSON
+"""
+PARSER = Parser.of("claims", USAGE)
+
 
 def claims(arguments: Sequence[str]) -> int:
     """Prints the claims, one of them, the run that would compare, or runs beside the claims."""
-    options = parser().parse_args(list(arguments))
+    options = PARSER.parse_args(list(arguments))
     known = load_claims()
     datasets = {claim.dataset for claim in known}
     if options.dataset is not None and options.dataset not in datasets:
@@ -64,22 +75,6 @@ def claims(arguments: Sequence[str]) -> int:
         print(line)
 
     return 0
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "claims",
-        "lists published figures; shows the whole protocol of one; says which of them a run may be "
-        "compared with, and why not; composes the run that would be comparable",
-    )
-    options.add_words(
-        "WORD",
-        "`list` (default), `show NAME`, `reproduce NAME`, or runs: a key, its beginning, a "
-        "name, an MLflow run id, or a filter",
-    )
-    options.add_argument("--dataset", metavar="NAME", help="only claims about this data set")
-    options.add_json("everything")
-    return options
 
 
 def table_of(chosen: Sequence[Claim]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memeval.api.comparing import chosen_metrics, comparisons_of, selected
 from memeval.cli.comparison import GLOSSARY_LINE, print_statistics, print_tables, print_words
-from memeval.cli.parser import Parser, print_json
+from memeval.cli.parser import LAST, Parser, one_of, print_json
 from memeval.comparison.files import as_json_value, write_comparisons
 from memeval.comparison.page import write_page_of
 from memeval.comparison.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
@@ -19,10 +19,34 @@ from memeval.results.files import writing
 from memeval.results.run import Run
 from memeval.text.names import file_name
 
+USAGE = f"""
+compares finished runs on the questions that both scored
+
+words* RUN|FILTER    a run's key, its beginning, its name or its MLflow run id; or a filter:
+    sweep=NAME, dataset=NAME, since=7d, or a setting such as system=bm25
+{LAST}
+--baseline RUN       the run that the others are compared with (default: the first); the name of
+    its system is enough if it is the only one
+--metric* M          accuracy (default; recall@10 after stages=retrieve), f1, recall@5, cost,
+    tokens, context, latency, or any metric of the records; several with commas
+--adjust {one_of((MAX_T, BENJAMINI_HOCHBERG))}  how p is adjusted: max-t, for the differences of
+    each metric (default), or bh, Benjamini-Hochberg over the differences of all metrics
+--all-pairs          compare all runs with all
+--force              compare also what differs in data, questions, labels, judge or coverage; every
+    table says so
+--stats              print the table of differences, too: intervals, p, the smallest difference
+    that the data could show, categories
+--common             compare versions of a data set, on the questions that all runs asked in the
+    same words with the same answers
+--plots              draw the differences, as PNG and SVG
+--json               print the comparison as JSON
+"""
+PARSER = Parser.of("compare", USAGE, adjust=MAX_T)
+
 
 def compare(arguments: Sequence[str]) -> int:
     """Prints how runs differ, and leaves it in outputs/comparisons/."""
-    options = parser().parse_intermixed_args(list(arguments))
+    options = PARSER.parse_intermixed_args(list(arguments))
     selection = selected(
         options.words,
         baseline=options.baseline,
@@ -32,7 +56,7 @@ def compare(arguments: Sequence[str]) -> int:
     runs = selection.chosen
     comparisons = comparisons_of(
         runs,
-        chosen_metrics(options.metric or (), runs),
+        chosen_metrics(options.metric, runs),
         baseline=options.baseline,
         known=selection.known,
         all_pairs=options.all_pairs,
@@ -77,60 +101,6 @@ def write_files(comparisons: Sequence[Comparison], runs: Sequence[Run], *, plots
         write_page_of(comparison, folders, folder / f"comparison{suffix}.html")
 
     return folder
-
-
-def parser() -> Parser:
-    options = Parser.of("compare", "compares finished runs on the questions that both scored")
-    options.add_words(
-        "RUN|FILTER",
-        "a run's key, its beginning, its name or its MLflow run id; or a filter: sweep=NAME, "
-        "dataset=NAME, since=7d, or a setting such as system=bm25",
-    )
-    options.add_last()
-    options.add_argument(
-        "--baseline",
-        metavar="RUN",
-        help="the run that the others are compared with (default: the first); the name of its "
-        "system is enough if it is the only one",
-    )
-    options.add_argument(
-        "--metric",
-        metavar="M",
-        action="append",
-        help="accuracy (default; recall@10 after stages=retrieve), f1, recall@5, cost, tokens, "
-        "context, latency, or any metric of the records; several with commas",
-    )
-    options.add_argument(
-        "--adjust",
-        choices=[MAX_T, BENJAMINI_HOCHBERG],
-        default=MAX_T,
-        help="how p is adjusted: max-t, for the differences of each metric (default), or bh, "
-        "Benjamini-Hochberg over the differences of all metrics",
-    )
-    options.add_argument("--all-pairs", action="store_true", help="compare all runs with all")
-    options.add_argument(
-        "--force",
-        action="store_true",
-        help="compare also what differs in data, questions, labels, judge or coverage; every table "
-        "says so",
-    )
-    options.add_argument(
-        "--stats",
-        action="store_true",
-        help="print the table of differences, too: intervals, p, the smallest difference that the "
-        "data could show, categories",
-    )
-    options.add_argument(
-        "--common",
-        action="store_true",
-        help="compare versions of a data set, on the questions that all runs asked in the same "
-        "words with the same answers",
-    )
-    options.add_argument(
-        "--plots", action="store_true", help="draw the differences, as PNG and SVG"
-    )
-    options.add_json("the comparison")
-    return options
 
 
 def comparison_name(comparisons: Sequence[Comparison]) -> str:

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 
-from memeval.cli.data_own import OWN_ACTIONS, TAKES_OVERRIDES, add_own_actions
+from memeval.cli.data_own import OWN_ACTIONS, TAKES_OVERRIDES
 from memeval.cli.data_settings import chosen_dataset, read_words
+from memeval.cli.main import load
 from memeval.cli.parser import Parser
 from memeval.config.paths import data_dir
 from memeval.config.plugins import plugins
@@ -24,42 +24,70 @@ from memeval.datasets.transfer import FetchLimits
 from memeval.display.terminal import drawn
 from memeval.errors import UserError
 
+USAGE_OF_FETCH = """
+download a data set, verify it, show its licence
+
+name
+--max-bytes N:int  largest download in bytes (default: the registered size plus 1 %%)
+--sha256 HEX       expected sha256 of a data set that has no registered one
+settings* dataset.field=value
+"""
+USAGE_OF_VERIFY = """
+compare the local file with the registered one, and list every repaired record
+
+name
+settings* dataset.field=value
+"""
+USAGE_OF_STATS = """
+show cases, sessions, turns, tokens and questions by category as a table
+
+name
+settings* dataset.field=value
+"""
+USAGE_OF_MAKE = """
+write a data set to a file: generated or derived (synthetic, locomo_mc10), or from published files
+(incidents, memory_agent_bench)
+
+name
+file
+settings* dataset.field=value | FROM
+"""
+ACTIONS = {
+    "list": (
+        "memeval.cli.data:list_all",
+        "list each data set: licence, size, sha256, counts, and whether it is on this machine",
+    ),
+    **OWN_ACTIONS,
+    "fetch": ("memeval.cli.data:fetch_chosen", USAGE_OF_FETCH),
+    "verify": ("memeval.cli.data:verify_chosen", USAGE_OF_VERIFY),
+    "stats": ("memeval.cli.data_stats:show_stats", USAGE_OF_STATS),
+    "make": ("memeval.cli.data_make:make", USAGE_OF_MAKE),
+}
+PARSER = Parser.of_actions(
+    "data",
+    "lists, downloads, verifies and describes data sets",
+    {name: usage for name, (_, usage) in ACTIONS.items()},
+)
+
 
 def data(arguments: Sequence[str]) -> int:
     """Shows, downloads, checks, counts or writes data sets.
 
     Exit status 1 if a file is not what it should be.
     """
-    whole = parser()
     # argparse takes no words of a list on both sides of an option: they are what it leaves.
-    chosen, words = whole.parse_known_args(list(arguments))
+    chosen, words = PARSER.parse_known_args(list(arguments))
     if words and chosen.action not in TAKES_OVERRIDES:
-        whole.error(f"unrecognized arguments: {' '.join(words)}")
+        PARSER.error(f"unrecognized arguments: {' '.join(words)}")
 
     chosen.words = words
-    if chosen.action == "list":
-        _list()
-        return 0
+    act: Callable[[Namespace], int] = load(ACTIONS[chosen.action][0])
+    return act(chosen)
 
-    if chosen.action in OWN_ACTIONS:
-        module, _, function = OWN_ACTIONS[chosen.action].partition(":")
-        status: int = getattr(importlib.import_module(module), function)(chosen)
-        return status
 
-    name = chosen.name
-    if chosen.action == "stats":
-        from memeval.cli.data_stats import show_stats
-
-        return show_stats(name, chosen.settings)
-
-    if chosen.action == "make":
-        from memeval.cli.data_make import make
-
-        return make(name, Path(chosen.file), chosen.settings)
-
-    info = dataset_info(name)
-    if chosen.action == "verify":
-        return _verify(info, chosen.settings)
+def fetch_chosen(chosen: Namespace) -> int:
+    """Downloads a data set, or the parts of it that settings choose."""
+    info = dataset_info(chosen.name)
     if chosen.max_bytes is not None and chosen.max_bytes < 1:
         raise UserError(f"--max-bytes must be at least 1, not {chosen.max_bytes}")
     if chosen.sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", chosen.sha256):
@@ -76,7 +104,7 @@ def data(arguments: Sequence[str]) -> int:
     return _fetch(info, limits, _files(info, chosen.settings))
 
 
-def _list() -> None:
+def list_all(_: Namespace) -> int:
     """Prints every data set; for one of a package that can't be imported, why, on one line."""
     for info in DATASETS.values():
         print(describe(info))
@@ -86,6 +114,8 @@ def _list() -> None:
             print(describe(dataset_info(name)))
         except UserError as error:
             print(f"{name}: {error}\n")
+
+    return 0
 
 
 def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None:
@@ -105,54 +135,6 @@ def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None
         )
 
     return dataset.files_read()
-
-
-def parser() -> Parser:
-    whole = Parser.of("data", "lists, downloads, verifies and describes data sets")
-    actions = whole.add_subparsers(dest="action", required=True)
-    actions.add_parser(
-        "list",
-        help="list each data set: licence, size, sha256, counts, and whether it is on this machine",
-    )
-
-    add_own_actions(actions)
-
-    for action, what in (
-        ("fetch", "download a data set, verify it, show its licence"),
-        (
-            "verify",
-            "compare the local file with the registered one, and list every repaired record",
-        ),
-        ("stats", "show cases, sessions, turns, tokens and questions by category as a table"),
-        (
-            "make",
-            "write a data set to a file: generated or derived (synthetic, locomo_mc10), or from "
-            "published files (incidents, memory_agent_bench)",
-        ),
-    ):
-        own = actions.add_parser(action, help=what)
-        own.add_argument("name")
-        if action == "make":
-            own.add_argument("file")
-
-        if action == "fetch":
-            own.add_argument(
-                "--max-bytes",
-                type=int,
-                metavar="N",
-                help="largest download in bytes (default: the registered size plus 1 %%)",
-            )
-            own.add_argument(
-                "--sha256",
-                metavar="HEX",
-                help="expected sha256 of a data set that has no registered one",
-            )
-
-        if action in ("fetch", "verify", "stats", "make"):
-            metavar = "dataset.field=value | FROM" if action == "make" else "dataset.field=value"
-            own.add_argument("settings", nargs="*", metavar=metavar)
-
-    return whole
 
 
 def describe(info: DatasetInfo) -> str:
@@ -226,8 +208,10 @@ def _show(done: int, total: int | None) -> None:
             print(file=sys.stderr)
 
 
-def _verify(info: DatasetInfo, words: Sequence[str]) -> int:
-    verified = verify(info, data_dir(), read_words(words))
+def verify_chosen(chosen: Namespace) -> int:
+    """Compares a data set with the registered one."""
+    info = dataset_info(chosen.name)
+    verified = verify(info, data_dir(), read_words(chosen.settings))
     print(f"{verified.path or 'generated'}: sha256 {verified.sha256}")
 
     if verified.counts:

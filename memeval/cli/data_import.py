@@ -30,6 +30,7 @@ def import_data(chosen: argparse.Namespace) -> int:
     Exit status 2 if what was written has a mistake.
     """
     target = Path(chosen.into)
+    form = vars(chosen)["as"]  # a word of Python's own
     table = target.with_name(f"{target.name}.redacted")
     for path in (target, table):
         if path.exists():
@@ -38,12 +39,12 @@ def import_data(chosen: argparse.Namespace) -> int:
     if chosen.windows is not None and chosen.case is not None:
         raise UserError("--windows and --case both say what a case is; give one of them.")
 
-    if chosen.form is not None and chosen.form not in FORMS:
-        raise unknown("form in --as", one_line(chosen.form), FORMS)
+    if form is not None and form not in FORMS:
+        raise unknown("form in --as", one_line(form), FORMS)
 
     redactor = _redactor(chosen)
     options = ImportOptions(
-        form=chosen.form,
+        form=form,
         columns=parse_map(chosen.map),
         date_format=chosen.date_format,
         case=chosen.case,

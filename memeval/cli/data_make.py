@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,11 +13,12 @@ from memeval.datasets.registry import writable
 from memeval.errors import UserError
 
 
-def make(name: str, path: Path, words: Sequence[str]) -> int:
+def make(chosen: Namespace) -> int:
     """Writes the data set; the file appears under its name once it is whole.
 
-    `words` are settings, `dataset.field=value`, and the files or folders that it is made from.
+    Its settings, `dataset.field=value`, come with the files or folders that it is made from.
     """
+    name, path, words = chosen.name, Path(chosen.file), chosen.settings
     sources = [Path(word) for word in words if "=" not in word]
     dataset = chosen_dataset(name, [word for word in words if "=" in word])
     if sources:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 
 from memeval.cli.data_settings import chosen_dataset
@@ -24,9 +25,10 @@ MOST_VALUES = 12
 """Values of a facet that are listed at most."""
 
 
-def show_stats(name: str, words: Sequence[str]) -> int:
+def show_stats(chosen: Namespace) -> int:
     """Reads a data set under the given settings and prints its table."""
-    dataset = chosen_dataset(name, words)
+    name = chosen.name
+    dataset = chosen_dataset(name, chosen.settings)
     loaded = dataset.load()
     stats = measure(dataset.cases(), MOST_CASES)
     names = dataset.category_names or {

@@ -7,17 +7,27 @@ from typing import Any
 
 from memeval.api.explaining import explain as explain_run
 from memeval.cli.claims import dispute_lines, fold
-from memeval.cli.parser import Parser, print_json
+from memeval.cli.parser import RUN, Parser, print_json
 from memeval.comparison.claims.effects import Effect, Part
 from memeval.comparison.claims.explaining import Explanation
 from memeval.metrics.formats import figure
 from memeval.metrics.metric import POINTS
 from memeval.results.fields import as_plain
 
+USAGE = f"""
+attributes the gap between a run and a published figure: which parts differ, and by how much each of
+them moves the figure, as far as the run and other finished runs show it
+
+{RUN}
+claim CLAIM  a name of `claims list`; NAME/SYSTEM if it has several
+--json       print everything as JSON
+"""
+PARSER = Parser.of("explain", USAGE)
+
 
 def explain(arguments: Sequence[str]) -> int:
     """Prints what differs, and by how much each part moves the figure."""
-    options = parser().parse_args(list(arguments))
+    options = PARSER.parse_args(list(arguments))
     explanation = explain_run(options.run, options.claim)
     if options.json:
         print_json(as_json(explanation))
@@ -27,20 +37,6 @@ def explain(arguments: Sequence[str]) -> int:
         print(line)
 
     return 0
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "explain",
-        "attributes the gap between a run and a published figure: which parts differ, and by how "
-        "much each of them moves the figure, as far as the run and other finished runs show it",
-    )
-    options.add_run()
-    options.add_argument(
-        "claim", metavar="CLAIM", help="a name of `claims list`; NAME/SYSTEM if it has several"
-    )
-    options.add_json("everything")
-    return options
 
 
 def lines_of(explanation: Explanation) -> Iterator[str]:

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from memeval.api.exporting import HF, INSPECT, TOOLS, WANDB, Export
 from memeval.api.exporting import export as export_run
-from memeval.cli.parser import Parser
+from memeval.cli.parser import RUN, Parser, one_of
 from memeval.report.export.wandb_files import offline_runs
+
+USAGE = f"""
+writes a finished run in the files of another tool
+
+{RUN}
+--to! {one_of(TOOLS)}  inspect: a log for `inspect view`; hf: a folder for
+    `datasets.load_dataset`, with a card; wandb: an offline run for `wandb sync` (needs the extra
+    `wandb`)
+--output FOLDER:path      a new or empty folder (default: below outputs/exports)
+--with-texts              writes questions, answers and passages also of data whose licence is not
+    known to allow passing them on, such as your own
+"""
+PARSER = Parser.of("export", USAGE)
 
 
 def export(arguments: Sequence[str]) -> int:
     """Writes the files, and says how the tool opens them."""
-    options = parser().parse_args(list(arguments))
+    options = PARSER.parse_args(list(arguments))
     made = export_run(options.run, options.to, output=options.output, with_texts=options.with_texts)
     print(f"folder: {made.folder}")
     print(f"open:   {opening(made)}")
@@ -34,28 +46,3 @@ def opening(made: Export) -> str:
         WANDB: f"wandb sync {' '.join(map(str, offline_runs(made.folder)))}",
     }
     return ways[made.tool]
-
-
-def parser() -> Parser:
-    options = Parser.of("export", "writes a finished run in the files of another tool")
-    options.add_run()
-    options.add_argument(
-        "--to",
-        required=True,
-        choices=TOOLS,
-        help="inspect: a log for `inspect view`; hf: a folder for `datasets.load_dataset`, with a "
-        "card; wandb: an offline run for `wandb sync` (needs the extra `wandb`)",
-    )
-    options.add_argument(
-        "--output",
-        type=Path,
-        metavar="FOLDER",
-        help="a new or empty folder (default: below outputs/exports)",
-    )
-    options.add_argument(
-        "--with-texts",
-        action="store_true",
-        help="writes questions, answers and passages also of data whose licence is not known to "
-        "allow passing them on, such as your own",
-    )
-    return options

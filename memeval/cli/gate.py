@@ -28,10 +28,27 @@ from memeval.text.shown import one_line
 EXAMPLE = "for example:  python -m memeval gate --baseline baseline.json system=rag stages=retrieve"
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
+USAGE = """
+fails (exit status 1) if a run is worse than a baseline; 3: the two can't be compared
+
+words* RUN|field=value  a finished run, by key or name; or the settings of a run, which is made if
+    it does not exist; default: the newest finished run
+--baseline! FILE        the baseline's file
+--bless                 write the baseline from the run, and compare nothing
+--margin POINTS:float   a loss below this is never called worse (default 0)
+--non-inferior POINTS:float  fail unless a loss of this size is ruled out
+--must-pass* ID,ID      questions that must be right; --bless keeps them in the baseline
+--metric M              with --bless: accuracy (default; recall@10 after stages=retrieve), f1,
+    recall@5 …
+--config-dir FOLDER     options of your own, such as a system
+--out FOLDER            for gate.md, gate.json and junit.xml (outputs/gate/RUN)
+"""
+PARSER = Parser.of("gate", USAGE, margin=0.0)
+
 
 def gate(arguments: Sequence[str]) -> int:
     """Exit status 0 fine, 1 worse, 3 broken or not comparable; mistakes of the user's are 2."""
-    options = parser().parse_intermixed_args(list(arguments))
+    options = PARSER.parse_intermixed_args(list(arguments))
     rules_of(options.margin, options.non_inferior)
     path = Path(options.baseline)
     # A mistake in it is reported before anything is run or paid for.
@@ -54,54 +71,6 @@ def gate(arguments: Sequence[str]) -> int:
         print(f"memeval: {error}", file=sys.stderr)
         print("  finished work is kept; the same command continues it", file=sys.stderr)
         return BROKEN_STATUS
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "gate",
-        "fails (exit status 1) if a run is worse than a baseline; 3: the two can't be compared",
-    )
-    options.add_words(
-        "RUN|field=value",
-        "a finished run, by key or name; or the settings of a run, which is made if it "
-        "does not exist; default: the newest finished run",
-    )
-    options.add_argument("--baseline", required=True, metavar="FILE", help="the baseline's file")
-    options.add_argument(
-        "--bless", action="store_true", help="write the baseline from the run, and compare nothing"
-    )
-    options.add_argument(
-        "--margin",
-        type=float,
-        default=0.0,
-        metavar="POINTS",
-        help="a loss below this is never called worse (default 0)",
-    )
-    options.add_argument(
-        "--non-inferior",
-        type=float,
-        metavar="POINTS",
-        help="fail unless a loss of this size is ruled out",
-    )
-    options.add_argument(
-        "--must-pass",
-        action="append",
-        default=[],
-        metavar="ID,ID",
-        help="questions that must be right; --bless keeps them in the baseline",
-    )
-    options.add_argument(
-        "--metric",
-        metavar="M",
-        help="with --bless: accuracy (default; recall@10 after stages=retrieve), f1, recall@5 …",
-    )
-    options.add_argument(
-        "--config-dir", metavar="FOLDER", help="options of your own, such as a system"
-    )
-    options.add_argument(
-        "--out", metavar="FOLDER", help="for gate.md, gate.json and junit.xml (outputs/gate/RUN)"
-    )
-    return options
 
 
 def _run_of(words: Sequence[str], config_dir: str | None) -> Run:

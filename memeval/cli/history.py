@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memeval.api.history import EXAMPLE, History, history
-from memeval.cli.parser import Parser
+from memeval.cli.parser import LAST, Parser
 from memeval.comparison.tables import align
 from memeval.config.paths import outputs_dir
 from memeval.display.terminal import folded
@@ -20,17 +20,27 @@ from memeval.results.files import writing
 
 COLUMNS = ["version", "n", "accuracy", "recall@10", "cost $", "answer ms", "when"]
 
+USAGE = f"""
+shows how a system's figures moved over its versions
+
+words* FILTER  system=NAME, dataset=NAME, since=7d, tags.NAME=VALUE, or runs; {EXAMPLE}
+--metric M     what steps are judged by: accuracy (default), recall@5 …
+{LAST}
+--no-plots     draw no picture
+"""
+PARSER = Parser.of("history", USAGE)
+
 
 def show_history(arguments: Sequence[str]) -> int:
     """Prints a line per version and which steps are real, and draws the figures."""
-    options = parser().parse_intermixed_args(list(arguments))
+    options = PARSER.parse_intermixed_args(list(arguments))
     found = history(*options.words, metric=options.metric, last=options.last)
     for line in found.sentences:
         print(folded(line, sys.stdout))
 
     print()
     print("\n".join(align(rows(found))))
-    if options.plots:
+    if not options.no_plots:
         print(f"plot: {draw(found)}")
 
     return 0
@@ -68,17 +78,3 @@ def draw(found: History) -> Path:
         make_folder(folder)
         summaries = [run.summary for run in found.runs]
         return history_plot(summaries, found.names, folder / "history.png")
-
-
-def parser() -> Parser:
-    options = Parser.of("history", "shows how a system's figures moved over its versions")
-    options.add_words(
-        "FILTER",
-        f"system=NAME, dataset=NAME, since=7d, tags.NAME=VALUE, or runs; {EXAMPLE}",
-    )
-    options.add_argument(
-        "--metric", metavar="M", help="what steps are judged by: accuracy (default), recall@5 …"
-    )
-    options.add_last()
-    options.add_argument("--no-plots", dest="plots", action="store_false", help="draw no picture")
-    return options

@@ -32,10 +32,21 @@ EXAMPLE = "for example:  python -m memeval init system my-memory"
 _FILES = Path(__file__).with_name("package")
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 
+USAGE = f"""
+writes a package with a memory system, a data set, a judge or a metric: its entry point, the class,
+its conformance suite as a test, a README and a workflow; or the folder of a board with its workflow
+and rules
+
+words+ [KIND] NAME  what it brings ({", ".join([*KINDS, BOARD])})
+--kind KIND         what it brings; default: system
+--out FOLDER        where it is written; default: NAME
+"""
+PARSER = Parser.of("init", USAGE)
+
 
 def init(arguments: Sequence[str]) -> int:
     """Writes the package, and says how it is installed, tested and run."""
-    options = parser().parse_args(list(arguments))
+    options = PARSER.parse_args(list(arguments))
     kind, name = _kind_and_name(options.words, options.kind)
     folder = Path(options.out or name)
     if kind == BOARD:
@@ -76,24 +87,6 @@ def _write(paths: Mapping[str, Path], values: Mapping[str, str], folder: Path) -
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "init",
-        "writes a package with a memory system, a data set, a judge or a metric: its "
-        "entry point, the class, its conformance suite as a test, a README and a workflow; or the "
-        "folder of a board with its workflow and rules",
-    )
-    options.add_argument(
-        "words",
-        nargs="+",
-        metavar="[KIND] NAME",
-        help=f"what it brings ({', '.join([*KINDS, BOARD])})",
-    )
-    options.add_argument("--kind", metavar="KIND", help="what it brings; default: system")
-    options.add_argument("--out", metavar="FOLDER", help="where it is written; default: NAME")
-    return options
 
 
 def _kind_and_name(words: Sequence[str], kind: str | None) -> tuple[str, str]:

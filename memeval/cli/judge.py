@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 
+from memeval.cli.main import load
 from memeval.errors import UserError, unknown
 
 ACTIONS = {
@@ -34,6 +34,5 @@ def judge(arguments: Sequence[str]) -> int:
     if action not in ACTIONS:
         raise unknown("action of judge", action, ACTIONS)
 
-    module, _, function = ACTIONS[action].partition(":")
-    run: Callable[[Sequence[str]], int] = getattr(importlib.import_module(module), function)
+    run: Callable[[Sequence[str]], int] = load(ACTIONS[action])
     return run(rest)

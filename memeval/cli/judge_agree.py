@@ -16,10 +16,19 @@ from memeval.text.shown import one_line
 SHOWN = 10
 """Answers on which judges differ that are listed without `--list`."""
 
+USAGE = """
+how far the judges of runs agree on the answers that the runs share
+
+words* RUN|FILTER  runs, or a filter such as sweep=NAME
+--list             list all answers on which judges differ
+--json             print the result as JSON
+"""
+PARSER = Parser.of("judge agree", USAGE)
+
 
 def agree_runs(arguments: Sequence[str]) -> int:
     """Prints how far the judges of runs agree, and on which answers they do not."""
-    options = parser().parse_intermixed_args(list(arguments))
+    options = PARSER.parse_intermixed_args(list(arguments))
     runs = select_runs(options.words).chosen if options.words else []
     if len(runs) < 2:
         raise UserError(
@@ -39,21 +48,6 @@ def agree_runs(arguments: Sequence[str]) -> int:
         print(line)
 
     return 0
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "judge agree", "how far the judges of runs agree on the answers that the runs share"
-    )
-    options.add_words(
-        "RUN|FILTER",
-        "runs, or a filter such as sweep=NAME",
-    )
-    options.add_argument(
-        "--list", action="store_true", help="list all answers on which judges differ"
-    )
-    options.add_json("the result")
-    return options
 
 
 def agreement_lines(agreement: Agreement, *, whole: bool) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from memeval.api.judging import calibrate as calibrate_run
 from memeval.api.selecting import select_run
-from memeval.cli.parser import Parser, print_json
+from memeval.cli.parser import RUN, Parser, print_json
 from memeval.metrics.formats import interval, percent, span, with_interval
 from memeval.results import judge_shown
 from memeval.results.calibration import CALIBRATION_FILE, LABELS, PPI, Calibration, KindRange
@@ -14,10 +14,21 @@ from memeval.results.run import Run
 from memeval.statistics.proportions import wilson_interval
 from memeval.text.shown import one_line
 
+USAGE = f"""
+corrects a run's accuracy for its judge's errors, by labels of a person
+
+{RUN}
+--labels! FILE  what label wrote for this run; or labels of other answers with the judge's
+    verdicts, such as judge probe --out writes
+--partial       use a file in which rows have no label yet
+--json          print the result as JSON
+"""
+PARSER = Parser.of("judge calibrate", USAGE)
+
 
 def calibrate(arguments: Sequence[str]) -> int:
     """Prints the corrected accuracy, and leaves it beside the run."""
-    options = parser().parse_args(list(arguments))
+    options = PARSER.parse_args(list(arguments))
     run, _ = select_run(options.run, "judge calibrate")
     calibration = calibrate_run(run, options.labels, partial=options.partial)
     if options.json:
@@ -28,25 +39,6 @@ def calibrate(arguments: Sequence[str]) -> int:
         print(line)
 
     return 0
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "judge calibrate", "corrects a run's accuracy for its judge's errors, by labels of a person"
-    )
-    options.add_run()
-    options.add_argument(
-        "--labels",
-        metavar="FILE",
-        required=True,
-        help="what label wrote for this run; or labels of other answers with the judge's verdicts, "
-        "such as judge probe --out writes",
-    )
-    options.add_argument(
-        "--partial", action="store_true", help="use a file in which rows have no label yet"
-    )
-    options.add_json("the result")
-    return options
 
 
 def calibration_lines(run: Run, calibration: Calibration) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from memeval.api.judging import probe as probe_of
 from memeval.calibration.injection import FlipRate
 from memeval.calibration.probe import KindResult, ProbeResult
-from memeval.cli.parser import Parser, print_json
+from memeval.cli.parser import CONFIG_DIR, Parser, print_json
 from memeval.comparison.tables import align
 from memeval.errors import UserError
 from memeval.metrics.formats import NONE, count, dollars, interval, percent
@@ -17,13 +17,29 @@ from memeval.results import json_line, write_atomically
 from memeval.results.files import writing
 from memeval.text.shown import one_line
 
+USAGE = f"""
+asks a judge about right answers and about kinds of wrong ones
+
+overrides* group=option|field=value  which judge: judge=llm llm=openai llm.model=gpt-4o-mini, or
+    judge=keyword
+--items* [KIND=]FILE  JSON lines {{question_id, kind, answer}} about the data set that dataset=NAME
+    names; KIND is that of rows without one; may be given several times (default: the shipped
+    items)
+--inject              also attack: a hundred texts in answer, question and reference that try to
+    talk the judge into calling wrong answers right
+--out FILE            also write labels and verdicts (.jsonl), for judge calibrate --labels
+{CONFIG_DIR}
+--json                print the result as JSON
+"""
+PARSER = Parser.of("judge probe", USAGE)
+
 
 def probe(arguments: Sequence[str]) -> int:
     """Prints how many answers of each kind a judge accepts.
 
     Exit status 1 if it gave no verdict at all.
     """
-    options = parser().parse_intermixed_args(list(arguments))
+    options = PARSER.parse_intermixed_args(list(arguments))
     for word in options.overrides:
         if "=" not in word:
             raise UserError(
@@ -48,40 +64,6 @@ def probe(arguments: Sequence[str]) -> int:
 
     # A judge without a single verdict was not probed: most likely its endpoint refused.
     return 0 if any(kind.judged for kind in result.kinds) else 1
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "judge probe", "asks a judge about right answers and about kinds of wrong ones"
-    )
-    options.add_argument(
-        "overrides",
-        nargs="*",
-        metavar="group=option|field=value",
-        help="which judge: judge=llm llm=openai llm.model=gpt-4o-mini, or judge=keyword",
-    )
-    options.add_argument(
-        "--items",
-        action="append",
-        default=[],
-        metavar="[KIND=]FILE",
-        help="JSON lines {question_id, kind, answer} about the data set that dataset=NAME names; "
-        "KIND is that of rows without one; may be given several times (default: the shipped items)",
-    )
-    options.add_argument(
-        "--inject",
-        action="store_true",
-        help="also attack: a hundred texts in answer, question and reference that try to talk the "
-        "judge into calling wrong answers right",
-    )
-    options.add_argument(
-        "--out",
-        metavar="FILE",
-        help="also write labels and verdicts (.jsonl), for judge calibrate --labels",
-    )
-    options.add_argument("--config-dir", metavar="FOLDER", help="options of your own")
-    options.add_json("the result")
-    return options
 
 
 def check_out(word: str | None) -> Path | None:

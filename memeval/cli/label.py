@@ -10,7 +10,7 @@ from memeval.api.selecting import select_run
 from memeval.calibration.label_file import LabelSheet, gold_text, keep_labels, suffix_of
 from memeval.calibration.sampling import STRATA, draw_sample
 from memeval.calibration.scored import JudgedAnswer, scored_answers
-from memeval.cli.parser import Parser
+from memeval.cli.parser import RUN, Parser, one_of
 from memeval.cli.show import wrap
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
@@ -21,10 +21,25 @@ COUNT = 100
 KEYS = {"y": True, "yes": True, "n": False, "no": False}
 SKIP, QUIT = ("s", "skip", ""), ("q", "quit")
 
+USAGE = f"""
+writes a random sample of a run's answers for a person to label; labels that the file holds already
+are kept
+
+{RUN}
+--n N:int        how many answers (default: {COUNT}, or those that the file lists already)
+--stratify {one_of(sorted(STRATA))}  draw from each category (default) or each case in proportion to
+    its size, or none
+--seed SEED:int  another draw (default: 0)
+--out FILE       .csv or .jsonl (default: outputs/labels/<run key>.csv)
+--terminal       ask for the labels here, one by one
+--verdict        show the judge's verdict; hidden by default, since it would influence your labels
+"""
+PARSER = Parser.of("label", USAGE, stratify="category", seed=0)
+
 
 def label(arguments: Sequence[str]) -> int:
     """Writes a file of answers to be labelled, or asks for the labels one by one."""
-    options = parser().parse_args(list(arguments))
+    options = PARSER.parse_args(list(arguments))
     if options.n is not None and options.n < 1:
         raise UserError(f"--n must be at least 1, not {options.n}")
 
@@ -50,42 +65,6 @@ def label(arguments: Sequence[str]) -> int:
         print(line)
 
     return 0
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "label",
-        "writes a random sample of a run's answers for a person to label; labels that "
-        "the file holds already are kept",
-    )
-    options.add_run()
-    options.add_argument(
-        "--n",
-        type=int,
-        metavar="N",
-        help=f"how many answers (default: {COUNT}, or those that the file lists already)",
-    )
-    options.add_argument(
-        "--stratify",
-        choices=sorted(STRATA),
-        default="category",
-        help="draw from each category (default) or each case in proportion to its size, or none",
-    )
-    options.add_argument("--seed", type=int, default=0, help="another draw (default: 0)")
-    options.add_argument(
-        "--out",
-        metavar="FILE",
-        help=".csv or .jsonl (default: outputs/labels/<run key>.csv)",
-    )
-    options.add_argument(
-        "--terminal", action="store_true", help="ask for the labels here, one by one"
-    )
-    options.add_argument(
-        "--verdict",
-        action="store_true",
-        help="show the judge's verdict; hidden by default, since it would influence your labels",
-    )
-    return options
 
 
 def open_sheet(

@@ -31,10 +31,21 @@ LARGEST_FILE = 1_000_000
 _FILES = ("prompt.file", "judge.prompt_file")
 _NOT_TEXT = ("dataset", "llm.base_url", "llm.model")
 
+USAGE = f"""
+looks through finished runs for gold answers where nobody said them, a top_k that leaves nothing
+out, a judge that saw more than it should, and tuning on the test
+
+runs+ RUN       key, its beginning, name, MLflow run id, or filter
+--data FILE  {DATA_HELP}
+--prompt* FILE  a prompt file of yours to look through for gold answers; may be given several times
+--json          print everything as JSON
+"""
+PARSER = Parser.of("lint", USAGE)
+
 
 def lint(arguments: Sequence[str]) -> int:
     """Says of each run what was found. Exit status 1 if something was."""
-    options = parser().parse_args(list(arguments))
+    options = PARSER.parse_args(list(arguments))
     selection = select_runs(options.runs)
     results = []
     for run in selection.chosen:
@@ -53,25 +64,6 @@ def lint(arguments: Sequence[str]) -> int:
                 print(line)
 
     return int(any(result.findings for _, result in results))
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "lint",
-        "looks through finished runs for gold answers where nobody said them, a top_k "
-        "that leaves nothing out, a judge that saw more than it should, and tuning on the test",
-    )
-    options.add_runs("+")
-    options.add_argument("--data", metavar="FILE", help=DATA_HELP)
-    options.add_argument(
-        "--prompt",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="a prompt file of yours to look through for gold answers; may be given several times",
-    )
-    options.add_json("everything")
-    return options
 
 
 def lines(run: Run, result: Lint) -> Iterator[str]:

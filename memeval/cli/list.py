@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from memeval.api.selecting import select_runs
-from memeval.cli.parser import Parser, print_json
+from memeval.cli.parser import LAST, Parser, print_json
 from memeval.comparison.finding import shown_label
 from memeval.comparison.tables import align
 from memeval.metrics.accuracy import corrected
@@ -22,10 +22,20 @@ SHORTEST_KEY = 8
 CORRECTED = 3
 """The column of corrected accuracies, which is left out if no run has one."""
 
+USAGE = f"""
+lists finished runs, the newest last
+
+words* FILTER  sweep=NAME, dataset=NAME, since=7d, a setting such as system=bm25, tags.NAME=VALUE,
+    or a run: its key or name, @last, @previous, @label:NAME
+--json         print the runs, with all metrics, as JSON
+{LAST}
+"""
+PARSER = Parser.of("list", USAGE)
+
 
 def list_runs(arguments: Sequence[str]) -> int:
     """Prints a line per run, the newest last."""
-    options = parser().parse_intermixed_args(list(arguments))
+    options = PARSER.parse_intermixed_args(list(arguments))
     runs = select_runs(options.words, options.last).chosen
     summaries = [run.summary for run in runs]
     names = labels(summaries)
@@ -81,18 +91,6 @@ def _as_json(run: Run, label: str) -> dict[str, Any]:
         "metrics": summary.metrics,
         "folder": str(run.folder),
     }
-
-
-def parser() -> Parser:
-    options = Parser.of("list", "lists finished runs, the newest last")
-    options.add_words(
-        "FILTER",
-        "sweep=NAME, dataset=NAME, since=7d, a setting such as system=bm25, tags.NAME=VALUE, "
-        "or a run: its key or name, @last, @previous, @label:NAME",
-    )
-    options.add_json("the runs, with all metrics,")
-    options.add_last()
-    return options
 
 
 def key_length(keys: Sequence[str]) -> int:

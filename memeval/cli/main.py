@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from memeval import __version__
 from memeval.display.terminal import guard, report_error
@@ -88,10 +89,8 @@ def _load_command(name: str) -> Callable[[Sequence[str]], int]:
     """Raises `UserError` if this interpreter lacks memeval's packages: most of the time it is not
     that of the environment.
     """
-    module, _, function = COMMANDS[name].partition(":")
-
     try:
-        command: Callable[[Sequence[str]], int] = getattr(importlib.import_module(module), function)
+        command: Callable[[Sequence[str]], int] = load(COMMANDS[name])
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("memeval"):
             raise
@@ -103,6 +102,12 @@ def _load_command(name: str) -> Callable[[Sequence[str]], int]:
         ) from error
 
     return command
+
+
+def load(path: str) -> Any:
+    """What is at a path `module:name`."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def _lost_replies() -> str:

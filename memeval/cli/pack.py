@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from memeval.api.selecting import select_runs
 from memeval.cli.parser import Parser
@@ -13,10 +12,23 @@ from memeval.packages.form import SUFFIX, is_package_id
 from memeval.results.summary import PACKAGE_TAG
 from memeval.text.shown import one_line
 
+USAGE = f"""
+writes finished runs as one file that anyone can check
+
+words* RUN              runs or filters, as `list` takes them (default: all runs of this home)
+-o --output! FILE:path  a file *{SUFFIX}
+--who TEXT              who hands it over
+--licence TEXT          the licence of the rows, such as CC0 1.0
+--supersedes ID         id of the package that this one replaces
+--register FILE:path    what `register` wrote before the runs
+--sign KEYFILE:path     sign it with an SSH key (needs ssh-keygen)
+"""
+PARSER = Parser.of("pack", USAGE, who="", licence="", supersedes="")
+
 
 def pack(arguments: Sequence[str]) -> int:
     """Writes the package, and prints its content and the replaced parts."""
-    options = parser().parse_intermixed_args(list(arguments))
+    options = PARSER.parse_intermixed_args(list(arguments))
     if options.output.suffix != SUFFIX:
         raise UserError(f"pack: {one_line(options.output)} does not end in {SUFFIX}")
     if options.supersedes and not is_package_id(options.supersedes):
@@ -58,27 +70,3 @@ def pack(arguments: Sequence[str]) -> int:
 
     print(f"check it: python -m memeval verify {packed.path}")
     return 0
-
-
-def parser() -> Parser:
-    options = Parser.of("pack", "writes finished runs as one file that anyone can check")
-    options.add_words(
-        "RUN", "runs or filters, as `list` takes them (default: all runs of this home)"
-    )
-    options.add_argument(
-        "-o", "--output", required=True, type=Path, metavar="FILE", help=f"a file *{SUFFIX}"
-    )
-    options.add_argument("--who", default="", metavar="TEXT", help="who hands it over")
-    options.add_argument(
-        "--licence", default="", metavar="TEXT", help="the licence of the rows, such as CC0 1.0"
-    )
-    options.add_argument(
-        "--supersedes", default="", metavar="ID", help="id of the package that this one replaces"
-    )
-    options.add_argument(
-        "--register", type=Path, metavar="FILE", help="what `register` wrote before the runs"
-    )
-    options.add_argument(
-        "--sign", type=Path, metavar="KEYFILE", help="sign it with an SSH key (needs ssh-keygen)"
-    )
-    return options

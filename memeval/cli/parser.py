@@ -1,49 +1,141 @@
-"""The parser of a command's own arguments, and options and output shared by commands."""
+"""The parser of a command's own arguments: made from its usage, with errors on one line."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from memeval.errors import UserError
 from memeval.text.redaction import redacted_in
+from memeval.text.shown import one_line
+
+RUN = "run RUN  key, its beginning, name or MLflow run id"
+LAST = "--last N:int  the newest N runs that match"
+CONFIG_DIR = "--config-dir FOLDER  options of your own"
+"""Arguments that several commands have."""
+_NAMES = re.compile(r"(?P<names>(?:-\w )?[\w-]+)(?P<mark>[?*+!|]?)(?: (?P<value>.+))?")
 
 
 class Parser(argparse.ArgumentParser):
     """Reports a mistake as every command does: on one line, with the usage below it."""
 
     @classmethod
-    def of(cls, command: str, description: str) -> Self:
-        """The parser of a command; its usage names it as it is typed."""
-        return cls(prog=f"python -m memeval {command}", description=description)
+    def of(cls, command: str, usage: str, **defaults: Any) -> Self:
+        """The parser of a command; `usage` says what it does, and below an empty line what it
+        takes, see `take`.
+        """
+        description, arguments = _split(usage)
+        parser = cls(prog=f"python -m memeval {command}", description=description)
+        parser.take(arguments)
+        parser.set_defaults(**defaults)
+        return parser
 
-    def add_run(self) -> None:
-        """Takes the one run that a command reads."""
-        self.add_argument("run", metavar="RUN", help="key, its beginning, name or MLflow run id")
+    @classmethod
+    def of_actions(cls, command: str, description: str, usages: Mapping[str, str]) -> Self:
+        """The parser of a command whose first word is an action; each has its own usage."""
+        parser = cls.of(command, description)
+        actions = parser.add_subparsers(dest="action", required=True)
+        for name, usage in usages.items():
+            summary, arguments = _split(usage)
+            actions.add_parser(name, help=summary).take(arguments)
 
-    def add_runs(self, nargs: str) -> None:
-        """Takes the runs that a command reads, `nargs` of them."""
-        what = "key, its beginning, name, MLflow run id, or filter"
-        self.add_argument("runs", nargs=nargs, metavar="RUN", help=what)
+        return parser
 
-    def add_words(self, metavar: str, help: str) -> None:
-        """Takes the words that choose runs."""
-        self.add_argument("words", nargs="*", metavar=metavar, help=help)
+    def take(self, arguments: str) -> None:
+        """Takes arguments, one a line, with their help behind two blanks and in indented lines.
 
-    def add_last(self) -> None:
-        """Takes `--last`."""
-        self.add_argument("--last", type=int, metavar="N", help="the newest N runs that match")
+        `file FILE` is a word; `words*` and `files+` are several, `question?` may be left out.
+        `--json` is a switch, `--last N:int` an option with a value of a type, `--to {a,b}` one with
+        choices; `--out! FILE` must be given, `--metric* M` may be given several times, and one of
+        `--to| URL` and `--from| URL` must be.
+        """
+        exclusive = None
+        for line in filter(None, re.split(r"\n(?=\S)", arguments.strip())):
+            head, _, text = re.sub(r"\n\s+", " ", line).partition("  ")
+            found = _NAMES.fullmatch(head)
+            assert found is not None, f"not an argument: {head}"
+            names, mark, value = found["names"].split(), found["mark"], found["value"]
+            settings = {**_value_of(value), **_kind_of(names[0], mark, value)}
+            add: Callable[..., Any] = self.add_argument
+            if mark == "|":
+                exclusive = exclusive or self.add_mutually_exclusive_group(required=True)
+                add = exclusive.add_argument
 
-    def add_json(self, what: str) -> None:
-        """Takes `--json`, which prints `what` by `print_json`."""
-        self.add_argument("--json", action="store_true", help=f"print {what} as JSON")
+            add(*names, help=text.strip() or None, **settings)
 
     def error(self, message: str) -> NoReturn:
         raise UserError(
             f"{self.prog.removeprefix('python -m memeval ')}: {message}",
             " ".join(self.format_usage().split()),
         )
+
+
+def _split(usage: str) -> tuple[str, str]:
+    """What a command does, on one line, and its arguments."""
+    description, _, arguments = usage.strip().partition("\n\n")
+    return " ".join(description.split()), arguments
+
+
+def _points(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+
+    if not 0 <= value <= 100:
+        message = f"{one_line(text, 40)} is not a number of points from 0 to 100"
+        raise argparse.ArgumentTypeError(message)
+
+    return value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{one_line(text, 40)} is not a number of questions")
+
+    return int(text)
+
+
+_TYPES: Mapping[str, Callable[[str], Any]] = {
+    "int": int,
+    "float": float,
+    "path": Path,
+    "points": _points,
+    "count": _count,
+}
+
+
+def _value_of(value: str | None) -> dict[str, Any]:
+    """A value's name and type, or its choices, as argparse takes them."""
+    if value is None:
+        return {}
+    if value.startswith("{"):
+        return {"choices": value.strip("{}").split(",")}
+
+    name, _, kind = value.rpartition(":")
+    return {"metavar": name, "type": _TYPES[kind]} if kind in _TYPES else {"metavar": value}
+
+
+def _kind_of(name: str, mark: str, value: str | None) -> dict[str, Any]:
+    """How many words or options there may be, as argparse takes it."""
+    if not name.startswith("-"):
+        return {"nargs": mark} if mark else {}
+    if value is None:
+        return {"action": "store_true"}
+    if mark == "*":
+        return {"action": "append", "default": []}
+
+    return {"required": mark == "!"}
+
+
+def one_of(choices: Iterable[str]) -> str:
+    """The choices of an option, as `Parser.take` reads them."""
+    return f"{{{','.join(choices)}}}"
 
 
 def print_json(content: Any) -> None:

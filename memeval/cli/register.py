@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-import math
-from argparse import ArgumentTypeError
 from collections.abc import Sequence
-from pathlib import Path
 
-from memeval.cli.parser import Parser
+from memeval.cli.parser import Parser, one_of
 from memeval.errors import UserError, unknown
 from memeval.packages.register import DIFFERENT, DIRECTIONS
 from memeval.text.shown import one_line
 
+USAGE = f"""
+writes what will be run, before it is run; runs nothing
+
+words* OVERRIDE           settings, as a run takes them
+-o --output! FILE:path    a new file
+--systems A,B             the systems that will be compared, the baseline first (default: that of
+    the words)
+--metric METRIC           what they will be compared by
+--direction {one_of(DIRECTIONS)}  what is expected of the others against the baseline
+--smallest POINTS:points  the smallest difference that matters
+--stopping TEXT           when it ends
+--sign KEYFILE:path       sign it with an SSH key, as FILE.sig
+"""
+PARSER = Parser.of(
+    "register",
+    USAGE,
+    metric="accuracy",
+    direction=DIFFERENT,
+    smallest=0.0,
+    stopping="when all questions are done",
+)
+
 
 def register(arguments: Sequence[str]) -> int:
     """Opens the runs that the words choose, runs nothing, and writes what will be run."""
-    options = parser().parse_intermixed_args(list(arguments))
+    options = PARSER.parse_intermixed_args(list(arguments))
     if options.output.exists():
         raise UserError(
             f"register: {one_line(options.output)} is there already",
@@ -62,51 +81,3 @@ def register(arguments: Sequence[str]) -> int:
     print("prove:  commit it, and push the commit, before the first run")
     print(f"later:  python -m memeval pack … --register {options.output}")
     return 0
-
-
-def _points(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-
-    if not 0 <= value <= 100:
-        raise ArgumentTypeError(f"{one_line(text, 40)} is not a number of points from 0 to 100")
-
-    return value
-
-
-def parser() -> Parser:
-    options = Parser.of("register", "writes what will be run, before it is run; runs nothing")
-    options.add_argument(
-        "words", nargs="*", metavar="OVERRIDE", help="settings, as a run takes them"
-    )
-    options.add_argument(
-        "-o", "--output", required=True, type=Path, metavar="FILE", help="a new file"
-    )
-    options.add_argument(
-        "--systems",
-        metavar="A,B",
-        help="the systems that will be compared, the baseline first (default: that of the words)",
-    )
-    options.add_argument("--metric", default="accuracy", help="what they will be compared by")
-    options.add_argument(
-        "--direction",
-        choices=DIRECTIONS,
-        default=DIFFERENT,
-        help="what is expected of the others against the baseline",
-    )
-    options.add_argument(
-        "--smallest",
-        type=_points,
-        default=0.0,
-        metavar="POINTS",
-        help="the smallest difference that matters",
-    )
-    options.add_argument(
-        "--stopping", default="when all questions are done", metavar="TEXT", help="when it ends"
-    )
-    options.add_argument(
-        "--sign", type=Path, metavar="KEYFILE", help="sign it with an SSH key, as FILE.sig"
-    )
-    return options

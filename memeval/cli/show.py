@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from memeval.api.selecting import select_one
 from memeval.cli.finished_data import DATA_HELP, cases_of
-from memeval.cli.parser import Parser
+from memeval.cli.parser import RUN, Parser
 from memeval.comparison.tables import WIDTH, align
 from memeval.display.terminal import folded
 from memeval.errors import UserError
@@ -37,10 +37,19 @@ MISSING = "(not on this machine)"
 FIRST_LINES = 3
 """Lines of a tool's result that are shown."""
 
+USAGE = f"""
+shows a finished run, or all that is known of one of its questions
+
+{RUN}
+question? QUESTION  id, such as conv-26/q12
+--data FILE  {DATA_HELP}
+"""
+PARSER = Parser.of("show", USAGE)
+
 
 def show(arguments: Sequence[str]) -> int:
     """Prints a run, or one of its questions."""
-    options = parser().parse_args(list(arguments))
+    options = PARSER.parse_args(list(arguments))
     (run,) = select_one(options.run, "show").chosen
     lines = run_lines(run)
     if options.question is not None:
@@ -50,16 +59,6 @@ def show(arguments: Sequence[str]) -> int:
         print(folded(printable(line), sys.stdout))
 
     return 0
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "show", "shows a finished run, or all that is known of one of its questions"
-    )
-    options.add_run()
-    options.add_argument("question", nargs="?", metavar="QUESTION", help="id, such as conv-26/q12")
-    options.add_argument("--data", metavar="FILE", help=DATA_HELP)
-    return options
 
 
 def run_lines(run: Run) -> Iterator[str]:

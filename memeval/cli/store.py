@@ -32,12 +32,41 @@ NAMED = 3
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
+KEPT_DAYS = 7.0
+USAGE_OF_CLEAN = f"""
+list what may be removed: leftovers of killed processes, and what no run needs
+
+--yes           remove it (default: only list it)
+--days N:float  keep what no run needs if it changed in the last N days (default: {KEPT_DAYS:g}), as
+    a run that is not finished has no folder yet
+--memories-older-than DAYS:float  also remove memories older than this: they are built again when
+    they are needed
+"""
+USAGE_OF_COPY = """
+list what would be copied between this home and a database; --yes copies it
+
+--to| URL       from this home to postgresql://HOST/DATABASE
+--from| URL     from that database to this home
+--memories URL  also copy saved memories, to or from this address (as store.memories names it)
+--yes           copy it (default: only list it)
+"""
+USAGES = {
+    "info": "show what is stored by kind: number, size, age",
+    "verify": "compare rows, texts, memories and cached replies with their digests",
+    "clean": USAGE_OF_CLEAN,
+    "copy": USAGE_OF_COPY,
+}
+PARSER = Parser.of_actions(
+    "store", "shows, cleans, verifies and copies what is stored in this home", USAGES
+)
+
+
 def store(arguments: Sequence[str]) -> int:
     """Shows, cleans, verifies or copies what is stored.
 
     Exit status 1 if something is damaged, or could not be removed or copied.
     """
-    chosen = parser().parse_args(list(arguments))
+    chosen = PARSER.parse_args(list(arguments))
     home = Home(outputs=outputs_dir(), prepared=prepared_dir(), cache=cache_dir())
     if chosen.action == "info":
         return _show_info(home)
@@ -49,57 +78,15 @@ def store(arguments: Sequence[str]) -> int:
     return _clean(home, _rules(chosen), do_it=chosen.yes)
 
 
-def parser() -> Parser:
-    whole = Parser.of("store", "shows, cleans, verifies and copies what is stored in this home")
-    actions = whole.add_subparsers(dest="action", required=True)
-    actions.add_parser("info", help="show what is stored by kind: number, size, age")
-    actions.add_parser(
-        "verify", help="compare rows, texts, memories and cached replies with their digests"
-    )
-
-    clean = actions.add_parser(
-        "clean",
-        help="list what may be removed: leftovers of killed processes, and what no run needs",
-    )
-    clean.add_argument("--yes", action="store_true", help="remove it (default: only list it)")
-    clean.add_argument(
-        "--days",
-        type=float,
-        default=7.0,
-        metavar="N",
-        help="keep what no run needs if it changed in the last N days (default: 7), as a run that "
-        "is not finished has no folder yet",
-    )
-    clean.add_argument(
-        "--memories-older-than",
-        type=float,
-        metavar="DAYS",
-        help="also remove memories older than this: they are built again when they are needed",
-    )
-
-    copying = actions.add_parser(
-        "copy", help="list what would be copied between this home and a database; --yes copies it"
-    )
-    way = copying.add_mutually_exclusive_group(required=True)
-    way.add_argument("--to", metavar="URL", help="from this home to postgresql://HOST/DATABASE")
-    way.add_argument("--from", dest="source", metavar="URL", help="from that database to this home")
-    copying.add_argument(
-        "--memories",
-        metavar="URL",
-        help="also copy saved memories, to or from this address (as store.memories names it)",
-    )
-    copying.add_argument("--yes", action="store_true", help="copy it (default: only list it)")
-    return whole
-
-
 def _rules(chosen: argparse.Namespace) -> Rules:
     older = chosen.memories_older_than
-    for option, days in (("--days", chosen.days), ("--memories-older-than", older)):
+    kept = KEPT_DAYS if chosen.days is None else chosen.days
+    for option, days in (("--days", kept), ("--memories-older-than", older)):
         if days is not None and not 0 <= days < float("inf"):
             raise UserError(f"store clean: {option} must be 0 or more days, not {days:g}")
 
     return Rules(
-        unneeded_s=chosen.days * DAY_S,
+        unneeded_s=kept * DAY_S,
         memories_s=None if older is None else older * DAY_S,
     )
 

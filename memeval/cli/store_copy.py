@@ -30,7 +30,7 @@ def copy(home: Home, chosen: argparse.Namespace) -> int:
     from memeval.store.postgres.database import open_database
     from memeval.store.postgres.store import PostgresStore
 
-    url = chosen.to or chosen.source
+    url = chosen.to or vars(chosen)["from"]  # a word of Python's own
     check_store(url, chosen.memories)
     way = Way.TO_DATABASE if chosen.to else Way.FROM_DATABASE
     settings = StoreConfig(url=url, memories=chosen.memories)

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from memeval.api.tabling import table as table_of
-from memeval.cli.parser import Parser
+from memeval.cli.parser import LAST, Parser, one_of
 from memeval.comparison.paper import FORMATS
 from memeval.errors import UserError
 from memeval.results import write_atomically
 from memeval.text.shown import one_line
 
+USAGE = f"""
+writes finished runs as the table of a paper
+
+words* RUN|FILTER      runs as `compare` takes them: keys, names, or filters such as sweep=NAME
+{LAST}
+--format {one_of(FORMATS)}  default: markdown
+--columns NAMES        with commas: categories, accuracy, f1, bleu1, recall@10, session_recall@10,
+    context, cost, latency, or any metric of the records (default: those that the runs have)
+--rows SETTINGS        the settings that name the rows, with commas: system, top_k, … (default: all
+    that differ)
+--caption CAPTION      default: the data set and its questions
+--label LABEL          default: tab: and the data set
+-o --output FILE:path  writes it into a file
+--force                one column also for runs that differ in data, questions, labels, judge or
+    coverage; the table says so
+"""
+PARSER = Parser.of("table", USAGE, format="markdown", columns="", rows="", caption="", label="")
+
 
 def table(arguments: Sequence[str]) -> int:
     """Prints the table, or writes it into a file."""
-    options = parser().parse_intermixed_args(list(arguments))
+    options = PARSER.parse_intermixed_args(list(arguments))
     if not options.words and options.last is None:
         raise UserError(
             "table needs runs, or a filter such as sweep=…",
@@ -45,39 +62,3 @@ def table(arguments: Sequence[str]) -> int:
 
     print(f"file: {options.output}")
     return 0
-
-
-def parser() -> Parser:
-    options = Parser.of("table", "writes finished runs as the table of a paper")
-    options.add_words(
-        "RUN|FILTER",
-        "runs as `compare` takes them: keys, names, or filters such as sweep=NAME",
-    )
-    options.add_last()
-    options.add_argument(
-        "--format", choices=list(FORMATS), default=next(iter(FORMATS)), help="default: markdown"
-    )
-    options.add_argument(
-        "--columns",
-        default="",
-        metavar="NAMES",
-        help="with commas: categories, accuracy, f1, bleu1, recall@10, session_recall@10, context, "
-        "cost, latency, or any metric of the records (default: those that the runs have)",
-    )
-    options.add_argument(
-        "--rows",
-        default="",
-        metavar="SETTINGS",
-        help="the settings that name the rows, with commas: system, top_k, … (default: all that "
-        "differ)",
-    )
-    options.add_argument("--caption", default="", help="default: the data set and its questions")
-    options.add_argument("--label", default="", help="default: tab: and the data set")
-    options.add_argument("-o", "--output", type=Path, metavar="FILE", help="writes it into a file")
-    options.add_argument(
-        "--force",
-        action="store_true",
-        help="one column also for runs that differ in data, questions, labels, judge or coverage; "
-        "the table says so",
-    )
-    return options

@@ -35,13 +35,24 @@ CHARTS = "compareRunsMode=CHART"
 STARTING_S = 120.0
 """How long the server may take until it answers; it takes about ten seconds on two cores."""
 
+USAGE = """
+MLflow's page on the project's own store.
+
+--host HOST      address to listen on (default: only this machine)
+--port PORT:int  port to listen on (default: 5000)
+--no-open        print the URL, and don't open a browser
+--uri URI        another store, as in tracking.uri (default: MLFLOW_TRACKING_URI, else
+    mlruns/mlflow.db)
+"""
+PARSER = Parser.of("ui", USAGE, host="127.0.0.1", port=5000)
+
 
 def ui(arguments: Sequence[str], root: Path | None = None) -> int:
     """Serves MLflow's page until Ctrl-C.
 
     Raises UserError for a port that is taken, WorldError if the server does not start.
     """
-    options = parser().parse_args(arguments)
+    options = PARSER.parse_args(arguments)
     if root is None:
         from memeval.config.paths import project_root
 
@@ -127,24 +138,6 @@ def serve(host: str, port: int, store: Store, root: Path, *, opens: bool) -> int
         finally:
             end(process)
             writer.join(5)
-
-
-def parser() -> Parser:
-    options = Parser.of("ui", "MLflow's page on the project's own store.")
-    options.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on (default: only this machine)"
-    )
-    options.add_argument("--port", type=int, default=5000, help="port to listen on (default: 5000)")
-    options.add_argument(
-        "--no-open", action="store_true", help="print the URL, and don't open a browser"
-    )
-    options.add_argument(
-        "--uri",
-        help="another store, as in tracking.uri (default: MLFLOW_TRACKING_URI, else "
-        "mlruns/mlflow.db)",
-    )
-
-    return options
 
 
 def check_free(host: str, port: int) -> None:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from memeval.cli.parser import Parser
 from memeval.text.shown import printable
 
+USAGE = """
+takes the runs of sound packages into this home, beside its own and apart
+
+packages+ FILE:path  a file *.memeval
+--allowed-signers FILE:path  refuse a signature of nobody in this file, as ssh-keygen reads it
+"""
+PARSER = Parser.of("unpack", USAGE)
+
 
 def unpack(arguments: Sequence[str]) -> int:
     """Takes the runs in, and says under which keys."""
-    options = parser().parse_args(list(arguments))
+    options = PARSER.parse_args(list(arguments))
 
     from memeval.packages.unpack import unpack as unpack_runs
 
@@ -27,17 +34,3 @@ def unpack(arguments: Sequence[str]) -> int:
         print(f"folder:  {taken.folder}")
 
     return 0
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "unpack", "takes the runs of sound packages into this home, beside its own and apart"
-    )
-    options.add_argument("packages", nargs="+", type=Path, metavar="FILE", help="a file *.memeval")
-    options.add_argument(
-        "--allowed-signers",
-        type=Path,
-        metavar="FILE",
-        help="refuse a signature of nobody in this file, as ssh-keygen reads it",
-    )
-    return options

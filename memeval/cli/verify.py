@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,13 +13,26 @@ from memeval.errors import UserError
 from memeval.packages.form import SUFFIX
 from memeval.text.shown import one_line, printable
 
+USAGE = """
+compares finished runs with their digests, and makes their figures again: files, rows, keys, figures
+and memories; a package level by level
+
+runs* RUN                 a run key, its beginning, or a run folder (default: all runs of this
+    home); or a package FILE.memeval
+--data                    of a package: fail if its data is not on this machine
+--judge N:count   of a package: have its model judge N answers of each run again
+--answer N:count  of a package: answer N questions of each run again
+--allowed-signers FILE:path  of a package: who may have signed it, as ssh-keygen reads it
+"""
+PARSER = Parser.of("verify", USAGE, judge=0, answer=0)
+
 
 def verify(arguments: Sequence[str]) -> int:
     """Says of each run what does not fit.
 
     Exit status 0 if all fits, 1 if something does not.
     """
-    options = parser().parse_args(list(arguments))
+    options = PARSER.parse_args(list(arguments))
     packages = [Path(word) for word in options.runs if _is_package(word)]
     if packages:
         if len(packages) < len(options.runs):
@@ -101,49 +114,3 @@ def verify_packages(path: Path, options: Namespace) -> int:
             print(f"      not compared: {printable(f'{whose}: {reason}' if whose else reason)}")
 
     return int(failed)
-
-
-def _at_least_none(text: str) -> int:
-    if not text.isdecimal():
-        raise ArgumentTypeError(f"{one_line(text, 40)} is not a number of questions")
-
-    return int(text)
-
-
-def parser() -> Parser:
-    options = Parser.of(
-        "verify",
-        "compares finished runs with their digests, and makes their figures again: "
-        "files, rows, keys, figures and memories; a package level by level",
-    )
-    options.add_argument(
-        "runs",
-        nargs="*",
-        metavar="RUN",
-        help="a run key, its beginning, or a run folder (default: all runs of this home); or a "
-        "package FILE.memeval",
-    )
-    options.add_argument(
-        "--data", action="store_true", help="of a package: fail if its data is not on this machine"
-    )
-    options.add_argument(
-        "--judge",
-        type=_at_least_none,
-        default=0,
-        metavar="N",
-        help="of a package: have its model judge N answers of each run again",
-    )
-    options.add_argument(
-        "--answer",
-        type=_at_least_none,
-        default=0,
-        metavar="N",
-        help="of a package: answer N questions of each run again",
-    )
-    options.add_argument(
-        "--allowed-signers",
-        type=Path,
-        metavar="FILE",
-        help="of a package: who may have signed it, as ssh-keygen reads it",
-    )
-    return options
