@@ -42,7 +42,7 @@ def read_settings(settings_type: type[T], given: Mapping[str, Any], group: str =
         )
 
     try:
-        values = _values(settings_type, _own(given, group), f"{group}.")
+        values = _values(settings_type, own_settings(given, group), f"{group}.")
         missing = [
             entry.name
             for entry in fields(settings_type)
@@ -71,7 +71,7 @@ def _is_required(entry: Field[Any]) -> bool:
     return entry.default is MISSING and entry.default_factory is MISSING
 
 
-def _own(given: Mapping[str, Any], group: str) -> dict[str, Any]:
+def own_settings(given: Mapping[str, Any], group: str) -> dict[str, Any]:
     """The given values without the option's name and the fields that all systems share."""
     shared = NOT_SETTINGS | OF_ALL_SYSTEMS if group == "system" else NOT_SETTINGS
     return {key: value for key, value in given.items() if key not in shared}

@@ -14,7 +14,7 @@ from memeval.pipeline.verify.sound import Look
 from memeval.records import Usage
 from memeval.results import AnswerRow, IngestRow, Record, VerdictRow
 from memeval.results.fields import as_read, read_json
-from memeval.results.rows import is_ingest_of
+from memeval.results.rows import case_of_ingest
 from memeval.results.run import Run
 from memeval.results.steps import model_texts, tool_texts
 from memeval.results.store import R, SoundRows, StoredRow
@@ -89,7 +89,7 @@ class PackagedRows:
 
         cases = {record.case_id for record in records}
         for ids in self.sequences[INGESTS]:
-            if len(ids) != len(set(ids)) or not all(is_ingest_of(name, cases) for name in ids):
+            if len(ids) != len(set(ids)) or None in [case_of_ingest(name, cases) for name in ids]:
                 yield f"{INGESTS} holds rows of other conversations, or one twice"
 
         if self.others:
@@ -97,7 +97,7 @@ class PackagedRows:
 
         for place, verdict in self.verdicts.items():
             answer = self.answers.get(place)
-            if verdict.judged is not None and answer and not is_about(verdict, answer):
+            if answer and not is_about(verdict, answer):
                 yield f"the verdict on {one_line(verdict.id, 60)} is about another answer"
 
 

@@ -58,7 +58,7 @@ from memeval.results import (
 from memeval.results.fields import as_plain
 from memeval.results.files import writing
 from memeval.results.judge import JudgeIdentity
-from memeval.results.rows import answer_or_ingest, is_ingest_of
+from memeval.results.rows import answer_or_ingest, case_of_ingest
 from memeval.results.run import Run
 from memeval.results.steps import model_texts, tool_texts
 from memeval.results.store import read_rows, sealed_line
@@ -309,7 +309,7 @@ class _Repeat:
         ingests = [
             row
             for row in answers.values()
-            if isinstance(row, IngestRow) and is_ingest_of(row.id, cases)
+            if isinstance(row, IngestRow) and case_of_ingest(row.id, cases) is not None
         ]
         self.rows, self.ingests = asked, ingests
         rows: list[AnswerRow | VerdictRow | IngestRow] = [*asked, *judged, *ingests]

@@ -272,12 +272,14 @@ class IngestRow(Struct, frozen=True, omit_defaults=True):
         return {"id": self.id, "status": Status.OK.value, **as_plain(self)}
 
 
-def is_ingest_of(row_id: str, cases: Container[str]) -> bool:
-    """Whether a row's id is that of an ingest of one of the cases, or of its part until a
-    checkpoint.
-    """
+def case_of_ingest(row_id: str, cases: Container[str]) -> str | None:
+    """Which of the cases a row tells the ingest of, whole or until a checkpoint; None for none."""
     name = row_id.removeprefix(INGEST_PREFIX)
-    return name in cases or name.rpartition("@")[0] in cases
+    for case in (name, name.rpartition("@")[0]):
+        if case in cases:
+            return case
+
+    return None
 
 
 def check_health(health: IngestHealth | None) -> None:

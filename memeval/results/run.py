@@ -13,7 +13,7 @@ from memeval.errors import UserError, unknown
 from memeval.results.fields import read_as
 from memeval.results.files import dump_file, memory_folders
 from memeval.results.record import Record, read_records
-from memeval.results.rows import Written, is_ingest_of
+from memeval.results.rows import Written, case_of_ingest
 from memeval.results.summary import RECORDS_FILE, RunSummary
 from memeval.results.texts import Texts, texts_file
 from memeval.text.names import digest_name
@@ -167,7 +167,11 @@ class Run:
             }
 
         of_seed = self._written_by_seed[record.seed]
-        return [one for name, one in of_seed.items() if is_ingest_of(name, [record.case_id])]
+        return [
+            one
+            for name, one in of_seed.items()
+            if case_of_ingest(name, [record.case_id]) is not None
+        ]
 
     def texts_of(self, record: Record) -> Texts | None:
         """The texts that a record refers to; None if the run does not record their place."""

@@ -343,6 +343,18 @@ TOLD: dict[str, tuple[str, Callable[[Any], object]]] = {
     "a category twice": ("run.json", lambda run: run["categories"].append(run["categories"][0])),
     "a repeat's seed": ("run.json", lambda run: run["repeats"][0].update(seed=5)),
     "a status": ("run.json", lambda run: run.update(status="done")),
+    "no status": ("run.json", lambda run: run.pop("status")),
+    "an option's setting less": ("run.json", lambda run: run["params"].pop("embedder.width")),
+    "a setting of the system less": ("run.json", lambda run: run["params"].pop("system.index")),
+    "another name": ("run.json", lambda run: run.update(name="rag")),
+    "another protocol": ("run.json", lambda run: run["tags"].update(protocol="demo")),
+    "no determinism": ("run.json", lambda run: run["tags"].update(deterministic="false")),
+    "an own prompt": ("run.json", lambda run: run["tags"].update(own_prompt="true")),
+    "no duration": ("run.json", lambda run: run["metrics"].pop("duration_s")),
+    "another version": ("run.json", lambda run: run["identity"].update(version="9.9")),
+    "a stage more": ("run.json", lambda run: run["identity"]["inputs"]["stages"].update(x="run")),
+    "a key more": ("run.json", lambda run: run["identity"]["keys"][0].update(x="1")),
+    "a verdict on nothing": ("verdicts.jsonl", lambda row: row.pop("judged")),
     "a record's seed": ("records.jsonl", lambda row: row.update(seed=5)),
     "a record's top_k": ("records.jsonl", lambda row: row.update(top_k=5)),
     "a record's usage": ("records.jsonl", lambda row: row.update(usage=[])),
@@ -374,6 +386,22 @@ def test_an_edit_that_moves_no_figure_is_found(
     path = tmp_path / "edited.memeval"
     write_entries(path, rewritten(entries, key))
     assert found_at(path) in (1, 2)
+
+
+def test_a_note_that_the_rows_make_is_missed(home: Path, tmp_path: Path) -> None:
+    run = memeval.run(
+        "dataset=demo", "system=bm25", "dataset.limit_cases=1", "tracking=none", progress=False
+    )
+    entries = entries_of(pack([run], tmp_path / "one.memeval").path)
+    place = f"runs/{run.key}/run.json"
+    content = json.loads(entries[place])
+    content["notes"] = [note for note in content["notes"] if "one conversation" not in note["text"]]
+    assert len(content["notes"]) < len(run.summary.notes)
+    entries[place] = json.dumps(content).encode()
+
+    path = tmp_path / "edited.memeval"
+    write_entries(path, rewritten(entries, run.key))
+    assert "it lacks the note" in next(verify_package(path)).problems[0]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,11 @@ def test_no_memory_leaks_nothing_and_knows_nothing(memeval: Command, tmp_path: P
     assert found["selective_forgetting"] == 0.0
 
 
+def test_a_run_with_checkpoints_is_sound(memeval: Command, tmp_path: Path) -> None:
+    figures(memeval, tmp_path, "dataset.limit_cases=2", system="working_memory")
+    assert ": sound" in memeval("verify").stdout
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("channel", ["conversation", "operation", "both"])
 def test_the_oracle_is_the_ceiling(

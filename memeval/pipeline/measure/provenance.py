@@ -23,8 +23,11 @@ from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.pipeline.open.opening import system_settings
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
 from memeval.pipeline.open.versions import code_version, git_state, versions
+from memeval.results import JudgeIdentity
 from memeval.results.summary import OWN_TAG
 from memeval.text.redaction import redacted_in
+
+Param = str | int | float | bool | None
 
 _COMMON = frozenset(
     {
@@ -44,6 +47,14 @@ SYSTEM_FLAGS = "system_flags"
 
 SAMPLE, BIASED_CUT, ONLY, NAMED = "sample", "biased_cut", "only", "named_questions"
 """Tags that say which questions were asked, if not all were."""
+
+PROTOCOL = "protocol"
+"""Tag with the choices that make two figures comparable, in one line."""
+
+DETERMINISTIC, OWN_PROMPT = "deterministic", "own_prompt"
+"""Tags that say whether the offline reader answered, and whether under another prompt than the
+cell's.
+"""
 
 STAGES = "stages"
 """Tag of a cell that ended before the answers."""
@@ -69,31 +80,49 @@ OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
 """Groups and fields that apply to the answers of another program."""
 
 
-def params(cell: Cell) -> dict[str, str | int | float | bool | None]:
-    """The resolved config, flattened; the name of a group's option is filed under the group itself.
+def params(cell: Cell) -> dict[str, Param]:
+    """The resolved config as `run.json` and MLflow show it."""
+    own = system_settings(cell.source)
+    shown = shown_settings(
+        cell.config,
+        own,
+        uses_llm_at_ingest=cell.identity.uses_llm_at_ingest,
+        judge_uses_llm=cell.identity.judge_uses_llm,
+    )
+    label = cell.config.label or _code_version(cell)
+    return shown if label is None else {**shown, "label": label}
+
+
+def shown_settings(
+    config: RunConfig,
+    own: Mapping[str, Any],
+    *,
+    uses_llm_at_ingest: bool,
+    judge_uses_llm: bool,
+) -> dict[str, Param]:
+    """A resolved config, flattened; the name of a group's option is filed under the group itself.
 
     Fields that the chosen options do not have, such as the temperature of the offline reader, are
     left out, and so are those of a model in a role that nothing calls. The settings of a role are
-    complete: one that is left open is that of the answers' model.
+    complete: one that is left open is that of the answers' model. `own` are the system's settings
+    as its class resolved them: those of the YAML are left out.
     """
-    config = replace(cell.config, llm=with_roles_filled(cell.config.llm))
-    leaves = {path.removesuffix(".name"): value for path, value in flatten(config).items()}
+    is_called = {INGEST: uses_llm_at_ingest, JUDGE: judge_uses_llm}
+    uncalled = [*(role for role, called in is_called.items() if not called), *DRAFTING]
+    begins = tuple(f"{role}." for role in uncalled)
+    leaves = flatten(replace(config, llm=with_roles_filled(config.llm)))
+    leaves = {path.removesuffix(".name"): value for path, value in leaves.items()}
     leaves = {
         path: value
         for path, value in leaves.items()
-        if _applies(cell, path) and not path.startswith(_uncalled_roles(cell))
+        if _applies(config, path) and not path.startswith(begins)
     }
-    if cell.config.system["name"] == IMPORTED:
+    if config.system["name"] == IMPORTED:
         leaves = {
             path: value for path, value in leaves.items() if path.split(".")[0] in OF_IMPORTED
         }
 
-    leaves["label"] = cell.config.label or _code_version(cell)
-    if leaves["label"] is None:
-        del leaves["label"]
-
-    # The settings as the class resolved them: those of the YAML were left out above.
-    leaves |= flatten(system_settings(cell.source), "system.")
+    leaves |= flatten(own, "system.")
     return {
         path: ",".join(map(str, value)) if isinstance(value, list | tuple) else value
         for path, value in leaves.items()
@@ -108,28 +137,21 @@ def _code_version(cell: Cell) -> str | None:
     return code_version(cell.source.system_class)
 
 
-def _uncalled_roles(cell: Cell) -> tuple[str, ...]:
-    """First parts of the settings of models that the cell does not call."""
-    is_called = {INGEST: cell.identity.uses_llm_at_ingest, JUDGE: cell.identity.judge_uses_llm}
-    uncalled = [role for role, called in is_called.items() if not called]
-    return tuple(f"{role}." for role in (*uncalled, *DRAFTING))
-
-
-def _applies(cell: Cell, path: str) -> bool:
-    """Whether a field is one of the option that its group has chosen."""
+def _applies(config: RunConfig, path: str) -> bool:
+    """Whether a field is shown, as one of the option that its group has chosen."""
     group, dot, field = path.partition(".")
-    if retrieves_only(cell.config) and group in ("judge", "prompt"):
+    if retrieves_only(config) and group in ("judge", "prompt"):
         return False
     if not dot:
-        return group not in UNPUBLISHED and group != "sweep_name"
+        return group not in (*UNPUBLISHED, "sweep_name", "label")
     if group == "system" or group in UNPUBLISHED:
         return False
     if group == "dataset":
         return True
     if path == "judge.class":
-        return cell.config.judge.class_ is not None
+        return config.judge.class_ is not None
 
-    known = fields_of(group, getattr(cell.config, group).name)
+    known = fields_of(group, getattr(config, group).name)
     # What goes to the provider as it is has fields of its own, which no YAML of ours lists.
     is_parameter = "extra_body" in field.split(".")
     return not known or field in known or is_parameter
@@ -138,21 +160,21 @@ def _applies(cell: Cell, path: str) -> bool:
 def tags(cell: Cell) -> dict[str, str]:
     """Provenance of a run, and the runs it may be compared with."""
     imported = cell.config.system["name"] == IMPORTED
+    judge = judge_identity(cell)
     labels = {
         "run_key": cell.run_key,
-        "protocol": protocol(cell),
+        PROTOCOL: protocol(cell.config, cell.loaded.sha256, judge),
         "data_sha256": cell.loaded.sha256,
         "data_pinned": str(cell.loaded.pinned).lower(),
         "prompt_sha256": cell.identity.digests[ANSWER]["prompt"],
-        "deterministic": str(reads_offline(cell)).lower(),
-        "own_prompt": str(_has_own_prompt(cell)).lower(),
+        DETERMINISTIC: str(reads_offline(cell)).lower(),
+        OWN_PROMPT: str(_has_own_prompt(cell)).lower(),
         "imported": str(imported).lower(),
         "command": cell.command,
         FIGURES_CODE: cell.figures_code,
         **git_state(),
         **{f"version.{package}": number for package, number in versions().items()},
     }
-    judge = judge_identity(cell)
     if judge is not None:
         labels["judge_key"] = judge.digest
     if judge is not None and judge.prompt_sha256:
@@ -224,16 +246,18 @@ def asked_tags(dataset: Mapping[str, Any]) -> dict[str, str]:
 
 def reads_offline(cell: Cell) -> bool:
     """Whether the answers come from the offline reader."""
-    return (
-        cell.config.llm.name == "extractive"
-        and cell.config.system["name"] != IMPORTED
-        and not cell.source.own_prompt
-    )
+    return has_offline_reader(cell.config) and not cell.source.own_prompt
 
 
-def protocol(cell: Cell) -> str:
-    """The choices that make two figures comparable, in one line."""
-    config = cell.config
+def has_offline_reader(config: RunConfig) -> bool:
+    """Whether a system that answers by the shared reader is answered by the offline one."""
+    return config.llm.name == "extractive" and config.system["name"] != IMPORTED
+
+
+def protocol(config: RunConfig, sha256: str, judge: JudgeIdentity | None) -> str:
+    """The choices that make two figures comparable, in one line. `sha256` is that of the data, and
+    `judge` None for a run that only retrieves.
+    """
     dataset = config.dataset
     limits = [
         f"{name}={dataset[name]}" for name in ("limit_cases", "limit_questions") if dataset[name]
@@ -254,15 +278,13 @@ def protocol(cell: Cell) -> str:
     ]
     parts = [
         dataset["name"],
-        cell.loaded.sha256[:8],
+        sha256[:8],
         *own,
         f"categories={','.join(map(str, asked)) if asked else 'all'}",
     ]
-    if retrieves_only(config):
+    if judge is None:
         return " ".join([*parts, f"stages={RETRIEVE}", *limits])
 
-    judge = judge_identity(cell)
-    assert judge is not None, "a cell that answers is judged"
     return " ".join([*parts, f"prompt={config.prompt.name}", f"judge={judge.shown}", *limits])
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import structs
 
 from memeval.metrics.lifecycle import leak_sentence
 from memeval.metrics.registry import metrics
@@ -25,6 +27,8 @@ CUT_CONTEXT = ("cut_chunks", "cut_tokens")
 """Notes of the chat systems on a context that was too long: one sentence covers them all."""
 COUNTED = (*CUT_CONTEXT, "edges")
 """Notes that are not listed one by one; `compare` sums up the edges."""
+LONGEST_NOTE = 1000
+"""Longest note in characters: the rest of an error or of a system's note is in the records."""
 MOST_EXAMPLES = 3
 """Texts of each kind of note that a run shows; the records hold all of them."""
 
@@ -52,17 +56,29 @@ def notes(
 
     yield from remarks(notes_on_questions(cell, rows))
     yield from remarks(_settings(cell))
+    yield from notes_of_rows(rows, ingest_rows, cell.dataset.headline)
+    yield from remarks(_compressions(cell, ingest_rows))
+    yield from remarks(_lines(finished))
+    yield from remarks((*finished.notes, *cell.loaded.notes, *cell.dataset.notes()))
+
+
+def notes_of_rows(
+    rows: Sequence[Record], ingest_rows: Sequence[Ingest], headline: Headline
+) -> Iterator[Note]:
+    """The notes that rest on records and ingests alone."""
     yield from remarks(_uncounted(rows))
     yield from remarks(few_timed(rows))
-    yield from remarks(dominated(rows, cell.dataset.headline))
+    yield from remarks(dominated(rows, headline))
     yield from _failures(rows)
     yield from remarks(_losses(ingest_rows))
-    yield from remarks(_compressions(cell, ingest_rows))
     yield from remarks(_life(rows, ingest_rows))
     yield from remarks(_unwritten(ingest_rows))
     yield from remarks(_said(rows, ingest_rows))
-    yield from remarks(_lines(finished))
-    yield from remarks((*finished.notes, *cell.loaded.notes, *cell.dataset.notes()))
+
+
+def as_kept(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Notes as `run.json` holds them."""
+    return tuple(structs.replace(note, text=one_line(note.text, LONGEST_NOTE)) for note in notes)
 
 
 def dominated(rows: Sequence[Record], headline: Headline) -> Iterator[str]:

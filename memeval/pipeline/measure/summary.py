@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from msgspec import structs
-
 from memeval import __version__
 from memeval.pipeline.execute.ingest import CUT_REPLIES
 from memeval.pipeline.execute.repeat import Finished
@@ -28,7 +26,7 @@ from memeval.pipeline.measure.records import (
     records,
     rows_digests,
 )
-from memeval.pipeline.measure.run_notes import notes
+from memeval.pipeline.measure.run_notes import as_kept, notes
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.process.private import make_folder
@@ -51,9 +49,6 @@ from memeval.results import (
 )
 from memeval.results.files import writing
 from memeval.text.shown import one_line
-
-LONGEST_NOTE = 1000
-"""Longest note in characters: the rest of an error or of a system's note is in the records."""
 
 
 def finish(cell: Cell, finished: Finished) -> RunSummary:
@@ -182,10 +177,7 @@ def summarise(
                 zip(finished.repeats, figures.repeats, strict=True)
             )
         ),
-        notes=tuple(
-            structs.replace(note, text=one_line(note.text, LONGEST_NOTE))
-            for note in notes(cell, finished, rows, ingest_rows)
-        ),
+        notes=as_kept(notes(cell, finished, rows, ingest_rows)),
         valid=not finished.stopped
         and coverage is not None
         and coverage >= cell.config.min_coverage

@@ -123,30 +123,34 @@ class Cell:
     @property
     def name(self) -> str:
         """Short and readable, for tables and MLflow's list."""
-        config = self.config
-        if config.system["name"] == IMPORTED:
-            label = [config.label] if config.label else []
-            return " ".join([IMPORTED, *label, Path(config.system["file"]).stem, config.judge.name])
+        return run_name(self.config)
 
-        parts = [config.system["name"], config.granularity.name, f"k={config.top_k}"]
-        if config.context_tokens is not None:
-            parts.append(f"context={config.context_tokens}")
-        if config.label:
-            parts.insert(1, config.label)
-        if config.compression_turn != "never":
-            parts.append(f"compress={config.compression_turn}")
 
-        by_tools = {"reader": config.reader.name, "writer": config.writer.name}
-        parts += [f"{group}={TOOLS}" for group, name in by_tools.items() if name == TOOLS]
+def run_name(config: RunConfig) -> str:
+    """A run's short and readable name: `bm25 turn k=10 keyword short extractive`."""
+    if config.system["name"] == IMPORTED:
+        label = [config.label] if config.label else []
+        return " ".join([IMPORTED, *label, Path(config.system["file"]).stem, config.judge.name])
 
-        if config.dataset["sample"] is not None:
-            parts.append(f"sample {config.dataset['sample']}")
-        if retrieves_only(config):
-            return " ".join([*parts, RETRIEVE])
+    parts = [config.system["name"], config.granularity.name, f"k={config.top_k}"]
+    if config.context_tokens is not None:
+        parts.append(f"context={config.context_tokens}")
+    if config.label:
+        parts.insert(1, config.label)
+    if config.compression_turn != "never":
+        parts.append(f"compress={config.compression_turn}")
 
-        return " ".join(
-            [*parts, config.judge.name, config.prompt.name, config.llm.model or config.llm.name]
-        )
+    by_tools = {"reader": config.reader.name, "writer": config.writer.name}
+    parts += [f"{group}={TOOLS}" for group, name in by_tools.items() if name == TOOLS]
+
+    if config.dataset["sample"] is not None:
+        parts.append(f"sample {config.dataset['sample']}")
+    if retrieves_only(config):
+        return " ".join([*parts, RETRIEVE])
+
+    return " ".join(
+        [*parts, config.judge.name, config.prompt.name, config.llm.model or config.llm.name]
+    )
 
 
 @cache

@@ -47,6 +47,7 @@ from memeval.pipeline.open.retrieving import for_retrieval, retrieves_only
 from memeval.retrieval.embedding.registry import embedder_class
 from memeval.retrieval.granularity import Granularity
 from memeval.retrieval.rerank import NONE, Reranker, reranker_class
+from memeval.systems.base import SystemSettings
 from memeval.systems.external.served import ServedSettings
 from memeval.systems.registry import system_class
 from memeval.systems.reranking import OWN, RerankedSettings, choose_reranker
@@ -106,7 +107,9 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
             writer_digests(templates),
             judge_digests(judge_class, judge_template),
         ),
-        stages=_stages(source, type(dataset)),
+        stages=stages_of(
+            type(dataset), type(source.settings), wants_evidence=source.wants_evidence
+        ),
         uses_llm_at_ingest=_uses_llm_at_ingest(config, source),
         judge_uses_llm=judge_template is not None,
     )
@@ -213,16 +216,18 @@ def _source(config: RunConfig) -> Source:
     )
 
 
-def _stages(source: Source, dataset: type[Dataset]) -> dict[str, str]:
+def stages_of(
+    dataset: type[Dataset], system_settings: type[SystemSettings], *, wants_evidence: bool
+) -> dict[str, str]:
     """Stages of the settings of data set and system, by dotted path."""
     of_dataset = settings_stages("dataset", dataset.settings_type)
-    if source.wants_evidence:
+    if wants_evidence:
         # What is gold decides what this system answers from, and not only how it is judged.
         of_dataset = {
             path: ANSWER if stage == JUDGE else stage for path, stage in of_dataset.items()
         }
 
-    return of_dataset | settings_stages("system", type(source.settings))
+    return of_dataset | settings_stages("system", system_settings)
 
 
 def _reranker(settings: RerankerConfig) -> type[Reranker] | None:

@@ -7,8 +7,9 @@ from dataclasses import asdict
 from math import isclose
 
 from memeval.pipeline.measure.chosen import measure
-from memeval.pipeline.measure.figures import measure_repeat
+from memeval.pipeline.measure.figures import Headline, measure_repeat
 from memeval.pipeline.measure.records import Ingest
+from memeval.pipeline.measure.run_notes import as_kept, notes_of_rows
 from memeval.pipeline.measure.spending import Metrics
 from memeval.results import CategoryResult, Record, RunSummary
 from memeval.text.shown import one_line
@@ -35,17 +36,15 @@ def figure_problems(
     summary: RunSummary, records: Sequence[Record], ingests: Sequence[Ingest] | None
 ) -> Iterator[str]:
     """Differences of `run.json` from the records, and from the ingests if given."""
-    names = {row.category for row in summary.categories if row.headline}
-    headline = frozenset(record.category for record in records if str(record.category) in names)
-    whole = all(row.headline for row in summary.categories)
+    headline = _headline(summary, records)
     repeats = []
     for repeat in summary.repeats:
         own = [record for record in records if record.repeat == repeat.repeat]
         made = [ingest for ingest in ingests or () if ingest.seed == repeat.seed]
-        repeats.append(measure_repeat(own, made, None if whole else headline))
+        repeats.append(measure_repeat(own, made, headline))
 
     scored = summary.params.get("dataset.only") is None
-    figures = measure(repeats, records, None if whole else headline, has_score=scored)
+    figures = measure(repeats, records, headline, has_score=scored)
 
     others = {*summary.protocol_metrics, *OF_THE_CLOCK}
     unlike = list(_unlike("", summary.metrics, figures.metrics, others, alone=ingests is None))
@@ -53,6 +52,7 @@ def figure_problems(
         begin = f"repeat {repeat.repeat}: "
         unlike += _unlike(begin, repeat.metrics, own_metrics, others, alone=ingests is None)
 
+    unlike += [f"no {name}" for name in OF_THE_CLOCK if summary.metrics.get(name) is None]
     unlike += _unlike_rows("category", summary.categories, figures.categories)
     for name in dict.fromkeys((*figures.facets, *summary.facets)):
         rows = summary.facets.get(name, ()), figures.facets.get(name, ())
@@ -61,6 +61,24 @@ def figure_problems(
     if unlike:
         more = f" and {len(unlike) - SHOWN} more" if len(unlike) > SHOWN else ""
         yield f"run.json: figures unlike those of the rows: {'; '.join(unlike[:SHOWN])}{more}"
+
+
+def note_problems(
+    summary: RunSummary, records: Sequence[Record], ingests: Sequence[Ingest]
+) -> Iterator[str]:
+    """Notes that records and ingests make, and `run.json` lacks."""
+    made = as_kept(notes_of_rows(records, ingests, _headline(summary, records)))
+    for note in made:
+        if note not in summary.notes:
+            yield f"run.json: it lacks the note: {one_line(note.text, 100)}"
+
+
+def _headline(summary: RunSummary, records: Sequence[Record]) -> Headline:
+    if all(row.headline for row in summary.categories):
+        return None
+
+    names = {row.category for row in summary.categories if row.headline}
+    return frozenset(record.category for record in records if str(record.category) in names)
 
 
 def _unlike(

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from memeval.config.leaves import flatten
-from memeval.config.roles import with_roles_filled
+from memeval.config.identity import join_digests
+from memeval.config.leaves import fields_of
+from memeval.config.plugins import own_file
 from memeval.config.schema import RunConfig
+from memeval.config.settings import own_settings
+from memeval.datasets.registry import adapter_class
 from memeval.judges.recorded import RECORDED
 from memeval.pipeline.measure.provenance import (
     BIASED_CUT,
+    DETERMINISTIC,
     NAMED,
-    OF_IMPORTED,
     ONLY,
+    OWN_PROMPT,
+    PROTOCOL,
     SAMPLE,
     STAGES,
-    UNPUBLISHED,
     asked_tags,
+    has_offline_reader,
+    protocol,
+    shown_settings,
 )
+from memeval.pipeline.open.cell import run_name
 from memeval.pipeline.open.imported_source import IMPORTED
+from memeval.pipeline.open.opening import stages_of
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
 from memeval.pipeline.verify.figures import same_figure
 from memeval.results import FOUND_NOTHING, RunSummary
 from memeval.results.summary import FINISHED, STOPPED
+from memeval.systems.base import MemorySystem
+from memeval.systems.registry import system_class
 from memeval.text.shown import one_line
 from memeval.witness.figures import figures
 
@@ -32,38 +42,93 @@ Row = Mapping[str, Any]
 
 
 def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
-    """Settings, and tags that come from them, that `run.json` shows otherwise than the config has
-    them.
-    """
-    filled = replace(config, llm=with_roles_filled(config.llm))
-    leaves = {path.removesuffix(".name"): value for path, value in flatten(filled).items()}
-    unlike = [name for name in summary.params if name not in leaves and name != "label"]
-    unlike += [name for name in leaves if name not in summary.params and _is_shown(name, config)]
-    for name in unlike:
-        yield f"run.json: the setting {one_line(name, 60)} is only there, or only in config.yaml"
+    """Settings, and facts that come from them, which `run.json` shows otherwise than the config."""
+    inputs, said = summary.identity["inputs"], dict(summary.params)
+    shown = shown_settings(
+        config,
+        own_settings(config.system, "system"),
+        uses_llm_at_ingest=inputs["uses_llm_at_ingest"],
+        judge_uses_llm=inputs["judge_uses_llm"],
+    )
+    # A class of the user's own has the version of its code as its label, unless it has another.
+    label = said.pop("label", None)
+    if config.label not in (label, None):
+        yield f"run.json: the label is {one_line(label, 60)}, and another in config.yaml"
 
-    for name, told in _told_tags(config).items():
+    for name in shown.keys() ^ said.keys():
+        # Which fields an option of a package has is known where the package is.
+        if name not in shown or _is_ours(name, config):
+            shorter = one_line(name, 60)
+            yield f"run.json: the setting {shorter} is only there, or only in config.yaml"
+
+    for name in shown.keys() & said.keys():
+        if said[name] != shown[name]:
+            yield (
+                f"run.json: the setting {name} is {one_line(said[name], 60)}, and "
+                f"{one_line(shown[name], 60)} in config.yaml"
+            )
+
+    made = {**_told_tags(config), PROTOCOL: _protocol(summary, config)}
+    for name, told in made.items():
         if summary.tags.get(name) != told:
             yield f"run.json: the tag {name} is not that of config.yaml"
 
-    for name, value in leaves.items():
-        shown = ",".join(map(str, value)) if isinstance(value, list | tuple) else value
-        if name in summary.params and summary.params[name] != shown:
-            yield (
-                f"run.json: the setting {name} is {one_line(summary.params[name], 60)}, and "
-                f"{one_line(shown, 60)} in config.yaml"
-            )
+    if summary.name != run_name(config):
+        yield "run.json: the name is not that of config.yaml"
+
+    if not _fits_reader(summary.tags, config):
+        yield f"run.json: the tags {DETERMINISTIC} and {OWN_PROMPT} are not those of its reader"
+
+    stages = _stages(config)
+    if stages is not None and inputs["stages"] != stages:
+        yield "run.json: the stages of its settings are not those of its system and data set"
 
 
-def _is_shown(name: str, config: RunConfig) -> bool:
-    """Whether each run.json has a setting: not those of an option that it might not have."""
+def _is_ours(name: str, config: RunConfig) -> bool:
+    """Whether a setting is one of all runs, or of an option that ships."""
     group, dot, _ = name.partition(".")
-    if (dot and group != "dataset") or group in (*UNPUBLISHED, "sweep_name", "label"):
-        return False
-    if config.system["name"] == IMPORTED:
-        return group in OF_IMPORTED
+    if not dot or group in ("dataset", "system"):
+        return True
 
-    return not (retrieves_only(config) and group in ("judge", "prompt"))
+    return bool(fields_of(group, getattr(config, group).name))
+
+
+def _fits_reader(tags: Mapping[str, str], config: RunConfig) -> bool:
+    own, deterministic = tags.get(OWN_PROMPT), tags.get(DETERMINISTIC)
+    if not {own, deterministic} <= {"true", "false"}:
+        return False
+
+    system = _shipped_system(config)
+    # A style of its own may be the cell's style, too: only the cell knows.
+    if system is not None and "answer_style" not in vars(system) and own == "true":
+        own_prompt = system.own_prompt or config.system.get("own_prompt", False)
+        return bool(own_prompt) and not retrieves_only(config)
+
+    is_offline = has_offline_reader(config)
+    return (deterministic == "true") == is_offline or (own == "true" and is_offline)
+
+
+def _stages(config: RunConfig) -> dict[str, str] | None:
+    """Stages of the settings; None if data set or system are not memeval's own."""
+    name, system = config.dataset["name"], _shipped_system(config)
+    if system is None or config.dataset.get("class") or own_file("dataset", name) is None:
+        return None
+
+    return stages_of(
+        adapter_class(name), system.settings_type, wants_evidence=system.wants_evidence
+    )
+
+
+def _shipped_system(config: RunConfig) -> type[MemorySystem] | None:
+    name = config.system["name"]
+    if config.system.get("class") or own_file("system", name) is None:
+        return None
+
+    return system_class(name)
+
+
+def _protocol(summary: RunSummary, config: RunConfig) -> str:
+    return protocol(config, summary.tags.get("data_sha256", ""), summary.judge)
 
 
 def _told_tags(config: RunConfig) -> dict[str, str | None]:
@@ -97,6 +162,14 @@ def tag_problems(summary: RunSummary) -> Iterator[str]:
 
     if summary.status not in (FINISHED, STOPPED):
         yield f"run.json: there is no status {one_line(summary.status, 40)}"
+
+    if (
+        summary.identity.keys() != {"version", "inputs", "keys"}
+        or inputs.keys() != join_digests().keys()
+    ):
+        yield "run.json: its identity has other members than that of a run"
+    if summary.identity.get("version") != tags.get("version.memeval"):
+        yield "run.json: its identity and its tags name two versions of memeval"
 
     seeds = [(repeat["seed"], number) for number, repeat in enumerate(summary.identity["keys"])]
     if summary.repeats and [(one.seed, one.repeat) for one in summary.repeats] != seeds:

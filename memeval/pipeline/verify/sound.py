@@ -22,7 +22,7 @@ from memeval.config.resolve import read_config
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.pipeline.execute.rows import usages_of
 from memeval.pipeline.measure.records import Ingest, rows_digest, said_by_rows
-from memeval.pipeline.verify.figures import figure_problems
+from memeval.pipeline.verify.figures import figure_problems, note_problems
 from memeval.pipeline.verify.said import setting_problems, tag_problems, witness_problems
 from memeval.records import Status
 from memeval.results import (
@@ -40,7 +40,7 @@ from memeval.results import (
 )
 from memeval.results.fields import as_plain, read_json
 from memeval.results.files import memory_folders
-from memeval.results.rows import answer_or_ingest, is_ingest_of
+from memeval.results.rows import answer_or_ingest, case_of_ingest
 from memeval.results.store import Parse, R, SoundRows, read_rows
 from memeval.results.summary import PACKAGE_RUN, PACKAGE_TAG
 from memeval.text.names import digest_name
@@ -121,7 +121,9 @@ class Look:
         if summary.identity.get("version") == __version__:
             content = read_json((self.folder / RUN_FILE).read_bytes())
             del content[SEAL]
-            if content != json.loads(json.dumps(as_plain(summary))):
+            # By `asdict`: a member that was read as its default is not in the object's own `vars`.
+            whole = as_plain(dataclasses.asdict(summary))
+            if content != json.loads(json.dumps(whole)):
                 self.problems.append(f"{RUN_FILE}: it holds members that no run has, or lacks some")
 
     def _figures(self, summary: RunSummary, records: list[Record]) -> None:
@@ -134,6 +136,9 @@ class Look:
 
         try:
             self.problems += figure_problems(summary, records, ingests)
+            if ingests is not None and summary.identity.get("version") == __version__:
+                self.problems += note_problems(summary, records, ingests)
+
             self.problems += witness_problems(summary, self.lines)
         except Exception as error:  # noqa: BLE001
             # Records that were edited may hold what no measure is made for.
@@ -211,7 +216,7 @@ class Look:
                     f"a path or an address was replaced in {CONFIG_FILE}: it can't be told whether "
                     "it makes this key"
                 )
-            elif made != recorded or run_key(config, inputs) != summary.run_key:
+            elif made != identity["keys"] or run_key(config, inputs) != summary.run_key:
                 self.problems.append(f"{CONFIG_FILE} makes another key than {summary.run_key}")
         except Exception as error:  # noqa: BLE001
             # The file may hold anything, and what reads it raises as it likes.
@@ -291,11 +296,10 @@ class Look:
             return
 
         # A run of more conversations may have the same key of answers, and so the same file.
-        self.ingests += [
-            Ingest(row.id, seed, row, usages_of(row, run_key))
-            for row in answers.rows.values()
-            if isinstance(row, IngestRow) and is_ingest_of(row.id, cases)
-        ]
+        for row in answers.rows.values():
+            case = case_of_ingest(row.id, cases)
+            if case is not None and isinstance(row, IngestRow):
+                self.ingests.append(Ingest(case, seed, row, usages_of(row, run_key)))
 
     def _texts(self, answers: Path) -> None:
         """Texts that can't be read spoil no answer, but what was shown can't be looked at."""
