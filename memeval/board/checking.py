@@ -171,7 +171,7 @@ def _file_of(package: Package, allowed_signers: Path | None) -> Path:
 
 def _data_here(run: Run) -> str:
     try:
-        return data_of(run).sha256
+        return data_of(run).loaded.sha256
     except UserError as error:
         return error.message
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from memeval.config.paths import data_dir
 from memeval.config.resolve import read_config
 from memeval.config.schema import RunConfig
-from memeval.datasets.contract import Dataset
+from memeval.datasets.contract import Dataset, LoadedDataset
 from memeval.errors import UserError
 from memeval.packages.form import is_withheld, withheld
 from memeval.packages.rows import PackagedRows
@@ -17,11 +17,15 @@ from memeval.pipeline.execute.metrics import measure_answer
 from memeval.pipeline.execute.repeat import ingest_id
 from memeval.pipeline.execute.timeline import id_until
 from memeval.pipeline.execute.turns import CaseTurns
+from memeval.pipeline.measure.provenance import DATA, data_tags
 from memeval.pipeline.measure.records import write_recall
+from memeval.pipeline.measure.run_notes import as_kept
 from memeval.pipeline.open.code import is_built_in
 from memeval.pipeline.open.opening import open_dataset
+from memeval.pipeline.verify.figures import figure_problems
 from memeval.records import EvalCase, EvalQuestion
-from memeval.results import CONFIG_FILE, Record
+from memeval.results import CONFIG_FILE, Record, RunSummary
+from memeval.results.note import remarks
 from memeval.results.run import Run
 from memeval.text.shown import one_line
 
@@ -36,7 +40,7 @@ class Data:
     config: RunConfig
     """Of the run."""
     dataset: Dataset
-    sha256: str
+    loaded: LoadedDataset
     cases: dict[str, EvalCase]
     questions: dict[str, EvalQuestion]
     """Those that the settings of the run ask."""
@@ -83,8 +87,8 @@ def data_of(run: Run) -> Data:
         _known.pop(next(iter(_known)))
 
     _known[asked] = material
-    if material.sha256 != run.summary.tags.get("data_sha256"):
-        raise UserError(f"the data here has another sha256 ({material.sha256[:8]})")
+    if material.loaded.sha256 != run.summary.tags.get("data_sha256"):
+        raise UserError(f"the data here has another sha256 ({material.loaded.sha256[:8]})")
 
     return replace(material, config=config)
 
@@ -95,14 +99,14 @@ def _read(config: RunConfig) -> Data:
         if not is_built_in(type(dataset)):
             raise UserError("a class of an installed package reads it, which is not loaded")
 
-        sha256 = dataset.open().sha256
+        loaded = dataset.load()
     except UserError as error:
         raise UserError(f"the data is not here ({one_line(error.message, 200)})") from error
 
     cases = {case.case_id: case for case in dataset.cases()}
     questions = {one.question_id: one for case in cases.values() for one in case.questions}
     turns = {name: CaseTurns.of(case) for name, case in cases.items()}
-    return Data(config, dataset, sha256, cases, questions, turns)
+    return Data(config, dataset, loaded, cases, questions, turns)
 
 
 def unlike_data(records: list[Record], rows: PackagedRows, data: Data) -> Iterator[str]:
@@ -135,6 +139,25 @@ def unlike_data(records: list[Record], rows: PackagedRows, data: Data) -> Iterat
         )
         if made != said:
             yield record.question_id
+
+
+def unlike_told(summary: RunSummary, records: list[Record], data: Data) -> Iterator[str]:
+    """Members of `run.json` that the data makes otherwise."""
+    told = {name: value for name, value in summary.tags.items() if name.startswith(DATA)}
+    if told != data_tags(data.loaded):
+        yield "run.json: the tags of the data are others"
+    if dict(summary.facet_titles) != dict(data.dataset.facet_names):
+        yield "run.json: the titles of the facets are others"
+
+    notes = {note.text for note in as_kept(remarks((*data.loaded.notes, *data.dataset.notes())))}
+    if not notes <= {note.text for note in summary.notes}:
+        yield "run.json: it lacks notes of the data"
+
+    measures = data.dataset.measures
+    if tuple(measures(records)) != summary.protocol_metrics:
+        yield "run.json: it names other metrics of the data set's own"
+    elif summary.protocol_metrics:
+        yield from figure_problems(summary, records, None, measures)
 
 
 def _is_asked(record: Record, question: EvalQuestion) -> bool:

@@ -23,7 +23,7 @@ from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.own_prices import FIELDS, VARIABLE
 from memeval.metrics.registry import metrics
 from memeval.packages.cleaning import KINDS
-from memeval.packages.data import Data, config_of, data_of, unlike_data
+from memeval.packages.data import Data, config_of, data_of, unlike_data, unlike_told
 from memeval.packages.facts import machine_class, protocol_of, surroundings
 from memeval.packages.form import ENVIRONMENT, counted, is_package_id, is_withheld
 from memeval.packages.read import Package, open_package
@@ -210,9 +210,12 @@ class _Verifier:
                 continue
 
             self.data[run.key] = data
-            unlike = list(unlike_data(self.records[run.key], self.rows[run.key], data))
+            records = self.records[run.key]
+            told = unlike_told(run.summary, records, data)
+            level.problems += [f"{run.key}: {line}" for line in told]
+            unlike = list(unlike_data(records, self.rows[run.key], data))
             with_data += 1
-            asked = {record.question_id for record in self.records[run.key]}
+            asked = {record.question_id for record in records}
             missing = [name for name in data.questions if name not in asked]
             may_miss = run.summary.is_stopped or run.summary.params.get("system.only_listed")
             if missing and not may_miss:

@@ -18,6 +18,7 @@ from memeval.results.rows import case_of_ingest
 from memeval.results.run import Run
 from memeval.results.steps import model_texts, tool_texts
 from memeval.results.store import R, SoundRows, StoredRow
+from memeval.results.texts import Texts
 from memeval.text.shown import one_line
 
 
@@ -146,10 +147,10 @@ def _ids(lines: Sequence[tuple[int, dict[str, Any]]]) -> list[list[str]]:
 
 
 def text_problems(package: Package, used: set[str]) -> Iterator[str]:
-    """Texts that nothing refers to, or in another order."""
-    lines = (package.folder / "package" / TEXTS).read_bytes().splitlines()
+    """Texts that are missing, that nothing refers to, or in another order."""
+    path = package.folder / "package" / TEXTS
     ids, parts = [], {}
-    for line in lines:
+    for line in path.read_bytes().splitlines():
         try:
             entry = dict(read_json(line))
         except (ValueError, TypeError, RecursionError):
@@ -161,6 +162,8 @@ def text_problems(package: Package, used: set[str]) -> Iterator[str]:
 
     if ids != sorted(set(ids)):
         yield f"{TEXTS}: a text twice, or in another order"
+    if ids != Texts(path).references():
+        yield f"{TEXTS}: a line that is written otherwise than a run writes it"
 
     reached, left = set(), list(used)
     while left:
@@ -169,5 +172,7 @@ def text_problems(package: Package, used: set[str]) -> Iterator[str]:
             reached.add(ref)
             left += parts.get(ref, ())
 
+    if reached - set(ids):
+        yield f"{TEXTS}: {counted(len(reached - set(ids)), 'text')} of the rows are missing"
     if set(ids) - reached:
         yield f"{TEXTS}: {counted(len(set(ids) - reached), 'text')} that nothing refers to"

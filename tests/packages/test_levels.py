@@ -50,6 +50,60 @@ def test_what_was_packed_is_sound(packed: Packed, capsys: pytest.CaptureFixture[
     assert "not signed (the tests)" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "dataset=demo_lifecycle system=files reader=tools writer=tools dataset.limit_cases=1",
+        "dataset=demo system=bm25 dataset.canaries=2 dataset.limit_questions=1",
+        "dataset=demo_longmemeval system=oracle dataset.limit_cases=2 num_runs=2",
+        "dataset=demo system=combined compression_turn=20 dataset.limit_cases=1 stages=retrieve",
+    ],
+)
+def test_runs_of_many_kinds_are_sound(
+    words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    run = memeval.run(*words.split(), "tracking=none", progress=False)
+    levels = list(verify_package(pack([run], tmp_path / "own.memeval").path))
+    assert not any(level.problems for level in levels)
+    assert "1 also from the data" in levels[1].did
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda run: run["metrics"].update(abstention_accuracy=0.9),
+        lambda run: run.update(protocol_metrics=[]),
+        lambda run: run["facet_titles"].update(ability="Skill"),
+        lambda run: run["tags"].update(data_pinned="false"),
+        lambda run: run["tags"].update(data_version="2"),
+    ],
+)
+def test_what_the_data_says_is_made_again(
+    change: Callable[[Any], object], home: Path, tmp_path: Path
+) -> None:
+    words = ("dataset=demo_longmemeval", "system=oracle", "dataset.limit_cases=2")
+    run = memeval.run(*words, "tracking=none", progress=False)
+    entries = entries_of(pack([run], tmp_path / "own.memeval").path)
+    place = f"runs/{run.key}/run.json"
+    content = json.loads(entries[place])
+    change(content)
+    entries[place] = json.dumps(content).encode()
+
+    path = tmp_path / "edited.memeval"
+    write_entries(path, rewritten(entries, run.key))
+    assert found_at(path) in (1, 2)
+
+
+def test_a_text_that_is_missing_is_found(packed: Packed, tmp_path: Path) -> None:
+    path, entries = tmp_path / "edited.memeval", entries_of(packed.path)
+    first, *others = entries["texts.jsonl"].splitlines(keepends=True)
+    for lines in (others, [first.replace(b'"id":', b'"id": '), *others]):
+        entries["texts.jsonl"] = b"".join(lines)
+        write_entries(path, rewritten(entries, packed.runs[0].key))
+        assert any("texts.jsonl" in line for line in next(verify_package(path)).problems)
+
+
 def test_what_a_writer_did_is_packed_and_made_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -390,12 +444,16 @@ def test_an_edit_that_moves_no_figure_is_found(
 
 def test_a_note_that_the_rows_make_is_missed(home: Path, tmp_path: Path) -> None:
     run = memeval.run(
-        "dataset=demo", "system=bm25", "dataset.limit_cases=1", "tracking=none", progress=False
+        "dataset=demo_lifecycle",
+        "system=bm25",
+        "dataset.limit_cases=1",
+        "tracking=none",
+        progress=False,
     )
     entries = entries_of(pack([run], tmp_path / "one.memeval").path)
     place = f"runs/{run.key}/run.json"
     content = json.loads(entries[place])
-    content["notes"] = [note for note in content["notes"] if "one conversation" not in note["text"]]
+    content["notes"] = [note for note in content["notes"] if "deleted facts" not in note["text"]]
     assert len(content["notes"]) < len(run.summary.notes)
     entries[place] = json.dumps(content).encode()
 

@@ -56,6 +56,9 @@ DETERMINISTIC, OWN_PROMPT = "deterministic", "own_prompt"
 cell's.
 """
 
+DATA = "data_"
+"""Beginning of the tags of the data."""
+
 STAGES = "stages"
 """Tag of a cell that ended before the answers."""
 
@@ -164,8 +167,6 @@ def tags(cell: Cell) -> dict[str, str]:
     labels = {
         "run_key": cell.run_key,
         PROTOCOL: protocol(cell.config, cell.loaded.sha256, judge),
-        "data_sha256": cell.loaded.sha256,
-        "data_pinned": str(cell.loaded.pinned).lower(),
         "prompt_sha256": cell.identity.digests[ANSWER]["prompt"],
         DETERMINISTIC: str(reads_offline(cell)).lower(),
         OWN_PROMPT: str(_has_own_prompt(cell)).lower(),
@@ -198,20 +199,20 @@ def tags(cell: Cell) -> dict[str, str]:
     if cell.config.sweep_name:
         labels["sweep"] = cell.config.sweep_name
 
-    return labels | _data_tags(cell.loaded) | own_tags(cell.config)
+    return labels | data_tags(cell.loaded) | own_tags(cell.config)
 
 
-def _data_tags(loaded: LoadedDataset) -> dict[str, str]:
-    """Tags of the data, unless it is the whole registered file."""
-    labels = {}
+def data_tags(loaded: LoadedDataset) -> dict[str, str]:
+    """Tags of the data, the names of which begin with `DATA`."""
+    labels = {f"{DATA}sha256": loaded.sha256, f"{DATA}pinned": str(loaded.pinned).lower()}
     if loaded.excerpt:
-        labels["data_excerpt"] = "true"
+        labels[f"{DATA}excerpt"] = "true"
     if loaded.derived:
-        labels["data_derived"] = "true"
+        labels[f"{DATA}derived"] = "true"
     if loaded.drafted:
-        labels["data_drafted"] = "true"
+        labels[f"{DATA}drafted"] = "true"
     if loaded.version is not None:
-        labels["data_version"] = loaded.version
+        labels[f"{DATA}version"] = loaded.version
 
     return labels
 

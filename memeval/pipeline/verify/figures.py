@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import isclose
 
@@ -14,6 +14,8 @@ from memeval.pipeline.measure.spending import Metrics
 from memeval.results import CategoryResult, Record, RunSummary
 from memeval.text.shown import one_line
 
+Measures = Callable[[Sequence[Record]], Mapping[str, float | None]]
+"""Of the records of a repeat: `Dataset.measures`."""
 OF_THE_CLOCK = ("duration_s",)
 """Figures that no row holds."""
 SHOWN = 5
@@ -28,25 +30,33 @@ OF_INGEST = (
     "retries",
     "wait",
     "stored",
+    "write",
+    "operations",
 )
 """First words of the metrics that are made from ingests, too."""
 
 
 def figure_problems(
-    summary: RunSummary, records: Sequence[Record], ingests: Sequence[Ingest] | None
+    summary: RunSummary,
+    records: Sequence[Record],
+    ingests: Sequence[Ingest] | None,
+    measures: Measures | None = None,
 ) -> Iterator[str]:
-    """Differences of `run.json` from the records, and from the ingests if given."""
+    """Differences of `run.json` from the records, from the ingests if given, and from the data
+    set's own metrics if what measures them is given.
+    """
     headline = _headline(summary, records)
     repeats = []
     for repeat in summary.repeats:
         own = [record for record in records if record.repeat == repeat.repeat]
         made = [ingest for ingest in ingests or () if ingest.seed == repeat.seed]
-        repeats.append(measure_repeat(own, made, headline))
+        of_protocol = measures(own) if measures else {}
+        repeats.append(measure_repeat(own, made, headline) | dict(of_protocol))
 
     scored = summary.params.get("dataset.only") is None
     figures = measure(repeats, records, headline, has_score=scored)
 
-    others = {*summary.protocol_metrics, *OF_THE_CLOCK}
+    others = {*OF_THE_CLOCK, *(() if measures else summary.protocol_metrics)}
     unlike = list(_unlike("", summary.metrics, figures.metrics, others, alone=ingests is None))
     for repeat, own_metrics in zip(summary.repeats, figures.repeats, strict=True):
         begin = f"repeat {repeat.repeat}: "
