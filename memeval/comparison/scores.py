@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from memeval.errors import UserError
 from memeval.metrics.metric import Metric
-from memeval.results import RECORDS_FILE, Record, read_records
+from memeval.results import RECORDS_FILE, Record, is_imported, read_records
 from memeval.results.run import MADE_AGAIN, Run
 from memeval.statistics.means import mean, sample_std
 from memeval.text.shown import one_line
@@ -75,7 +75,7 @@ def read_scores(run: Run, metric: Metric) -> RunScores:
     Raises `UserError` naming file and line if its records can't be read.
     """
     headline = {row.category for row in run.summary.categories if row.headline}
-    unknown = metric.of_calls and run.summary.tags.get("imported") == "true"
+    unknown = metric.of_calls and is_imported(run.summary)
     questions: dict[str, AskedQuestion] = {}
     columns: dict[str, list[float | None]] = {}
     repeats: dict[int, tuple[list[float | None], list[float]]] = {}

@@ -16,7 +16,7 @@ from memeval.metrics.formats import (
     short_count,
     with_interval,
 )
-from memeval.results import Record, RunSummary
+from memeval.results import Record, RunSummary, is_imported
 from memeval.statistics.clusters import ClusteredMean
 from memeval.text.shown import one_line
 
@@ -170,12 +170,19 @@ class Metric:
         """The value of a run, from its figures."""
         return self.of_run(figures) if self.of_run else figures.get(self.figure or self.name)
 
+    def of_summary(self, summary: RunSummary) -> float | None:
+        """The value of a run. What was spent on imported answers is not known: the run's calls are
+        the judge's.
+        """
+        is_unknown = self.of_calls and is_imported(summary)
+        return None if is_unknown else self.of_figures(summary.metrics)
+
     def shown(self, place: str, summary: RunSummary) -> str:
         """The figure of a run at a place; empty if it is left out there."""
         if place in self.texts:
             return self.texts[place](summary)
 
-        value, unit = self.of_figures(summary.metrics), self.unit
+        value, unit = self.of_summary(summary), self.unit
         if value is None and (place == TAGS or place in self.optional):
             return ""
         if value is not None and place == TAGS:

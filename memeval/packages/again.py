@@ -23,7 +23,7 @@ from memeval.pipeline.open.code import is_built_in
 from memeval.pipeline.open.imported_source import IMPORTED
 from memeval.pipeline.open.opening import open_cell
 from memeval.pipeline.verify.sound import name_ids
-from memeval.results import CONFIG_FILE, Record, json_line, read_records
+from memeval.results import CONFIG_FILE, Record, is_imported, json_line, read_records
 from memeval.results.run import Run
 from memeval.runs.cell import Runner, complete_cell
 from memeval.statistics.proportions import wilson_interval
@@ -63,7 +63,7 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
 
     Raises `UserError` for settings that can't be used here, and for answers of another program.
     """
-    if run.summary.tags.get("imported") == "true":
+    if is_imported(run.summary):
         raise UserError("another program gave its answers: nothing here can answer again")
 
     system = system_class(config_of(run).system["name"])

@@ -5,7 +5,7 @@ context, and the error.
 from __future__ import annotations
 
 from memeval.metrics.formats import NONE, count, interval, percent
-from memeval.results import CategoryResult, RunSummary
+from memeval.results import CategoryResult, RunSummary, is_imported
 from memeval.text.shown import one_line
 
 _LIMITS = (
@@ -107,7 +107,7 @@ def _reader(summary: RunSummary) -> str:
     params, tags = summary.params, summary.tags
     if tags.get("stages") == "retrieve":
         return "none: nothing was answered"
-    if tags.get("imported") == "true":
+    if is_imported(summary):
         return "another program: its answers were imported"
 
     model = one_line(params.get("llm.model") or params.get("llm", NONE))
@@ -121,7 +121,7 @@ def _reader(summary: RunSummary) -> str:
 
 
 def _retrieval(summary: RunSummary) -> str:
-    if summary.tags.get("imported") == "true":
+    if is_imported(summary):
         return "another program: what it retrieved is not in the file of answers"
 
     get = summary.params.get

@@ -10,7 +10,7 @@ from memeval.metrics.formats import count, milliseconds
 from memeval.records import Status
 from memeval.report.escaping import inline
 from memeval.report.tables import money, table, text
-from memeval.results import Record, RunSummary, fresh_cost_usd, read_records
+from memeval.results import Record, RunSummary, read_records, run_cost_usd
 
 FAILURES_SHOWN = 10
 STAGES = ("ingest", "answer", "judge", "embed")
@@ -42,7 +42,7 @@ def tokens(summary: RunSummary) -> list[str]:
         "of the prompt, cached by the provider",
         "billed",
     )
-    uncached = f"A fresh run, without our response cache: {money(fresh_cost_usd(summary.metrics))}."
+    uncached = f"A fresh run, without our response cache: {money(run_cost_usd(summary))}."
 
     return ["## Tokens and cost", "", *table(header, rows), "", uncached]
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from memeval.results import RunSummary
+from memeval.results import RunSummary, is_imported
 from memeval.text.redaction import redacted
 from memeval.tracking.payload import (
     ROUNDED,
@@ -52,7 +52,7 @@ def run_name(summary: RunSummary) -> str:
     if len(summary.repeats) > 1:
         sample.append(f"x{len(summary.repeats)}")
 
-    if summary.tags.get("imported") == "true":
+    if is_imported(summary):
         return join_name([summary.name, *sample])
 
     value = {group: summary.params.get(setting_of(group, summary) or "") for group in COMPARED}

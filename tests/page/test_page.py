@@ -234,6 +234,18 @@ def made_run(folders: list[Path], *rows: Record) -> PageRun:
     return replace(PageRun.read(folders[0]), records=by_question)
 
 
+def test_what_an_imported_answer_took_is_not_known(folders: list[Path]) -> None:
+    own = made_run(folders, record(question_id="a"))
+    tags = {**own.summary.tags, "imported": "true"}
+    imported = replace(own, summary=replace(own.summary, tags=tags))
+
+    (block,) = question_data([own, imported]).blocks
+    details = json.loads(gzip.decompress(base64.b64decode(block)))["questions"]["a"]
+    (ours,), (theirs,) = details["answers"]
+    assert ours["sent"] is not None
+    assert (theirs["cost"], theirs["sent"], theirs["received"]) == (None, None, None)
+
+
 def test_verdicts_that_disagree_on_one_answer(folders: list[Path]) -> None:
     wrong = verdict(Label.WRONG)
     first = made_run(folders, record(question_id="a"), record(question_id="b"))

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 from sample_runs import summary, write_folder
 
+from memeval.comparison.gating.baseline import spent
+from memeval.metrics.metric import TAGS
+from memeval.metrics.registry import texts_at
 from memeval.report import write_report
 from memeval.report.markdown import report
+from memeval.report.page.build import cell_data
 
 
 def test_a_whole_report(tmp_path: Path) -> None:
@@ -67,6 +71,22 @@ def test_an_unknown_cost_is_never_nothing() -> None:
         )
     )
     assert "| cost of a fresh run | $0.31 |" in billed and "| billed | $0 |" in billed
+
+
+def test_what_imported_answers_cost_is_not_known() -> None:
+    cell = summary()
+    judged = {**cell.metrics, "cost_usd/total": 0.02, "cost_usd_uncached/total": 0.02}
+    imported = replace(cell, metrics=judged, tags={**cell.tags, "imported": "true"})
+
+    text = report(imported)
+    assert "| cost of a fresh run | unknown |" in text
+    assert "A fresh run, without our response cache: unknown." in text
+    # What the judge was paid was paid.
+    assert "| billed | $0.02 |" in text
+    assert spent(imported) == (None, None) and spent(replace(cell, metrics=judged))[1] == 0.02
+    (tile,) = [tile for tile in cell_data([imported])[0].tiles if tile.title.startswith("Cost")]
+    assert (tile.value, tile.text) == (None, "unknown")
+    assert texts_at(TAGS, imported)["cost"] == ""
 
 
 def test_one_repeat_has_no_deviation_and_a_deterministic_one_says_why() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from memeval.comparison.claims.effects import Effect, Part, effects_of
 from memeval.comparison.claims.matching import Aspect, Match, Sameness
+from memeval.results import is_imported
 from memeval.results.run import Run
 
 _PART_OF = {
@@ -96,7 +97,7 @@ def _others(match: Match) -> list[Aspect]:
 
 
 def _way(part: Part, match: Match, run: Run) -> str:
-    if part in _OF_THE_PROGRAM and run.summary.tags.get("imported") == "true":
+    if part in _OF_THE_PROGRAM and is_imported(run.summary):
         return ""
 
     return WAYS.get(part, "").format(

@@ -11,7 +11,7 @@ from typing import Any
 from memeval.comparison.claims.records import JUDGED, Claim, Figure, Protocol
 from memeval.metrics.registry import metric_named
 from memeval.metrics.retrieval import RANKING
-from memeval.results import CategoryResult, JudgeIdentity, RunSummary
+from memeval.results import CategoryResult, JudgeIdentity, RunSummary, is_imported
 from memeval.results.summary import as_yaml
 from memeval.text.shown import one_line
 
@@ -293,7 +293,7 @@ def _judge(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
 
 
 def _depth(claimed: int, summary: RunSummary) -> Aspect:
-    if summary.tags.get("imported") == "true":
+    if is_imported(summary):
         text = f"how much was retrieved is not in the file of answers; k is {claimed} there"
         return Aspect("k", Sameness.NOT_DISCLOSED, text)
 
@@ -347,7 +347,7 @@ def _judge_prompt(protocol: Protocol, own: JudgeIdentity, summary: RunSummary) -
 
 
 def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
-    if summary.tags.get("imported") == "true":
+    if is_imported(summary):
         text = "the file of answers does not say which model answered, and under which prompt"
         yield Aspect("reader", Sameness.NOT_DISCLOSED, text)
         return

@@ -12,7 +12,8 @@ from msgspec import Struct, field
 from memeval.comparison.scores import RunScores
 from memeval.errors import UserError
 from memeval.metrics.metric import Metric
-from memeval.results import JudgeIdentity
+from memeval.metrics.registry import metrics
+from memeval.results import JudgeIdentity, RunSummary, run_cost_usd
 from memeval.results.fields import Number, Share, Weight, as_plain, read_as
 from memeval.results.files import SEAL, as_json, is_sealed, sealed, write_atomically, writing
 from memeval.results.run import Run
@@ -82,6 +83,11 @@ def settings_of(run: Run) -> dict[str, str]:
     }
 
 
+def spent(summary: RunSummary) -> tuple[float | None, float | None]:
+    """Tokens and US dollars of a run; None if not known, as of imported answers."""
+    return metrics()["tokens"].of_summary(summary), run_cost_usd(summary)
+
+
 def baseline_of(run: Run, metric: Metric, scores: RunScores, must_pass: Iterable[str]) -> Baseline:
     """The baseline that a run makes.
 
@@ -93,6 +99,7 @@ def baseline_of(run: Run, metric: Metric, scores: RunScores, must_pass: Iterable
             raise UserError(f"--must-pass: {one_line(run.name)} did not ask '{one_line(name)}'")
 
     summary = run.summary
+    tokens, cost_usd = spent(summary)
     questions = {
         name: BaselineQuestion(
             case_id=asked.case_id,
@@ -113,8 +120,8 @@ def baseline_of(run: Run, metric: Metric, scores: RunScores, must_pass: Iterable
         labels=str(summary.params.get(LABELS, "")),
         judge=judge_of(run, metric),
         settings=settings_of(run),
-        tokens=summary.metrics.get("tokens/total"),
-        cost_usd=summary.metrics.get("cost_usd_uncached/total"),
+        tokens=tokens,
+        cost_usd=cost_usd,
         must_pass=named,
         questions=questions,
     )

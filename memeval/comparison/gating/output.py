@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from memeval.comparison.gating.baseline import Baseline, settings_of
+from memeval.comparison.gating.baseline import Baseline, settings_of, spent
 from memeval.comparison.gating.verdict import (
     FAILING,
     Change,
@@ -88,7 +88,7 @@ def gate_markdown(
     result: GateResult, baseline: Baseline, run: Run, metric: Metric, rules: GateRules
 ) -> str:
     """The verdict with its figures, for a terminal and for the summary of a step of CI."""
-    get = run.summary.metrics.get
+    tokens, cost_usd = spent(run.summary)
     mark = {GateOutcome.BROKEN: "BROKEN"}.get(result.outcome, "")
     mark = mark or ("FAIL" if result.outcome in FAILING else "PASS")
     lines = [f"## memeval gate: {mark}", ""]
@@ -100,8 +100,8 @@ def gate_markdown(
             inline(metric.name),
             *(figure(value, POINTS.name) for value in (result.before, result.now)),
         ),
-        ("tokens", count(baseline.tokens), count(get("tokens/total"))),
-        ("cost $", dollars(baseline.cost_usd), dollars(get("cost_usd_uncached/total"))),
+        ("tokens", count(baseline.tokens), count(tokens)),
+        ("cost $", dollars(baseline.cost_usd), dollars(cost_usd)),
     ]
     lines += table(("", "baseline", "now"), rows)
     if result.change is not None:
@@ -163,7 +163,7 @@ def gate_json(
     result: GateResult, baseline: Baseline, run: Run, metric: Metric, rules: GateRules
 ) -> dict[str, Any]:
     """The verdict for programs. Shares are in [0, 1]."""
-    get = run.summary.metrics.get
+    tokens, cost_usd = spent(run.summary)
     return {
         "version": JSON_VERSION,
         "outcome": result.outcome.value,
@@ -186,8 +186,8 @@ def gate_json(
         ],
         "lost": list(result.lost),
         "gained": list(result.gained),
-        "tokens": {"baseline": baseline.tokens, "now": get("tokens/total")},
-        "cost_usd": {"baseline": baseline.cost_usd, "now": get("cost_usd_uncached/total")},
+        "tokens": {"baseline": baseline.tokens, "now": tokens},
+        "cost_usd": {"baseline": baseline.cost_usd, "now": cost_usd},
     }
 
 

@@ -95,7 +95,7 @@ def _usual_columns(summaries: Sequence[RunSummary]) -> list[str]:
             is_measured = any(row.accuracy is not None for row in _category_results(summaries))
         else:
             metric = metric_named(word)
-            values = [metric.of_figures(summary.metrics) for summary in summaries]
+            values = [metric.of_summary(summary) for summary in summaries]
             is_measured = any(value is not None for value in values)
 
         if is_measured:
@@ -181,7 +181,7 @@ def _is_best(run: ComparedRun, comparison: Comparison, metric: Metric) -> bool:
 
 def _described_column(metric: Metric, summaries: Sequence[RunSummary]) -> PaperColumn:
     """A sum or a median of a run: it has no interval, and is not tested."""
-    values = [metric.of_figures(summary.metrics) for summary in summaries]
+    values = [metric.of_summary(summary) for summary in summaries]
     if all(value is None for value in values):
         raise UserError(f"{metric.name} is not known of any of these runs", "leave the column out")
 

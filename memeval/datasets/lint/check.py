@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memeval.datasets.lint.bounds import check_bounds, same_everywhere
-from memeval.datasets.lint.fairness import check_budget, check_judge, check_tuning, is_imported
+from memeval.datasets.lint.fairness import check_budget, check_judge, check_tuning
 from memeval.datasets.lint.gold import check_memories, check_prompts, check_settings
 from memeval.datasets.lint.records import Lint, Material
+from memeval.results import is_imported
 
 CHECKS = (
     check_prompts,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from memeval.datasets.lint.records import Finding, Material
 from memeval.datasets.lint.words import runs_of, spaced, words_of
-from memeval.results import RunSummary
+from memeval.results import RunSummary, is_imported
 
 COPIED_WORDS = 40
 """Words in a row that an answer shares with its context, from which on it is a copy of it."""
@@ -84,7 +84,7 @@ def check_tuning(material: Material) -> Iterator[Finding]:
     are there to be tuned on.
     """
     if material.summary.params.get("dataset.split") == "dev" or is_imported(material.summary):
-        return
+        return  # two runs of imported answers may be of different systems
 
     own = {record.question_id for record in material.records}
     rivals, shared = [], set()
@@ -105,11 +105,6 @@ def check_tuning(material: Material) -> Iterator[Finding]:
             "tune on dataset.split=dev and report dataset.split=test",
             questions=tuple(dict.fromkeys(name for name in order if name in shared)),
         )
-
-
-def is_imported(summary: RunSummary) -> bool:
-    """Whether another program gave the answers. Two such runs may be of different systems."""
-    return summary.tags.get("imported") == "true"
 
 
 def is_tuned(summary: RunSummary, other: RunSummary) -> bool:

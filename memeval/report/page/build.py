@@ -100,7 +100,7 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
 def _figures(summary: RunSummary, place: str) -> tuple[Figure, ...]:
     made = []
     for metric in metrics_at(place):
-        value, text = metric.of_figures(summary.metrics), metric.shown(place, summary)
+        value, text = metric.of_summary(summary), metric.shown(place, summary)
         before = "" if value is None else metric.unit.before
         figure = Figure(metric.titles[place], metric.hint, value, before, text, metric.unit.after)
         made.append(figure)

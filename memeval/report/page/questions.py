@@ -13,7 +13,7 @@ from memeval.llm.prices import total_cost_usd
 from memeval.records import Label, Status, format_time
 from memeval.report.page.data import QuestionData
 from memeval.report.page.runs import PageRun, questions_of
-from memeval.results import Record, RetrievedChunk, Texts, as_json
+from memeval.results import Record, RetrievedChunk, Texts, as_json, is_imported
 from memeval.results.run import Run
 from memeval.results.steps import AgentStep
 from memeval.results.texts import Joined
@@ -195,6 +195,10 @@ def _block(
                     writers[key] = _writer(run.source, record, texts, pool)
 
                 answer = _answer(record, texts, pool)
+                if is_imported(run.summary):
+                    # What the judge's calls took is not what the answer took.
+                    answer |= dict.fromkeys(("cost", "sent", "received"))
+
                 if writers[key]:
                     answer["writer"] = list(writers).index(key)
 

@@ -89,7 +89,7 @@ def price_panel(
     cells: Sequence[RunSummary], names: Sequence[str], looks: Sequence[Look], price: Metric
 ) -> Panel:
     """The accuracies of cells that have both figures, against a price."""
-    costs = [price_of(cell, price) or 0.0 for cell in cells]
+    costs = [price.of_summary(cell) or 0.0 for cell in cells]
     marks = []
     for cell, name, look, cost in zip(cells, names, looks, costs, strict=True):
         text = f"{percent(cell.metrics['accuracy'])} %, {price.unit.short(cost)}"
@@ -173,14 +173,9 @@ def is_fair(summary: RunSummary) -> bool:
 
 def has_position(summary: RunSummary, price: Metric) -> bool:
     """Whether the run has both figures that the plot needs."""
-    return price_of(summary, price) is not None and summary.metrics.get("accuracy") is not None
+    return price.of_summary(summary) is not None and summary.metrics.get("accuracy") is not None
 
 
 def differ_in(cells: Sequence[RunSummary], price: Metric) -> bool:
     """Whether the runs that have both figures do not all have one price."""
-    return len({price_of(cell, price) for cell in cells if has_position(cell, price)}) > 1
-
-
-def price_of(summary: RunSummary, price: Metric) -> float | None:
-    """Price of a run; None if unknown."""
-    return summary.metrics.get(price.figure or price.name)
+    return len({price.of_summary(cell) for cell in cells if has_position(cell, price)}) > 1
