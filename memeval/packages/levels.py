@@ -393,7 +393,10 @@ def _same_surroundings(told: Any, made: Mapping[str, Any]) -> bool:
 
     def without_prices(content: Any) -> Any:
         models = [
-            {name: value for name, value in model.items() if not _is_price(name, value, model)}
+            {
+                name: None if _is_price(name, value, model) else value
+                for name, value in model.items()
+            }
             for model in content["models"]
         ]
         return {**content, "models": models}
@@ -419,6 +422,9 @@ def _prices_of(package: Package) -> Iterator[None]:
 
     for run in told.values():
         for model in run.get("models", ()):
+            if not isinstance(model, dict):
+                raise UserError(f"{ENVIRONMENT} tells of a model that is not an object")
+
             prices = model.get("usd_per_million")
             if isinstance(prices, dict) and model.get("provider") != OFFLINE:
                 models[str(model.get("model"))] = {name: prices.get(name) for name in FIELDS}

@@ -95,6 +95,24 @@ def test_what_the_data_says_is_made_again(
     assert found_at(path) in (1, 2)
 
 
+@pytest.mark.parametrize("name", ["ingest_lost", "tokens/total", "cost_usd/total"])
+def test_figures_of_imported_answers_are_made_again(name: str, home: Path, tmp_path: Path) -> None:
+    few = ("dataset=demo", "dataset.limit_cases=2", "tracking=none")
+    run = memeval.run(*few, "system=bm25", progress=False)
+    answers = shutil.copy(run.folder / "hypotheses.jsonl", tmp_path / "theirs.jsonl")
+    run = memeval.evaluate(str(answers), *few, progress=False)
+    entries = entries_of(pack([run], tmp_path / "own.memeval").path)
+    place = f"runs/{run.key}/run.json"
+    content = json.loads(entries[place])
+    for metrics in (content["metrics"], content["repeats"][0]["metrics"]):
+        metrics[name] = 7.0
+
+    entries[place] = json.dumps(content).encode()
+    path = tmp_path / "edited.memeval"
+    write_entries(path, rewritten(entries, run.key))
+    assert found_at(path) == 2
+
+
 def test_a_text_that_is_missing_is_found(packed: Packed, tmp_path: Path) -> None:
     path, entries = tmp_path / "edited.memeval", entries_of(packed.path)
     first, *others = entries["texts.jsonl"].splitlines(keepends=True)
@@ -468,6 +486,7 @@ def test_a_note_that_the_rows_make_is_missed(home: Path, tmp_path: Path) -> None
         lambda told, _: told.update(more=1),
         lambda told, _: told["runs"].update(more=1),
         lambda told, _: told["packed_on"].update(more=1),
+        lambda told, _: [run.update(models=[1]) for run in told["runs"].values()],
         lambda _, manifest: manifest.update(code="0" * 16),
         lambda _, manifest: manifest.update(supersedes="this"),
         lambda _, manifest: manifest["replaced"].update(more=1),

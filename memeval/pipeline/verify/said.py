@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
-from memeval.config.identity import join_digests
+from memeval.config.identity import Keys, join_digests
 from memeval.config.leaves import fields_of
 from memeval.config.plugins import own_file
 from memeval.config.schema import RunConfig
@@ -39,6 +40,7 @@ from memeval.text.shown import one_line
 from memeval.witness.figures import figures
 
 Row = Mapping[str, Any]
+_OF_A_REPEAT = {"seed", *(field.name for field in fields(Keys))}
 
 
 def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
@@ -148,30 +150,34 @@ def _told_tags(config: RunConfig) -> dict[str, str | None]:
 def tag_problems(summary: RunSummary) -> Iterator[str]:
     """Tags and flags of `run.json` that contradict its other members."""
     tags, params = summary.tags, summary.params
-    inputs = summary.identity.get("inputs", {}).get("digests", {})
+    identity = summary.identity
+    inputs = identity.get("inputs", {}).get("digests", {})
+    judge = summary.judge
     made = {
         "run_key": summary.run_key,
         "command": summary.command,
         "data_sha256": inputs.get("prepare", {}).get("data"),
         "prompt_sha256": inputs.get("answer", {}).get("prompt"),
-        "judge_key": None if summary.judge is None else summary.judge.digest,
+        "judge_key": judge and judge.digest,
+        "judge_prompt_sha256": judge and judge.prompt_sha256,
     }
     for name, value in made.items():
-        if value is not None and tags.get(name) != value:
+        if tags.get(name) != value:
             yield f"run.json: the tag {name} is not that of the run"
 
     if summary.status not in (FINISHED, STOPPED):
         yield f"run.json: there is no status {one_line(summary.status, 40)}"
 
-    if (
-        summary.identity.keys() != {"version", "inputs", "keys"}
-        or inputs.keys() != join_digests().keys()
-    ):
+    stages = join_digests().keys()
+    if identity.keys() != {"version", "inputs", "keys"} or inputs.keys() != stages:
         yield "run.json: its identity has other members than that of a run"
-    if summary.identity.get("version") != tags.get("version.memeval"):
+    if identity.get("version") != tags.get("version.memeval"):
         yield "run.json: its identity and its tags name two versions of memeval"
 
-    seeds = [(repeat["seed"], number) for number, repeat in enumerate(summary.identity["keys"])]
+    if any(repeat.keys() != _OF_A_REPEAT for repeat in identity["keys"]):
+        yield "run.json: a repeat has other keys than those of its stages"
+
+    seeds = [(repeat["seed"], number) for number, repeat in enumerate(identity["keys"])]
     if summary.repeats and [(one.seed, one.repeat) for one in summary.repeats] != seeds:
         yield "run.json: the repeats have other seeds than the keys"
 

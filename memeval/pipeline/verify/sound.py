@@ -128,7 +128,7 @@ class Look:
 
     def _figures(self, summary: RunSummary, records: list[Record]) -> None:
         """The figures, made again; with those of the ingests if the rows are here."""
-        ingests = self.ingests if self.ingests and summary.repeats else None
+        ingests = self.ingests if summary.repeats else None
         if summary.is_stopped:
             # What was spent counts, for conversations without an answer, too: no record names them.
             ingests = None
