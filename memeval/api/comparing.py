@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memeval.api.notebook import Table, first_lines, list_html, paper_cells, table_html
-from memeval.api.selecting import Selection, run_word, select_runs
+from memeval.api.selecting import run_word, select_runs
 from memeval.comparison.build import compare_runs
 from memeval.comparison.files import differences_csv
 from memeval.comparison.finding import check_records, named_run, run_among, usual_metric
@@ -107,73 +107,61 @@ def compare(
 
     Raises `UserError` if nothing can be compared.
     """
-    words = [run_word(run) for run in runs]
-    first = None if baseline is None else run_word(baseline)
-    selection = selected(words, baseline=first, last=last, all_pairs=all_pairs)
-    names = [metric] if isinstance(metric, str) else metric
-    return comparisons_of(
-        selection.chosen,
-        chosen_metrics(names, selection.chosen),
-        baseline=first,
-        known=selection.known,
+    _, comparisons = compare_named(
+        [run_word(run) for run in runs],
+        [metric] if isinstance(metric, str) else metric,
+        baseline=None if baseline is None else run_word(baseline),
+        last=last,
         all_pairs=all_pairs,
         adjust=adjust,
         force=force,
         common=common,
     )
+    return comparisons
 
 
-def selected(
+def compare_named(
     words: Sequence[str],
+    metrics: Sequence[str],
     *,
-    baseline: str | None = None,
-    last: int | None = None,
-    all_pairs: bool = False,
-) -> Selection:
-    """The runs that are to be compared, that of `baseline` among them. Raises `UserError`."""
+    baseline: str | None,
+    last: int | None,
+    all_pairs: bool,
+    adjust: str,
+    force: bool,
+    common: bool,
+) -> tuple[list[Run], Comparisons]:
+    """The runs that words choose, that of `baseline` among them, and a comparison for each metric.
+
+    Raises `UserError` if nothing can be compared.
+    """
     if not words and last is None:
         raise UserError("compare needs two runs, or a filter such as sweep=…", EXAMPLE)
     if all_pairs and baseline is not None:
         raise UserError("--all-pairs compares all with all: leave --baseline out")
 
     selection = select_runs(words, last)
-    runs = selection.chosen
+    runs, position = selection.chosen, 0
     if baseline is not None:
-        first = _baseline(baseline, runs, selection.known)
+        # By its system or its label among the chosen runs, or by name as any run.
+        first = run_among(baseline, runs) or named_run(baseline, selection.known)
         if first.key not in {run.key for run in runs}:
             runs = [first, *runs]
+
+        position = [run.key for run in runs].index(first.key)
 
     if len(runs) < 2:
         raise UserError(f"only one run: {one_line(runs[0].name)} has nothing to be compared with")
 
-    return Selection(selection.known, runs)
-
-
-def comparisons_of(
-    runs: Sequence[Run],
-    metrics: Sequence[Metric],
-    *,
-    baseline: str | None,
-    known: Sequence[Run],
-    all_pairs: bool,
-    adjust: str,
-    force: bool,
-    common: bool = False,
-) -> Comparisons:
-    """A comparison of the runs for each metric. Raises `UserError` if nothing can be compared."""
+    chosen = chosen_metrics(metrics, runs)
     for run in runs:
         check_records(run)
-
-    position = 0
-    if baseline is not None:
-        first = _baseline(baseline, runs, known)
-        position = [run.key for run in runs].index(first.key)
 
     comparisons = [
         compare_runs(
             runs, metric, baseline=position, all_pairs=all_pairs, force=force, common=common
         )
-        for metric in metrics
+        for metric in chosen
     ]
     # What can't be compared by one metric may be compared by another: another judge matters only
     # to accuracies.
@@ -182,7 +170,7 @@ def comparisons_of(
     if adjust == BENJAMINI_HOCHBERG:
         comparisons = adjust_by_discovery(comparisons)
 
-    return Comparisons(comparisons)
+    return runs, Comparisons(comparisons)
 
 
 def chosen_metrics(words: Sequence[str], runs: Sequence[Run]) -> list[Metric]:
@@ -212,10 +200,3 @@ def refusal(comparison: Comparison) -> UserError:
         others.append("to compare them anyway:  --force, which every table will mention")
 
     return UserError(message, *others)
-
-
-def _baseline(word: str, chosen: Sequence[Run], known: Sequence[Run]) -> Run:
-    """The run that is compared with: by its system or its label among the chosen runs, or by name
-    as any run.
-    """
-    return run_among(word, chosen) or named_run(word, known)

@@ -10,6 +10,7 @@ from typing import Any
 
 from memeval.errors import UserError
 from memeval.records import EvalQuestion
+from memeval.results.files import reading
 from memeval.text.shown import one_line
 
 RIGHT = "right"
@@ -37,10 +38,8 @@ def read_items(path: Path, kind: str | None = None) -> list[ProbeItem]:
 
     `kind` is that of rows without one. Raises `UserError` naming file, line and member.
     """
-    try:
+    with reading(one_line(path)):
         lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise UserError(f"{one_line(path)} can't be read: {error.strerror}") from error
 
     items = []
     for number, line in enumerate(lines, start=1):

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from memeval.cli.parser import CONFIG_DIR, Parser
+from memeval.cli.parser import CONFIG_DIR, Parser, settings_of
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.pipeline.open.cell import Cell
@@ -66,10 +66,7 @@ def check(arguments: Sequence[str]) -> int:
     options = PARSER.parse_intermixed_args(words)
     addresses = [word for word in options.overrides if ADDRESS.match(word)]
     overrides = [word for word in options.overrides if word not in addresses]
-    for word in overrides:
-        if "=" not in word:
-            raise UserError(f"check: '{one_line(word)}' is not an override", EXAMPLE)
-
+    settings = settings_of("check", overrides, options.config_dir, EXAMPLE)
     # Before the first call: a service is not asked in vain.
     if options.lag is not None and not 1 <= options.lag <= len(FACTS):
         raise UserError(f"check --lag takes 1 to {len(FACTS)} facts, not {options.lag}")
@@ -80,8 +77,7 @@ def check(arguments: Sequence[str]) -> int:
     if addresses or command:
         config = _config_of_found(addresses, command, overrides, options.config_dir)
     else:
-        folder = ["--config-dir", options.config_dir] if options.config_dir else []
-        config = compose_config([*folder, *overrides])
+        config = compose_config(settings)
 
     cell = open_cell(config, "")
     if not isinstance(cell.source, Declared):

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from memeval.api.comparing import chosen_metrics, comparisons_of, selected
+from memeval.api.comparing import compare_named
 from memeval.cli.comparison import GLOSSARY_LINE, print_statistics, print_tables, print_words
 from memeval.cli.parser import LAST, Parser, one_of, print_json
 from memeval.comparison.files import as_json_value, write_comparisons
@@ -47,18 +47,11 @@ PARSER = Parser.of("compare", USAGE, adjust=MAX_T)
 def compare(arguments: Sequence[str]) -> int:
     """Prints how runs differ, and leaves it in outputs/comparisons/."""
     options = PARSER.parse_intermixed_args(list(arguments))
-    selection = selected(
+    runs, comparisons = compare_named(
         options.words,
+        options.metric,
         baseline=options.baseline,
         last=options.last,
-        all_pairs=options.all_pairs,
-    )
-    runs = selection.chosen
-    comparisons = comparisons_of(
-        runs,
-        chosen_metrics(options.metric, runs),
-        baseline=options.baseline,
-        known=selection.known,
         all_pairs=options.all_pairs,
         adjust=options.adjust,
         force=options.force,

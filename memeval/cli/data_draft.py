@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from memeval.cli.parser import settings_of
 from memeval.cli.plan_text import call_lines
 from memeval.comparison.tables import align
 from memeval.config.paths import cache_dir
@@ -97,24 +98,19 @@ class _WithoutQuestions(OpenedData):
 
 def _open(path: Path, chosen: Namespace) -> _Job:
     """Raises `UserError` for words, settings and files that can't be used."""
-    for word in chosen.words:
-        if "=" not in word:
-            raise UserError(
-                f"data {chosen.action}: '{one_line(word)}' is not an override",
-                f"as:  python -m memeval data {chosen.action} FILE llm=openai llm.model=gpt-4o",
-            )
-
+    command = f"data {chosen.action}"
+    example = f"as:  python -m memeval {command} FILE llm=openai llm.model=gpt-4o"
+    settings = settings_of(command, chosen.words, chosen.config_dir, example)
     if chosen.n is not None and chosen.n < 1:
         raise UserError(f"--n must be at least 1, not {chosen.n}")
     if is_frozen(path):
         raise UserError(f"{path} is frozen, and a version does not change.", "draft for its source")
 
     shares = parse_kinds(chosen.kinds)
-    folder = ["--config-dir", chosen.config_dir] if chosen.config_dir else []
-    config = compose_config([*folder, "dataset=json", "system=oracle", *chosen.words])
+    config = compose_config(["dataset=json", "system=oracle", *settings])
     if config.dataset["name"] != "json" or config.system["name"] != "oracle":
         raise UserError(
-            f"data {chosen.action} chooses data set and system itself: leave dataset and system out"
+            f"{command} chooses data set and system itself: leave dataset and system out"
         )
 
     config.dataset["path"] = str(path)

@@ -9,17 +9,24 @@ from pathlib import Path
 
 from memeval.api.judging import JUDGED_BY, ONLY_LISTED, RANKED, imported_run
 from memeval.cli.comparison import show_comparison
+from memeval.cli.parser import Parser
 from memeval.errors import UserError
 from memeval.runs.session import current_session
 from memeval.text.shown import one_line
 
-USAGE = "python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=keyword"
+EXAMPLE = "for example:  python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=keyword"
+OPTIONS = (f"known:  {ONLY_LISTED}, {RANKED}, {JUDGED_BY}NAME", EXAMPLE)
+USAGE = """
+judges answers that another program gave
 
-
-OPTIONS = (
-    f"known:  {ONLY_LISTED}, {RANKED}, {JUDGED_BY}NAME",
-    f"for example:  {USAGE}",
-)
+--only-listed
+--ranked
+--judged-by* NAME
+"""
+PARSER = Parser.of("evaluate", USAGE)
+PARSER.usage = f"{PARSER.prog} FILE [{ONLY_LISTED}] [{RANKED}] [{JUDGED_BY}NAME] [OVERRIDE ...]"
+# `--judge=x` is a mistake, and not the beginning of `--judged-by`.
+PARSER.allow_abbrev = False
 
 
 def evaluate(arguments: Sequence[str]) -> int:
@@ -29,14 +36,17 @@ def evaluate(arguments: Sequence[str]) -> int:
     """
     from memeval.runs.cell import run_cell
 
-    arguments = _join_name(arguments)
-    file, overrides = split_words(arguments)
+    options, words = PARSER.parse_known_args(list(arguments))
+    file, overrides = split_words(words)
+    if len(options.judged_by) > 1 or "" in options.judged_by:
+        raise UserError(f"{JUDGED_BY}NAME takes one name", *OPTIONS)
+
     made = imported_run(
         file,
         overrides,
-        only_listed=ONLY_LISTED in arguments,
-        judged_by=named_judge(arguments),
-        ranked=RANKED in arguments,
+        only_listed=options.only_listed,
+        judged_by=next(iter(options.judged_by), None),
+        ranked=options.ranked,
     )
     session = current_session()
     summary = run_cell(made.cell, session, runner=made.runner)
@@ -45,36 +55,11 @@ def evaluate(arguments: Sequence[str]) -> int:
     return 0 if summary.valid else 1
 
 
-def _join_name(arguments: Sequence[str]) -> list[str]:
-    """The words, with `--judged-by NAME` written as `--judged-by=NAME`."""
-    words = list(arguments)
-    option = JUDGED_BY.removesuffix("=")
-    if option in words[:-1]:
-        index = words.index(option)
-        words[index : index + 2] = [f"{JUDGED_BY}{words[index + 1]}"]
-
-    return words
-
-
-def named_judge(arguments: Sequence[str]) -> str | None:
-    """The judge of `--judged-by=NAME`; None if none is named."""
-    names = [word.removeprefix(JUDGED_BY) for word in arguments if word.startswith(JUDGED_BY)]
-    if len(names) > 1 or "" in names:
-        raise UserError(f"{JUDGED_BY}NAME takes one name", *OPTIONS)
-
-    return names[0] if names else None
-
-
-def split_words(arguments: Sequence[str]) -> tuple[str, list[str]]:
+def split_words(words: Sequence[str]) -> tuple[str, list[str]]:
     """The file of answers, and the overrides.
 
     Raises `UserError` for another option, and unless there is exactly one file.
     """
-    words = [
-        word
-        for word in arguments
-        if word not in (ONLY_LISTED, RANKED) and not word.startswith(JUDGED_BY)
-    ]
     for word in words:
         if word.startswith("-"):
             raise UserError(f"unknown option '{one_line(word)}' of evaluate", *OPTIONS)
@@ -82,8 +67,6 @@ def split_words(arguments: Sequence[str]) -> tuple[str, list[str]]:
     # A file may have `=` in its name.
     files = [word for word in words if "=" not in word or Path(word).is_file()]
     if len(files) != 1:
-        raise UserError(
-            f"evaluate takes one file of answers, not {len(files)}", f"for example:  {USAGE}"
-        )
+        raise UserError(f"evaluate takes one file of answers, not {len(files)}", EXAMPLE)
 
     return files[0], [word for word in words if word != files[0]]

@@ -13,7 +13,7 @@ from pathlib import Path
 from memeval.api.gating import UnsoundError, bless, rules_of
 from memeval.api.gating import gate as gate_run
 from memeval.api.running import run_here
-from memeval.cli.parser import Parser
+from memeval.cli.parser import Parser, settings_of
 from memeval.comparison.finding import finished_runs, named_run
 from memeval.comparison.gating.baseline import read_baseline
 from memeval.comparison.gating.verdict import BROKEN_STATUS
@@ -94,8 +94,7 @@ def _run_of(words: Sequence[str], config_dir: str | None) -> Run:
     if len(settings) < len(words):
         raise UserError("gate takes a run, or settings of one, not both", EXAMPLE)
 
-    folder = ["--config-dir", config_dir] if config_dir else []
-    return run_here([*folder, *settings], progress=True)
+    return run_here(settings_of("gate", settings, config_dir, EXAMPLE), progress=True)
 
 
 def _must_pass_ids(options: argparse.Namespace) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from memeval.api.judging import probe as probe_of
 from memeval.calibration.injection import FlipRate
 from memeval.calibration.probe import KindResult, ProbeResult
-from memeval.cli.parser import CONFIG_DIR, Parser, print_json
+from memeval.cli.parser import CONFIG_DIR, Parser, print_json, settings_of
 from memeval.comparison.tables import align
 from memeval.errors import UserError
 from memeval.metrics.formats import NONE, count, dollars, interval, percent
@@ -17,6 +17,7 @@ from memeval.results import json_line, write_atomically
 from memeval.results.files import writing
 from memeval.text.shown import one_line
 
+EXAMPLE = "for example:  python -m memeval judge probe judge=keyword"
 USAGE = f"""
 asks a judge about right answers and about kinds of wrong ones
 
@@ -40,16 +41,9 @@ def probe(arguments: Sequence[str]) -> int:
     Exit status 1 if it gave no verdict at all.
     """
     options = PARSER.parse_intermixed_args(list(arguments))
-    for word in options.overrides:
-        if "=" not in word:
-            raise UserError(
-                f"judge probe: '{one_line(word)}' is not an override",
-                "for example:  python -m memeval judge probe judge=keyword",
-            )
-
+    settings = settings_of("judge probe", options.overrides, options.config_dir, EXAMPLE)
     out = check_out(options.out)
-    folder = ["--config-dir", options.config_dir] if options.config_dir else []
-    result = probe_of([*folder, *options.overrides], options.items, inject=options.inject)
+    result = probe_of(settings, options.items, inject=options.inject)
     if out is not None:
         write_labels(result, out)
 

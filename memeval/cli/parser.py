@@ -6,7 +6,7 @@ import argparse
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -131,6 +131,20 @@ def _kind_of(name: str, mark: str, value: str | None) -> dict[str, Any]:
         return {"action": "append", "default": []}
 
     return {"required": mark == "!"}
+
+
+def settings_of(
+    command: str, words: Sequence[str], config_dir: str | None, example: str
+) -> list[str]:
+    """The settings of a run among a command's own words, with `--config-dir` if it is given.
+
+    Raises `UserError` for a word that is not an override.
+    """
+    for word in words:
+        if "=" not in word:
+            raise UserError(f"{command}: '{one_line(word)}' is not an override", example)
+
+    return [*(["--config-dir", config_dir] if config_dir else []), *words]
 
 
 def one_of(choices: Iterable[str]) -> str:

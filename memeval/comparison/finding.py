@@ -15,7 +15,7 @@ from memeval.report.differences import labels
 from memeval.report.flags import warning
 from memeval.results import RECORDS_FILE, RUN_FILE, RunSummary, read_tracked
 from memeval.results.calibration import read_shown_summary
-from memeval.results.files import file_digest
+from memeval.results.files import file_digest, reading
 from memeval.results.run import MADE_AGAIN, Run
 from memeval.results.summary import IMPORTED_RUNS, OWN_TAG, as_yaml
 from memeval.text.shown import one_line
@@ -335,10 +335,8 @@ def check_records(run: Run) -> None:
     """Raises `UserError` if the records of a run are not those that it wrote."""
     digest = run.summary.files.get(RECORDS_FILE)
     path = run.folder / RECORDS_FILE
-    try:
+    with reading(path, MADE_AGAIN):
         is_whole = file_digest(path) == digest
-    except OSError as error:
-        raise UserError(f"{path} can't be read: {error.strerror or error}", MADE_AGAIN) from error
 
     if not is_whole:
         raise UserError(

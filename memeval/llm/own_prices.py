@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.errors import UserError
+from memeval.results.files import reading
 from memeval.text.shown import one_line
 
 VARIABLE = "MEMEVAL_PRICES"
@@ -47,10 +48,8 @@ def own_prices() -> OwnPrices | None:
         return None
 
     path = Path(name)
-    try:
+    with reading(f"prices: {path}"):
         content = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"prices: {path} can't be read: {error.strerror}") from error
 
     return _parse(content, path)
 

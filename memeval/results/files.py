@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import mkstemp
 from typing import Any
 
-from memeval.errors import StorageError
+from memeval.errors import StorageError, UserError
 
 DUMP_SUFFIX = ".dump.jsonl"
 SEAL = "digest"
@@ -114,6 +114,16 @@ def writing(path: str | Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StorageError(f"{path} can't be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def reading(path: str | Path, *hints: str, end: str = "") -> Iterator[None]:
+    """Raises `UserError` for an `OSError` inside, naming what can't be read."""
+    try:
+        yield
+    except OSError as error:
+        reason = f"{path} can't be read: {error.strerror or error}{end}"
+        raise UserError(reason, *hints) from error
 
 
 def append_whole(descriptor: int, line: bytes, path: Path) -> int:

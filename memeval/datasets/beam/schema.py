@@ -18,6 +18,7 @@ from memeval.datasets.io.fields import Fields, kind_of, parse_json, quoted
 from memeval.datasets.io.json_stream import stream_list
 from memeval.errors import UserError
 from memeval.records import MONTHS, EvalQuestion, Session, Turn
+from memeval.results.files import reading
 
 ABILITIES = (
     "abstention",
@@ -165,10 +166,8 @@ def read_questions(path: Path, prefix: str, chat: Chat) -> tuple[EvalQuestion, .
 
     Raises `UserError` naming file, record and field if something does not fit.
     """
-    try:
+    with reading(path, end="."):
         content = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path} can't be read: {error.strerror}.") from error
 
     whole = Fields.of(path, "the file", parse_json(content, path))
     for ability in whole.values:

@@ -18,6 +18,7 @@ from typing import IO
 
 from memeval.datasets.importing.message import ImportLog
 from memeval.errors import UserError
+from memeval.results.files import reading
 from memeval.text.shown import one_line
 
 JSON = (".json", ".jsonl", ".ndjson")
@@ -146,11 +147,8 @@ def _files(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFile]:
     if path.is_dir():
         return _of_folder(path, budget)
 
-    try:
-        with path.open("rb") as file:
-            mark = file.read(4)
-    except OSError as error:
-        raise UserError(f"{path} can't be read: {error.strerror}.") from error
+    with reading(path, end="."), path.open("rb") as file:
+        mark = file.read(4)
 
     if mark in (ZIP_MARK, EMPTY_ZIP):
         return _of_archive(path, budget, stack)
@@ -215,11 +213,8 @@ def _is_hidden(name: str) -> bool:
 
 def _reader(path: Path, budget: _Budget) -> Callable[[], bytes]:
     def read() -> bytes:
-        try:
-            with path.open("rb") as file:
-                return budget.read(file, path, path.name, packed=MOST_BYTES)
-        except OSError as error:
-            raise UserError(f"{path} can't be read: {error.strerror}.") from error
+        with reading(path, end="."), path.open("rb") as file:
+            return budget.read(file, path, path.name, packed=MOST_BYTES)
 
     return read
 

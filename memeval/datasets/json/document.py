@@ -14,7 +14,7 @@ from typing import Any
 from memeval.datasets.json.reader import META, Layout, OwnReader
 from memeval.errors import UserError
 from memeval.records import EvalCase
-from memeval.results.files import as_json, json_line, write_atomically
+from memeval.results.files import as_json, json_line, reading, write_atomically
 from memeval.text.shown import one_line
 
 DROPPED = "dropped_drafts"
@@ -132,10 +132,8 @@ def dropped_in(header: Mapping[str, Any]) -> Counter[str]:
 
 def stamp_of(path: Path) -> tuple[int, ...]:
     """Values that change with every write. Raises `UserError` if the file does not exist."""
-    try:
+    with reading(path, end="."):
         status = path.stat()
-    except OSError as error:
-        raise UserError(f"{path} can't be read: {error.strerror}.") from error
 
     return status.st_mtime_ns, status.st_size, status.st_ino
 
@@ -147,10 +145,8 @@ def locked(path: Path) -> Iterator[None]:
     Raises `UserError` if it can't be opened.
     """
     while True:
-        try:
+        with reading(path, end="."):
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise UserError(f"{path} can't be read: {error.strerror}.") from error
 
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -36,6 +36,7 @@ from memeval.datasets.json.life import (
 )
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion, Session
+from memeval.results.files import reading
 
 SCHEMA = "docs/datasets/json.md"
 
@@ -429,7 +430,5 @@ def _sessions_of(sessions: Sequence[_Read]) -> CaseSessions:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    try:
+    with reading(path, end="."):
         return path.open("rb")
-    except OSError as error:
-        raise UserError(f"{path} can't be read: {error.strerror}.") from error

@@ -21,6 +21,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase, EvalQuestion, Status
 from memeval.results import AnswerRow, TextStore
+from memeval.results.files import reading
 from memeval.systems.external.ranked import Rankings
 from memeval.text.shown import one_line
 
@@ -63,10 +64,8 @@ class Hypotheses:
 
 def read_hypotheses(path: Path) -> Hypotheses:
     """Reads rows `{question_id, hypothesis}`. Raises `UserError` with file, line and field."""
-    try:
+    with reading(path):
         content = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path} can't be read: {error.strerror}") from error
 
     answers: dict[str, str | None] = {}
     verdicts: dict[str, VerdictMembers] = {}

@@ -15,6 +15,7 @@ from memeval.errors import MemevalError, UserError
 from memeval.llm.metering import current_ledger
 from memeval.metrics.quotation import Quotations, lines_of_turns
 from memeval.records import Finite, MemoryChunk, Query, Retrieved
+from memeval.results.files import reading
 from memeval.systems.base import RUNTIME, RecallSystem, SystemContext, SystemSettings
 from memeval.systems.external.wire import LONGEST_TEXT, MOST_RESULTS
 from memeval.text.shown import one_line
@@ -52,10 +53,8 @@ class Rankings:
 
 def read_rankings(file: str) -> Rankings:
     """Reads JSON lines. Raises `UserError` that names file, line and member."""
-    try:
+    with reading(one_line(file), EXAMPLE):
         content = Path(file).read_bytes()
-    except OSError as error:
-        raise UserError(f"{one_line(file)} can't be read: {error.strerror}", EXAMPLE) from error
 
     return _read(file, content)
 
