@@ -38,7 +38,7 @@ def in_process(root: Path) -> None:
     with timed("open the store"):
         memeval.tracking.log.look(store)
     with timed("import matplotlib, load fonts"):
-        from memeval.report import write_report
+        from memeval.report.markdown import write_report
         from memeval.report.plots.draw import warm_up
 
         warm_up()

@@ -12,7 +12,7 @@ from memeval.api.selecting import run_word, select_runs
 from memeval.comparison.build import compare_runs
 from memeval.comparison.files import differences_csv
 from memeval.comparison.finding import check_records, named_run, run_among, usual_metric
-from memeval.comparison.paper import difference_table
+from memeval.comparison.paper.differences import difference_table
 from memeval.comparison.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
 from memeval.comparison.sentences import findings
 from memeval.comparison.significance import adjust_by_discovery

@@ -21,9 +21,9 @@ def explain(run: Run | str | Path, claim: str) -> Explanation:
     `claim` is a name as `claims list` prints it, or `name/system` for a source with several. Raises
     `UserError` for names that are unknown, and for a claim about another data set.
     """
-    from memeval.comparison.claims import load_claims, match_claim
     from memeval.comparison.claims.explaining import explain_match
-    from memeval.comparison.claims.reading import find_figure
+    from memeval.comparison.claims.matching import match_claim
+    from memeval.comparison.claims.reading import find_figure, load_claims
 
     published, figure = find_figure(claim, load_claims())
     found, known = select_run(run, "explain")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memeval.api.notebook import LONGEST_LINE, Table, runs_html
-from memeval.comparison.paper import paper_table
+from memeval.comparison.paper.build import paper_table
 from memeval.errors import UserError
 from memeval.report.comparison import cells
 from memeval.results.run import Run

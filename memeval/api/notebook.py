@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memeval.comparison.paper import FORMATS, PaperTable
+from memeval.comparison.paper.formats import FORMATS
+from memeval.comparison.paper.records import PaperTable
 from memeval.errors import unknown
 from memeval.report.comparison import by_dataset, cells, judged_by
 from memeval.report.escaping import html

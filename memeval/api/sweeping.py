@@ -16,7 +16,7 @@ from memeval.api.finished import FinishedRun
 from memeval.api.notebook import LONGEST_LINE, Table, first_lines, list_html, runs_html
 from memeval.api.overrides import as_overrides
 from memeval.api.threads import composing, in_thread
-from memeval.comparison.paper import paper_table
+from memeval.comparison.paper.build import paper_table
 from memeval.config.paths import outputs_dir
 from memeval.errors import RefusedError, UserError, WorldError, unknown
 from memeval.text.shown import one_line

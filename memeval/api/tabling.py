@@ -8,7 +8,7 @@ from pathlib import Path
 from memeval.api.notebook import Table
 from memeval.api.selecting import run_word, select_runs
 from memeval.comparison.finding import check_records
-from memeval.comparison.paper import paper_table
+from memeval.comparison.paper.build import paper_table
 from memeval.results.run import Run
 
 

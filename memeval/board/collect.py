@@ -13,7 +13,7 @@ from memeval.board.entries import entries_of, name_of, protocol_id
 from memeval.board.questions import questions_of
 from memeval.board.records import JSON_VERSION, LONGEST, Board, LeftOut, Mark, PackageData
 from memeval.board.tables import table_of, told_apart
-from memeval.comparison.claims import load_claims
+from memeval.comparison.claims.reading import load_claims
 from memeval.errors import UserError
 from memeval.packages.form import SUFFIX
 from memeval.packages.levels import Level

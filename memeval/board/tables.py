@@ -10,7 +10,8 @@ from memeval.board.entries import Entry, kind_of, name_of
 from memeval.board.ranking import ranked
 from memeval.board.records import LONGEST, Published, Row, Table
 from memeval.comparison.build import compare_runs
-from memeval.comparison.claims import Claim, Sameness, match_claim
+from memeval.comparison.claims.matching import Sameness, match_claim
+from memeval.comparison.claims.records import Claim
 from memeval.comparison.records import Comparison, Difference
 from memeval.metrics.registry import metrics
 from memeval.report.differences import labels

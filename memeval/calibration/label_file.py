@@ -18,6 +18,7 @@ from memeval.calibration.scored import AnswerKey, JudgedAnswer
 from memeval.errors import UserError
 from memeval.process.private import make_folder
 from memeval.report.escaping import csv_cell
+from memeval.report.tables import csv_text
 from memeval.results import json_line, write_atomically
 from memeval.results.files import writing
 from memeval.text.redaction import redacted
@@ -251,16 +252,12 @@ def gold_text(answer: JudgedAnswer) -> str:
 
 
 def _as_csv(rows: Iterable[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    for number, row in enumerate(rows):
-        if number == 0:
-            writer.writerow(row)
-
+    lines: list[Iterable[object]] = []
+    for row in rows:
         cells = [printable(value) if isinstance(value, str) else value for value in row.values()]
-        writer.writerow(map(csv_cell, cells))
+        lines += [cells] if lines else [row, cells]
 
-    return text.getvalue()
+    return csv_text(lines)
 
 
 def keep_labels(

@@ -10,9 +10,9 @@ from dataclasses import asdict
 
 from memeval.api.selecting import select_runs
 from memeval.cli.parser import Parser, print_json
-from memeval.comparison.claims import Claim, Match, load_claims, match_claim
-from memeval.comparison.claims.reading import find_figure
-from memeval.comparison.claims.records import NOT_DISCLOSED
+from memeval.comparison.claims.matching import Match, match_claim
+from memeval.comparison.claims.reading import find_figure, load_claims
+from memeval.comparison.claims.records import NOT_DISCLOSED, Claim
 from memeval.comparison.claims.reproducing import reproduce
 from memeval.comparison.tables import WIDTH, align
 from memeval.display.terminal import folded

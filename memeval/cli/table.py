@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from memeval.api.tabling import table as table_of
 from memeval.cli.parser import LAST, Parser, one_of
-from memeval.comparison.paper import FORMATS
+from memeval.comparison.paper.formats import FORMATS
 from memeval.errors import UserError
 from memeval.results import write_atomically
 from memeval.text.shown import one_line

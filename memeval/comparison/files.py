@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,8 +18,8 @@ from memeval.comparison.tables import (
 )
 from memeval.comparison.words import describe_counts, headline, legend, refusal_lines
 from memeval.metrics.registry import metric_named
-from memeval.report.escaping import csv_cell, inline, tex, tex_row
-from memeval.report.tables import table
+from memeval.report.escaping import inline, tex, tex_row
+from memeval.report.tables import csv_text, table
 from memeval.results.files import as_json, write_atomically, writing
 from memeval.statistics.differences import ClusteredDifference
 from memeval.text.redaction import redacted_in
@@ -125,14 +123,11 @@ def _table(rows: Cells) -> list[str]:
 
 def differences_csv(comparisons: Sequence[Comparison]) -> str:
     """A row per difference and per category of it, unrounded, shares in [0, 1]."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")  # not \r\n, which is csv's own choice
     own = ["p", "adjusted_p", "only_first", "only_second", "first_alone", "second_alone"]
     result = ["n", "clusters", "delta", "se", "se_independent", "low", "high", "mde"]
     names = ["first_key", "first", "second_key", "second", "metric", "scope"]
-    writer.writerow(
-        [*names, *result, *own, "mcnemar_p", "forced", "adjustment", "verdicts", "sent_alike"]
-    )
+    last = ["mcnemar_p", "forced", "adjustment", "verdicts", "sent_alike"]
+    rows: list[list[object]] = [[*names, *result, *own, *last]]
 
     for comparison in comparisons:
         is_judged = metric_named(comparison.metric).judged
@@ -142,20 +137,18 @@ def differences_csv(comparisons: Sequence[Comparison]) -> str:
             alike = _or_empty(pair.sent_alike)
             how = [comparison.adjustment, "raw" if is_judged else "", alike]
             words = _name_cells(comparison, pair, WHOLE)
-            writer.writerow([*words, *_figures(pair.result), *map(_or_empty, tested), forced, *how])
+            rows.append([*words, *_figures(pair.result), *map(_or_empty, tested), forced, *how])
             for row in pair.categories:
                 words = _name_cells(comparison, pair, row.category)
-                writer.writerow(
-                    [*words, *_figures(row.result), *([""] * len(tested)), forced, *how]
-                )
+                rows.append([*words, *_figures(row.result), *[""] * len(tested), forced, *how])
 
-    return text.getvalue()
+    return csv_text(rows)
 
 
 def _name_cells(comparison: Comparison, pair: Difference, scope: str) -> list[object]:
     first, second = comparison.run(pair.first).label, comparison.run(pair.second).label
     words = [pair.first, first, pair.second, second, comparison.metric, scope]
-    return [csv_cell(redacted_in(word)) for word in words]
+    return [redacted_in(word) for word in words]
 
 
 def _figures(result: ClusteredDifference) -> list[object]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -14,7 +12,7 @@ from memeval.metrics.metric import TABLE
 from memeval.metrics.registry import texts_at
 from memeval.report.categories import Titles, columns_of, rows_of, titles_of
 from memeval.report.differences import differing, shown, system_of
-from memeval.report.escaping import csv_cell, inline
+from memeval.report.escaping import inline
 from memeval.report.fitting import (
     ACCURACY,
     CORRECTED,
@@ -25,6 +23,7 @@ from memeval.report.fitting import (
     fit,
 )
 from memeval.report.flags import asked_flags, flags
+from memeval.report.tables import csv_text
 from memeval.results import RunSummary, judge_shown
 from memeval.statistics.frontier import Point, frontier_area
 from memeval.text.redaction import redacted
@@ -223,18 +222,15 @@ def comparison_csv(summaries: Sequence[RunSummary]) -> str:
     measured = [_metrics_by_title(summary, titles) for summary in summaries]
     metrics = sorted({name for own in measured for name in own})
 
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(csv_cell, ["run_key", "name", "dataset", *columns, *metrics, "flags"]))
-
+    rows: list[list[object]] = [["run_key", "name", "dataset", *columns, *metrics, "flags"]]
     for summary, own in zip(summaries, measured, strict=True):
         found = [own.get(name) for name in metrics]
         figures = ["" if value is None else value for value in found]
         values = [shown(summary, key) if key in summary.params else "" for key in columns]
         words = [summary.run_key, summary.name, summary.dataset, *map(redacted, values)]
-        writer.writerow([*map(csv_cell, words), *figures, ", ".join(flags(summary))])
+        rows.append([*words, *figures, ", ".join(flags(summary))])
 
-    return text.getvalue()
+    return csv_text(rows)
 
 
 def _metrics_by_title(summary: RunSummary, titles: Titles) -> dict[str, float | None]:

@@ -1,11 +1,13 @@
-"""Tables of Markdown and the content of their cells."""
+"""Tables of Markdown and of CSV, and the content of their cells."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Sequence
 
 from memeval.metrics.formats import NONE, dollars
-from memeval.report.escaping import inline
+from memeval.report.escaping import csv_cell, inline
 from memeval.text.shown import one_line
 
 LONGEST_CELL = 1000
@@ -24,6 +26,14 @@ def table(
     rule = [*["---"] * leading, *[alignment] * (len(header) - leading)]
 
     return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Rows as CSV, in cells that a spreadsheet shows and does not evaluate."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")  # not \r\n, which is csv's own choice
+    writer.writerows(map(csv_cell, row) for row in rows)
+    return file.getvalue()
 
 
 def text(value: object) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from made_runs import in_conversations, made_run
 
-from memeval.comparison.claims import Claim, Figure, Protocol, match_claim
 from memeval.comparison.claims.effects import Effect, Part
 from memeval.comparison.claims.explaining import Explanation, explain_match
+from memeval.comparison.claims.matching import match_claim
+from memeval.comparison.claims.records import Claim, Figure, Protocol
 from memeval.results import FEWEST_SESSIONS, HYPOTHESES_FILE, CategoryResult
 from memeval.results.judge import JudgeIdentity
 from memeval.results.run import Run

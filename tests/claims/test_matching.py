@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from memeval.comparison.claims import Claim, Sameness, load_claims, match_claim
-from memeval.comparison.claims.reading import read_claims
-from memeval.comparison.claims.records import Figure, Protocol
+from memeval.comparison.claims.matching import Sameness, match_claim
+from memeval.comparison.claims.reading import load_claims, read_claims
+from memeval.comparison.claims.records import Claim, Figure, Protocol
 from memeval.datasets.registry import DATASETS
 from memeval.report.disclosure import ASPECTS, disclosed
 from memeval.results import CategoryResult, RunSummary

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from memeval.comparison.claims import load_claims
-from memeval.comparison.claims.reading import find_figure, read_claims
+from memeval.comparison.claims.reading import find_figure, load_claims, read_claims
 from memeval.comparison.claims.reproducing import reproduce
 from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError

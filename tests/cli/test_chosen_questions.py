@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from command_line import completed, memeval
 
-from memeval.comparison import compare_runs, metric_named
+from memeval.comparison.build import compare_runs
 from memeval.comparison.finding import finished_runs
 from memeval.datasets.registry import DATASETS
+from memeval.metrics.registry import metric_named
 from memeval.results import Record, read_records
 
 SHIPPED = DATASETS["demo"]

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from made_runs import example, in_conversations, made_run
 
-from memeval.comparison import Comparison, compare_runs, metric_named
+from memeval.comparison.build import compare_runs
 from memeval.comparison.files import as_json_value, differences_csv
 from memeval.comparison.page import page_content
-from memeval.comparison.records import Difference
+from memeval.comparison.records import Comparison, Difference
 from memeval.comparison.significance import adjust_by_discovery
 from memeval.comparison.tables import comparison_text
+from memeval.metrics.registry import metric_named
 from memeval.results.run import Run
 
 HOCHBERGS = (

@@ -12,15 +12,17 @@ import pytest
 from made_runs import example, in_conversations, made_record, made_run
 from msgspec.structs import replace
 
-from memeval.comparison import Comparison, compare_runs, metric_named
+from memeval.comparison.build import compare_runs
 from memeval.comparison.files import comparison_markdown, comparison_tex, differences_csv
 from memeval.comparison.page import page_content
+from memeval.comparison.records import Comparison
 from memeval.comparison.scores import read_scores
 from memeval.comparison.sentences import lead, sentence
 from memeval.comparison.tables import WIDTH, comparison_text, sentences_text
 from memeval.comparison.words import legend, refusal_lines
 from memeval.errors import UserError
 from memeval.llm.prices import total_cost_usd
+from memeval.metrics.registry import metric_named
 from memeval.records import Role, Usage
 from memeval.results import RECORDS_FILE, RunSummary, StepTimes
 from memeval.results.judge import JudgeIdentity

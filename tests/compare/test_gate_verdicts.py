@@ -11,13 +11,14 @@ from xml.etree import ElementTree
 import pytest
 from made_runs import Scores, example, in_conversations, made_run
 
-from memeval.comparison import compare_runs, metric_named
+from memeval.comparison.build import compare_runs
 from memeval.comparison.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
 from memeval.comparison.gating.output import gate_junit, gate_markdown, sentence
 from memeval.comparison.gating.verdict import GateOutcome, GateResult, GateRules, judge_run
 from memeval.comparison.scores import read_scores
 from memeval.comparison.sentences import sentence as compared_in_words
 from memeval.errors import UserError
+from memeval.metrics.registry import metric_named
 from memeval.results.files import sealed
 from memeval.results.judge import JudgeIdentity
 from memeval.results.run import Run

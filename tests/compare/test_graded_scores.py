@@ -8,9 +8,10 @@ import pytest
 from made_runs import example, made_run
 
 from memeval.calibration.scored import scored_answers
-from memeval.comparison import compare_runs, metric_named
+from memeval.comparison.build import compare_runs
 from memeval.comparison.tables import comparison_text
 from memeval.errors import UserError
+from memeval.metrics.registry import metric_named
 from memeval.records import Label, Verdict
 from memeval.results.run import Run
 

@@ -13,16 +13,18 @@ from made_runs import Scores, made_run
 
 from memeval import api
 from memeval.cli.show import run_lines
-from memeval.comparison import Comparison, Difference, compare_runs, metric_named
+from memeval.comparison.build import compare_runs
 from memeval.comparison.files import comparison_markdown as differences_markdown
 from memeval.comparison.files import comparison_tex, differences_csv
 from memeval.comparison.gating.baseline import baseline_of
 from memeval.comparison.gating.output import gate_json, gate_markdown
 from memeval.comparison.gating.verdict import GateOutcome, GateResult, GateRules, judge_run
 from memeval.comparison.page import difference_row, write_page_of
+from memeval.comparison.records import Comparison, Difference
 from memeval.comparison.scores import read_scores
 from memeval.comparison.sentences import sentence
 from memeval.comparison.tables import comparison_text
+from memeval.metrics.registry import metric_named
 from memeval.pipeline.measure.figures import measure_categories, measure_cell, measure_repeat
 from memeval.report.comparison import comparison_csv, comparison_markdown
 from memeval.report.markdown import report

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from made_runs import example, in_conversations, made_run
 
-from memeval.comparison.paper import FORMATS, PaperTable, paper_table
+from memeval.comparison.paper.build import paper_table
+from memeval.comparison.paper.formats import FORMATS
+from memeval.comparison.paper.records import PaperTable
 from memeval.errors import UserError
 from memeval.results import FEWEST_SESSIONS
 from memeval.results.judge import JudgeIdentity

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from made_runs import example, made_run
 
-from memeval.comparison import compare_runs, metric_named
+from memeval.comparison.build import compare_runs
 from memeval.comparison.files import comparison_markdown, differences_csv
 from memeval.comparison.page import difference_row, page_content
 from memeval.comparison.tables import comparison_text
+from memeval.metrics.registry import metric_named
 from memeval.results.rows import SentMessage
 from memeval.results.run import Run
 

@@ -40,7 +40,7 @@ from memeval.board.tables import published_beside, told_apart
 from memeval.board.write import site_files, write_board
 from memeval.cli.main import run_command
 from memeval.comparison.build import compare_runs
-from memeval.comparison.claims import load_claims
+from memeval.comparison.claims.reading import load_claims
 from memeval.comparison.scores import RunScores
 from memeval.errors import UserError
 from memeval.metrics.registry import metrics

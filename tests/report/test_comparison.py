@@ -11,8 +11,14 @@ from msgspec import structs
 from rich.console import Console
 from sample_runs import CONTEXT, summary
 
-from memeval.report import comparison_csv, comparison_markdown, comparison_table
-from memeval.report.comparison import fold, judged_by, shorten
+from memeval.report.comparison import (
+    comparison_csv,
+    comparison_markdown,
+    comparison_table,
+    fold,
+    judged_by,
+    shorten,
+)
 from memeval.report.differences import differing, labels
 from memeval.results import RunSummary
 from memeval.results.judge import JudgeIdentity

@@ -7,8 +7,8 @@ from sample_records import record, verdict, write_records
 from sample_runs import summary, write_folder
 
 from memeval.records import ChoiceLabels, Label, Status
-from memeval.report import write_report
 from memeval.report.confusion import confusion_section, read_confusion
+from memeval.report.markdown import write_report
 from memeval.report.plots.draw import draw
 from memeval.report.plots.run import positions_plot
 from memeval.results import Record

@@ -13,9 +13,9 @@ from rich.console import Console
 from sample_runs import summary, write_folder
 from tables import sampled
 
-from memeval.report import write_report
 from memeval.report.comparison import comparison_csv, comparison_markdown, comparison_table
 from memeval.report.escaping import code, csv_cell, fenced, inline
+from memeval.report.markdown import write_report
 from memeval.report.plots.prices import sweep_plot
 from memeval.results import Note, NoteKind
 

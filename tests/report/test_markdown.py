@@ -11,8 +11,7 @@ from sample_runs import summary, write_folder
 from memeval.comparison.gating.baseline import spent
 from memeval.metrics.metric import TAGS
 from memeval.metrics.registry import texts_at
-from memeval.report import write_report
-from memeval.report.markdown import report
+from memeval.report.markdown import report, write_report
 from memeval.report.page.build import cell_data
 
 

@@ -15,7 +15,7 @@ from sample_runs import summary, write_folder
 from memeval.config.filing import Filing, check_filing, read_filing
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
-from memeval.report import write_report
+from memeval.report.markdown import write_report
 from memeval.results import RunSummary
 from memeval.tracking.log import log_run
 from memeval.tracking.store import Store

@@ -15,7 +15,7 @@ import pytest
 from sample_runs import summary, write_folder
 
 from memeval.config.filing import Filing
-from memeval.report import write_report
+from memeval.report.markdown import write_report
 from memeval.report.stamp import has_report, stamp_report
 from memeval.results import Note, NoteKind, RunSummary
 from memeval.tracking.known import logged_before

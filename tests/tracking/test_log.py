@@ -15,7 +15,7 @@ from mlflow.entities import Run, ViewType
 from sample_runs import summary, write_folder
 
 from memeval.errors import WorldError
-from memeval.report import write_report
+from memeval.report.markdown import write_report
 from memeval.results import RunSummary
 from memeval.tracking.log import log_run
 from memeval.tracking.store import Store, prepare_store

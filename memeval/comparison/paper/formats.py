@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from textwrap import wrap
 
 from memeval.comparison.paper.records import PaperCell, PaperTable
-from memeval.report.escaping import csv_cell, html, inline, tex, tex_row
+from memeval.report.escaping import html, inline, tex, tex_row
+from memeval.report.tables import csv_text
 from memeval.report.tables import table as markdown_table
 from memeval.text.redaction import redacted
 
@@ -136,11 +135,9 @@ def as_csv(table: PaperTable) -> str:
 
     A column has `_low`, `_high`, `_letters` and `_best` beside it; `notes` is the same in each row.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     parts = ("", "_low", "_high", "_letters", "_best")
     own = [f"{column.name}{part}" for column in table.columns for part in parts]
-    writer.writerow(map(csv_cell, [*table.headings, *own, "flags", "notes"]))
+    rows: list[list[object]] = [[*table.headings, *own, "flags", "notes"]]
     for number, names in enumerate(table.names):
         figures: list[object] = []
         for column in table.columns:
@@ -149,9 +146,9 @@ def as_csv(table: PaperTable) -> str:
             figures += ["" if value is None else value for value in values]
 
         words = [", ".join(table.flags[number]), " ".join(table.notes)]
-        writer.writerow(map(csv_cell, [*names, *figures, *words]))
+        rows.append([*names, *figures, *words])
 
-    return text.getvalue()
+    return csv_text(rows)
 
 
 FORMATS: Mapping[str, Callable[[PaperTable], str]] = {

@@ -27,7 +27,7 @@ from memeval.tracking.store import locate
 from memeval.tracking.sweep_end import SweepEnd, short_names
 
 if TYPE_CHECKING:
-    from memeval.comparison import Comparison
+    from memeval.comparison.records import Comparison
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,9 @@ class Conclusion:
 
     def _compare(self, by_folder: Mapping[Path, RunSummary]) -> Comparison | None:
         """How runs differ; None if they can't be compared."""
-        from memeval.comparison import compare_runs, metric_named
+        from memeval.comparison.build import compare_runs
         from memeval.comparison.finding import usual_metric
+        from memeval.metrics.registry import metric_named
         from memeval.results.run import Run
 
         runs = [Run(*pair) for pair in by_folder.items()]

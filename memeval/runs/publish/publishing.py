@@ -114,6 +114,7 @@ class Publishing:
 
     def _work(self, drawer: Publisher | None) -> None:
         # Now, and not after the last verdict: what the end of the sweep needs.
+        import memeval.comparison.build
         import memeval.comparison.files  # noqa: F401
         from memeval.report.page.write import load_template
 

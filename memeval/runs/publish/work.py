@@ -54,7 +54,7 @@ def attempt(
 
 def report_run(folder: Path, plots: bool) -> PublishResult:
     """Writes a run folder's report, plots and page."""
-    from memeval.report import write_report
+    from memeval.report.markdown import write_report
     from memeval.report.page import PAGE_FILE, write_page
     from memeval.report.stamp import stamp_report
 
@@ -126,6 +126,7 @@ def warm_up(root: Path, uri: str | None, track: bool, plots: bool) -> None:
     A failure here occurs again with the first run, and is reported then.
     """
     with suppress(MemevalError, OSError, ImportError):
+        import memeval.report.markdown
         import memeval.report.plots.differences
         import memeval.report.plots.sweep  # noqa: F401
         from memeval.report.page.write import load_template

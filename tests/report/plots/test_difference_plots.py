@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from sample_runs import CONTEXT, summary
 
-from memeval.report import sweep_plot
 from memeval.report.plots.differences import (
     DifferenceRow,
     DrawnDifferences,
@@ -18,7 +17,7 @@ from memeval.report.plots.differences import (
 )
 from memeval.report.plots.draw import draw, draw_figure
 from memeval.report.plots.model import Axis
-from memeval.report.plots.prices import area_words, frontier_steps
+from memeval.report.plots.prices import area_words, frontier_steps, sweep_plot
 from memeval.report.plots.ranked import mark_row, ranked_plot
 
 

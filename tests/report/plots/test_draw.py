@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from sample_runs import CONTEXT, summary, write_folder
 
-from memeval.report import sweep_plot, write_report
+from memeval.report.markdown import write_report
 from memeval.report.plots.draw import draw, empty_figure
 from memeval.report.plots.labelling import name_points, overlap
+from memeval.report.plots.prices import sweep_plot
 from memeval.report.plots.run import category_plot
 from memeval.results import RunSummary
 
