@@ -9,8 +9,9 @@ from unicodedata import east_asian_width
 from memeval.board.records import Row
 from memeval.metrics.formats import percent
 from memeval.report.plots.labelling import Box, offsets, overlap
-from memeval.report.plots.model import INK, Look, Mark, Panel, in_percent
+from memeval.report.plots.model import INK, Look, Mark, Panel
 from memeval.report.plots.prices import frontier_panel, price_axis, prices
+from memeval.results.summary import Share
 from memeval.text.shown import one_line
 
 PRICES = {
@@ -84,16 +85,9 @@ def pictures(rows: Sequence[Row]) -> list[Picture]:
 
 
 def _mark(row: Row, cost: float, text: str) -> Mark:
-    return Mark(
-        x=cost,
-        y=100 * (row.accuracy or 0.0),
-        look=Look(INK, "o"),
-        low=in_percent(row.low),
-        high=in_percent(row.high),
-        name=row.label,
-        text=f"{percent(row.accuracy)} %, {text}",
-        run_key=row.key,
-    )
+    value, low, high = Share(row.accuracy, row.low, row.high).percent
+    words = f"{percent(row.accuracy)} %, {text}"
+    return Mark(cost, value or 0.0, Look(INK, "o"), low, high, row.label, words, run_key=row.key)
 
 
 def _names(panel: Panel) -> Iterator[Name]:

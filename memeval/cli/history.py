@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 
 from memeval.api.history import EXAMPLE, History, history
@@ -13,7 +12,8 @@ from memeval.cli.parser import LAST, Parser
 from memeval.comparison.tables import align
 from memeval.config.paths import outputs_dir
 from memeval.display.terminal import folded
-from memeval.metrics.formats import count, dollars, milliseconds, percent, with_interval
+from memeval.metrics.formats import count, dollars, milliseconds, percent
+from memeval.metrics.metric import with_interval_of
 from memeval.process.private import make_folder
 from memeval.results import run_cost_usd
 from memeval.results.files import writing
@@ -51,17 +51,15 @@ def rows(found: History) -> list[list[str]]:
     lines = [COLUMNS]
     for run, name in zip(found.runs, found.names, strict=True):
         get = run.summary.metrics.get
-        when = datetime.fromisoformat(run.summary.finished_at).astimezone()
-        ends = get("accuracy_ci95_low"), get("accuracy_ci95_high")
         lines.append(
             [
                 name if run.summary.valid else f"{name} INVALID",
                 count(get("n_questions")),
-                with_interval(get("accuracy"), *ends),
+                with_interval_of("accuracy", run.summary),
                 percent(get("recall_at_10")),
                 dollars(run_cost_usd(run.summary)),
                 milliseconds(get("latency_ms/answer/p50")),
-                f"{when:%Y-%m-%d %H:%M}",
+                f"{run.summary.ended:%Y-%m-%d %H:%M}",
             ]
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from memeval.api.selecting import select_runs
@@ -48,7 +47,6 @@ def list_runs(arguments: Sequence[str]) -> int:
     rows = [["run", "key", "acc", "corrected", "n", "cost $", "when", "sweep"]]
     for run, label in zip(runs, names, strict=True):
         get = run.summary.metrics.get
-        when = datetime.fromisoformat(run.summary.finished_at).astimezone()
         rows.append(
             [
                 shown_label(label, run.summary),
@@ -57,7 +55,7 @@ def list_runs(arguments: Sequence[str]) -> int:
                 corrected(run.summary) or NONE,
                 count(get("n_questions")),
                 dollars(run_cost_usd(run.summary)),
-                f"{when:%Y-%m-%d %H:%M}",
+                f"{run.summary.ended:%Y-%m-%d %H:%M}",
                 one_line(run.summary.sweep or "", 20),
             ]
         )

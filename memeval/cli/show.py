@@ -94,7 +94,7 @@ def run_lines(run: Run) -> Iterator[str]:
 
     rows = [["category", "n", "accuracy [95 %]"]]
     for row in summary.categories:
-        accuracy = with_interval(row.accuracy, row.ci95_low, row.ci95_high)
+        accuracy = with_interval(*row.share)
         rows.append([one_line(row.name), count(row.n), accuracy])
 
     yield from ["", *align(rows), "", "settings:"]

@@ -45,7 +45,7 @@ class Filters:
             return False
         if self.dataset is not None and self.dataset not in dataset_names(summary):
             return False
-        if self.since is not None and datetime.fromisoformat(summary.finished_at) < self.since:
+        if self.since is not None and summary.ended < self.since:
             return False
 
         return all(_holds(summary, name, value) for name, value in self.settings.items())
@@ -111,7 +111,7 @@ def finished_runs(runs: Path, say: Callable[[str], None] = lambda _: None) -> li
     imported = sorted(runs.parent.glob(f"{IMPORTED_RUNS}/[!.]*/runs"))
     folders = [folder for each in (runs, *imported) for folder in run_folders(each)]
     read = [run for folder in folders if (run := read_run(folder, say)) is not None]
-    return sorted(read, key=lambda run: (datetime.fromisoformat(run.summary.finished_at), run.key))
+    return sorted(read, key=lambda run: (run.summary.ended, run.key))
 
 
 def parse_filters(words: Sequence[str], known: Sequence[Run]) -> Filters:

@@ -205,8 +205,7 @@ def with_ends(name: str, result: ClusteredMean | None) -> dict[str, float | None
 
 def with_interval_of(name: str, summary: RunSummary) -> str:
     """A figure of a run with its interval: `37.6 [28.1, 48.2]`, or a dash."""
-    get = summary.metrics.get
-    return with_interval(get(name), get(f"{name}_ci95_low"), get(f"{name}_ci95_high"))
+    return with_interval(*summary.share(name))
 
 
 def percent_of(name: str, summary: RunSummary) -> str:

@@ -7,8 +7,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from memeval.metrics.accuracy import corrected
-from memeval.metrics.formats import NONE, count, percent, with_interval
-from memeval.metrics.metric import TABLE
+from memeval.metrics.formats import NONE, count, percent
+from memeval.metrics.metric import TABLE, with_interval_of
 from memeval.metrics.registry import texts_at
 from memeval.report.categories import Titles, columns_of, rows_of, titles_of
 from memeval.report.differences import differing, shown, system_of
@@ -285,9 +285,7 @@ def figures(
 
     return {
         QUESTIONS: count(get("n_questions")),
-        ACCURACY: with_interval(
-            get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high")
-        ),
+        ACCURACY: with_interval_of("accuracy", summary),
         # Beside the raw accuracy, never in its place.
         CORRECTED: corrected(summary) or NONE,
         RERUN_STD: "0 det" if repeats_itself(summary) else percent(get("accuracy_std")),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import PurePath
 
 from memeval.results import RunSummary
@@ -118,8 +117,7 @@ def _told_apart(summary: RunSummary, alike: Sequence[RunSummary]) -> list[str]:
 
     parts = [f"{key}={shown(summary, key)}" for key in values]
     if len(set(zip(*values.values(), strict=True)) or {()}) < len(alike):
-        finished = datetime.fromisoformat(summary.finished_at).astimezone()
-        parts.append(f"of {finished:%Y-%m-%d %H:%M:%S}")
+        parts.append(f"of {summary.ended:%Y-%m-%d %H:%M:%S}")
 
     return parts
 

@@ -136,7 +136,7 @@ def _retrieval(summary: RunSummary) -> str:
 def _error(summary: RunSummary) -> str:
     get = summary.metrics.get
     repeats = max(len(summary.repeats), 1)
-    bounds = interval(get("accuracy_ci95_low"), get("accuracy_ci95_high"))
+    bounds = interval(*summary.share()[1:])
     # Not 0: one repeat says nothing about the spread over repeats.
     deviation = percent(get("accuracy_std")) if repeats > 1 else "unknown from one"
     return (

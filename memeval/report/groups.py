@@ -82,7 +82,7 @@ def measured(summary: RunSummary, row: CategoryResult, title: str) -> tuple[str,
         count(row.n),
         f"{row.scored:,} of {row.asked:,}",
         percent(row.accuracy),
-        interval(row.ci95_low, row.ci95_high),
+        interval(*row.share[1:]),
         deviation(summary, row.accuracy_std),
         percent(row.token_f1),
     )

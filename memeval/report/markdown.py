@@ -97,7 +97,7 @@ def banner(summary: RunSummary) -> list[str]:
 def headline(summary: RunSummary) -> list[str]:
     """Findings of the run, before any detail."""
     get = summary.metrics.get
-    low, high = get("accuracy_ci95_low"), get("accuracy_ci95_high")
+    _, low, high = summary.share()
     has_interval = low is not None and high is not None
     times = f", asked {len(summary.repeats)} times" if len(summary.repeats) > 1 else ""
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
@@ -53,6 +53,19 @@ RUN_FILE, RECORDS_FILE, CONFIG_FILE, TRACKED_FILE = (
 )
 
 
+class Share(NamedTuple):
+    """A share in [0, 1] with its 95 % interval; None if it was not measured."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def percent(self) -> Share:
+        """The same in per cent."""
+        return Share(*(None if part is None else 100 * part for part in self))
+
+
 @dataclass(frozen=True)
 class CategoryResult:
     """One row of the table of categories. `None` means not measured, never 0."""
@@ -77,6 +90,11 @@ class CategoryResult:
     category.
     """
     token_f1: float | None
+
+    @property
+    def share(self) -> Share:
+        """The accuracy with its interval."""
+        return Share(self.accuracy, self.ci95_low, self.ci95_high)
 
 
 @dataclass(frozen=True)
@@ -142,6 +160,16 @@ class RunSummary:
     """The judge, see `memeval.results.judge`; None if nothing was judged, and in runs from before
     this was recorded.
     """
+
+    def share(self, name: str = "accuracy") -> Share:
+        """A figure that is a share, with its interval."""
+        get = self.metrics.get
+        return Share(get(name), get(f"{name}_ci95_low"), get(f"{name}_ci95_high"))
+
+    @property
+    def ended(self) -> datetime:
+        """When the run was finished, in the time zone of this machine."""
+        return datetime.fromisoformat(self.finished_at).astimezone()
 
     def notes_of(self, kind: NoteKind) -> list[Note]:
         """The notes of a kind."""

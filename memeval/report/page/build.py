@@ -19,7 +19,6 @@ from memeval.report.page.data import (
     Figure,
     PageData,
     SettingData,
-    Share,
 )
 from memeval.report.page.questions import question_data
 from memeval.report.page.runs import PageRun
@@ -83,7 +82,7 @@ def cell_data(summaries: Sequence[RunSummary]) -> tuple[CellData, ...]:
             label=label,
             command=redacted(summary.command),
             judge=judge_shown(summary.judge),
-            accuracy=accuracy_of(summary),
+            accuracy=summary.share(),
             columns=_figures(summary, PAGE),
             tiles=_figures(summary, TILE),
             flags=tuple(flags(summary)),
@@ -116,10 +115,7 @@ def category_data(summaries: Sequence[RunSummary]) -> tuple[CategoryData, ...]:
     for title in columns_of(titles):
         rows = [own.get(title) for own in by_title]
         first = next(row for row in rows if row is not None)
-        shares = tuple(
-            None if row is None else Share(row.accuracy, row.ci95_low, row.ci95_high)
-            for row in rows
-        )
+        shares = tuple(None if row is None else row.share for row in rows)
         made.append(CategoryData(name=title, n=first.n, headline=first.headline, shares=shares))
 
     return tuple(made)
@@ -172,12 +168,6 @@ def _difference(
             differences.append(score - other_score)
 
     return mean(differences, [weights[name] for name in own])
-
-
-def accuracy_of(summary: RunSummary) -> Share:
-    """The accuracy of a run with its interval."""
-    get = summary.metrics.get
-    return Share(get("accuracy"), get("accuracy_ci95_low"), get("accuracy_ci95_high"))
 
 
 def setting_data(summaries: Sequence[RunSummary]) -> tuple[SettingData, ...]:

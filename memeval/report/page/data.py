@@ -9,15 +9,7 @@ from typing import Any
 from memeval.report.compared import ComparisonData
 from memeval.report.plots.model import Panel
 from memeval.results import RunSummary
-
-
-@dataclass(frozen=True)
-class Share:
-    """A share in [0, 1] with its 95 % interval; None if it was not measured."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
+from memeval.results.summary import Share
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from memeval.report.plots.model import (
     Panel,
     Plot,
     accuracy_axis,
-    in_percent,
     looks_of,
     name_datasets,
     named_axis,
@@ -168,15 +167,9 @@ def depth_marks(cell: RunSummary, depths: Sequence[str], look: Look, aside: floa
     """A cell's accuracies over the depths."""
     marks = []
     for row in sorted(cell.facets[DEPTH], key=lambda row: start(row.category)):
-        if row.accuracy is not None:
-            mark = Mark(
-                x=depths.index(row.category),
-                y=100 * row.accuracy,
-                look=look,
-                low=in_percent(row.ci95_low),
-                high=in_percent(row.ci95_high),
-                aside=aside,
-            )
-            marks.append(mark)
+        value, low, high = row.share.percent
+        if value is not None:
+            x = depths.index(row.category)
+            marks.append(Mark(x, value, look, low, high, aside=aside))
 
     return marks

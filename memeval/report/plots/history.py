@@ -15,7 +15,6 @@ from memeval.report.plots.model import (
     Panel,
     Plot,
     Tick,
-    in_percent,
     named_axis,
     wrap_title,
 )
@@ -61,8 +60,7 @@ def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric:
 
 def _mark(summary: RunSummary, x: int, metric: str) -> Mark | None:
     """A figure of a version; None if it was not measured."""
-    get = summary.metrics.get
-    value = run_cost_usd(summary) if metric == "cost" else get(metric)
+    value = run_cost_usd(summary) if metric == "cost" else summary.metrics.get(metric)
     if value is None:
         return None
 
@@ -70,5 +68,5 @@ def _mark(summary: RunSummary, x: int, metric: str) -> Mark | None:
     if not TITLES[metric].endswith("%"):
         return Mark(x, value, look)
 
-    low, high = in_percent(get(f"{metric}_ci95_low")), in_percent(get(f"{metric}_ci95_high"))
-    return Mark(x, 100 * value, look, low=low, high=high)
+    _, low, high = summary.share(metric).percent
+    return Mark(x, 100 * value, look, low, high)

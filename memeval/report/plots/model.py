@@ -227,24 +227,11 @@ def looks_of(names: Iterable[str]) -> dict[str, Look]:
     return looks
 
 
-def in_percent(share: float | None) -> float | None:
-    """A share as it is drawn."""
-    return None if share is None else 100 * share
-
-
 def mark_of(cell: RunSummary, x: float, look: Look, name: str, text: str = "") -> Mark:
     """The accuracy of a run that has one; hollow if the run is invalid."""
-    get = cell.metrics.get
-    return Mark(
-        x=x,
-        y=100 * float(cell.metrics["accuracy"] or 0),
-        look=replace(look, is_hollow=not cell.valid),
-        low=in_percent(get("accuracy_ci95_low")),
-        high=in_percent(get("accuracy_ci95_high")),
-        name=name,
-        text=text,
-        run_key=cell.run_key,
-    )
+    value, low, high = cell.share().percent
+    look = replace(look, is_hollow=not cell.valid)
+    return Mark(x, value or 0.0, look, low, high, name, text, run_key=cell.run_key)
 
 
 def wrap_name(name: str) -> str:

@@ -4,7 +4,7 @@ frontier of the cells that no other one beats.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,8 +48,7 @@ def sweep_plot(summaries: Sequence[RunSummary], path: Path, price: str = "contex
     metric = prices()[price]
     cells = [summary for summary in summaries if has_position(summary, metric)]
     looks = looks_of(system_of(cell) for cell in cells)
-    own_looks = [looks[system_of(cell)] for cell in cells]
-    panel = price_panel(cells, labels(cells), own_looks, metric)
+    panel = price_panel(cells, labels(cells), looks, metric)
 
     title = wrap_title(f"accuracy against {price}, {name_datasets(cells)}", width=86)
     if not all(cell.valid for cell in cells):
@@ -79,21 +78,20 @@ def price_panels(cells: Sequence[RunSummary], names: Sequence[str]) -> list[Pane
         ]
         if differ_in(cells, metric):
             known, own_names = zip(*kept, strict=True)
-            own_looks = [looks[system_of(cell)] for cell in known]
-            panels.append(price_panel(known, own_names, own_looks, metric))
+            panels.append(price_panel(known, own_names, looks, metric))
 
     return panels
 
 
 def price_panel(
-    cells: Sequence[RunSummary], names: Sequence[str], looks: Sequence[Look], price: Metric
+    cells: Sequence[RunSummary], names: Sequence[str], looks: Mapping[str, Look], price: Metric
 ) -> Panel:
     """The accuracies of cells that have both figures, against a price."""
     costs = [price.of_summary(cell) or 0.0 for cell in cells]
     marks = []
-    for cell, name, look, cost in zip(cells, names, looks, costs, strict=True):
+    for cell, name, cost in zip(cells, names, costs, strict=True):
         text = f"{percent(cell.metrics['accuracy'])} %, {price.unit.short(cost)}"
-        marks.append(mark_of(cell, cost, look, name, text))
+        marks.append(mark_of(cell, cost, looks[system_of(cell)], name, text))
 
     unit = price.unit.word or price.unit.name
     return frontier_panel(marks, list(map(is_fair, cells)), price_axis(costs, price), unit)

@@ -19,13 +19,13 @@ from memeval.report.plots.model import (
     Panel,
     Plot,
     Tick,
-    in_percent,
     name_datasets,
     named_axis,
     wrap_name,
     wrap_title,
 )
 from memeval.results import RunSummary
+from memeval.results.summary import Share
 from memeval.text.shown import one_line
 
 PANEL = 1.15
@@ -56,9 +56,7 @@ def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:
     rows = named_axis([one_line(name, NAME) for _, name in named], has_grid=True, room=0.7)
     marks = []
     for height, cell in enumerate(cells):
-        get = cell.metrics.get
-        bounds = get("accuracy_ci95_low"), get("accuracy_ci95_high")
-        marks += mark_row(cell, height, get("accuracy"), bounds)
+        marks += mark_row(cell, height, cell.share())
 
     panels = [Panel(values, rows, "accuracy, %", marks, has_rows=True)]
     for category in categories:
@@ -66,7 +64,7 @@ def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:
         for height, (cell, own) in enumerate(zip(cells, by_title, strict=True)):
             row = own.get(category)
             if row is not None:
-                marks += mark_row(cell, height, row.accuracy, (row.ci95_low, row.ci95_high))
+                marks += mark_row(cell, height, row.share)
 
         panels.append(replace(panels[0], title=wrap_name(category), marks=marks))
 
@@ -81,17 +79,12 @@ def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:
     )
 
 
-def mark_row(
-    cell: RunSummary,
-    height: int,
-    value: float | None,
-    bounds: tuple[float | None, float | None],
-) -> list[Mark]:
+def mark_row(cell: RunSummary, height: int, share: Share) -> list[Mark]:
     """A cell's mark in its row; none if it was not measured."""
+    value, low, high = share.percent
     if value is None:
         return []
 
     is_control = system_of(cell) in CONTROLS
     look = Look(ORANGE, "s") if is_control else Look(BLUE, "o")
-    low, high = map(in_percent, bounds)
-    return [Mark(100 * value, height, replace(look, is_hollow=not cell.valid), low, high)]
+    return [Mark(value, height, replace(look, is_hollow=not cell.valid), low, high)]

@@ -20,7 +20,6 @@ from memeval.report.plots.model import (
     Plot,
     Tick,
     Words,
-    in_percent,
     named_axis,
     wrap_name,
     wrap_title,
@@ -63,11 +62,11 @@ def category_plot(summary: RunSummary) -> Plot:
         # A gap before the categories that are not in the accuracy.
         x = index + (0.5 if index >= inside else 0.0)
         ticks.append(Tick(x, f"{wrap_name(row.name)}\nn = {count(row.n)}"))
-        if row.accuracy is None:
+        value, low, high = row.share.percent
+        if value is None:
             words.append(Words(x, 1.5, "not\nscored", GREY))
             continue
 
-        value, low, high = 100 * row.accuracy, in_percent(row.ci95_low), in_percent(row.ci95_high)
         bars.append(Bar(x, value, BLUE if row.headline else GREY))
         marks.append(Mark(x, value, Look(INK, "none"), low, high))
         words.append(Words(x, max(value, high or 0.0) + 1.5, percent(row.accuracy)))

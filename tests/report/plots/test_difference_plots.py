@@ -19,6 +19,7 @@ from memeval.report.plots.draw import draw, draw_figure
 from memeval.report.plots.model import Axis
 from memeval.report.plots.prices import area_words, frontier_steps, sweep_plot
 from memeval.report.plots.ranked import mark_row, ranked_plot
+from memeval.results.summary import Share
 
 
 def rows(count: int) -> list[DifferenceRow]:
@@ -117,10 +118,10 @@ def test_nothing_measured_is_drawn_as_such(tmp_path: Path) -> None:
 def test_form_and_fill_say_what_a_cell_is() -> None:
     control = summary("oracle", params={"system": "oracle"})
     invalid = summary("rag", params={"system": "rag"}, valid=False)
-    marks = [*mark_row(control, 0, 0.5, (None, None)), *mark_row(invalid, 1, 0.5, (0.4, 0.6))]
+    marks = [*mark_row(control, 0, Share(0.5)), *mark_row(invalid, 1, Share(0.5, 0.4, 0.6))]
     assert [(mark.look.mark, mark.look.is_hollow) for mark in marks] == [("s", False), ("o", True)]
     assert [(mark.low, mark.high) for mark in marks] == [(None, None), (40.0, 60.0)]
-    assert mark_row(control, 2, None, (None, None)) == []
+    assert mark_row(control, 2, Share(None)) == []
 
 
 def test_an_axis_keeps_its_marks_inside() -> None:
