@@ -68,6 +68,7 @@ def rows(found: History) -> list[list[str]]:
 
 def draw(found: History) -> Path:
     """Draws the history below outputs/history/. Raises `StorageError`."""
+    from memeval.report.plots.draw import draw as draw_plot
     from memeval.report.plots.history import history_plot
 
     keys = " ".join(run.key for run in found.runs)
@@ -75,4 +76,4 @@ def draw(found: History) -> Path:
     with writing(folder):
         make_folder(folder)
         summaries = [run.summary for run in found.runs]
-        return history_plot(summaries, found.names, folder / "history.png")
+        return draw_plot(history_plot(summaries, found.names), folder / "history.png")

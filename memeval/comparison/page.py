@@ -15,11 +15,8 @@ from memeval.comparison.words import (
     refusal_lines,
 )
 from memeval.report.compared import ComparisonData, DifferenceData
-from memeval.report.plots.differences import (
-    DifferenceRow,
-    DrawnDifferences,
-    write_difference_plots,
-)
+from memeval.report.plots.differences import DifferenceRow, forest_panel, forest_plot, strip_plot
+from memeval.report.plots.model import Plot
 from memeval.results.files import writing
 
 MOST_CELLS = 20
@@ -40,7 +37,7 @@ def page_content(comparison: Comparison, runs: int) -> ComparisonData | None:
         sentences=(*lead(comparison), *dominating_conversations(comparison)),
         baseline=comparison.baseline,
         differences=tuple(_row(comparison, pair) for pair in comparison.differences),
-        forest=as_drawn(comparison).rows,
+        forest=forest_panel(difference_rows(comparison), comparison.unit),
         letters={run.key: run.letters for run in comparison.runs},
         remarks=tuple(_remarks(comparison)),
         adjusted_how=adjusted_how(comparison),
@@ -93,14 +90,30 @@ def write_comparison_plots(comparison: Comparison, folder: Path, suffix: str = "
 
     Raises `StorageError` if the disk refuses.
     """
+    from memeval.report.plots.draw import draw_all
+
     with writing(folder):
-        return write_difference_plots(as_drawn(comparison), folder, suffix)
+        return draw_all(difference_plots(comparison, suffix), folder)
 
 
-def as_drawn(comparison: Comparison) -> DrawnDifferences:
-    """Content of the plots of a comparison."""
-    rows = [difference_row(comparison, pair) for pair in comparison.differences]
-    return DrawnDifferences(tuple(rows), plot_title(comparison), comparison.unit)
+def difference_plots(comparison: Comparison, suffix: str = "") -> dict[str, Plot]:
+    """The plots of the differences by name, and of the conversations if there are several; `suffix`
+    ends the names.
+    """
+    rows = difference_rows(comparison)
+    what = rows, plot_title(comparison), comparison.unit
+    plots = {}
+    if rows:
+        plots[f"differences{suffix}"] = forest_plot(*what)
+    if any(len(row.cases) > 1 for row in rows):
+        plots[f"conversations{suffix}"] = strip_plot(*what)
+
+    return plots
+
+
+def difference_rows(comparison: Comparison) -> list[DifferenceRow]:
+    """The differences as they are drawn."""
+    return [difference_row(comparison, pair) for pair in comparison.differences]
 
 
 def difference_row(comparison: Comparison, pair: Difference) -> DifferenceRow:

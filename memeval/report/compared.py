@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memeval.report.plots.differences import DifferenceRow
+from memeval.report.plots.model import Panel
 from memeval.statistics.differences import ClusteredDifference
 
 
@@ -38,7 +38,7 @@ class ComparisonData:
     baseline: str | None
     """Key of its run; None if all pairs are compared."""
     differences: tuple[DifferenceData, ...]
-    forest: tuple[DifferenceRow, ...]
+    forest: Panel
     """The differences as they are drawn."""
     letters: Mapping[str, str]
     """By key: cells that share a letter can't be told apart."""

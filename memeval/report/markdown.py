@@ -33,11 +33,16 @@ def write_report(folder: Path, *, plots: bool = True) -> None:
     damaged.
     """
     from memeval.report.confusion import confusion_section, read_confusion
-    from memeval.report.plots.run import write_plots
+    from memeval.report.plots.draw import draw_all
+    from memeval.report.plots.run import run_plots
 
     summary = read_shown_summary(folder)
     matrix = read_confusion(folder / RECORDS_FILE)
-    drawn = write_plots(folder, summary, matrix) if plots else []
+    drawn = []
+    if plots:
+        (folder / "plots").mkdir(exist_ok=True)
+        drawn = draw_all(run_plots(summary, matrix), folder / "plots")
+
     failures = list(failed_rows(folder / RECORDS_FILE))
     positions = confusion_section(matrix) if matrix else []
     names = [plot.relative_to(folder).as_posix() for plot in drawn]

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from memeval.records import Label, Role, Status, Usage, Verdict
 from memeval.report.compared import ComparisonData, DifferenceData
-from memeval.report.plots.differences import DifferenceRow
+from memeval.report.plots.differences import DifferenceRow, forest_panel
 from memeval.results import (
     RECORDS_FILE,
     CategoryResult,
@@ -326,7 +326,7 @@ def sample_comparison(folders: list[Path], sentence: str = "bm25 against rag") -
         sentences=(sentence,),
         baseline=runs[0].run_key,
         differences=tuple(differences),
-        forest=tuple(map(as_drawn, differences)),
+        forest=forest_panel(list(map(as_drawn, differences)), "points"),
         letters=dict.fromkeys((run.run_key for run in runs), "a"),
         remarks=(),
         adjusted_how="adjusted for all comparisons together (max-T)",

@@ -16,6 +16,7 @@ from tables import sampled
 from memeval.report.comparison import comparison_csv, comparison_markdown, comparison_table
 from memeval.report.escaping import code, csv_cell, fenced, inline
 from memeval.report.markdown import write_report
+from memeval.report.plots.draw import draw
 from memeval.report.plots.prices import sweep_plot
 from memeval.results import Note, NoteKind
 
@@ -95,7 +96,7 @@ def test_tables_of_hostile_names_are_whole(text: str, tmp_path: Path) -> None:
     console = Console(width=400, file=io.StringIO(), force_terminal=True)
     console.print(comparison_table(cells, console.width))
     assert "\x1b[31mred" not in console.file.getvalue()  # type: ignore[attr-defined]
-    sweep_plot(cells, tmp_path / "plot.png")
+    draw(sweep_plot(cells), tmp_path / "plot.png")
 
 
 @pytest.mark.parametrize("text", sampled(HOSTILE, kept=6))

@@ -9,13 +9,14 @@ from typing import Any
 from sample_runs import summary, write_folder
 
 from memeval.config.filing import Filing
-from memeval.report.plots.differences import DifferenceRow, DrawnDifferences
+from memeval.report.plots.differences import DifferenceRow, forest_plot
 from memeval.runs.publish import work
 from memeval.runs.publish.drawing import Drawing
 from memeval.runs.publish.publisher import Publisher
 from memeval.runs.publish.work import PublishResult
 
-DIFFERENCES = DrawnDifferences((DifferenceRow("rag", 4.1, 0.9, 7.3, True),), "a title", "points")
+ROW = DifferenceRow("rag", 4.1, 0.9, 7.3, True)
+DIFFERENCES = {"differences": forest_plot([ROW], "a title", "points")}
 
 
 class Drawer(Publisher):
@@ -38,12 +39,12 @@ def test_equal_results_are_drawn_once(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         drawings = [
             Drawing(folder, work.draw_runs, runs, None, ""),
-            Drawing(folder, work.draw_differences, [], DIFFERENCES, ""),
+            Drawing(folder, work.draw_plots, [], DIFFERENCES, ""),
         ]
         # What was drawn while the last runs were published is there at the end of the sweep.
         assert [drawing.draw(drawer) for drawing in drawings * 2] == [None] * 4
 
-    assert drawer.asked == ["draw_runs", "draw_differences"]
+    assert drawer.asked == ["draw_runs", "draw_plots"]
     pictures = {path.name: path.read_bytes() for path in first.iterdir()}
     assert pictures == {path.name: path.read_bytes() for path in second.iterdir()}
     assert {"comparison.png", "comparison.svg", "differences.png"} <= set(pictures)
@@ -68,11 +69,11 @@ def test_a_stamp_leads_out_of_no_folder(tmp_path: Path) -> None:
     drawer = Drawer(tmp_path)
     for place in (folder, other):
         place.mkdir(parents=True)
-    Drawing(folder, work.draw_differences, [], DIFFERENCES, "").draw(drawer)
+    Drawing(folder, work.draw_plots, [], DIFFERENCES, "").draw(drawer)
     (stamp,) = folder.glob(".drawn-*")
     (tmp_path / "secret.png").write_text("")
     stamp.write_text('["../../secret.png"]')
-    Drawing(other, work.draw_differences, [], DIFFERENCES, "").draw(drawer)
+    Drawing(other, work.draw_plots, [], DIFFERENCES, "").draw(drawer)
     assert len(drawer.asked) == 2
 
 

@@ -25,7 +25,6 @@ from memeval.report.compared import ComparisonData
 from memeval.report.page.build import page_data
 from memeval.report.page.data import CellData, ConversationData, PageData
 from memeval.report.page.runs import PageRun
-from memeval.report.plots.differences import forest_panel
 from memeval.results import write_atomically
 from memeval.text.shown import printable
 
@@ -66,16 +65,12 @@ def render(data: PageData) -> str:
     }
 
     comparison = data.comparison
-    forest = None
-    if comparison is not None and comparison.forest:
-        forest = forest_panel(comparison.forest, comparison.unit)
-
     compared = comparison.differences if comparison and comparison.baseline else ()
     differences = {row.cell: row for row in compared}
     return load_template().render(
         page=data,
         to_baseline=bool(data.comparison and data.comparison.baseline),
-        forest=forest,
+        forest=comparison and comparison.forest,
         number_of={cell.summary.run_key: number for number, cell in enumerate(data.cells, start=1)},
         largest=largest_difference(data.conversations),
         differences=differences,

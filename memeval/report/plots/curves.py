@@ -7,11 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 
 from memeval.metrics.formats import percent
 from memeval.report.differences import UNNAMED, differing, labels, system_of
-from memeval.report.plots.draw import draw
 from memeval.report.plots.model import (
     Axis,
     Panel,
@@ -114,17 +112,17 @@ def by_line(cells: Sequence[RunSummary], setting: str) -> Lines:
     }
 
 
-def curve_file(setting: str) -> str:
-    """The name of a curve's picture: `curve_top_k.png`."""
+def curve_name(setting: str) -> str:
+    """The name of a curve's picture: `curve_top_k`."""
     if setting == TOKENS:
-        return "haystack_scale.png"
+        return "haystack_scale"
 
     name = setting.replace(".", "_")
-    return f"curve_{file_name(name)}.png"
+    return f"curve_{file_name(name)}"
 
 
-def curve_plot(curves: Curves, path: Path) -> Path:
-    """Draws the lines over one number."""
+def curve_plot(curves: Curves) -> Plot:
+    """The lines over one number, with their legend."""
     # The legend lists the systems as their lines end at the right: the best one first.
     best_last = sorted(
         curves.lines, key=lambda name: curves.lines[name][-1].metrics["accuracy"] or 0
@@ -134,14 +132,13 @@ def curve_plot(curves: Curves, path: Path) -> Path:
     if not all(cell.valid for cell in curves.cells):
         title += "; hollow: INVALID"
 
-    plot = Plot(
+    return Plot(
         title=wrap_title(title, width=86),
         panels=[[curve_panel(curves)]],
         width=8.4,
         height=4.6,
         legend={name: looks[name] for name in reversed(best_last)},
     )
-    return draw(plot, path)
 
 
 def curve_panel(curves: Curves) -> Panel:

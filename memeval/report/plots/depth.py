@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from memeval.report.differences import labels
 from memeval.report.plots.curves import TOKENS, asides, by_line, short
-from memeval.report.plots.draw import draw
 from memeval.report.plots.model import (
     Cell,
     Look,
@@ -29,19 +27,13 @@ PANELS_A_ROW = 3
 MOST_PANELS = 12
 
 
-def depth_plots(summaries: Sequence[RunSummary], folder: Path) -> list[Path]:
-    """Draws `haystack_depth.png` and `haystack_depth_curves.png`.
-
-    Nothing if the questions are not grouped by the depth of their evidence.
-    """
+def depth_plots(summaries: Sequence[RunSummary]) -> dict[str, Plot]:
+    """The map and the curves; none if questions are not grouped by the depth of their evidence."""
     cells = [cell for cell in summaries if cell.facets.get(DEPTH)]
     if not cells:
-        return []
+        return {}
 
-    return [
-        draw(depth_map(cells), folder / "haystack_depth.png"),
-        draw(depth_curves(cells), folder / "haystack_depth_curves.png"),
-    ]
+    return {"haystack_depth": depth_map(cells), "haystack_depth_curves": depth_curves(cells)}
 
 
 def size(summary: RunSummary) -> int:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from memeval.report.plots.draw import draw
 from memeval.report.plots.model import (
     BLUE,
     GREY,
@@ -48,39 +46,13 @@ class DifferenceRow:
     """The difference within each conversation."""
 
 
-@dataclass(frozen=True)
-class DrawnDifferences:
-    """The differences of a comparison, as both of their plots show them."""
-
-    rows: tuple[DifferenceRow, ...]
-    title: str
-    unit: str
-
-
-def write_difference_plots(
-    differences: DrawnDifferences, folder: Path, suffix: str = ""
-) -> list[Path]:
-    """Draws the differences, and the conversations behind them if there are several.
-
-    `suffix` is added to the names, if the folder holds the plots of several data sets.
-    """
-    if not differences.rows:
-        return []
-
-    drawn = [draw(forest_plot(differences), folder / f"differences{suffix}.png")]
-    if any(len(row.cases) > 1 for row in differences.rows):
-        drawn.append(draw(strip_plot(differences), folder / f"conversations{suffix}.png"))
-
-    return drawn
-
-
-def forest_plot(differences: DrawnDifferences) -> Plot:
+def forest_plot(rows: Sequence[DifferenceRow], title: str, unit: str) -> Plot:
     """Differences with their 95 % intervals, the highest on top."""
-    ranked = rank(differences.rows)
-    panel = forest_panel(ranked, f"difference, {differences.unit}, with its 95 % interval")
+    ranked = rank(rows)
+    panel = forest_panel(ranked, f"difference, {unit}, with its 95 % interval")
     notes = [figures_of(row) for row in ranked]
     legend = {"told apart (adjusted p ≤ .05)": SHOWN, "no difference shown": NOT_SHOWN}
-    return row_plot(differences.title, replace(panel, row_notes=notes), legend)
+    return row_plot(title, replace(panel, row_notes=notes), legend)
 
 
 def forest_panel(rows: Sequence[DifferenceRow], title: str) -> Panel:
@@ -94,18 +66,17 @@ def forest_panel(rows: Sequence[DifferenceRow], title: str) -> Panel:
     return row_panel(rows, ends, title, marks)
 
 
-def strip_plot(differences: DrawnDifferences) -> Plot:
+def strip_plot(rows: Sequence[DifferenceRow], title: str, unit: str) -> Plot:
     """The difference within each conversation, and over all questions."""
-    ranked = rank(differences.rows)
+    ranked = rank(rows)
     marks = []
     for height, row in enumerate(ranked):
         marks += [Mark(case, height, CASE) for case in row.cases]
         marks.append(Mark(row.delta, height, ALL))
 
-    title = f"difference, {differences.unit}"
-    panel = row_panel(ranked, [mark.x for mark in marks], title, marks)
+    panel = row_panel(ranked, [mark.x for mark in marks], f"difference, {unit}", marks)
     legend = {"within one conversation": CASE, "over all questions": ALL}
-    return row_plot(differences.title, panel, legend)
+    return row_plot(title, panel, legend)
 
 
 def rank(rows: Sequence[DifferenceRow]) -> list[DifferenceRow]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 PALE = "#E9E9E9"
 """Of grid lines."""
 DPI = 150
+
+
+def draw_all(plots: Mapping[str, Plot], folder: Path) -> list[Path]:
+    """Writes plots under their names, see `draw`. Returns the paths of the PNGs."""
+    return [draw(plot, folder / f"{name}.png") for name, plot in plots.items()]
 
 
 def draw(plot: Plot, path: Path) -> Path:

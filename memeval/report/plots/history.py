@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from memeval.report.plots.draw import draw
 from memeval.report.plots.model import (
     BLUE,
     Axis,
@@ -31,16 +29,13 @@ MOST_LETTERS = 14
 """Letters of a line of a version's name."""
 
 
-def history_plot(summaries: Sequence[RunSummary], names: Sequence[str], path: Path) -> Path:
-    """Draws the versions from left to right, the oldest first; those not measured are left out.
-
-    Returns the path of the PNG; the SVG is beside it.
-    """
+def history_plot(summaries: Sequence[RunSummary], names: Sequence[str]) -> Plot:
+    """The versions from left to right, the oldest first; those not measured are left out."""
     panels = [history_panel(summaries, names, metric) for metric in TITLES]
     measured = [panel for panel in panels if panel.all_marks]
     rows = [measured[start : start + 2] for start in range(0, len(measured), 2)]
     title = f"{summaries[-1].dataset}: {names[0]} … {names[-1]}; bars are 95 % intervals"
-    return draw(Plot(wrap_title(title, 86), rows, width=9.0, height=3.4 * len(rows)), path)
+    return Plot(wrap_title(title, 86), rows, width=9.0, height=3.4 * len(rows))
 
 
 def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric: str) -> Panel:

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from memeval.metrics.formats import percent
 from memeval.metrics.metric import PRICE, Metric
 from memeval.metrics.registry import metrics_at
 from memeval.report.differences import labels, system_of
-from memeval.report.plots.draw import draw
 from memeval.report.plots.model import (
     Axis,
     Look,
@@ -40,7 +38,7 @@ def prices() -> dict[str, Metric]:
     return {next(iter(metric.aliases)): metric for metric in metrics_at(PRICE)}
 
 
-def sweep_plot(summaries: Sequence[RunSummary], path: Path, price: str = "context") -> Path:
+def sweep_plot(summaries: Sequence[RunSummary], price: str = "context") -> Plot:
     """Accuracy against a price: a point per cell, its name beside it if there is room.
 
     Cells that lack either figure are left out.
@@ -56,14 +54,13 @@ def sweep_plot(summaries: Sequence[RunSummary], path: Path, price: str = "contex
 
     title += f"\ndashed: {panel.area}" if panel.steps and panel.area else ""
     has_legend = len(looks) > 1
-    plot = Plot(
+    return Plot(
         title=title,
         panels=[[panel]],
         width=7.2 + LEGEND * has_legend,
         height=4.8,
         legend=looks if has_legend else {},
     )
-    return draw(plot, path)
 
 
 def price_panels(cells: Sequence[RunSummary], names: Sequence[str]) -> list[Panel]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from memeval.metrics.formats import count, percent
 from memeval.report.confusion import UNPARSED, Confusion, share
-from memeval.report.plots.draw import draw
 from memeval.report.plots.model import (
     BLUE,
     GREY,
@@ -30,24 +27,15 @@ WIDEST = 200.0
 """Inches. Beyond it, a plot of very many categories is crowded, but it can be drawn."""
 
 
-def write_plots(
-    folder: Path, summary: RunSummary, positions: Confusion | None = None
-) -> list[Path]:
-    """Draws the plots of one run into `plots/`.
-
-    Returns those for which there was something to draw.
-    """
-    plots = folder / "plots"
-    plots.mkdir(exist_ok=True)
-    drawn = []
-
+def run_plots(summary: RunSummary, positions: Confusion | None = None) -> dict[str, Plot]:
+    """The plots of one run for which there is something to draw, by name."""
+    plots = {}
     if any(row.accuracy is not None for row in summary.categories):
-        drawn.append(draw(category_plot(summary), plots / "accuracy_by_category.png"))
-
+        plots["accuracy_by_category"] = category_plot(summary)
     if positions:
-        drawn.append(draw(positions_plot(positions, summary.name), plots / "positions.png"))
+        plots["positions"] = positions_plot(positions, summary.name)
 
-    return drawn
+    return plots
 
 
 def category_plot(summary: RunSummary) -> Plot:

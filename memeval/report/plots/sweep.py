@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from memeval.report.plots.curves import curve_file, curve_plot, curves_of
+from memeval.report.plots.curves import curve_name, curve_plot, curves_of
 from memeval.report.plots.depth import depth_plots
-from memeval.report.plots.draw import draw
+from memeval.report.plots.model import Plot
 from memeval.report.plots.prices import differ_in, prices, sweep_plot
 from memeval.report.plots.ranked import ranked_plot
 from memeval.results import RunSummary
 
 
-def write_sweep_plots(summaries: Sequence[RunSummary], path: Path) -> list[Path]:
-    """Draws the cells of one data set.
+def sweep_plots(summaries: Sequence[RunSummary], suffix: str = "") -> dict[str, Plot]:
+    """The plots of the cells of one data set by name: against context, by rank, against cost, over
+    each number that the sweep varies, and the results of haystacks.
 
-    `path` is that of the plot of accuracy against context. Other plots lie beside it under names of
-    their own: the cells by rank and by cost, a curve for each number that the sweep varies, and the
-    results of haystacks.
+    `suffix` ends the names, if the sweep has several data sets.
     """
-    drawn = [
-        sweep_plot(summaries, path),
-        draw(ranked_plot(summaries), path.with_name(f"{path.stem}_ranked.png")),
-    ]
+    plots = {
+        f"comparison{suffix}": sweep_plot(summaries),
+        f"comparison{suffix}_ranked": ranked_plot(summaries),
+    }
     if differ_in(summaries, prices()["cost"]):
-        drawn.append(sweep_plot(summaries, path.with_name(f"{path.stem}_cost.png"), "cost"))
+        plots[f"comparison{suffix}_cost"] = sweep_plot(summaries, "cost")
 
-    # The cells of another data set have names of their own.
-    suffix = path.stem.removeprefix("comparison")
     for curves in curves_of(summaries):
-        name = Path(curve_file(curves.setting))
-        drawn.append(curve_plot(curves, path.with_name(f"{name.stem}{suffix}.png")))
+        plots[f"{curve_name(curves.setting)}{suffix}"] = curve_plot(curves)
 
-    return drawn + depth_plots(summaries, path.parent)
+    return plots | depth_plots(summaries)

@@ -109,7 +109,7 @@ class Conclusion:
 
         Nothing if no run is to be drawn.
         """
-        from memeval.comparison.page import as_drawn, page_content
+        from memeval.comparison.page import difference_plots, page_content
 
         if not any(cell.plots for cell in self.cells):
             return []
@@ -123,7 +123,8 @@ class Conclusion:
             if group.comparison is None or not group.comparison.differences:
                 continue
 
-            drawings.append(draw(work.draw_differences, content=as_drawn(group.comparison)))
+            plots = difference_plots(group.comparison, group.suffix)
+            drawings.append(draw(work.draw_plots, content=plots))
             content = page_content(group.comparison, len(runs))
             if content is not None:
                 drawings.append(draw(work.draw_page, content=content))

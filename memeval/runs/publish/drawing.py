@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from memeval.runs.publish.publisher import Publisher, start_drawers
 
 if TYPE_CHECKING:
     from memeval.report.compared import ComparisonData
-    from memeval.report.plots.differences import DrawnDifferences
+    from memeval.report.plots.model import Plot
 
 STAMP = ".drawn-{digest}.json"
 """Beside the files: their names, under a digest of what they were made from."""
@@ -32,7 +32,7 @@ class Drawing:
     """The sweep's."""
     function: Callable[..., work.PublishResult]
     runs: Sequence[Path]
-    content: ComparisonData | DrawnDifferences | None
+    content: ComparisonData | Mapping[str, Plot] | None
     """Content besides the runs."""
     suffix: str
     """Of the names of the files, if the sweep has several data sets."""

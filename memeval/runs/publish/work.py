@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
     from memeval.report.compared import ComparisonData
-    from memeval.report.plots.differences import DrawnDifferences
+    from memeval.report.plots.model import Plot
     from memeval.tracking.sweep_end import SweepEnd
 
 LONGEST_ERROR = 1000
@@ -88,24 +88,21 @@ def track_sweep(folder: Path, root: Path, uri: str | None, end: SweepEnd) -> Pub
 
 def draw_runs(folder: Path, runs: Sequence[Path], _: None, suffix: str) -> PublishResult:
     """Draws runs side by side into the folder of a sweep."""
-    from memeval.report.plots.sweep import write_sweep_plots
+    from memeval.report.plots.sweep import sweep_plots
     from memeval.results import RunSummary
 
     summaries = [RunSummary.read(run) for run in runs]
-    return _drawn(write_sweep_plots(summaries, folder / f"comparison{suffix}.png"))
+    return draw_plots(folder, runs, sweep_plots(summaries, suffix), suffix)
 
 
-def draw_differences(
-    folder: Path, _: Sequence[Path], differences: DrawnDifferences, suffix: str
+def draw_plots(
+    folder: Path, _: Sequence[Path], plots: Mapping[str, Plot], __: str
 ) -> PublishResult:
-    """Draws how the runs of a sweep differ."""
-    from memeval.report.plots.differences import write_difference_plots
+    """Draws plots of a sweep, such as those of how its runs differ, under their names."""
+    from memeval.report.plots.draw import draw_all
 
-    return _drawn(write_difference_plots(differences, folder, suffix))
-
-
-def _drawn(plots: Sequence[Path]) -> PublishResult:
-    names = [plot.with_suffix(ending).name for plot in plots for ending in (".png", ".svg")]
+    drawn = draw_all(plots, folder)
+    names = [path.with_suffix(ending).name for path in drawn for ending in (".png", ".svg")]
     return PublishResult(files=names)
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from sample_runs import summary
 
-from memeval.report.plots.curves import curve_file, curve_panel, curves_of
+from memeval.report.plots.curves import curve_name, curve_panel, curves_of
+from memeval.report.plots.draw import draw_all
 from memeval.report.plots.model import looks_of
-from memeval.report.plots.sweep import write_sweep_plots
+from memeval.report.plots.sweep import sweep_plots
 from memeval.results import RunSummary
 
 
@@ -50,8 +51,8 @@ def test_one_system_is_a_line_too(tmp_path: Path) -> None:
     cells[0] = replace(cells[0], valid=False)
     (curves,) = curves_of(cells)
     assert list(curves.lines) == ["rag"]
-    names = [path.name for path in write_sweep_plots(cells, tmp_path / "comparison_a.png")]
-    assert "curve_top_k_a.png" in names and "comparison_a_ranked.png" in names
+    names = list(sweep_plots(cells, "_a"))
+    assert "curve_top_k_a" in names and "comparison_a_ranked" in names
 
 
 @pytest.mark.parametrize("tops", [(3, 10), (1, 2, 3), (1, 40), (5, 10, 1000)])
@@ -72,8 +73,8 @@ def test_lines_beside_each_other_stay_inside_the_axes(tops: tuple[int, ...]) -> 
 
 
 def test_names_of_settings_lead_nowhere_else() -> None:
-    assert curve_file("system.depth") == "curve_system_depth.png"
-    assert "/" not in curve_file("../x") and ".." not in curve_file("../x")
+    assert curve_name("system.depth") == "curve_system_depth"
+    assert "/" not in curve_name("../x") and ".." not in curve_name("../x")
 
 
 def test_cells_that_cost_something_are_drawn_against_their_cost(tmp_path: Path) -> None:
@@ -81,12 +82,11 @@ def test_cells_that_cost_something_are_drawn_against_their_cost(tmp_path: Path) 
         replace(run, metrics={**run.metrics, "cost_usd_uncached/total": cost})
         for run, cost in zip([cell("rag"), cell("bm25"), cell("mem0")], (0.02, 0.4, 3), strict=True)
     ]
-    names = [path.name for path in write_sweep_plots(cells, tmp_path / "comparison.png")]
+    names = [path.name for path in draw_all(sweep_plots(cells), tmp_path)]
     assert "comparison_cost.png" in names
     assert b"<svg" in (tmp_path / "comparison_cost.svg").read_bytes()
     free = [replace(run, metrics={**run.metrics, "cost_usd_uncached/total": 0.0}) for run in cells]
-    paths = write_sweep_plots(free, tmp_path / "comparison.png")
-    assert "comparison_cost.png" not in [path.name for path in paths]
+    assert "comparison_cost" not in sweep_plots(free)
 
 
 def test_no_two_of_34_systems_look_alike_without_colour_and_line() -> None:

@@ -11,7 +11,8 @@ from sample_runs import summary
 from memeval.report.markdown import report
 from memeval.report.plots.curves import TOKENS, by_line, curve_plot, curves_of, short
 from memeval.report.plots.depth import across, size, start
-from memeval.report.plots.sweep import write_sweep_plots
+from memeval.report.plots.draw import draw, draw_all
+from memeval.report.plots.sweep import sweep_plots
 from memeval.results import CategoryResult, RunSummary
 
 DEPTHS = ("0-20%", "20-40%", "80-100%")
@@ -36,7 +37,7 @@ def cell(system: str, tokens: int, **changes: object) -> RunSummary:
 
 def drawn(cells: list[RunSummary], folder: Path) -> list[str]:
     """Names of the plots of haystacks that a sweep of these cells leaves."""
-    paths = write_sweep_plots(cells, folder / "comparison.png")
+    paths = draw_all(sweep_plots(cells), folder)
     assert all(path.with_suffix(".svg").is_file() for path in paths)
     return [path.name for path in paths if path.name.startswith("haystack")]
 
@@ -52,7 +53,7 @@ def test_cells_that_differ_in_size_make_both_plots(tmp_path: Path) -> None:
     ]
     assert all(imread(path).std() > 0.01 for path in tmp_path.glob("*.png")), "something is drawn"
     before = (tmp_path / "haystack_scale.png").read_bytes()
-    curve_plot(curves_of(cells)[0], tmp_path / "haystack_scale.png")
+    draw(curve_plot(curves_of(cells)[0]), tmp_path / "haystack_scale.png")
     assert (tmp_path / "haystack_scale.png").read_bytes() == before, (
         "the same cells give the same bytes"
     )

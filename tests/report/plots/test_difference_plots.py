@@ -11,7 +11,6 @@ from sample_runs import CONTEXT, summary
 
 from memeval.report.plots.differences import (
     DifferenceRow,
-    DrawnDifferences,
     forest_plot,
     strip_plot,
 )
@@ -36,10 +35,6 @@ def rows(count: int) -> list[DifferenceRow]:
     ]
 
 
-def drawn(differences: list[DifferenceRow]) -> DrawnDifferences:
-    return DrawnDifferences(tuple(differences), "a title", "points")
-
-
 def both(png: Path) -> list[bytes]:
     """A plot as PNG and as SVG."""
     return [png.read_bytes(), png.with_suffix(".svg").read_bytes()]
@@ -47,14 +42,14 @@ def both(png: Path) -> list[bytes]:
 
 def test_both_forms_repeat_byte_for_byte(tmp_path: Path) -> None:
     for describe in (forest_plot, strip_plot):
-        first = both(draw(describe(drawn(rows(3))), tmp_path / "a.png"))
-        again = both(draw(describe(drawn(rows(3))), tmp_path / "b.png"))
+        first = both(draw(describe(rows(3), "a title", "points"), tmp_path / "a.png"))
+        again = both(draw(describe(rows(3), "a title", "points"), tmp_path / "b.png"))
         assert first == again
         assert first[0].startswith(b"\x89PNG") and b"<svg" in first[1]
 
 
 def test_thirty_four_rows_have_room_for_their_names() -> None:
-    figure = draw_figure(forest_plot(drawn(rows(34))))
+    figure = draw_figure(forest_plot(rows(34), "a title", "points"))
     figure.draw_without_rendering()
     (axes,) = figure.axes
     boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
@@ -64,7 +59,7 @@ def test_thirty_four_rows_have_room_for_their_names() -> None:
 
 
 def test_the_highest_difference_is_on_top_with_its_figure() -> None:
-    (axes,) = draw_figure(forest_plot(drawn(rows(4)))).axes
+    (axes,) = draw_figure(forest_plot(rows(4), "a title", "points")).axes
     assert [label.get_text() for label in axes.get_yticklabels()][-1] == "rag k=3"
     assert [text.get_text() for text in axes.texts] == [
         "−3.0 [−5.0, −1.0]",
@@ -76,9 +71,7 @@ def test_the_highest_difference_is_on_top_with_its_figure() -> None:
 
 def test_names_from_outside_are_text(tmp_path: Path) -> None:
     hostile = DifferenceRow("<script>$x^2$\x1b[31m", 1.0, None, None, is_shown=False)
-    _, svg = both(
-        draw(forest_plot(DrawnDifferences((hostile,), "<b>&", "points")), tmp_path / "a.png")
-    )
+    _, svg = both(draw(forest_plot([hostile], "<b>&", "points"), tmp_path / "a.png"))
     assert b"<script" not in svg
 
 
@@ -96,7 +89,7 @@ def test_without_a_range_of_budgets_there_is_no_area(points: list[tuple[float, f
 
 
 def test_a_sweep_has_its_frontier(tmp_path: Path) -> None:
-    sweep_plot([summary(system) for system in CONTEXT], tmp_path / "sweep.png")
+    draw(sweep_plot([summary(system) for system in CONTEXT]), tmp_path / "sweep.png")
     assert (tmp_path / "sweep.png").stat().st_size > 10_000
 
 

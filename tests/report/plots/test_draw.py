@@ -61,7 +61,7 @@ def test_a_data_set_with_long_names_and_gaps(tmp_path: Path) -> None:
     ids=["none", "one", "seven"],
 )
 def test_a_sweep_of_any_size(tmp_path: Path, cells: list[RunSummary]) -> None:
-    sweep_plot(cells, tmp_path / "sweep.png")
+    draw(sweep_plot(cells), tmp_path / "sweep.png")
     # Several systems have a legend beside the plot.
     width = 1305 if len({cell.params["system"] for cell in cells}) > 1 else 1080
     assert size(tmp_path / "sweep.png") == (width, 720)
@@ -69,7 +69,7 @@ def test_a_sweep_of_any_size(tmp_path: Path, cells: list[RunSummary]) -> None:
 
 def test_a_cell_without_figures_or_interval_is_no_obstacle(tmp_path: Path) -> None:
     bare = summary("rag", metrics={"accuracy": 0.3, "context_tokens": 100.0})
-    sweep_plot([bare, summary("mem0", metrics={})], tmp_path / "sweep.png")
+    draw(sweep_plot([bare, summary("mem0", metrics={})]), tmp_path / "sweep.png")
     assert (tmp_path / "sweep.png").exists()
 
 
