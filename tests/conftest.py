@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("memeval", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("memeval")
 
+# Collecting makes some million objects that all stay: a look through them finds nothing.
+gc.disable()
 
 LONG = ("pipeline", "cli", "tracking", "test_readme.py", "test_python_api_docs.py")
 """Folders and modules whose tests start processes."""
@@ -25,6 +28,12 @@ LONG = ("pipeline", "cli", "tracking", "test_readme.py", "test_python_api_docs.p
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts what takes long first: at the end, short tests keep all workers busy."""
     items.sort(key=lambda item: set(LONG).isdisjoint(item.path.parts))
+
+
+def pytest_collection_finish() -> None:
+    """What collecting made is left out of every look for garbage from here on."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -135,19 +135,7 @@ def serve() -> None:
     for name in PRELOADED:
         importlib.import_module(name)
 
-    # Which class each option names is read once, and not by every command.
-    from memeval.config.options import built_in_classes
-
-    for group in ("system", "dataset", "judge", "llm", "embedder"):
-        built_in_classes(group)
-
-    from memeval.report.page.write import load_template
-
-    load_template()
-
-    from hydra.core.plugins import Plugins
-
-    Plugins.instance()
+    fill_caches()
 
     # Without this, the collector of each process copies the pages of all these modules.
     gc.collect()
@@ -161,6 +149,35 @@ def serve() -> None:
         sys.stdout.write(json.dumps(wait(pid, request["timeout"])) + "\n")
         sys.stdout.flush()
     sys.exit()
+
+
+def fill_caches() -> None:
+    """Reads once what depends on the code alone, and what every command would read again: options
+    and their classes, Hydra's plug-ins and grammar, the schema, digests of code, templates.
+    """
+    from hydra.core.plugins import Plugins
+
+    from memeval.config.names import known_names
+    from memeval.config.options import built_in_classes
+    from memeval.pipeline.open.opening import open_cell
+    from memeval.pipeline.open.versions import git_state, versions
+    from memeval.report.page.write import FILES, load_template
+    from memeval.report.stamp import report_code
+    from memeval.runs.compose.config import compose_config
+
+    Plugins.instance()
+    known_names()
+    for group in ("system", "dataset", "judge", "llm", "embedder"):
+        built_in_classes(group)
+
+    for words in (["system=bm25"], ["system=rag", "top_k=3", "dataset.limit_questions=3"]):
+        open_cell(compose_config([*words, "dataset=demo", "tracking=none"]), "")
+
+    for template in FILES.glob("*.j2"):
+        load_template().environment.get_template(template.name)
+    report_code()
+    git_state()
+    versions()
 
 
 def wait(pid: int, timeout: float) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -18,8 +19,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """MLflow's own mappers use a loader that SQLAlchemy 2.1 deprecates; it warns once, where the
     store is first imported.
     """
+    here = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker(pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy"))
 
 
