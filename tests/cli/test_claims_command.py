@@ -11,6 +11,10 @@ from command_line import completed, memeval, runs
 from doubles.endpoint import ScriptedEndpoint
 from made_runs import in_conversations, made_run
 
+from memeval.cli.claims import cost_lines
+from memeval.comparison.claims import load_claims
+from memeval.comparison.claims.reading import find_figure
+from memeval.comparison.claims.reproducing import reproduce
 from memeval.comparison.tables import WIDTH
 
 
@@ -64,10 +68,31 @@ def test_a_recorded_figure_is_explained_by_its_judge(tmp_path: Path, data_dir: P
     content = json.loads(completed(tmp_path, "explain", recorded, "zep_2025_first", "--json").out)
     assert content["own"] == pytest.approx(74.35, abs=0.01) and content["not_measured"]["file"]
 
-    key = {"OPENAI_API_KEY": "sk-test-0123456789abcdef"}
-    done = completed(tmp_path, "claims", "reproduce", "cogcanvas_v2/RAG", **key, **data)
+
+@pytest.mark.real_data
+@pytest.mark.slow
+def test_a_run_on_all_of_locomo_that_would_compare_has_a_cost(
+    tmp_path: Path, data_dir: Path
+) -> None:
+    key = {"OPENAI_API_KEY": "sk-test-0123456789abcdef", "MEMEVAL_DATA_DIR": str(data_dir)}
+    done = completed(tmp_path, "claims", "reproduce", "cogcanvas_v2/RAG", **key)
     assert "system=rag 'dataset.categories=[1,2,3]' top_k=20" in done.out
     assert re.search(r"1,398 calls .*, \$0\.\d+ \(at most", done.out)
+
+
+def test_the_cost_of_a_run_that_would_compare_is_that_of_its_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
+    made = reproduce(*find_figure("cogcanvas_v2/RAG", load_claims()))
+    assert "system=rag 'dataset.categories=[1,2,3]' top_k=20" in made.command
+
+    # On data that every checkout has.
+    others = [word for word in made.planned if not word.startswith("dataset")]
+    lines = cost_lines(["dataset=demo", "dataset.limit_questions=3", *others])
+    assert lines[0].startswith("cost, by python -m memeval plan dataset=demo ")
+    assert re.search(r"60 calls .*, \$0\.\d+ \(at most", lines[-1])
 
 
 @pytest.mark.parametrize(

@@ -217,41 +217,39 @@ def test_causes_are_named(said: str, cause: str) -> None:
 
 
 class Home:
-    """Makes stores in processes of their own, with a user's cache of their own."""
+    """Makes stores with a user's cache of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, patch: pytest.MonkeyPatch, output: pytest.CaptureFixture[str]
+    ) -> None:
         self.folder = folder
         self.cache = folder / "cache"
+        self._output = output
+        patch.setenv("XDG_CACHE_HOME", str(self.cache))
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
 
-    def make(self, name: str, version: str = "") -> Path:
-        """Makes a store and returns its database; MLflow is of another version where one is given.
+    def make(self, name: str) -> Path:
+        """Makes a store and returns its database.
 
-        Its default experiment must put its artifacts beside it.
+        MLflow must say nothing, and put the artifacts of its default experiment beside it.
         """
         root = self.folder / name
-        code = (
-            "import sys; from pathlib import Path; import mlflow.version\n"
-            "from memeval.tracking.store import prepare_store\n"
-            "mlflow.version.VERSION = sys.argv[2] or mlflow.version.VERSION\n"
-            "from mlflow import MlflowClient\n"
-            "client = MlflowClient(prepare_store(Path(sys.argv[1])).uri)\n"
-            "print(client.get_experiment('0').artifact_location)"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(root), version],
-            env={**os.environ, "XDG_CACHE_HOME": str(self.cache)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        location = (root / "mlruns" / "artifacts" / "0").as_uri()
-        assert (done.stdout.strip(), done.stderr) == (location, "")
+        experiment = MlflowClient(prepare_store(root).uri).get_experiment("0")
+        assert experiment.artifact_location == (root / "mlruns" / "artifacts" / "0").as_uri()
+        assert self._output.readouterr() == ("", "")
         return root / "mlruns" / "mlflow.db"
 
     @property
     def migrated(self) -> dict[str, int]:
         """When each empty store was made."""
         return {file.name: file.stat().st_mtime_ns for file in (self.cache / "memeval").iterdir()}
+
+
+@pytest.fixture
+def home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Home:
+    return Home(tmp_path, monkeypatch, capfd)
 
 
 def schema_of(database: Path) -> list[tuple[str, str]]:
@@ -263,8 +261,7 @@ def schema_of(database: Path) -> list[tuple[str, str]]:
         ).fetchall()
 
 
-def test_a_second_store_is_a_copy_of_the_first_while_it_was_empty(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+def test_a_second_store_is_a_copy_of_the_first_while_it_was_empty(home: Home) -> None:
     first = home.make("first")
     migrated = home.migrated
     second = home.make("second")
@@ -277,9 +274,12 @@ def test_a_second_store_is_a_copy_of_the_first_while_it_was_empty(tmp_path: Path
 
 @pytest.mark.parametrize("damage", ["junk", "another schema", "another version"])
 def test_an_empty_store_that_does_not_fit_is_made_again(
-    tmp_path: Path, user_cache: Path, empty_database: Path, damage: str
+    home: Home,
+    user_cache: Path,
+    empty_database: Path,
+    damage: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    home = Home(tmp_path)
     # The shared one was made for `empty_database`.
     shutil.copytree(user_cache / "memeval", home.cache / "memeval", copy_function=shutil.copy2)
     (name,) = [name for name in home.migrated if name.endswith(".db")]
@@ -290,21 +290,21 @@ def test_an_empty_store_that_does_not_fit_is_made_again(
         with closing(sqlite3.connect(empty)) as connection:
             connection.execute("UPDATE alembic_version SET version_num = 'older'")
             connection.commit()
+    else:
+        monkeypatch.setattr("mlflow.version.VERSION", "3.99.0")
 
     before = home.migrated
-    version = "3.99.0" if damage == "another version" else ""
-    second = home.make("second", version)
+    second = home.make("second")
     migrated = home.migrated
     assert migrated != before and schema_of(second) == schema_of(empty_database)
 
-    home.make("third", version)
+    home.make("third")
     assert home.migrated == migrated
 
 
 def test_a_user_s_cache_that_cannot_be_written_is_done_without(
-    tmp_path: Path, empty_database: Path
+    home: Home, empty_database: Path
 ) -> None:
-    home = Home(tmp_path)
     home.cache.write_text("a file")
 
     assert schema_of(home.make("first")) == schema_of(empty_database)
