@@ -26,11 +26,13 @@ local-model: $(LOCAL_VENV)/.local
 letta: $(LETTA_VENV)/.letta
 	@exec $(LETTA_VENV)/bin/python recipes/letta/serve.py
 
+# The tests' own modules are compiled once, too, and not by each worker: pytest does it where Python
+# may write bytecode.
 test: $(BIN)/.dev check compiled
-	$(BIN)/pytest -n 3 --dist worksteal --durations=15 -m "not slow"
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 3 --dist worksteal --durations=15 -m "not slow"
 
 test-all: $(BIN)/.dev check compiled
-	$(BIN)/pytest -n 3 --dist worksteal --durations=15
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 3 --dist worksteal --durations=15
 
 # Before a release: 300 small changes of the code whose figures must be exact, of which the tests notice at least 95 %.
 mutants: $(BIN)/.dev

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+
+from ports import free_port
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 
@@ -26,10 +27,7 @@ class Server:
         if self._user:
             shutil.chown(self.folder, self._user)
 
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-
+        self.port = free_port()
         self._run("initdb", "-D", "data", "-U", "memeval", "-A", "trust", "--no-sync", "-E", "UTF8")
         self._process: subprocess.Popen[bytes] | None = None
         self.start()

@@ -12,8 +12,7 @@ from doubles.endpoint import ScriptedEndpoint
 from made_runs import in_conversations, made_run
 
 from memeval.cli.claims import cost_lines
-from memeval.comparison.claims import load_claims
-from memeval.comparison.claims.reading import find_figure
+from memeval.comparison.claims.reading import find_figure, load_claims
 from memeval.comparison.claims.reproducing import reproduce
 from memeval.comparison.tables import WIDTH
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from ports import free_port
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
@@ -86,11 +87,6 @@ def hostile() -> RunSummary:
         **shown,
         **settings,
     )
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

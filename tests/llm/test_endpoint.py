@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from doubles.endpoint import Faults, ScriptedEndpoint
 from doubles.loopback import LoopbackServer, Request, reply_head
+from ports import free_port
 
 from memeval.errors import ModelError
 from memeval.llm.budget import Budget, Limits
@@ -474,13 +475,6 @@ def test_a_redirect_is_not_followed(serve: Serve) -> None:
 
 
 # Connections
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @pytest.mark.usefixtures("_either_way")

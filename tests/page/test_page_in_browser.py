@@ -74,7 +74,7 @@ class Seen:
         self.page: Page = chromium.new_page(
             **{"viewport": {"width": 1280, "height": 800}, **options}
         )
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(60_000)
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))

@@ -92,7 +92,7 @@ def ask(
         sent |= {"Origin": server.origin, "Content-Type": "application/json"}
 
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}  # type: ignore[misc]
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     connection.request(
         "GET" if body is None else "POST",

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from conftest_pipeline import QUESTIONS, SMALL, Command, environment, records, without_times
 from doubles.endpoint import ScriptedEndpoint
+from ports import free_port
 from tables import sampled
 
 CONCURRENCY = 4
@@ -34,8 +35,7 @@ def arguments(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
 @pytest.fixture(scope="module")
 def port() -> int:
     """One address for all runs: it is part of a cell's identity."""
-    with ScriptedEndpoint() as endpoint:
-        return endpoint.port
+    return free_port()
 
 
 @pytest.fixture(scope="module")

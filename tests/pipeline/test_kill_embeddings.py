@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from conftest_pipeline import Command, environment, records, summary, without_times
 from doubles.endpoint import ScriptedEndpoint
+from ports import free_port
 from tables import sampled
 from test_kill import wait_until
 
@@ -67,8 +68,7 @@ def paid_twice(endpoint: ScriptedEndpoint) -> int:
 @pytest.fixture(scope="module")
 def port() -> int:
     """One address for all runs: it is part of a cell's identity."""
-    with ScriptedEndpoint() as endpoint:
-        return endpoint.port
+    return free_port()
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest_pipeline import environment
+from ports import free_port
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 PROGRAM = Path(__file__).parents[1] / "systems" / "faulty_program.py"
@@ -188,11 +188,7 @@ def test_joblib_workers_end_with_a_signal(tmp_path: Path, number: signal.Signals
 @pytest.mark.parametrize("number", SIGNALS)
 def test_the_page_of_mlflow_ends_with_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     mark = uuid.uuid4().hex
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-
-    process = start(tmp_path, mark, "ui", "--no-open", "--port", str(port))
+    process = start(tmp_path, mark, "ui", "--no-open", "--port", str(free_port()))
     wait_for(mark, ("mlflow server",), process)
     os.kill(process.pid, number)
     process.wait(60)

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from conftest_pipeline import Command, environment, records, without_times
 from doubles.endpoint import ScriptedEndpoint
+from ports import free_port
 from postgres_server import PROGRAMS, Server
 
 pytestmark = pytest.mark.skipif(
@@ -54,8 +55,7 @@ def empty(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def port() -> int:
     """One address for all runs: it is part of a cell's identity."""
-    with ScriptedEndpoint() as endpoint:
-        return endpoint.port
+    return free_port()
 
 
 def words(server: Server, endpoint: ScriptedEndpoint) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from conftest_pipeline import Command, environment
 from doubles.endpoint import ScriptedEndpoint
+from ports import free_port
 from postgres_server import PROGRAMS, Server
 from ray_cluster import RayCluster
 
@@ -115,8 +116,7 @@ def workers_of(cluster: RayCluster) -> list[int]:
 @pytest.fixture(scope="module")
 def port() -> int:
     """One address for all runs: it is part of a cell's identity."""
-    with ScriptedEndpoint() as endpoint:
-        return endpoint.port
+    return free_port()
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest_pipeline import Command, records, without_times
+from ports import free_port
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,10 +31,7 @@ SECRET = "secret-of-a-test-0123456789"
 @pytest.fixture
 def credentials(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     """The environment under which s3fs reaches a server that holds a bucket."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-
+    port = free_port()
     variables = {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "AWS_ACCESS_KEY_ID": "test",

@@ -75,7 +75,7 @@ def test_ctrl_c_ends_the_processes_that_compute(
     variables = {"PYTHONPATH": str(HERE), "KILLED_MARK": str(mark)}
     process = start_until_asked(tmp_path, words, mark, variables)
     os.killpg(process.pid, number)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert "stopped at: " in said and "same command" in said
     assert "Traceback" not in said

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from conftest_pipeline import Command, environment, without_times
 from doubles.endpoint import ScriptedEndpoint
+from ports import free_port
 
 CELLS = ("-m", "system=bm25,rag", "top_k=3,10")
 SMALL = ("dataset=demo", "dataset.limit_cases=3", "dataset.limit_questions=4", "tracking=none")
@@ -49,8 +50,7 @@ def asked_for(endpoint: ScriptedEndpoint) -> Counter[str]:
 @pytest.fixture(scope="module")
 def port() -> int:
     """One address for all runs: it is part of a cell's identity."""
-    with ScriptedEndpoint() as endpoint:
-        return endpoint.port
+    return free_port()
 
 
 def test_a_wrong_name_in_a_later_cell_costs_nothing(memeval: Command, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ports import free_port
 from served_examples import EXAMPLES, Under, asked
 
 from memeval.config.settings import read_settings
@@ -85,10 +86,7 @@ server.run("streamable-http")
 
 @pytest.mark.slow
 def test_the_example_answers_over_http() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-
+    port = free_port()
     words = [sys.executable, "-c", OVER_HTTP, str(EXAMPLES), str(port)]
     with subprocess.Popen(words, stderr=subprocess.DEVNULL) as process:
         try:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
+from ports import free_port
 from sample_runs import summary, write_folder
 
 from memeval.errors import UserError
@@ -61,13 +62,6 @@ def any_shared(request: pytest.FixtureRequest, shared: Store, tmp_path: Path) ->
             yield prepare_store(tmp_path, f"http://127.0.0.1:{port}")
         finally:
             end(process)
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def runs(store: Store, query: str = ALL) -> list[Run]:

@@ -8,7 +8,6 @@ import os
 import resource
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
+from ports import free_port
 
 from memeval.errors import UserError, WorldError
 from memeval.tracking.store import Store, faults, locate, prepare_store
@@ -140,8 +140,7 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     from memeval.tracking.log import look
 
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with pytest.raises(WorldError) as caught:
         look(Store(f"http://127.0.0.1:{port}", None))
     assert str(caught.value) == f"MLflow store http://127.0.0.1:{port}: the server can't be reached"
