@@ -100,7 +100,9 @@ def pack(
     for run in runs:
         _check(run)
 
-    ordered = sorted(runs, key=lambda run: run.key)
+    # As they were written: a corrected accuracy is shown, and is not a figure of the rows.
+    written = [Run(run.folder, RunSummary.read(run.folder)) for run in runs]
+    ordered = sorted(written, key=lambda run: run.key)
     summaries = [(dict(run.summary.params), run.summary.command) for run in ordered]
     cleaner = Cleaner(summaries)
     writer = _Writer(cleaner)

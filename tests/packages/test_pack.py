@@ -37,6 +37,18 @@ def test_the_same_runs_give_the_same_bytes(
     assert again.id == packed.id
 
 
+def test_a_corrected_accuracy_stays_out_of_it(
+    packed: Packed, runs: list[memeval.FinishedRun], tmp_path: Path
+) -> None:
+    shown = []
+    for run in runs:
+        metrics = {**run.metrics, "accuracy_corrected": None, "accuracy_corrected_low": 0.4}
+        shown.append(Run(run.folder, replace(run.summary, metrics=metrics)))
+
+    again = pack(shown, tmp_path / "calibrated.memeval", who="the tests")
+    assert again.path.read_bytes() == packed.path.read_bytes()
+
+
 def test_a_package_is_read_as_a_home_is(packed: Packed, runs: list[memeval.FinishedRun]) -> None:
     with open_package(packed.path) as package:
         assert [run.key for run in package.runs] == sorted(run.key for run in runs)
