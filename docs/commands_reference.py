@@ -9,6 +9,7 @@ import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from memeval.cli.board import CHECK_PARSER
 from memeval.cli.help import USAGE
 from memeval.cli.judge import ACTIONS
 from memeval.cli.main import COMMANDS, OWN_HELP
@@ -85,7 +86,7 @@ def command(name: str) -> Iterator[str]:
 
     if name == "board":
         yield from described(name, parser_of(COMMANDS[name]))
-        yield from described("board check", parser_of("memeval.cli.board_check:check"))
+        yield from described("board check", CHECK_PARSER)
         return
 
     parser = parser_of(COMMANDS[name])

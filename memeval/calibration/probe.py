@@ -21,6 +21,7 @@ from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.pipeline.open.models import Models
 from memeval.records import EvalQuestion, Label, Status
 from memeval.results import JudgeIdentity, VerdictRow
+from memeval.results.fields import as_plain
 from memeval.statistics.proportions import wilson_interval
 
 AskedItem = tuple[ProbeItem, EvalQuestion]
@@ -86,17 +87,16 @@ class ProbeResult:
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain JSON."""
-        kinds = [_members(kind) for kind in self.kinds]
         return {
             "judge": self.judge.shown,
             "judge_key": self.judge.digest,
             "dataset": self.dataset,
-            "kinds": kinds,
+            "kinds": list(map(as_plain, self.kinds)),
             "calls": self.calls,
             "cached": self.cached,
             "cost_usd": self.cost_usd,
             "items": [_item_json(probed) for probed in self.items],
-            "flips": [_members(rate) for rate in self.flips],
+            "flips": list(map(as_plain, self.flips)),
         }
 
     def labels(self) -> list[dict[str, str]]:
@@ -113,10 +113,6 @@ class ProbeResult:
             }
             for probed in judged
         ]
-
-
-def _members(result: KindResult | FlipRate) -> dict[str, Any]:
-    return {name: getattr(result, name) for name in result.__dataclass_fields__}
 
 
 def _item_json(probed: ProbedItem) -> dict[str, Any]:

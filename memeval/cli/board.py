@@ -17,13 +17,18 @@ packages FOLDER:path    holds files *{SUFFIX}
 --again                 check packages that were checked before, too
 """
 PARSER = Parser.of("board", USAGE)
+USAGE_OF_CHECK = f"""
+says whether packages are sound and may be added to their folder
+
+packages+ PACKAGE:path  files *{SUFFIX} of the folder
+--most-mb MB:int        largest size (default: 50)
+"""
+CHECK_PARSER = Parser.of("board check", USAGE_OF_CHECK, most_mb=50)
 
 
 def board(arguments: Sequence[str]) -> int:
     """Writes the site, and says what it does not show."""
     if arguments and arguments[0] == "check":
-        from memeval.cli.board_check import check
-
         return check(arguments[1:])
 
     options = PARSER.parse_args(list(arguments))
@@ -45,3 +50,20 @@ def board(arguments: Sequence[str]) -> int:
 
     print(f"open:     {one_line(options.output / 'index.html')}")
     return 0
+
+
+def check(arguments: Sequence[str]) -> int:
+    """Says whether packages may be added to their folder; exit status 1 if one may not."""
+    options = CHECK_PARSER.parse_args(list(arguments))
+    from memeval.board.check import check_package
+
+    wrong = 0
+    for path in options.packages:
+        problems = check_package(path, most_bytes=options.most_mb * 10**6)
+        wrong += bool(problems)
+        outcome = f"{len(problems)} problems" if problems else "may be added"
+        print(printable(f"{one_line(path.name)}: {outcome}"))
+        for line in problems:
+            print(f"  {printable(line)}")
+
+    return 1 if wrong else 0
