@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "report"))
@@ -59,14 +59,15 @@ def in_process(root: Path) -> None:
 
 def by_publisher(root: Path) -> None:
     """As the pipeline does it."""
+    from memeval.config.filing import Filing
     from memeval.runs.publish.publisher import Publisher
 
     folders = [write_folder(root / "runs", summary(system), RECORDS) for system in ("bm25", "rag")]
-    with Publisher(root) as publisher:
+    with closing(Publisher(root)) as publisher:
         with timed("publisher, cold: from its start to the first cell"):
-            assert publisher.publish(folders[0]).ok
+            assert publisher.publish(folders[0], Filing()).result().error is None
         with timed("publisher, warm: one cell, report included"):
-            assert publisher.publish(folders[1]).ok
+            assert publisher.publish(folders[1], Filing()).result().error is None
 
 
 if __name__ == "__main__":

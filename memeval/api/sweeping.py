@@ -236,20 +236,19 @@ def _compose(words: Sequence[str], folder: Path) -> Plan:
 
 
 def _concluded(session: Session) -> Sweep:
-    from memeval.runs.publish.conclusion import Conclusion
+    from memeval.runs.publish.conclusion import conclude
 
-    conclusion = Conclusion.of(session.folder, session.done_cells())
+    conclusion = conclude(session.folder, session.done_cells())
     if conclusion.cells:
         conclusion.write(draws=True)
         conclusion.log()
 
     folders = [Path(cell.folder) for cell in conclusion.cells]
     runs = [FinishedRun(*pair) for pair in zip(folders, conclusion.summaries, strict=True)]
-    comparisons = [group.comparison for group in conclusion.compared if group.comparison]
     return Sweep(
         runs=runs,
         failures=session.failed_cells(),
-        comparisons=Comparisons(comparisons),
+        comparisons=Comparisons(conclusion.comparisons),
         folder=session.folder,
     )
 

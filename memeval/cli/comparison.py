@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from memeval.display.terminal import drawn, folded
 from memeval.results import NoteKind, RunSummary
-from memeval.runs.publish.conclusion import Conclusion
-from memeval.runs.publish.work import PublishResult
+from memeval.runs.publish.conclusion import Conclusion, conclude
+from memeval.runs.publish.publisher import Published
 from memeval.runs.session import DoneCell, Session
 from memeval.text.shown import printable
 from memeval.tracking.store import LOCAL_PAGE
@@ -37,25 +37,25 @@ def show_comparison(
     After an interruption nothing is drawn or logged: the publisher, which does both, may be what
     the user did not want to wait for.
     """
-    conclusion = Conclusion.of(session.folder, session.done_cells())
+    from memeval.report.comparison import by_dataset
+
+    conclusion = conclude(session.folder, session.done_cells())
     if not conclusion.cells:
         return conclusion
 
-    compared = conclusion.compared
-    for problem in conclusion.problems:
-        _say(problem)
+    for group in conclusion.compared:
+        if group.problem is not None:
+            _say(group.problem)
 
-    said = len(conclusion.problems)
     # Words first: what a reader of a sweep wants is a sentence.
-    comparisons = [group.comparison for group in compared if group.comparison]
-    print_words(comparisons, conclusion.summaries)
-    print_tables(conclusion.groups)
+    print_words(conclusion.comparisons, conclusion.summaries)
+    print_tables(by_dataset(conclusion.summaries))
     if statistics:
-        print_statistics(comparisons)
+        print_statistics(conclusion.comparisons)
 
     print(GLOSSARY_LINE)
-    pages = conclusion.write(draws=not interrupted)
-    for problem in conclusion.problems[said:]:
+    pages, problems = conclusion.write(draws=not interrupted)
+    for problem in problems:
         print(problem, file=sys.stderr)
 
     print_invalid(conclusion.summaries)
@@ -122,16 +122,14 @@ def print_statistics(comparisons: Sequence[Comparison]) -> None:
             print(f"\n{comparison_text(comparison)}", end="")
 
 
-def print_logged(results: Sequence[PublishResult]) -> None:
+def print_logged(logged: Sequence[Published]) -> None:
     """Prints the location of the sweep's end in MLflow, or the reason why it is not there."""
-    for url in (url for result in results for url in result.urls):
+    for published in logged:
         # Nothing answers at the address of a local store until `memeval ui` runs.
-        if not url.startswith(LOCAL_PAGE):
-            print(f"in MLflow: {url}")
-
-    for result in results:
-        if result.error is not None:
-            print(f"comparison not logged: {result.error}", file=sys.stderr)
+        if published.url is not None and not published.url.startswith(LOCAL_PAGE):
+            print(f"in MLflow: {published.url}")
+        if published.error is not None:
+            print(f"comparison not logged: {published.error}", file=sys.stderr)
 
 
 def print_invalid(summaries: Sequence[RunSummary]) -> None:

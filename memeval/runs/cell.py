@@ -22,8 +22,7 @@ from memeval.results import NoteKind, RunSummary
 from memeval.runs.interrupt import run_loop
 from memeval.runs.plan import say_damage
 from memeval.runs.publish.published import file_again, published_before
-from memeval.runs.publish.publisher import publish_cell, start_publisher
-from memeval.runs.publish.work import PublishResult
+from memeval.runs.publish.publisher import Published, publish_cell, publisher_of
 from memeval.runs.session import Session
 from memeval.store.opening import open_memories, open_store
 
@@ -39,7 +38,7 @@ class Completed:
     summary: RunSummary
     reused: bool
     """True if it was finished before."""
-    published: PublishResult
+    published: Published
 
 
 def run_cell(
@@ -103,7 +102,7 @@ def complete_cell(
     known = published_before([cell], sweep).get(cell.folder) if reused else None
     # Before the run, and not behind it: MLflow loads while the model is waited for.
     if known is None:
-        start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
+        publisher_of(cell.config)
 
     with show() as progress:
         say_damage(cell, before, progress)
@@ -116,9 +115,9 @@ def complete_cell(
             summary = file_again(cell, summary)
 
     if known is not None:
-        return Completed(summary, reused, PublishResult(url=known or None))
+        return Completed(summary, reused, Published(known or None))
 
-    return Completed(summary, reused, publish_cell(cell, sweep))
+    return Completed(summary, reused, publish_cell(cell, sweep).result())
 
 
 def check_keys(config: RunConfig) -> None:

@@ -12,7 +12,7 @@ from mlflow.entities import Run
 
 from memeval.results import read_tracked
 from memeval.text.redaction import redacted
-from memeval.tracking.earlier import active_run
+from memeval.tracking.earlier import active_runs
 from memeval.tracking.group import sweep_run
 from memeval.tracking.home import home_id
 from memeval.tracking.payload import DESCRIPTION, TAG_LIMIT, cut
@@ -22,6 +22,7 @@ from memeval.tracking.view import VIEW, VIEW_TAG, figures_of_view, view_tag
 
 FILES = ("comparison*", "differences*", "conversations*", "curve_*", "haystack_*")
 """Names of the files of a comparison in a sweep's folder."""
+RUN_NAME = "mlflow.runName"
 EXPERIMENT_LIMIT = 5000
 """Characters of an experiment's tag."""
 
@@ -39,11 +40,12 @@ def log_comparison(folder: Path, store: Store, end: SweepEnd) -> list[str]:
     """
     with faults(store):
         client = MlflowClient(store.uri)
+        ids = {cell: read_tracked(cell).get(store.name) or "" for cell in end.names}
+        runs = active_runs(client, ids.values())
         by_experiment: dict[str, dict[Path, Run]] = {}
-        for cell in end.names:
-            run_id = read_tracked(cell).get(store.name)
-            run = active_run(client, run_id) if run_id else None
-            if run is not None:
+        for cell, run_id in ids.items():
+            if run_id in runs:
+                run = runs[run_id]
                 by_experiment.setdefault(str(run.info.experiment_id), {})[cell] = run
 
         pages = [
@@ -69,7 +71,8 @@ def _log_to_experiment(
 
     for cell, run in runs.items():
         if run.info.run_name != end.names[cell]:
-            client.update_run(run.info.run_id, name=end.names[cell])
+            # MLflow renames the run by this tag, in half the time of `update_run`.
+            client.set_tag(run.info.run_id, RUN_NAME, end.names[cell])
 
     page = f"#/experiments/{experiment_id}"
     link = f"{page}/runs/{sweep}/artifacts/{PAGE}"

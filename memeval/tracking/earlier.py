@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mlflow import MlflowClient
 from mlflow.entities import Run, ViewType
 from mlflow.exceptions import MlflowException
 
-from memeval.results import RunSummary, read_tracked
-from memeval.tracking import payload
+from memeval.results import read_tracked
 from memeval.tracking.home import home_id
-from memeval.tracking.known import same_metrics
-from memeval.tracking.payload import COMPLETE, CONTENT, ORIGIN, RUN_KEY
+from memeval.tracking.payload import ORIGIN, RUN_KEY
 from memeval.tracking.store import Store
+
+ID = re.compile(r"[\w-]+")
+"""An id of a run; a run folder may hold anything else."""
+AT_ONCE = 500
+"""Ids that one query names."""
 
 
 def find_earlier(client: MlflowClient, store: Store, folder: Path, run_key: str) -> list[Run]:
@@ -65,17 +69,19 @@ def active_run(client: MlflowClient, run_id: str) -> Run | None:
     return run if run.info.lifecycle_stage == "active" else None
 
 
+def active_runs(client: MlflowClient, ids: Iterable[str]) -> dict[str, Run]:
+    """The runs with these ids that are known and not deleted."""
+    known = sorted(filter(ID.fullmatch, ids))
+    runs: dict[str, Run] = {}
+    # One by one, each would be a request.
+    for start in range(0, len(known), AT_ONCE):
+        named = ", ".join(f"'{run_id}'" for run_id in known[start : start + AT_ONCE])
+        for run in search_everywhere(client, f"attributes.run_id IN ({named})"):
+            runs[str(run.info.run_id)] = run
+
+    return runs
+
+
 def is_ours(run: Run, home: str) -> bool:
     """Whether this home logged a run, and may replace it."""
     return run.data.tags.get(ORIGIN) == home
-
-
-def is_as_logged(run: Run, summary: RunSummary, content: str) -> bool:
-    """Whether a run is complete and still has the results of `summary`.
-
-    A store may be damaged or edited.
-    """
-    if COMPLETE not in run.data.tags or run.data.tags.get(CONTENT) != content:
-        return False
-
-    return same_metrics(payload.metrics(summary.metrics), run.data.metrics)

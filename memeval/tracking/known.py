@@ -1,14 +1,13 @@
-"""Which runs an SQLite store has already, without loading MLflow.
+"""Which runs an SQLite store has already, without loading MLflow, which takes seconds.
 
-MLflow takes seconds to import. A sweep that was finished before asks once for all of its cells.
+A server, or another database, can only be asked through MLflow.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from math import isclose
 from pathlib import Path
 
@@ -28,139 +27,100 @@ from memeval.tracking.payload import (
     SWEEP,
     SWEEP_ID,
 )
-from memeval.tracking.store import WORKFLOW, Store
+from memeval.tracking.store import Store
 from memeval.tracking.sweep_end import COMPARED
 
-AT_ONCE = 500
-"""Values that one query names."""
-
-_RUNS = """
-SELECT runs.run_uuid, runs.experiment_id, experiments.name, tags.value FROM tags
-JOIN runs ON runs.run_uuid = tags.run_uuid
+_RUN = """
+SELECT runs.experiment_id, experiments.name FROM runs
 JOIN experiments ON experiments.experiment_id = runs.experiment_id
-WHERE tags.key = ? AND runs.lifecycle_stage = 'active' AND experiments.lifecycle_stage = 'active'
-AND tags.value IN ({marks})
+WHERE runs.run_uuid = ?
+AND runs.lifecycle_stage = 'active' AND experiments.lifecycle_stage = 'active'
 """
-_TAGS = "SELECT run_uuid, key, value FROM tags WHERE run_uuid IN ({marks})"
-_METRICS = "SELECT run_uuid, key, value FROM latest_metrics WHERE run_uuid IN ({marks})"
-
-
-_SHOWN = """
-SELECT DISTINCT experiment_tags.value FROM runs
-LEFT JOIN experiment_tags
-ON experiment_tags.experiment_id = runs.experiment_id AND experiment_tags.key = ?
-WHERE runs.run_uuid IN ({marks})
+_TAGS = "SELECT key, value FROM tags WHERE run_uuid = ?"
+_METRICS = "SELECT key, value FROM latest_metrics WHERE run_uuid = ?"
+_COMPARED = """
+SELECT experiment_tags.value FROM runs
+JOIN experiment_tags ON experiment_tags.experiment_id = runs.experiment_id
+WHERE runs.run_uuid = ? AND experiment_tags.key = ?
 """
-
-
-@dataclass
-class _Logged:
-    """A run as the store has it."""
-
-    run_id: str
-    experiment_id: str
-    experiment: str
-    tags: dict[str, str] = field(default_factory=dict)
-    metrics: dict[str, float] = field(default_factory=dict)
 
 
 def logged_before(filings: Mapping[Path, Filing], store: Store) -> dict[Path, str]:
-    """Addresses of the run folders of which the store has a complete run with these very results,
+    """URLs of the run folders of which the store has a complete run with these very results,
     logged by this home and filed as is asked for.
 
     Folders for which that is not clear are left out: logging them finds out.
     """
-    # A server, or another database, can only be asked through MLflow.
-    if store.database is None or not store.database.is_file():
-        return {}
-
-    summaries = dict(_summaries(filings))
-    try:
-        uri = f"{store.database.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True)) as connection:
-            known = _runs(connection, [summary.run_key for summary in summaries.values()])
-    except sqlite3.Error:
-        return {}
-
     urls = {}
-    for folder, summary in summaries.items():
-        runs = known.get(summary.run_key, [])
-        if (
-            # Of several all but one are left over, and logging removes them.
-            len(runs) == 1
-            and _is_as_logged(runs[0], folder, summary, store)
-            and is_filed(runs[0].tags, runs[0].experiment, filings[folder], summary.sweep)
-        ):
-            run = runs[0]
-            urls[folder] = (
-                f"{store.page}/#/experiments/{run.experiment_id}/runs/{run.run_id}?{WORKFLOW}"
-            )
+    with suppress(sqlite3.Error), _reading(store) as connection:
+        for folder, filing in filings.items():
+            url = _logged(connection, store, folder, filing)
+            if url is not None:
+                urls[folder] = url
 
     return urls
 
 
 def shows_comparison(cells: Iterable[Path], digest: str, store: Store) -> bool:
     """Whether the experiments of these run folders show the end of a sweep with this digest."""
-    if store.database is None or not store.database.is_file():
-        return False
+    with suppress(sqlite3.Error), _reading(store) as connection:
+        ids = [read_tracked(cell).get(store.name) for cell in cells]
+        shown = {connection.execute(_COMPARED, (run_id, COMPARED)).fetchone() for run_id in ids}
+        return shown == {(digest,)}
 
-    run_ids = [read_tracked(cell).get(store.name) or "" for cell in cells]
-    try:
-        uri = f"{store.database.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True)) as connection:
-            shown = {value for (value,) in _rows(connection, _SHOWN, run_ids, COMPARED)}
-    except sqlite3.Error:
-        return False
-
-    return shown == {digest}
+    return False
 
 
-def _summaries(folders: Iterable[Path]) -> Iterable[tuple[Path, RunSummary]]:
-    for folder in folders:
-        try:
-            yield folder, read_shown_summary(folder)
-        except (OSError, ValueError, RecursionError):
-            continue
+@contextmanager
+def _reading(store: Store) -> Iterator[sqlite3.Connection]:
+    """The store's database. Raises `sqlite3.Error` if it is not a file, or can't be read."""
+    if store.database is None:
+        raise sqlite3.OperationalError("not an SQLite store")
+
+    uri = f"{store.database.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        yield connection
 
 
-def _runs(connection: sqlite3.Connection, keys: Sequence[str]) -> dict[str, list[_Logged]]:
-    """The runs of each run key."""
-    by_key: dict[str, list[_Logged]] = {}
-    by_id: dict[str, _Logged] = {}
-
-    for run_id, experiment_id, experiment, key in _rows(connection, _RUNS, keys, RUN_KEY):
-        run = by_id[run_id] = _Logged(run_id, str(experiment_id), str(experiment))
-        by_key.setdefault(key, []).append(run)
-
-    for run_id, name, value in _rows(connection, _TAGS, list(by_id)):
-        by_id[run_id].tags[name] = value
-
-    for run_id, name, number in _rows(connection, _METRICS, list(by_id)):
-        by_id[run_id].metrics[name] = float(number)
-
-    return by_key
-
-
-def _rows(
-    connection: sqlite3.Connection, query: str, named: Sequence[str], *before: str
-) -> Iterable[tuple[str, ...]]:
-    for start in range(0, len(named), AT_ONCE):
-        part = named[start : start + AT_ONCE]
-        marks = ",".join("?" * len(part))
-        yield from connection.execute(query.format(marks=marks), [*before, *part])
-
-
-def _is_as_logged(run: _Logged, folder: Path, summary: RunSummary, store: Store) -> bool:
-    """Whether nothing is left to log."""
-    if read_tracked(folder).get(store.name) != run.run_id:
-        return False
-
+def _logged(
+    connection: sqlite3.Connection, store: Store, folder: Path, filing: Filing
+) -> str | None:
+    """The URL of a folder's run; None if something is left to log."""
+    run_id = read_tracked(folder).get(store.name)
+    found = connection.execute(_RUN, (run_id,)).fetchone()
     home = read_home_id(folder.resolve().parent.parent / HOME_FILE)
-    if home is None or run.tags.get(ORIGIN) != home or COMPLETE not in run.tags:
+    if found is None or home is None:
+        return None
+
+    try:
+        summary = read_shown_summary(folder)
+    except (OSError, ValueError, RecursionError):
+        return None
+
+    experiment_id, experiment = found
+    tags = dict(connection.execute(_TAGS, (run_id,)))
+    metrics = dict(connection.execute(_METRICS, (run_id,)))
+    is_ours = tags.get(ORIGIN) == home and tags.get(RUN_KEY) == summary.run_key
+    if (
+        is_ours
+        and is_as_logged(tags, metrics, summary)
+        and is_filed(tags, str(experiment), filing, summary.sweep)
+    ):
+        return store.run_page(str(experiment_id), str(run_id))
+
+    return None
+
+
+def is_as_logged(
+    tags: Mapping[str, str], metrics: Mapping[str, float], summary: RunSummary
+) -> bool:
+    """Whether a run is complete and still has these results: a store may be damaged or edited."""
+    if COMPLETE not in tags or tags.get(CONTENT) != payload.fingerprint(summary):
         return False
 
-    return run.tags.get(CONTENT) == payload.fingerprint(summary) and same_metrics(
-        payload.metrics(summary.metrics), run.metrics
+    expected = payload.metrics(summary.metrics)
+    return expected.keys() == metrics.keys() and all(
+        isclose(value, metrics[name], rel_tol=1e-9) for name, value in expected.items()
     )
 
 
@@ -178,10 +138,3 @@ def is_filed(tags: Mapping[str, str], experiment: str, filing: Filing, sweep: st
         return False
 
     return all(tags.get(name) == redacted(value) for name, value in filing.tags.items())
-
-
-def same_metrics(expected: Mapping[str, float], logged: Mapping[str, float]) -> bool:
-    """Whether a store still has the metrics that were logged: it may be damaged or edited."""
-    return expected.keys() == logged.keys() and all(
-        isclose(value, logged[name], rel_tol=1e-9) for name, value in expected.items()
-    )

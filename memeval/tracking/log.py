@@ -20,14 +20,15 @@ from memeval.results import TRACKED_FILE, RepeatResult, RunSummary
 from memeval.results.calibration import read_shown_summary
 from memeval.tracking import payload
 from memeval.tracking.artifacts import REPORT, log_files
-from memeval.tracking.earlier import find_earlier, is_as_logged
+from memeval.tracking.earlier import find_earlier
 from memeval.tracking.experiment import choose_experiment, restore_experiment, wanted_experiment
 from memeval.tracking.group import PARENT, put_below_sweep
 from memeval.tracking.home import home_id, remember
 from memeval.tracking.inputs import dataset_input
+from memeval.tracking.known import is_as_logged
 from memeval.tracking.labels import collect_labels, update_labels
 from memeval.tracking.payload import COMPLETE, CONTENT, NOTE, ORIGIN, PREFIX, RUN_KEY
-from memeval.tracking.store import LOCK_WAIT_S, WORKFLOW, Store, faults
+from memeval.tracking.store import LOCK_WAIT_S, Store, faults
 from memeval.tracking.view import join_name, run_name
 
 BY_DATA_SET = Filing()
@@ -64,15 +65,16 @@ def log_run(folder: Path, store: Store, filing: Filing = BY_DATA_SET) -> Tracked
         # MLflow refuses runs in a deleted experiment, and its name can't be given to another.
         restore_experiment(client, wanted_experiment(summary, filing))
 
-        content = payload.fingerprint(summary)
         home = home_id(folder)
         known = find_earlier(client, store, folder, summary.run_key)
         experiment_id = choose_experiment(client, store, summary, filing, known)
         labels = collect_labels(filing, summary.sweep, known)
         here = [run for run in known if run.info.experiment_id == experiment_id]
-        current = next((run for run in here if is_as_logged(run, summary, content)), None)
+        logged = [run for run in here if is_as_logged(run.data.tags, run.data.metrics, summary)]
+        current = logged[0] if logged else None
 
         if current is None:
+            content = payload.fingerprint(summary)
             identity = {RUN_KEY: summary.run_key, CONTENT: content, ORIGIN: home}
             run_id = log_cell(client, experiment_id, folder, summary, {**labels, **identity})
         else:
@@ -93,7 +95,7 @@ def log_run(folder: Path, store: Store, filing: Filing = BY_DATA_SET) -> Tracked
         # Last: a crash before this line leaves a run that the next call finds by its tags.
         remember(folder, store, run_id)
 
-        url = f"{store.page}/#/experiments/{experiment_id}/runs/{run_id}?{WORKFLOW}"
+        url = store.run_page(experiment_id, run_id)
         return Tracked(run_id=run_id, experiment_id=experiment_id, url=url, created=current is None)
 
 

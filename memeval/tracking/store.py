@@ -81,6 +81,10 @@ class Store:
         """Address of MLflow's page on this store."""
         return self.name.rstrip("/") if self.remote else LOCAL_PAGE
 
+    def run_page(self, experiment_id: str, run_id: str) -> str:
+        """URL of a run on MLflow's page."""
+        return f"{self.page}/#/experiments/{experiment_id}/runs/{run_id}?{WORKFLOW}"
+
 
 def prepare_store(root: Path, uri: str | None = None) -> Store:
     """The store at `uri`, else at MLFLOW_TRACKING_URI, else `mlruns/mlflow.db` below `root`.

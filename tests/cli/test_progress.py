@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from functools import partial
+from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from memeval.display.progress import Countdown, RunDisplay, StageCount, rate
 from memeval.runs.plan import Plan
+from memeval.runs.publish.publisher import Published
 from memeval.runs.publish.publishing import Publishing
 from memeval.runs.session import Session
 from memeval.runs.sweep_display import SweepDisplay
@@ -159,18 +159,21 @@ def test_long_work_without_calls_says_how_far_it_is(capsys: pytest.CaptureFixtur
     assert "left" in lines[3] and "left" not in lines[0]
 
 
-def test_publishing_says_what_is_left(tmp_path: Path) -> None:
-    publishing, released = Publishing(Session(tmp_path)), threading.Event()
-    publishing._threads = [threading.Thread(target=partial(released.wait, 30))]
-    publishing._threads[0].start()
+def test_publishing_says_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    published: Future[Published] = Future()
+    monkeypatch.setattr("memeval.runs.publish.publishing.publish_cell", lambda *_: published)
+    publishing = Publishing(Session(tmp_path))
+    outcome = SimpleNamespace(planned=SimpleNamespace(number=0, cell=None), summary=1, reused=False)
+    publishing.add(outcome)  # type: ignore[arg-type]
     said: list[str] = []
 
     def say(line: str) -> None:
         said.append(line)
-        released.set()
+        if not published.done():
+            published.set_result(Published())
 
     publishing.wait(say, every_s=0.001)
-    assert said[0] == "publishing: drawing the comparison"
+    assert said[0] == "publishing: 1 of 1 runs left"
 
 
 def test_a_sweep_that_is_published_says_so() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -26,7 +27,7 @@ from memeval.cli.ui import ui
 from memeval.config.filing import Filing
 from memeval.errors import UserError, WorldError
 from memeval.results import RunSummary, read_tracked
-from memeval.runs.publish.publisher import Publisher, environment
+from memeval.runs.publish.publisher import Publisher
 from memeval.tracking.payload import rounded_figures
 
 if TYPE_CHECKING:
@@ -95,15 +96,13 @@ def served(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> It
     (root / "mlruns").mkdir()
     shutil.copy(empty_database, root / "mlruns" / "mlflow.db")
     cells = [summary("bm25"), summary("rag", repeats=2), summary("mem0"), hostile()]
-    without = {
-        name: value for name, value in environment().items() if name != "MLFLOW_TRACKING_URI"
-    }
+    without = {name: value for name, value in os.environ.items() if name != "MLFLOW_TRACKING_URI"}
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         with closing(Publisher(root)) as publisher:
             folders = [write_folder(root / "outputs" / "runs", cell) for cell in cells]
             for folder in folders:
-                publisher.publish(folder, Filing())
+                publisher.publish(folder, Filing()).result()
 
     port = free_port()
     command = [sys.executable, "-c", CODE, str(root), "--port", str(port)]

@@ -1,7 +1,8 @@
-"""The publisher's share of a sweep: pictures that are drawn once, runs that are noted once."""
+"""Pictures of a comparison are drawn once; a run's report is drawn by another process."""
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,80 +11,79 @@ from sample_runs import summary, write_folder
 
 from memeval.config.filing import Filing
 from memeval.report.plots.differences import DifferenceRow, forest_plot
-from memeval.runs.publish import work
-from memeval.runs.publish.drawing import Drawing
+from memeval.report.plots.sweep import sweep_plots
+from memeval.runs.publish.pictures import Picture
 from memeval.runs.publish.publisher import Publisher
-from memeval.runs.publish.work import PublishResult
 
-ROW = DifferenceRow("rag", 4.1, 0.9, 7.3, True)
-DIFFERENCES = {"differences": forest_plot([ROW], "a title", "points")}
+DIFFERENCES = forest_plot([DifferenceRow("rag", 4.1, 0.9, 7.3, True)], "a title", "points")
+CELLS = [summary(system) for system in ("bm25", "rag")]
 
 
 class Drawer(Publisher):
-    """Does what it is asked for in this process, and counts it."""
+    """Notes what it is asked for."""
 
-    def __init__(self, root: Path) -> None:
-        super().__init__(root, track=False)
+    def __init__(self, root: Path, **needs: bool) -> None:
+        super().__init__(root, **{"track": False, "plots": False, **needs})
         self.asked: list[str] = []
 
-    def ask(self, function: Any, folder: Path, *arguments: object) -> PublishResult:
+    def submit(self, function: Any, folder: Path, *arguments: object) -> Future[Any]:
         self.asked.append(function.__name__)
-        return work.attempt(function, folder, *arguments)
+        return super().submit(function, folder, *arguments)
+
+
+def pictures(folder: Path) -> list[Picture]:
+    folder.mkdir(parents=True, exist_ok=True)
+    plots = {**sweep_plots(CELLS), "differences": DIFFERENCES}
+    return [Picture(folder, name, plot) for name, plot in plots.items()]
 
 
 def test_equal_results_are_drawn_once(tmp_path: Path) -> None:
-    runs = [write_folder(tmp_path / "runs", summary(system)) for system in ("bm25", "rag")]
-    first, second = tmp_path / "sweeps" / "a", tmp_path / "sweeps" / "b"
+    first, second = tmp_path / "a", tmp_path / "b"
     drawer = Drawer(tmp_path)
     for folder in (first, second):
-        folder.mkdir(parents=True)
-        drawings = [
-            Drawing(folder, work.draw_runs, runs, None, ""),
-            Drawing(folder, work.draw_plots, [], DIFFERENCES, ""),
-        ]
         # What was drawn while the last runs were published is there at the end of the sweep.
-        assert [drawing.draw(drawer) for drawing in drawings * 2] == [None] * 4
+        made = [picture.make(drawer) for picture in pictures(folder) * 2]
+        assert set(made) == {None}
 
-    assert drawer.asked == ["draw_runs", "draw_plots"]
-    pictures = {path.name: path.read_bytes() for path in first.iterdir()}
-    assert pictures == {path.name: path.read_bytes() for path in second.iterdir()}
-    assert {"comparison.png", "comparison.svg", "differences.png"} <= set(pictures)
+    assert drawer.asked == ["draw_plot"] * len(pictures(first))
+    files = {path.name: path.read_bytes() for path in first.iterdir()}
+    assert files == {path.name: path.read_bytes() for path in second.iterdir()}
+    assert {"comparison.png", "comparison.svg", "differences.png"} <= set(files)
 
 
 def test_other_results_are_drawn_again(tmp_path: Path) -> None:
-    runs = [write_folder(tmp_path / "runs", summary(system)) for system in ("bm25", "rag")]
-    folder = tmp_path / "sweeps" / "a"
-    folder.mkdir(parents=True)
     drawer = Drawer(tmp_path)
-    drawing = Drawing(folder, work.draw_runs, runs, None, "")
-    drawing.draw(drawer)
-    replace(summary("rag"), valid=False).write(runs[1])
-    drawing.draw(drawer)
-    (folder / "comparison.svg").unlink()
-    drawing.draw(drawer)
-    assert drawer.asked == ["draw_runs"] * 3
+    picture = pictures(tmp_path / "a")[0]
+    picture.make(drawer)
+    other = sweep_plots([CELLS[0], replace(CELLS[1], valid=False)])["comparison"]
+    replace(picture, content=other).make(drawer)
+    (tmp_path / "a" / "comparison.svg").unlink()
+    picture.make(drawer)
+    assert drawer.asked == ["draw_plot"] * 3
 
 
-def test_a_stamp_leads_out_of_no_folder(tmp_path: Path) -> None:
-    folder, other = tmp_path / "sweeps" / "a", tmp_path / "sweeps" / "b"
-    drawer = Drawer(tmp_path)
-    for place in (folder, other):
-        place.mkdir(parents=True)
-    Drawing(folder, work.draw_plots, [], DIFFERENCES, "").draw(drawer)
-    (stamp,) = folder.glob(".drawn-*")
-    (tmp_path / "secret.png").write_text("")
-    stamp.write_text('["../../secret.png"]')
-    Drawing(other, work.draw_plots, [], DIFFERENCES, "").draw(drawer)
-    assert len(drawer.asked) == 2
+def test_a_page_of_other_runs_is_made_again(tmp_path: Path) -> None:
+    run = write_folder(tmp_path / "runs", CELLS[0])
+    page = Picture(tmp_path, "comparison", None, [run])
+    assert page.make(Drawer(tmp_path)) is None and page.copy()
+    replace(CELLS[0], valid=False).write(run)
+    assert not replace(page, runs=[run]).copy()
+
+
+def test_why_nothing_was_drawn_is_said(tmp_path: Path) -> None:
+    picture = pictures(tmp_path / "a")[0]
+    (tmp_path / "a" / "comparison.png").mkdir()
+    assert "comparison.png can't be written" in (picture.make(Drawer(tmp_path)) or "")
+    assert not picture.copy()
 
 
 def test_another_publisher_writes_the_report(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
-    drawer, tracker = Drawer(tmp_path), Drawer(tmp_path)
-    tracker.track, tracker.plots = True, False
+    drawer, tracker = Drawer(tmp_path), Drawer(tmp_path, track=True)
     (tmp_path / "mlruns").write_text("")
-    result = tracker.publish(folder, Filing(), drawer)
-    assert (drawer.asked, tracker.asked) == (["report_run"], ["track_run"])
+    result = tracker.publish(folder, Filing(), drawer).result()
+    tracker.close()
+    assert (drawer.asked, tracker.asked) == (["report_run"], [])
     assert "a file is in the place of a folder" in (result.error or "")
     # As the run's own settings ask for it, not those of the publisher that draws.
     assert (folder / "report.md").exists() and not (folder / "plots").exists()

@@ -15,15 +15,16 @@ from sample_runs import summary, write_folder
 
 from memeval.config.filing import Filing
 from memeval.results import read_tracked
-from memeval.runs.publish.publisher import Publisher
-from memeval.runs.publish.work import PublishResult
+from memeval.runs.publish.publisher import Published, Publisher
 from memeval.tracking.store import Store
 
 
 def test_folders_are_reported_and_logged(store: Store, tmp_path: Path) -> None:
     folders = [write_folder(tmp_path / "runs", summary(system)) for system in ("bm25", "rag")]
     with closing(Publisher(tmp_path)) as publisher:
-        results = [publisher.publish(folder, Filing()) for folder in (*folders, folders[0])]
+        results = [
+            publisher.publish(folder, Filing()).result() for folder in (*folders, folders[0])
+        ]
     assert [result.error for result in results] == [None, None, None]
     first, second = (read_tracked(folder)[store.name] for folder in folders)
     assert results[0].url == results[2].url and f"/runs/{first}?" in (results[0].url or "")
@@ -40,13 +41,13 @@ def test_a_failure_is_told_and_the_worker_goes_on(tmp_path: Path) -> None:
     damaged = write_folder(tmp_path / "runs", summary("rag"))
     (damaged / "run.json").write_text("{}")
     with closing(Publisher(tmp_path, track=False)) as publisher:
-        missing = publisher.publish(tmp_path / "nowhere", Filing())
-        broken = publisher.publish(damaged, Filing())
-        fine = publisher.publish(good, Filing())
+        missing = publisher.publish(tmp_path / "nowhere", Filing()).result()
+        broken = publisher.publish(damaged, Filing()).result()
+        fine = publisher.publish(good, Filing()).result()
     assert missing.error is not None and "No such file" in missing.error
     assert broken.error is not None and broken.error.startswith("rag-10-1 could not be published: ")
     assert "run.json has no digest" in broken.error
-    assert fine == PublishResult()
+    assert fine == Published()
     assert not (good / "tracked.json").exists() and not (tmp_path / "mlruns").exists()
 
 
@@ -54,7 +55,7 @@ def test_a_store_that_fails_still_gets_its_report(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
     (tmp_path / "mlruns").write_text("")
     with closing(Publisher(tmp_path)) as publisher:
-        result = publisher.publish(folder, Filing())
+        result = publisher.publish(folder, Filing()).result()
     assert result.error is not None and "a file is in the place of a folder" in result.error
     assert "\n" not in result.error
     assert (folder / "report.md").exists()
@@ -63,11 +64,11 @@ def test_a_store_that_fails_still_gets_its_report(tmp_path: Path) -> None:
 def test_a_worker_that_died_is_started_again(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
     with closing(Publisher(tmp_path, track=False)) as publisher:
-        assert publisher.publish(folder, Filing()).error is None
+        assert publisher.publish(folder, Filing()).result().error is None
         assert publisher.process is not None
         os.kill(publisher.process.pid, signal.SIGKILL)
         publisher.process.wait()
-        assert publisher.publish(folder, Filing()).error is None
+        assert publisher.publish(folder, Filing()).result().error is None
 
 
 def test_a_worker_that_dies_twice_is_an_error_and_no_exception(
@@ -76,7 +77,7 @@ def test_a_worker_that_dies_twice_is_an_error_and_no_exception(
     monkeypatch.setattr(sys, "executable", "/bin/false")
     folder = write_folder(tmp_path / "runs", summary())
     with closing(Publisher(tmp_path)) as publisher:
-        result = publisher.publish(folder, Filing())
+        result = publisher.publish(folder, Filing()).result()
     assert result.error == "the publisher crashed twice on bm25-10-1: exit status 1"
 
 
@@ -84,7 +85,9 @@ def test_a_worker_that_cannot_start_is_an_error_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    result = Publisher(tmp_path).publish(write_folder(tmp_path / "runs", summary()), Filing())
+    result = (
+        Publisher(tmp_path).publish(write_folder(tmp_path / "runs", summary()), Filing()).result()
+    )
     assert (
         result.error is not None and "No such file or directory: '/nowhere/python'" in result.error
     )
@@ -93,11 +96,11 @@ def test_a_worker_that_cannot_start_is_an_error_too(
 def test_the_process_ignores_ctrl_c_and_ends_with_its_connection(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
     with closing(Publisher(tmp_path, track=False)) as publisher:
-        assert publisher.publish(folder, Filing()).error is None
+        assert publisher.publish(folder, Filing()).result().error is None
         process = publisher.process
         assert process is not None
         process.send_signal(signal.SIGINT)
-        assert publisher.publish(folder, Filing()).error is None
+        assert publisher.publish(folder, Filing()).result().error is None
         assert publisher.process is process
     assert process.wait(60) == 0
 
@@ -109,7 +112,7 @@ def test_the_parent_stays_light(tmp_path: Path) -> None:
         "from memeval.config.filing import Filing\n"
         "from memeval.runs.publish.publisher import Publisher\n"
         "with closing(Publisher(Path(sys.argv[1]), track=False)) as publisher: "
-        "result = publisher.publish(Path(sys.argv[2]), Filing())\n"
+        "result = publisher.publish(Path(sys.argv[2]), Filing()).result()\n"
         "heavy = ('mlflow', 'matplotlib', 'numpy', 'rich')\n"
         "print(result.error is None, [name for name in heavy if name in sys.modules])"
     )

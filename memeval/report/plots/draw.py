@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from memeval.report.plots.labelling import fix_layout, name_points
-from memeval.report.plots.model import INK, Axis, Bar, Cell, Look, Mark, Panel, Plot, wrap_title
+from memeval.report.plots.model import (
+    INK,
+    Axis,
+    Bar,
+    Cell,
+    Look,
+    Mark,
+    Panel,
+    Plot,
+    named_axis,
+    wrap_title,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -305,6 +318,8 @@ def add_names(axes: Axes, panel: Panel) -> None:
 
 def warm_up() -> None:
     """Loads matplotlib and its fonts, so that the first plot doesn't wait for them."""
-    figure = empty_figure(1, 1)
-    figure.add_subplot()
-    figure.savefig(io.BytesIO())
+    mark = Mark(0, 0, Look(INK, "o"), name="a name")
+    axis = named_axis(["a", "b"])
+    panel = Panel(axis, axis, marks=[mark, replace(mark, x=1)], has_names=True)
+    with TemporaryDirectory(prefix="memeval-") as folder:
+        draw(Plot("a title", [[panel]], width=1, height=1), Path(folder) / "plot.png")

@@ -32,6 +32,7 @@ from memeval.process import started
 from memeval.runs.interrupt import KEYS_THREAD, run_loop
 from memeval.runs.launch.computing import DONE, ENDING_S, FAILED, MESSAGE, UnitComputer
 from memeval.runs.plan import Plan, PlannedCell
+from memeval.runs.publish import publisher
 
 TRIES = 2
 """A unit whose process died is tried once more."""
@@ -61,7 +62,10 @@ def may_fork() -> bool:
     computes all cells itself.
     """
     harmless = {threading.main_thread().ident}
-    harmless |= {thread.ident for thread in threading.enumerate() if thread.name == KEYS_THREAD}
+    waiting = (KEYS_THREAD, publisher.THREAD)
+    harmless |= {
+        thread.ident for thread in threading.enumerate() if thread.name.startswith(waiting)
+    }
     # Unlike `threading.enumerate`, the frames (a documented function, in spite of its name) also
     # show threads that were started without the module threading.
     return set(sys._current_frames()) <= harmless

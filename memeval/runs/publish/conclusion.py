@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import cached_property, partial
-from itertools import cycle
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from memeval.config.paths import project_root
 from memeval.config.schema import TrackingConfig
@@ -17,9 +15,16 @@ from memeval.errors import UserError
 from memeval.report.differences import differing, labels, system_of
 from memeval.results import RunSummary, read_tracked
 from memeval.results.calibration import read_shown_summary
+from memeval.results.run import Run
 from memeval.runs.publish import work
-from memeval.runs.publish.drawing import Drawing
-from memeval.runs.publish.publisher import start_drawers, start_publisher, tracking_publishers
+from memeval.runs.publish.pictures import Picture
+from memeval.runs.publish.publisher import (
+    Published,
+    Publisher,
+    start_drawers,
+    start_publisher,
+    tracking_publishers,
+)
 from memeval.runs.session import DoneCell
 from memeval.text.names import file_name
 from memeval.tracking.known import shows_comparison
@@ -28,18 +33,24 @@ from memeval.tracking.sweep_end import SweepEnd, short_names
 
 if TYPE_CHECKING:
     from memeval.comparison.records import Comparison
+    from memeval.report.plots.model import Plot
 
 
 @dataclass(frozen=True)
 class Compared:
     """The runs of one data set, and how they differ."""
 
-    folders: Sequence[Path]
-    summaries: Sequence[RunSummary]
+    runs: Sequence[Run]
     suffix: str
     """Of the names of its files, if the sweep has several data sets."""
-    comparison: Comparison | None
+    comparison: Comparison | None = None
     """None if nothing can be compared, such as a single run."""
+    problem: str | None = None
+    """Why it can't, on one line."""
+
+    @property
+    def summaries(self) -> Sequence[RunSummary]:
+        return [run.summary for run in self.runs]
 
 
 @dataclass(frozen=True)
@@ -52,153 +63,84 @@ class Conclusion:
     """In the sweep's order."""
     summaries: Sequence[RunSummary]
     """Theirs."""
-    problems: list[str] = field(default_factory=list)
-    """Why something was not compared, or not drawn; one line each."""
+    compared: Sequence[Compared]
 
-    @classmethod
-    def of(cls, folder: Path, cells: Sequence[DoneCell]) -> Self:
-        """Results of an invocation's runs, from their folders."""
-        return cls(folder, cells, [read_shown_summary(Path(cell.folder)) for cell in cells])
+    @property
+    def comparisons(self) -> Sequence[Comparison]:
+        return [group.comparison for group in self.compared if group.comparison]
 
-    @cached_property
-    def groups(self) -> Mapping[str, Sequence[RunSummary]]:
-        """The summaries by data set."""
-        from memeval.report.comparison import by_dataset
-
-        return by_dataset(self.summaries)
-
-    @cached_property
-    def compared(self) -> list[Compared]:
-        """How the runs of each data set differ from the first of them."""
-        folder_of = {
-            summary.run_key: Path(cell.folder)
-            for cell, summary in zip(self.cells, self.summaries, strict=True)
-        }
-        compared = []
-        for name, group in self.groups.items():
-            by_folder = {folder_of[summary.run_key]: summary for summary in group}
-            compared.append(
-                Compared(
-                    folders=list(by_folder),
-                    summaries=list(by_folder.values()),
-                    suffix=f"_{file_name(name)}" if len(self.groups) > 1 else "",
-                    comparison=self._compare(by_folder) if len(by_folder) > 1 else None,
-                )
-            )
-
-        return compared
-
-    def _compare(self, by_folder: Mapping[Path, RunSummary]) -> Comparison | None:
-        """How runs differ; None if they can't be compared."""
-        from memeval.comparison.build import compare_runs
-        from memeval.comparison.finding import usual_metric
-        from memeval.metrics.registry import metric_named
-        from memeval.results.run import Run
-
-        runs = [Run(*pair) for pair in by_folder.items()]
-        try:
-            return compare_runs(runs, metric_named(usual_metric(list(by_folder.values()))))
-        except UserError as error:
-            # The runs are finished: what was measured is shown without a comparison.
-            self.problems.append(f"not compared: {error.message}")
-            return None
-
-    def drawings(self) -> list[Drawing]:
-        """Drawings of each data set for publishers: plots of the runs and of how they differ, a
-        page.
-
-        Nothing if no run is to be drawn.
-        """
-        from memeval.comparison.page import difference_plots, page_content
-
-        if not any(cell.plots for cell in self.cells):
-            return []
-
-        drawings = []
-        for group in self.compared:
-            runs = group.folders
-            draw = partial(Drawing, self.folder, runs=runs, suffix=group.suffix)
-            if len(runs) > 1:
-                drawings.append(draw(work.draw_runs, content=None))
-            if group.comparison is None or not group.comparison.differences:
-                continue
-
-            plots = difference_plots(group.comparison, group.suffix)
-            drawings.append(draw(work.draw_plots, content=plots))
-            content = page_content(group.comparison, len(runs))
-            if content is not None:
-                drawings.append(draw(work.draw_page, content=content))
-
-        return drawings
-
-    def write(self, *, draws: bool) -> list[Path]:
-        """Leaves the comparison in the folder as Markdown, CSV, plots and pages; returns the pages.
+    def write(self, *, draws: bool) -> tuple[list[Path], list[str]]:
+        """Leaves the comparison in the folder as Markdown, CSV, plots and pages; returns the pages,
+        and why something could not be drawn.
 
         Raises `StorageError`.
         """
-        self._write_tables()
-        drawings = self.drawings() if draws else []
-        if not drawings:
-            return self._write_pages()
-
-        # Usually none is left: they were made while the last runs were published.
-        left = [drawing for drawing in drawings if not drawing.copy()]
-        if left:
-            self._draw(left)
-
-        pages = [self.folder / f"comparison{group.suffix}.html" for group in self.compared]
-        return [page for page in pages if page.exists()]
-
-    def _draw(self, drawings: Sequence[Drawing]) -> None:
-        """Has all publishers that draw make these at once."""
-        drawers = cycle(start_drawers())
-        with ThreadPoolExecutor(2) as threads:
-            futures = [threads.submit(drawing.draw, next(drawers)) for drawing in drawings]
-
-        errors = dict.fromkeys(future.result() for future in futures)
-        self.problems.extend(f"not drawn: {error}" for error in errors if error)
-
-    def _write_tables(self) -> None:
         from memeval.comparison.files import write_comparisons
         from memeval.report.comparison import comparison_csv, comparison_markdown
 
-        comparisons = [group.comparison for group in self.compared if group.comparison]
         tables = comparison_markdown(self.summaries), comparison_csv(self.summaries)
-        write_comparisons(comparisons, self.folder, *tables)
+        write_comparisons(self.comparisons, self.folder, *tables)
+        problems = self.draw(plots=draws)
+        pages = [self.folder / f"comparison{group.suffix}.html" for group in self.compared]
+        return [page for page in pages if page.exists()], problems
 
-    def _write_pages(self) -> list[Path]:
-        from memeval.comparison.page import write_page_of
+    def draw(self, *, plots: bool = True) -> list[str]:
+        """Draws what is not in the folder yet; returns why something could not be drawn."""
+        plots = plots and any(cell.plots for cell in self.cells)
+        pictures = self._pictures(plots=plots)
+        left = iter([picture for picture in pictures if not picture.copy()])
+        drawers: Sequence[Publisher] = [Publisher(self.folder, track=False, plots=False)]
 
-        pages = []
+        def draw_left(drawer: Publisher) -> list[str | None]:
+            # All drawers take from one iterator.
+            return [picture.make(drawer) for picture in left]
+
+        if plots and pictures:
+            drawers = start_drawers()
+
+        with ThreadPoolExecutor(len(drawers)) as threads:
+            errors = [error for made in threads.map(draw_left, drawers) for error in made]
+
+        return [f"not drawn: {error}" for error in dict.fromkeys(filter(None, errors))]
+
+    def _pictures(self, *, plots: bool) -> list[Picture]:
+        from memeval.comparison.page import difference_plots, page_content
+        from memeval.report.plots.sweep import sweep_plots
+
+        pictures = []
         for group in self.compared:
-            page = self.folder / f"comparison{group.suffix}.html"
-            if group.comparison and write_page_of(group.comparison, group.folders, page):
-                pages.append(page)
+            of_group: dict[str, Plot] = {}
+            if plots and len(group.runs) > 1:
+                of_group |= sweep_plots(group.summaries, group.suffix)
+            if plots and group.comparison:
+                of_group |= difference_plots(group.comparison, group.suffix)
 
-        return pages
+            pictures += [Picture(self.folder, *named) for named in of_group.items()]
+            if group.comparison:
+                content = page_content(group.comparison, len(group.runs))
+                folders = [run.folder for run in group.runs]
+                if content is not None:
+                    name = f"comparison{group.suffix}"
+                    pictures.append(Picture(self.folder, name, content, folders))
 
-    def log(self) -> list[work.PublishResult]:
+        return pictures
+
+    def log(self) -> list[Published]:
         """Logs the end of a sweep to every MLflow store that has its runs."""
         end = self._sweep_end()
         if end is None:
             return []
 
-        publishers = tracking_publishers()
-        if not publishers:
-            # All runs were logged before, or by workers in processes of their own.
-            tracking = TrackingConfig(name="mlflow")
-            store = locate(project_root(), os.environ.get("MLFLOW_TRACKING_URI") or None)
-            # Runs of a store that `tracking.uri` names are not in this one, which must not be made.
-            is_here = any(store.name in read_tracked(run) for run in end.names)
-            if not is_here or shows_comparison(end.names, end.digest, store):
-                return []
+        logged = []
+        for publisher in tracking_publishers() or _publishers_of(end):
+            to = self.folder, publisher.root, publisher.uri
+            try:
+                urls = publisher.submit(work.track_sweep, *to, end).result()
+                logged += [Published(url) for url in urls]
+            except work.PublishError as error:
+                logged.append(Published(error=str(error)))
 
-            publishers = [start_publisher(tracking, plots=False)]
-
-        return [
-            publisher.ask(work.track_sweep, self.folder, publisher.root, publisher.uri, end)
-            for publisher in publishers
-        ]
+        return logged
 
     def _sweep_end(self) -> SweepEnd | None:
         """The end of a sweep as MLflow shows it; None if no two of its runs are tracked."""
@@ -209,7 +151,8 @@ class Conclusion:
         names: dict[Path, str] = {}
         settings: dict[str, None] = {}
         for group in self.compared:
-            names |= zip(group.folders, full_labels(group.summaries), strict=True)
+            folders = [run.folder for run in group.runs]
+            names |= zip(folders, full_labels(group.summaries), strict=True)
             settings |= dict.fromkeys(differing(group.summaries))
 
         shown = [run for run in names if run in tracked]
@@ -217,8 +160,72 @@ class Conclusion:
             sweep_id=next(iter(tracked.values())),
             names=dict(zip(shown, short_names([names[run] for run in shown]), strict=True)),
             settings=list(settings),
-            sentences=list(sentences_of(self.compared)),
+            sentences=list(sentences_of(self.comparisons)),
         )
+
+
+_last: dict[Path, Conclusion] = {}
+"""By folder, the last conclusion of an invocation: its comparison is drawn while runs are still
+published, and shown when all are.
+"""
+
+
+def conclude(folder: Path, cells: Sequence[DoneCell]) -> Conclusion:
+    """Compares the runs of an invocation; `folder` is its own."""
+    runs = [Run(Path(cell.folder), read_shown_summary(Path(cell.folder))) for cell in cells]
+    summaries = [run.summary for run in runs]
+    known = _last.get(folder)
+    if known is not None and known.summaries == summaries:
+        return replace(known, cells=cells)
+
+    _last[folder] = Conclusion(folder, cells, summaries, compare_groups(runs))
+    return _last[folder]
+
+
+def compare_groups(runs: Sequence[Run]) -> list[Compared]:
+    """How the runs of each data set differ from the first of them."""
+    from memeval.report.comparison import by_dataset
+
+    by_key = {run.key: run for run in runs}
+    groups = by_dataset([run.summary for run in by_key.values()])
+    compared = []
+    for name, summaries in groups.items():
+        own = [by_key[summary.run_key] for summary in summaries]
+        suffix = f"_{file_name(name)}" if len(groups) > 1 else ""
+        compared.append(compare_group(Compared(own, suffix)))
+
+    return compared
+
+
+def compare_group(group: Compared) -> Compared:
+    """The runs with their comparison, or the reason why there is none."""
+    from memeval.comparison.build import compare_runs
+    from memeval.comparison.finding import usual_metric
+    from memeval.metrics.registry import metric_named
+
+    if len(group.runs) < 2:
+        return group
+
+    try:
+        metric = metric_named(usual_metric(group.summaries))
+        return replace(group, comparison=compare_runs(group.runs, metric))
+    except UserError as error:
+        # The runs are finished: what was measured is shown without a comparison.
+        return replace(group, problem=f"not compared: {error.message}")
+
+
+def _publishers_of(end: SweepEnd) -> list[Publisher]:
+    """A publisher for a sweep whose runs were all logged before, or by workers in processes of
+    their own; none if nothing is left to log.
+    """
+    tracking = TrackingConfig(name="mlflow")
+    store = locate(project_root(), os.environ.get("MLFLOW_TRACKING_URI") or None)
+    # Runs of a store that `tracking.uri` names are not in this one, which must not be made.
+    is_here = any(store.name in read_tracked(run) for run in end.names)
+    if not is_here or shows_comparison(end.names, end.digest, store):
+        return []
+
+    return [start_publisher(tracking, plots=False)]
 
 
 def full_labels(summaries: Sequence[RunSummary]) -> list[str]:
@@ -232,11 +239,10 @@ def full_labels(summaries: Sequence[RunSummary]) -> list[str]:
     return names
 
 
-def sentences_of(compared: Sequence[Compared]) -> Iterator[str]:
+def sentences_of(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """Sentences of the comparisons, after the name of the data set if there are several."""
     from memeval.comparison.sentences import findings
 
-    comparisons = [group.comparison for group in compared if group.comparison]
     for comparison in comparisons:
         before = f"{comparison.runs[0].dataset}: " if len(comparisons) > 1 else ""
         for line in findings(comparison):

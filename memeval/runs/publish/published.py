@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from memeval.config.filing import read_filing
+from memeval.config.filing import Filing, read_filing
 from memeval.config.paths import project_root
 from memeval.pipeline.measure.provenance import own_tags
 from memeval.pipeline.open.cell import Cell
@@ -25,19 +25,20 @@ def published_before(cells: Iterable[Cell], sweep: str | None) -> dict[Path, str
     Raises `UserError` for a string that is not a tracking URI.
     """
     known: dict[Path, str] = {}
-    for uri, of_store in _by_store(cells).items():
-        folders = [cell.folder for cell in of_store if is_reported(cell)]
-        if uri is None:
-            known |= dict.fromkeys(folders, "")
+    by_store: dict[str, dict[Path, Filing]] = {}
+    for cell in filter(is_reported, cells):
+        tracking = cell.config.tracking
+        if tracking.name == "none":
+            known[cell.folder] = ""
             continue
 
+        uri = tracking.uri or os.environ.get("MLFLOW_TRACKING_URI") or ""
+        filings = by_store.setdefault(uri, {})
+        filings[cell.folder] = read_filing(cell.config, sweep)
+
+    for uri, filings in by_store.items():
         store = locate(project_root(), uri or None)
         check_store(store)
-        filings = {
-            cell.folder: read_filing(cell.config, sweep)
-            for cell in of_store
-            if cell.folder in folders
-        }
         known |= logged_before(filings, store)
 
     return known
@@ -70,14 +71,3 @@ def file_again(cell: Cell, summary: RunSummary) -> RunSummary:
         filed.write(cell.folder)
 
     return filed
-
-
-def _by_store(cells: Iterable[Cell]) -> dict[str | None, list[Cell]]:
-    """The cells by the URI of their store; under None those that are not tracked."""
-    groups: dict[str | None, list[Cell]] = {}
-    for cell in cells:
-        tracking = cell.config.tracking
-        uri = tracking.uri or os.environ.get("MLFLOW_TRACKING_URI") or ""
-        groups.setdefault(uri if tracking.name == "mlflow" else None, []).append(cell)
-
-    return groups

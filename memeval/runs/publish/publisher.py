@@ -1,8 +1,8 @@
-"""The publisher: a process that writes reports and logs runs to MLflow, and how a run asks it.
+"""The publisher: a process that writes reports, draws, and logs runs to MLflow.
 
-MLflow takes two seconds and 170 MB to import, matplotlib another second. In a second process that
-happens while the model calls of the cell are in flight. A run that is neither tracked nor drawn
-needs no such process: its report is written in the run's own.
+MLflow takes two seconds and 170 MB to import, matplotlib another second. In a process of its own
+that happens while the model calls of a run are in flight. What is neither tracked nor drawn needs
+no such process: it is written here.
 """
 
 from __future__ import annotations
@@ -13,23 +13,28 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import memeval
 from memeval.config.filing import Filing, read_experiment, read_filing
 from memeval.config.paths import project_root
-from memeval.config.schema import TrackingConfig
+from memeval.config.schema import RunConfig, TrackingConfig
 from memeval.display.terminal import guard
 from memeval.pipeline.open.cell import Cell
 from memeval.runs.publish import work
-from memeval.runs.publish.work import PublishResult
+from memeval.runs.publish.work import PublishError
 from memeval.tracking.store import check_store, locate
 
+T = TypeVar("T")
+
+THREAD = "memeval-publishing"
+"""Name of the threads that wait for a process; they hold no lock."""
 CLOSING_S = 0.2
 """How long a process that is closed may take to end. An idle one takes less; a busy one is left to
 finish its request.
@@ -40,11 +45,18 @@ that computes it gets a quarter of a core.
 """
 
 
-class Publisher:
-    """The process, as a run sees it.
+@dataclass(frozen=True)
+class Published:
+    """What came of publishing a run or a comparison."""
 
-    `start` it early. One that died is started once more; then its death is reported as an error.
-    """
+    url: str | None = None
+    """In MLflow; None if nothing is tracked."""
+    error: str | None = None
+    """One line; None if all went well."""
+
+
+class Publisher:
+    """The process, as this one sees it. `start` it early: it loads while a run is under way."""
 
     def __init__(
         self, root: Path, uri: str | None = None, track: bool = True, plots: bool = True
@@ -53,20 +65,20 @@ class Publisher:
         self.process: subprocess.Popen[bytes] | None = None
         self._connection: Connection[Any, Any] | None = None
         self._output: IO[str] | None = None
-        self._asking = threading.Lock()
-        """The process answers one request at a time."""
+        self._thread = ThreadPoolExecutor(1, THREAD)
+        """Waits for the process, which does one thing at a time."""
 
     def start(self) -> None:
-        """Starts the process, if one is needed, and lets it import what it will need.
-
-        Returns at once; `publish` reports what fails.
-        """
+        """Starts the process, if one is needed, and returns at once."""
         if self.process is not None or not (self.track or self.plots):
             return
 
         self._connection, theirs = Pipe()
         # A file, and not a pipe: nobody reads along, and a full pipe would stop the process.
         self._output = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the process
+        # This very memeval, whatever the working directory is.
+        package = str(Path(memeval.__file__).resolve().parents[1])
+        paths = filter(None, [package, os.environ.get("PYTHONPATH")])
         with theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", f"from {__name__} import serve; serve({theirs.fileno()})"],
@@ -74,7 +86,7 @@ class Publisher:
                 stdout=self._output,
                 stderr=self._output,
                 pass_fds=[theirs.fileno()],
-                env=environment(),
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
                 # Ctrl-C on a terminal goes to one group: this process ends by its closed pipe.
                 process_group=0,
             )
@@ -82,45 +94,60 @@ class Publisher:
         with suppress(OSError):
             self._connection.send((self.root, self.uri, self.track, self.plots))
 
+    def submit(self, function: Callable[..., T], folder: Path, *arguments: object) -> Future[T]:
+        """Has a function of `work` called in the process. The future may raise `PublishError`."""
+        return self._thread.submit(self._ask, function, folder, *arguments)
+
     def publish(
         self, folder: Path, filing: Filing, drawer: Publisher | None = None
-    ) -> PublishResult:
-        """Writes the folder's report and logs it; returns when that is done, or has failed.
-
-        The report is written by `drawer`, if another publisher is to share the work.
-        """
+    ) -> Future[Published]:
+        """Has a run folder's report written, by `drawer` if there is one, and the run logged."""
         folder = folder.resolve()
-        reported = (drawer or self).ask(work.report_run, folder, self.plots)
-        if reported.error is not None or not self.track:
-            return reported
+        report = (drawer or self).submit(work.report_run, folder, self.plots)
+        return self._thread.submit(self._log, report, folder, filing)
 
-        return self.ask(work.track_run, folder, self.root, self.uri, filing)
+    def _log(self, report: Future[None], folder: Path, filing: Filing) -> Published:
+        try:
+            report.result()
+            if not self.track:
+                return Published()
 
-    def ask(
-        self, function: Callable[..., PublishResult], folder: Path, *arguments: object
-    ) -> PublishResult:
-        """Calls a function of `work` in the process; its first argument is what errors name."""
+            return Published(self._ask(work.track_run, folder, self.root, self.uri, filing))
+        except PublishError as error:
+            return Published(error=str(error))
+
+    def _ask(self, function: Callable[..., T], folder: Path, *arguments: object) -> T:
         if not (self.track or self.plots):
             return work.attempt(function, folder, *arguments)
 
         death = ""
-        with self._asking:
-            # Twice: a process may have been killed between two requests. One that dies twice over
-            # the same request dies of it.
-            for _ in range(2):
-                try:
-                    self.start()
-                    assert self._connection is not None
-                    self._connection.send((function, folder, *arguments))
-                    result: PublishResult = self._connection.recv()
-                    return result
-                except (OSError, EOFError) as error:
-                    death = self._bury() or f"{type(error).__name__}: {error}"
+        # Twice: a process may have been killed between two requests. One that dies twice over the
+        # same request dies of it.
+        for _ in range(2):
+            try:
+                self.start()
+                assert self._connection is not None
+                self._connection.send((function, folder, *arguments))
+                reply = self._connection.recv()
+            except (OSError, EOFError) as error:
+                death = self._end() or f"{type(error).__name__}: {error}"
+                continue
 
-        return PublishResult(error=f"the publisher crashed twice on {folder.name}: {death}")
+            if isinstance(reply, PublishError):
+                raise reply
 
-    def _bury(self) -> str:
-        """Puts a dead process away and returns its last words; empty if it never started."""
+            result: T = reply
+            return result
+
+        raise PublishError(f"the publisher crashed twice on {folder.name}: {death}")
+
+    def close(self) -> None:
+        """Lets the process go: a busy one finishes its request first, and is not waited for."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._end()
+
+    def _end(self) -> str:
+        """Closes the connection, at which the process ends; returns how it ended."""
         process, output = self.process, self._output
         self.process = self._output = None
         if self._connection is not None:
@@ -133,37 +160,15 @@ class Publisher:
                 return ""
 
             try:
-                code = process.wait(CLOSING_S)
+                status = process.wait(CLOSING_S)
             except subprocess.TimeoutExpired:
-                process.kill()  # it is alive, and only its connection is broken
-                code = process.wait()
+                # subprocess warns of a child that nobody waited for: this one is left on purpose.
+                process.returncode = 0
+                return ""
 
             output.seek(0)
             words = [line.strip() for line in output if line.strip()]
-            return ", ".join([f"exit status {code}", *words[-1:]])
-
-    def close(self) -> None:
-        """Lets the process go: a busy one finishes its request and then ends."""
-        process, output = self.process, self._output
-        if process is None or output is None or self._connection is None:
-            return
-
-        self._connection.close()
-        try:
-            process.wait(CLOSING_S)
-        except subprocess.TimeoutExpired:
-            # subprocess warns of a child that nobody waited for, and this one is left on purpose.
-            process.returncode = 0
-
-        output.close()
-        self.process = self._output = None
-
-
-def environment() -> dict[str, str]:
-    """The process's environment: it finds this very memeval, whatever the working directory is."""
-    package = str(Path(memeval.__file__).resolve().parents[1])
-    paths = filter(None, [package, os.environ.get("PYTHONPATH")])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+            return ", ".join([f"exit status {status}", *words[-1:]])
 
 
 def serve(descriptor: int) -> None:
@@ -178,8 +183,11 @@ def serve(descriptor: int) -> None:
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         work.warm_up(*connection.recv())
         while True:
-            function, *arguments = connection.recv()
-            connection.send(work.attempt(function, *arguments))
+            request = connection.recv()
+            try:
+                connection.send(work.attempt(*request))
+            except PublishError as error:
+                connection.send(error)
 
     # The interpreter would spend a second on taking MLflow apart, and the parent waits.
     os._exit(0)
@@ -190,8 +198,7 @@ _publishers: dict[tuple[str, str | None, bool], Publisher] = {}
 
 
 def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publisher:
-    """This process's publisher for a store, started when first asked for, so that it loads while
-    the cell runs.
+    """This process's publisher for a store, started when first asked for.
 
     Raises `UserError` for a string that is not a tracking URI.
     """
@@ -211,10 +218,17 @@ def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publishe
     return _publishers[key]
 
 
-def publish_cell(cell: Cell, sweep: str | None, drawer: Publisher | None = None) -> PublishResult:
-    """Writes a finished cell's report, by `drawer` if there is one, and logs it."""
-    publisher = start_publisher(cell.config.tracking, plots=cell.config.plots is not False)
-    return publisher.publish(cell.folder, read_filing(cell.config, sweep), drawer)
+def publisher_of(config: RunConfig) -> Publisher:
+    """The publisher of a run. Raises `UserError` for a string that is not a tracking URI."""
+    return start_publisher(config.tracking, plots=config.plots is not False)
+
+
+def publish_cell(
+    cell: Cell, sweep: str | None, drawer: Publisher | None = None
+) -> Future[Published]:
+    """Has a finished cell's report written, by `drawer` if there is one, and the cell logged."""
+    filing = read_filing(cell.config, sweep)
+    return publisher_of(cell.config).publish(cell.folder, filing, drawer)
 
 
 def start_drawers() -> Sequence[Publisher]:

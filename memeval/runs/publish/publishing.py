@@ -1,47 +1,42 @@
-"""Finished runs of a sweep are published in threads, while later ones run."""
+"""Finished runs of a sweep are published while later ones run."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
+from threading import Thread
 
-from memeval.errors import MemevalError
+from memeval.errors import StorageError
 from memeval.runs.plan import Outcome, Plan
-from memeval.runs.publish.conclusion import Conclusion
+from memeval.runs.publish.conclusion import conclude
 from memeval.runs.publish.published import file_again, published_before
 from memeval.runs.publish.publisher import (
+    Published,
     Publisher,
     publish_cell,
+    publisher_of,
     start_drawers,
-    start_publisher,
 )
-from memeval.runs.publish.work import PublishResult
-from memeval.runs.session import Session
+from memeval.runs.session import DoneCell, Session
 
 EVERY_S = 10.0
 """Seconds between two lines on what is left to publish."""
-Job = Callable[[Publisher | None], object]
-"""Work for the publisher that draws it; None takes that of the run's store."""
 
 
 class Publishing:
-    """The runs that are to be published: one at a time by each publisher that draws."""
+    """The runs that are to be published."""
 
     def __init__(self, session: Session) -> None:
         """`session` has the list that published runs are added to."""
         self._session = session
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        self._error: BaseException | None = None
-        self._outcomes: list[Outcome] = []
-        self._left: dict[int, Outcome] = {}
-        """By number, the runs that are not in the session's list yet."""
+        self._runs: dict[int, tuple[Outcome, Future[Published]]] = {}
+        """By their numbers in the sweep."""
         self._known: dict[Path, str] = {}
-        """Addresses of the runs of which nothing is left to publish, by run folder."""
+        """URLs of the runs of which nothing is left to publish, by run folder."""
+        self._drawer: Publisher | None = None
+        """Writes the reports while another process logs; None if one process does both."""
 
     def start(self, plan: Plan) -> None:
         """Lets the publishers load while the first runs are under way, and looks what is published
@@ -49,115 +44,87 @@ class Publishing:
 
         Raises `UserError` for a string that is not a tracking URI.
         """
-        self._known = published_before(
-            (planned.cell for planned in plan.cells if planned.is_finished), self._session.sweep
-        )
-        unpublished = [planned for planned in plan.cells if planned.cell.folder not in self._known]
-        for planned in unpublished:
-            config = planned.cell.config
-            start_publisher(config.tracking, plots=config.plots is not False)
+        finished = [planned.cell for planned in plan.cells if planned.is_finished]
+        self._known = published_before(finished, self._session.sweep)
+        cells = [planned.cell for planned in plan.cells]
+        unpublished = [cell.config for cell in cells if cell.folder not in self._known]
+        for config in unpublished:
+            publisher_of(config)
 
         # If all runs are published, their comparison has usually been drawn, too.
-        draws = any(planned.cell.config.plots is not False for planned in unpublished)
-        drawers: Sequence[Publisher | None] = [None]
-        if draws and len(plan.cells) > 1:
-            drawers = start_drawers()
+        if len(cells) > 1 and any(config.plots is not False for config in unpublished):
+            self._drawer = start_drawers()[0]
 
-        for drawer in drawers:
-            work = partial(self._work, drawer)
-            thread = threading.Thread(target=work, name="memeval-publishing", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        # In a thread, and not after the last verdict.
+        Thread(target=load_end, daemon=True).start()
 
     def add(self, outcome: Outcome) -> None:
         """Has a finished run published."""
-        self._outcomes.append(outcome)
-        self._left[outcome.planned.number] = outcome
-        self._jobs.put(partial(self._publish, outcome))
+        self._runs[outcome.planned.number] = outcome, self._publish(outcome)
 
-    def wait(self, say: Callable[[str], None], every_s: float = EVERY_S) -> None:
-        """Returns when all runs are published; says how many are left every now and then.
-
-        Raises what kept one from being noted.
-        """
-        # The comparison is drawn while the last runs are published. What fails here fails again at
-        # the end of the invocation, and is reported then.
-        with suppress(MemevalError, OSError, ValueError):
-            if len(self._threads) > 1:
-                for drawing in self._conclusion().drawings():
-                    self._jobs.put(drawing.draw)
-
-        for _ in self._threads:
-            self._jobs.put(None)
-
-        for thread in self._threads:
-            thread.join(every_s)
-            while thread.is_alive():
-                say(self._waiting)
-                thread.join(every_s)
-
-        if self._error is not None:
-            raise self._error
-
-    @property
-    def _waiting(self) -> str:
-        """Work still under way."""
-        if self._left:
-            return f"publishing: {len(self._left)} of {len(self._outcomes)} runs left"
-
-        return "publishing: drawing the comparison"
-
-    def close(self) -> None:
-        """Gives up what is not published yet: the same command publishes it later."""
-        for outcome in list(self._left.values()):
-            self._note(outcome, PublishResult(error="the sweep was stopped"))
-
-    def _work(self, drawer: Publisher | None) -> None:
-        # Now, and not after the last verdict: what the end of the sweep needs.
-        import memeval.comparison.build
-        import memeval.comparison.files  # noqa: F401
-        from memeval.report.page.write import load_template
-
-        load_template()
-        while (job := self._jobs.get()) is not None:
-            try:
-                job(drawer)
-            except Exception as error:  # noqa: BLE001 - raised in the main thread
-                self._error = self._error or error
-
-    def _publish(self, outcome: Outcome, drawer: Publisher | None) -> None:
+    def _publish(self, outcome: Outcome) -> Future[Published]:
         cell, summary = outcome.planned.cell, outcome.summary
         assert summary is not None
-        if outcome.reused:
-            known = self._known.get(cell.folder)
-            if known is not None:
-                self._note(outcome, PublishResult(url=known or None))
-                return
+        if not outcome.reused:
+            return publish_cell(cell, self._session.sweep, self._drawer)
 
-            file_again(cell, summary)
+        published: Future[Published] = Future()
+        try:
+            if cell.folder not in self._known:
+                file_again(cell, summary)
+                return publish_cell(cell, self._session.sweep, self._drawer)
 
-        result = publish_cell(cell, self._session.sweep, drawer)
-        self._note(outcome, result)
+            published.set_result(Published(self._known[cell.folder] or None))
+        except StorageError as error:
+            published.set_result(Published(error=str(error)))
 
-    def _note(self, outcome: Outcome, published: PublishResult) -> None:
-        # A thread may still be at a run that `close` has given up: each is noted once.
-        if self._left.pop(outcome.planned.number, None) is not None:
-            cell, reused = outcome.planned.cell, outcome.reused
-            done = self._session.done_cell(
-                outcome.planned.number,
-                cell,
-                reused=reused,
-                url=published.url,
-                not_logged=published.error,
-            )
-            self._session.note_done(done)
+        return published
 
-    def _conclusion(self) -> Conclusion:
-        outcomes = sorted(self._outcomes, key=lambda outcome: outcome.planned.number)
-        cells = [
-            self._session.done_cell(
-                outcome.planned.number, outcome.planned.cell, reused=outcome.reused
-            )
-            for outcome in outcomes
-        ]
-        return Conclusion.of(self._session.folder, cells)
+    def wait(self, say: Callable[[str], None], every_s: float = EVERY_S) -> None:
+        """Returns when all runs are published; says how many are left every now and then."""
+        drawing = Thread(target=self._draw, daemon=True)
+        drawing.start()
+        left = {future for _, future in self._runs.values()}
+        while left := wait(left, every_s).not_done:
+            say(f"publishing: {len(left)} of {len(self._runs)} runs left")
+
+        drawing.join(every_s)
+        while drawing.is_alive():
+            say("publishing: drawing the comparison")
+            drawing.join(every_s)
+
+    def close(self) -> None:
+        """Notes how each run was published. The same command publishes later what was not."""
+        for outcome, future in self._runs.values():
+            published = Published(error="the sweep was stopped")
+            if not future.cancel() and future.done():
+                published = future.result()
+
+            self._session.note_done(self._done(outcome, published))
+
+    def _done(self, outcome: Outcome, published: Published) -> DoneCell:
+        return self._session.done_cell(
+            outcome.planned.number,
+            outcome.planned.cell,
+            reused=outcome.reused,
+            url=published.url,
+            not_logged=published.error,
+        )
+
+    def _draw(self) -> None:
+        """Draws the comparison while the last runs are published."""
+        outcomes = [self._runs[number][0] for number in sorted(self._runs)]
+        # What fails here fails again at the end of the invocation, and is reported then.
+        with suppress(Exception):
+            cells = [self._done(outcome, Published()) for outcome in outcomes]
+            conclude(self._session.folder, cells).draw()
+
+
+def load_end() -> None:
+    """Loads what the end of a sweep needs."""
+    import memeval.comparison.build
+    import memeval.comparison.files
+    import memeval.report.plots.sweep  # noqa: F401
+    from memeval.report.page.write import load_template
+
+    load_template()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from memeval.config.filing import Filing
 from memeval.errors import MemevalError
@@ -17,42 +16,32 @@ if TYPE_CHECKING:
     from memeval.report.plots.model import Plot
     from memeval.tracking.sweep_end import SweepEnd
 
+T = TypeVar("T")
+
 LONGEST_ERROR = 1000
 """Characters of an error that are reported."""
 
 
-@dataclass(frozen=True)
-class PublishResult:
-    """The outcome of a request. Whatever went wrong, the results are still on disk."""
-
-    error: str | None = None
-    """One line; None if all went well."""
-    url: str | None = None
-    """In MLflow; None if nothing is tracked."""
-    urls: Sequence[str] = ()
-    """Of the runs of sweeps that a comparison was logged to."""
-    files: Sequence[str] = ()
-    """Names of the plots and pages that were made."""
+class PublishError(Exception):
+    """Why something was not published, on one line. The results are still on disk."""
 
 
-def attempt(
-    function: Callable[..., PublishResult], folder: Path, *arguments: object
-) -> PublishResult:
-    """Calls a function; an exception becomes an error on one line, which names the folder."""
+def attempt(function: Callable[..., T], folder: Path, *arguments: object) -> T:
+    """Calls a function. Raises `PublishError`, which names the folder, for whatever goes wrong."""
     try:
         return function(folder, *arguments)
     except OSError as error:
         path = one_line(error.filename or folder, 500)
-        return PublishResult(error=f"{path} can't be written: {error.strerror or error}")
+        raise PublishError(f"{path} can't be written: {error.strerror or error}") from error
     except MemevalError as error:
-        return PublishResult(error=one_line(error, LONGEST_ERROR))
-    except Exception as error:  # noqa: BLE001
+        raise PublishError(one_line(error, LONGEST_ERROR)) from error
+    except Exception as error:
         # A fault of ours in one report must lose neither the run nor the runs after it.
         cause = f"{type(error).__name__}: {one_line(error, LONGEST_ERROR)}"
-        return PublishResult(error=f"{folder.name} could not be published: {cause}")
+        raise PublishError(f"{folder.name} could not be published: {cause}") from error
 
 
-def report_run(folder: Path, plots: bool) -> PublishResult:
+def report_run(folder: Path, plots: bool) -> None:
     """Writes a run folder's report, plots and page."""
     from memeval.report.markdown import write_report
     from memeval.report.page import PAGE_FILE, write_page
@@ -62,59 +51,41 @@ def report_run(folder: Path, plots: bool) -> PublishResult:
     write_page([folder], folder / PAGE_FILE)
     # Last: the stamp says that they are complete.
     stamp_report(folder, plots=plots)
-    return PublishResult()
 
 
-def track_run(folder: Path, root: Path, uri: str | None, filing: Filing) -> PublishResult:
-    """Logs a run folder to MLflow."""
+def track_run(folder: Path, root: Path, uri: str | None, filing: Filing) -> str:
+    """Logs a run folder to MLflow, and returns its URL there."""
     from memeval.tracking.store import prepare_store
 
     # A URI that can't be used is refused before MLflow is loaded for it.
     store = prepare_store(root, uri)
     from memeval.tracking.log import log_run
 
-    return PublishResult(url=log_run(folder, store, filing).url)
+    return log_run(folder, store, filing).url
 
 
-def track_sweep(folder: Path, root: Path, uri: str | None, end: SweepEnd) -> PublishResult:
-    """Logs the end of a sweep, whose comparison is in `folder`, to MLflow."""
+def track_sweep(folder: Path, root: Path, uri: str | None, end: SweepEnd) -> list[str]:
+    """Logs the end of a sweep, whose comparison is in `folder`, and returns the URLs."""
     from memeval.tracking.store import prepare_store
 
     store = prepare_store(root, uri)
     from memeval.tracking.comparison import log_comparison
 
-    return PublishResult(urls=log_comparison(folder, store, end))
+    return log_comparison(folder, store, end)
 
 
-def draw_runs(folder: Path, runs: Sequence[Path], _: None, suffix: str) -> PublishResult:
-    """Draws runs side by side into the folder of a sweep."""
-    from memeval.report.plots.sweep import sweep_plots
-    from memeval.results import RunSummary
+def draw_plot(folder: Path, name: str, plot: Plot) -> None:
+    """Draws a plot of a sweep, as PNG and SVG."""
+    from memeval.report.plots.draw import draw
 
-    summaries = [RunSummary.read(run) for run in runs]
-    return draw_plots(folder, runs, sweep_plots(summaries, suffix), suffix)
+    draw(plot, folder / f"{name}.png")
 
 
-def draw_plots(
-    folder: Path, _: Sequence[Path], plots: Mapping[str, Plot], __: str
-) -> PublishResult:
-    """Draws plots of a sweep, such as those of how its runs differ, under their names."""
-    from memeval.report.plots.draw import draw_all
-
-    drawn = draw_all(plots, folder)
-    names = [path.with_suffix(ending).name for path in drawn for ending in (".png", ".svg")]
-    return PublishResult(files=names)
-
-
-def draw_page(
-    folder: Path, runs: Sequence[Path], comparison: ComparisonData, suffix: str
-) -> PublishResult:
+def draw_page(folder: Path, name: str, runs: Sequence[Path], comparison: ComparisonData) -> None:
     """Writes the page of a comparison into the folder of a sweep."""
     from memeval.report.page import write_page
 
-    page = folder / f"comparison{suffix}.html"
-    write_page(runs, page, comparison)
-    return PublishResult(files=[page.name])
+    write_page(runs, folder / f"{name}.html", comparison)
 
 
 def warm_up(root: Path, uri: str | None, track: bool, plots: bool) -> None:
@@ -123,14 +94,15 @@ def warm_up(root: Path, uri: str | None, track: bool, plots: bool) -> None:
     A failure here occurs again with the first run, and is reported then.
     """
     with suppress(MemevalError, OSError, ImportError):
-        import memeval.report.markdown
-        import memeval.report.plots.differences
-        import memeval.report.plots.sweep  # noqa: F401
+        import genai_prices  # noqa: F401 - pages show what each answer cost
+
+        import memeval.report.markdown  # noqa: F401
         from memeval.report.page.write import load_template
-        from memeval.report.plots.draw import warm_up as load_fonts
 
         load_template()
         if plots:
+            from memeval.report.plots.draw import warm_up as load_fonts
+
             load_fonts()
 
         if track:

@@ -1,0 +1,83 @@
+"""Plots and pages of a comparison. Equal ones are made once: later sweeps get copies."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from memeval.report.stamp import report_code
+from memeval.results import RUN_FILE
+from memeval.results.calibration import CALIBRATION_FILE
+from memeval.runs.publish import work
+from memeval.runs.publish.publisher import Publisher
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A plot or a page in the folder of a sweep."""
+
+    folder: Path
+    name: str
+    """Of its files, without an ending."""
+    content: object
+    """What is drawn: a plot, or the comparison that a page shows."""
+    runs: Sequence[Path] = ()
+    """The folders of the runs that a page shows; empty for a plot."""
+
+    @property
+    def endings(self) -> Sequence[str]:
+        return (".html",) if self.runs else (".png", ".svg")
+
+    def make(self, drawer: Publisher) -> str | None:
+        """Leaves the files in the folder, unless they are there; returns why it could not."""
+        if self.copy():
+            return None
+
+        own = self.folder, self.name
+        try:
+            if self.runs:
+                drawn = drawer.submit(work.draw_page, *own, self.runs, self.content)
+            else:
+                drawn = drawer.submit(work.draw_plot, *own, self.content)
+
+            drawn.result()
+            self._mark.touch()
+        except work.PublishError as error:
+            return str(error)
+        except OSError as error:
+            return f"{self.folder} can't be written: {error.strerror or error}"
+
+        return None
+
+    def copy(self) -> bool:
+        """Copies the files of an earlier sweep; returns whether they are there."""
+        mark = self._mark
+        # What can't be copied is drawn again.
+        with suppress(OSError):
+            for known in (mark, *self.folder.parent.glob(f"*/{mark.name}")):
+                files = [known.with_name(self.name + ending) for ending in self.endings]
+                if not all(map(Path.is_file, [known, *files])):
+                    continue
+
+                if known != mark:
+                    for file in [*files, known]:
+                        shutil.copyfile(file, self.folder / file.name)
+
+                return True
+
+        return False
+
+    @cached_property
+    def _mark(self) -> Path:
+        """A file beside those of the picture. Its name says what they were made from."""
+        digest = hashlib.sha256("\0".join([report_code(), repr(self.content)]).encode())
+        for run in self.runs:
+            for file in (run / RUN_FILE, run / CALIBRATION_FILE):
+                digest.update(file.read_bytes() if file.exists() else b"")
+
+        return self.folder / f".{self.name}-{digest.hexdigest()[:16]}"
