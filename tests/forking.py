@@ -104,7 +104,7 @@ class _Parent:
             stdout=subprocess.PIPE,
             text=True,
         )
-        atexit.register(self._process.terminate)
+        atexit.register(self._end)
 
     def ask(self, request: Mapping[str, Any]) -> int | None:
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -114,6 +114,11 @@ class _Parent:
         assert answer, "the process that commands are forked from is gone"
         status: int | None = json.loads(answer)
         return status
+
+    def _end(self) -> None:
+        self._process.terminate()
+        # Waits for it, and closes the pipes.
+        self._process.communicate()
 
 
 _parents: dict[int, _Parent] = {}

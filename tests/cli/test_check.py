@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,54 @@ def test_the_control_that_asks_nobody_breaks_no_rule(tmp_path: Path) -> None:
     done = memeval(tmp_path, "check", "system=constant")
     assert done.status == 0, done.out + done.err
     assert "it is the control without a memory" in done.out and " 0 violated" in done.out
+
+
+# Of the standard library alone: it is started some fifty times.
+NOTES = """
+import json, os, sys
+from pathlib import Path
+
+file = Path(os.environ.get("NOTES_FILE", "notes.jsonl"))
+SCHEMAS = {
+    "add_note": {"type": "object", "properties": {"text": {"type": "string"}}},
+    "search_notes": {"type": "object", "properties": {"query": {"type": "string"}}},
+    "list_notes": {"type": "object", "properties": {}},
+}
+
+
+def called(name, text="", query=""):
+    if name == "add_note":
+        with file.open("a") as lines:
+            lines.write(json.dumps(text) + "\\n")
+        return "kept"
+    notes = [json.loads(line) for line in file.open()] if file.exists() else []
+    return json.dumps({"notes": [note for note in notes if query.lower() in note.lower()]})
+
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    of = asked.get("params", {})
+    if asked["method"] == "initialize":
+        reply = {"protocolVersion": of["protocolVersion"], "capabilities": {"tools": {}}}
+        reply["serverInfo"] = {"name": "notes", "version": "1"}
+    elif asked["method"] == "tools/list":
+        reply = {"tools": [{"name": name, "inputSchema": SCHEMAS[name]} for name in SCHEMAS]}
+    else:
+        said = called(of["name"], **(of.get("arguments") or {}))
+        reply = {"content": [{"type": "text", "text": said}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": reply}), flush=True)
+"""
+
+
+def test_the_command_of_an_mcp_server_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text(NOTES, encoding="utf-8")
+    done = memeval(tmp_path, "check", "--", sys.executable, "notes.py")
+    assert done.status == 0, done.out + done.err
+    for line in ("store_tool: add_note", "search_tool: search_notes", "dump_tool: list_notes"):
+        assert line in done.out, done.out
+    assert "NOTES_FILE" in done.out and " 0 violated" in done.out, done.out
 
 
 @pytest.mark.slow
