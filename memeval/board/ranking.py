@@ -18,6 +18,7 @@ from memeval.results import NoteKind, RunSummary
 from memeval.statistics.differences import FEWEST_CLUSTERS
 from memeval.statistics.flips import count_vectors, max_t_ps
 from memeval.statistics.multiple import lettered
+from memeval.text.shown import some_of
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -175,10 +176,5 @@ def _refusals(
         alone = {text for kind in kinds if len(kinds) > 1 for text in against[frozenset({kind})]}
         told = [text for text in reasons if text not in alone]
         if told:
-            whose = " with ".join(map(_shortened, map(names.__getitem__, sorted(kinds))))
+            whose = " with ".join(some_of(names[kind], MOST_NAMED) for kind in sorted(kinds))
             yield f"not compared: {whose}: {'; '.join(told)}"
-
-
-def _shortened(names: Sequence[str]) -> str:
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

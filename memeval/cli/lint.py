@@ -22,7 +22,7 @@ from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
 from memeval.results.files import dump_file, memory_folders
 from memeval.results.run import Run
 from memeval.text.names import digest_name
-from memeval.text.shown import one_line
+from memeval.text.shown import one_line, some_of
 
 SHOWN = 8
 """Questions that a finding lists; `--json` has all."""
@@ -89,10 +89,8 @@ def finding_lines(finding: Finding) -> Iterator[str]:
     yield from fold(finding.kind, one_line(finding.what))
     yield from fold("  where", one_line(finding.where))
     yield from fold("  why", one_line(finding.why, 400))
-    shown = ", ".join(map(one_line, finding.questions[:SHOWN]))
-    more = len(finding.questions) - SHOWN
-    rest = f" and {more:,} more" if more > 0 else ""
-    yield from fold(f"  questions ({len(finding.questions):,})", shown + rest)
+    shown = some_of(list(map(one_line, finding.questions)), SHOWN)
+    yield from fold(f"  questions ({len(finding.questions):,})", shown)
 
 
 def gather(run: Run, known: Sequence[Run], data: str | None, files: Sequence[str]) -> Material:

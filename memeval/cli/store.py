@@ -25,7 +25,7 @@ from memeval.store.cleaning import (
     remove_item,
 )
 from memeval.store.inventory import Home, Item, Kind, list_items
-from memeval.text.shown import one_line, printable
+from memeval.text.shown import one_line, printable, some_of
 
 NAMED = 3
 """Run folders that a message names; it counts the others."""
@@ -156,11 +156,7 @@ def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
 
 
 def _say_what_is_unknown(needed: Needed) -> None:
-    names = ", ".join(one_line(path.name, 40) for path in needed.unknown[:NAMED])
-    more = len(needed.unknown) - NAMED
-    if more > 0:
-        names += f" and {more} more"
-
+    names = some_of([one_line(path.name, 40) for path in needed.unknown], NAMED)
     print(
         f"run.json can't be read, or names no keys, in {names}: rows and memories are kept, as "
         "these runs may need them",

@@ -12,6 +12,7 @@ from memeval.config.paths import conf_dir
 from memeval.config.plugins import read_yaml
 from memeval.config.served import brought_fields, brought_homes
 from memeval.errors import UserError
+from memeval.text.shown import some_of
 
 _OUTPUTS = ("output", "outputs", "output_dir", "out", "out_dir", "results_dir")
 _OUTPUTS_HINT = "folder of the results:  export MEMEVAL_OUTPUTS=FOLDER"
@@ -68,7 +69,7 @@ def unknown_name(key: str) -> UserError:
     known = known_names()
     brought = brought_fields(key.partition(".")[0])
     if homes := known.get(key):
-        listed = ", ".join(homes[:3]) + (f" and {len(homes) - 3} more" if len(homes) > 3 else "")
+        listed = some_of(homes, 3)
         return UserError(
             f"'{key}' is a field of {listed} only", f"for example:  {homes[0]} {key}=...", HELP
         )

@@ -5,6 +5,7 @@ line, cut.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 from memeval.text.redaction import redacted
 
@@ -32,6 +33,12 @@ def one_line(value: object, limit: int = 200) -> str:
     text = str(value)[: 4 * limit + 4096]
     line = printable(" ".join(redacted(text).split()))
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """The first names, and how many more there are: `a, b and 3 more`."""
+    left = len(names) - most
+    return between.join(names[:most]) + (f" and {left:,} more" if left > 0 else "")
 
 
 def _escape(character: str) -> str:

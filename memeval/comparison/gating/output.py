@@ -23,7 +23,7 @@ from memeval.report.escaping import inline
 from memeval.report.junit import JunitCase, as_junit
 from memeval.report.tables import table
 from memeval.results.run import Run
-from memeval.text.shown import one_line
+from memeval.text.shown import one_line, some_of
 
 JSON_VERSION = 1
 MOST_LISTED = 20
@@ -111,9 +111,8 @@ def gate_markdown(
 
     for title, names in (("Worse", result.lost), ("Better", result.gained)):
         if names:
-            shown = ", ".join(inline(one_line(name, 80)) for name in names[:MOST_LISTED])
-            more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-            lines += ["", f"{title}, by question ({len(names):,}): {shown}{more}."]
+            shown = some_of([inline(one_line(name, 80)) for name in names], MOST_LISTED)
+            lines += ["", f"{title}, by question ({len(names):,}): {shown}."]
 
     if result.must_pass:
         passed = len(result.must_pass) - len(_failed(result))

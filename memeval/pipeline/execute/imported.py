@@ -23,7 +23,7 @@ from memeval.records import EvalCase, EvalQuestion, Status
 from memeval.results import AnswerRow, TextStore
 from memeval.results.files import reading
 from memeval.systems.external.ranked import Rankings
-from memeval.text.shown import one_line
+from memeval.text.shown import one_line, some_of
 
 NAMED = 10
 """Ids that a note names; it counts the others."""
@@ -258,6 +258,4 @@ class RankedAnswers(MemorySource):
 
 def _count_ids(what: str, ids: Iterable[str]) -> str:
     counted = Counter(ids)
-    names = list(counted)
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{sum(counted.values())} {what}: {', '.join(names[:NAMED])}{more}"
+    return f"{counted.total()} {what}: {some_of(list(counted), NAMED)}"

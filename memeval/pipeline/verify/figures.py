@@ -12,7 +12,7 @@ from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.run_notes import as_kept, notes_of_rows
 from memeval.pipeline.measure.spending import Metrics
 from memeval.results import CategoryResult, Record, RunSummary
-from memeval.text.shown import one_line
+from memeval.text.shown import one_line, some_of
 
 Measures = Callable[[Sequence[Record]], Mapping[str, float | None]]
 """Of the records of a repeat: `Dataset.measures`."""
@@ -69,8 +69,7 @@ def figure_problems(
         unlike += _unlike_rows(name, *rows)
 
     if unlike:
-        more = f" and {len(unlike) - SHOWN} more" if len(unlike) > SHOWN else ""
-        yield f"run.json: figures unlike those of the rows: {'; '.join(unlike[:SHOWN])}{more}"
+        yield f"run.json: figures unlike those of the rows: {some_of(unlike, SHOWN, '; ')}"
 
 
 def note_problems(

@@ -45,7 +45,7 @@ from memeval.results.store import Parse, R, SoundRows, read_rows
 from memeval.results.summary import PACKAGE_RUN, PACKAGE_TAG
 from memeval.text.names import digest_name
 from memeval.text.redaction import holds_replacement
-from memeval.text.shown import one_line
+from memeval.text.shown import one_line, some_of
 
 NAMED = 3
 """Ids that a line names; it counts the others."""
@@ -407,8 +407,7 @@ def count_ids(noun: str, ids: list[str]) -> str:
 
 def name_ids(ids: list[str]) -> str:
     """The first ids, and how many more there are."""
-    more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
-    return ", ".join(one_line(name, 60) for name in ids[:NAMED]) + more
+    return some_of([one_line(name, 60) for name in ids], NAMED)
 
 
 def list_statuses(statuses: Mapping[str, int]) -> str:
