@@ -34,6 +34,7 @@ from memeval.config.schema import EmbedderConfig, JudgeModelConfig, LlmConfig, R
 from memeval.config.settings import REQUIRED
 from memeval.config.validation import check
 from memeval.errors import UserError
+from memeval.text.beside import load_yaml
 from memeval.text.shown import one_line
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
@@ -295,11 +296,8 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
 
 def read_config(path: Path) -> RunConfig:
     """The config of a run folder. Nothing that it names is imported or opened."""
-    import yaml  # type: ignore[import-untyped]
-
     # It is resolved, so that there is nothing for OmegaConf to do, which takes ten times as long.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    loaded = yaml.load(path.read_bytes(), Loader=loader)
+    loaded = load_yaml(path)
     if not isinstance(loaded, dict):
         raise ValueError("not a mapping")
 

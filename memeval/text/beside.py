@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,9 +16,13 @@ def load_beside(module_file: str, name: str, content: type[T]) -> T:
     The keys of the stages cover a file that a module names in quotes: see `memeval.config.sources`.
     Raises `msgspec.ValidationError`, which names the path in the file, for a value of another type.
     """
+    return msgspec.convert(load_yaml(Path(module_file).with_name(name)), content)
+
+
+def load_yaml(path: Path) -> Any:
+    """The content of a YAML file, as it stands."""
     import yaml  # type: ignore[import-untyped]
 
-    text = Path(module_file).with_name(name).read_bytes()
     # The loader in C is ten times as fast, and some builds of PyYAML lack it.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return msgspec.convert(yaml.load(text, Loader=loader), content)
+    return yaml.load(path.read_bytes(), Loader=loader)
