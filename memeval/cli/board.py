@@ -34,11 +34,13 @@ def board(arguments: Sequence[str]) -> int:
     options = PARSER.parse_args(list(arguments))
     from memeval.board.collect import collect
     from memeval.board.write import write_board
+    from memeval.packages.form import counted
 
     made = collect(options.packages, options.allowed_signers, again=options.again)
     write_board(made, options.output)
     runs = sum(len(table.rows) for table in made.tables)
-    print(f"board:    {len(made.packages)} packages, {runs} runs, {len(made.tables)} protocols")
+    counts = {"package": len(made.packages), "run": runs, "protocol": len(made.tables)}
+    print(f"board:    {', '.join(counted(number, noun) for noun, number in counts.items())}")
     if made.known:
         print(
             f"checked:  {made.known} of them before, by the same code beside the same data: "

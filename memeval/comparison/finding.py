@@ -60,8 +60,13 @@ def _holds(summary: RunSummary, name: str, value: str) -> bool:
 
 
 def run_folders(runs: Path) -> list[Path]:
-    """The run folders below `runs`, by name."""
-    return sorted(path for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
+    """The run folders of a home, by name: those below `runs`, then those of unpacked packages."""
+    imported = sorted(runs.parent.glob(f"{IMPORTED_RUNS}/[!.]*/runs"))
+    return [folder for each in (runs, *imported) for folder in _folders_in(each)]
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
 def run_folder(word: str, runs: Path) -> Path:
@@ -108,8 +113,7 @@ def finished_runs(runs: Path, say: Callable[[str], None] = lambda _: None) -> li
     `say` gets a message per damaged one.
     """
     # Those that came in packages lie apart, with rows of their own.
-    imported = sorted(runs.parent.glob(f"{IMPORTED_RUNS}/[!.]*/runs"))
-    folders = [folder for each in (runs, *imported) for folder in run_folders(each)]
+    folders = run_folders(runs)
     read = [run for folder in folders if (run := read_run(folder, say)) is not None]
     return sorted(read, key=lambda run: (run.summary.ended, run.key))
 

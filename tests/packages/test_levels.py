@@ -623,6 +623,12 @@ def test_unpacked_runs_lie_beside_own_ones(
         assert run.key != own.key and run.metrics == own.metrics
         assert run.context("demo-1/q0") == own.context("demo-1/q0")
 
+    capsys.readouterr()
+    assert run_command(["verify"]) == 0
+    told = capsys.readouterr().out
+    assert all(f"{run.key}  {run.summary.name}: sound" in told for run in taken)
+    assert run_command(["verify", taken[0].key]) == 0
+
     # An imported run is not handed on as one's own.
     assert run_command(["pack", taken[0].key, "-o", str(tmp_path / "x.memeval")]) == 2
     shutil.rmtree(taken[0].folder.parents[2])

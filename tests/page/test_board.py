@@ -316,7 +316,7 @@ def test_the_command_line(
 
     assert run_command(["board", str(folder), "-o", str(site)]) == 0
     said = capsys.readouterr().out
-    assert "2 packages, 4 runs, 1 protocols" in said
+    assert "2 packages, 4 runs, 1 protocol\n" in said
     assert "twice.memeval: the same as own.memeval" in said
     assert "strict.memeval: level 1 (intact)" in said
     first = {path: path.read_bytes() for path in site.rglob("*.*")}
