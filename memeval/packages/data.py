@@ -142,12 +142,12 @@ def unlike_data(records: list[Record], rows: PackagedRows, data: Data) -> Iterat
 
 
 def unlike_told(summary: RunSummary, records: list[Record], data: Data) -> Iterator[str]:
-    """Members of `run.json` that the data makes otherwise."""
+    """Members of `run.json` that differ from what the data gives."""
     told = {name: value for name, value in summary.tags.items() if name.startswith(DATA)}
     if told != data_tags(data.loaded):
-        yield "run.json: the tags of the data are others"
+        yield "run.json: its tags of the data differ from the data here"
     if dict(summary.facet_titles) != dict(data.dataset.facet_names):
-        yield "run.json: the titles of the facets are others"
+        yield "run.json: its facet titles differ from those of the data set"
 
     notes = {note.text for note in as_kept(remarks((*data.loaded.notes, *data.dataset.notes())))}
     if not notes <= {note.text for note in summary.notes}:
@@ -155,7 +155,7 @@ def unlike_told(summary: RunSummary, records: list[Record], data: Data) -> Itera
 
     measures = data.dataset.measures
     if tuple(measures(records)) != summary.protocol_metrics:
-        yield "run.json: it names other metrics of the data set's own"
+        yield "run.json: the data set's own metrics have other names"
     elif summary.protocol_metrics:
         yield from figure_problems(summary, records, None, measures)
 

@@ -423,7 +423,7 @@ def _prices_of(package: Package) -> Iterator[None]:
     for run in told.values():
         for model in run.get("models", ()):
             if not isinstance(model, dict):
-                raise UserError(f"{ENVIRONMENT} tells of a model that is not an object")
+                raise UserError(f"{ENVIRONMENT} lists a model that is not an object")
 
             prices = model.get("usd_per_million")
             if isinstance(prices, dict) and model.get("provider") != OFFLINE:

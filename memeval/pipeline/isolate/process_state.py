@@ -24,8 +24,8 @@ def _folder() -> str:
 
 
 class _Variables:
-    """Reads memeval's environment variables. It looks through all variables only if their number
-    has changed: this is done after each call of a system, and there are dozens.
+    """Reads memeval's environment variables. It searches all variables only if their number has
+    changed, as it runs after each call of a system.
     """
 
     def __init__(self) -> None:
