@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
@@ -131,18 +130,14 @@ def _looked_up(
     model: str, provider: str, prompt: int, completion: int, cached: int
 ) -> PriceCalculation | None:
     """The price of a call by genai-prices; None for a model that it does not know."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from genai_prices import Usage as PricedUsage
-        from genai_prices import calc_price
+    from genai_prices import Usage as PricedUsage
+    from genai_prices import calc_price
 
-        tokens = PricedUsage(
-            input_tokens=prompt, output_tokens=completion, cache_read_tokens=cached
-        )
-        for provider_id in (None, "openai") if provider == UNKNOWN_PROVIDER else (provider,):
-            try:
-                return calc_price(tokens, model_ref=model, provider_id=provider_id)
-            except (LookupError, ValueError):
-                continue
+    tokens = PricedUsage(input_tokens=prompt, output_tokens=completion, cache_read_tokens=cached)
+    for provider_id in (None, "openai") if provider == UNKNOWN_PROVIDER else (provider,):
+        try:
+            return calc_price(tokens, model_ref=model, provider_id=provider_id)
+        except (LookupError, ValueError):
+            continue
 
     return None

@@ -23,7 +23,10 @@ QUICK = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "
 
 
 def memories(home: Path) -> list[Path]:
-    return sorted(path.parent for path in (home / "data" / "prepared").glob("*/*/*/memory.json"))
+    """Folders of whole memories: one that is still written has a name that begins with a dot."""
+    return sorted(
+        path.parent for path in (home / "data" / "prepared").glob("*/*/[!.]*/memory.json")
+    )
 
 
 def thinking(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
