@@ -1,4 +1,4 @@
-"""What retrieval costs: `python perf/retrieval.py [bm25] [chroma] [mem0] [locomo]`, all of them by
+"""What retrieval costs: `python perf/retrieval.py [bm25] [vectors] [mem0] [locomo]`, all of them by
 default.
 
 Wall times on a shared machine are upper bounds; compare within one run. `locomo` needs
@@ -85,19 +85,23 @@ def bm25() -> None:
         )
 
 
-def chroma() -> None:
-    from memeval.retrieval.vectors import ChromaIndex, shared_client
+def vectors() -> None:
+    from memeval.retrieval.vectors import VectorIndex
 
-    with timed() as starting:
-        shared_client()
-    print(f"\nChroma: import and client {starting.seconds:.2f} s, once a process")
-    print("vectors   width     add s   ms a query   recall@20 against exact")
+    print("\nvectors   width     add s   ms a query   recall@20 against exact")
     rng = np.random.default_rng(0)
-    for count, width in [(700, 512), (700, 2048), (700, 4096), (700, 8192), (5_000, 512)]:
+    for count, width in [
+        (700, 512),
+        (700, 2048),
+        (700, 4096),
+        (700, 8192),
+        (50_000, 512),
+        (60_000, 256),
+    ]:
         rows = _sparse_rows(rng, count, width)
         queries = _sparse_rows(rng, 40, width)
         with timed() as adding:
-            index = ChromaIndex(rows)
+            index = VectorIndex(rows)
             index.query(queries[0], 1)
         with timed() as asking:
             found = [index.query(query, 20)[0] for query in queries]
@@ -248,6 +252,6 @@ def locomo() -> None:
 
 
 if __name__ == "__main__":
-    known = {"bm25": bm25, "chroma": chroma, "mem0": mem0, "locomo": locomo}
+    known = {"bm25": bm25, "vectors": vectors, "mem0": mem0, "locomo": locomo}
     for part in sys.argv[1:] or known:
         known[part]()

@@ -43,9 +43,9 @@ rich.table rich.progress rich.live jinja2 memeval.pipeline.measure.objective mem
 memeval.comparison.page memeval.report.plots.run memeval.report.plots.differences
 memeval.cli.plan memeval.cli.plan_text memeval.runs.forecast.estimate memeval.judges.model
 memeval.systems.retrieval.dense memeval.systems.chat.native memeval.systems.cogcanvas.system
-memeval.retrieval.rerank_lexical antlr4.LL1Analyzer chromadb chromadb_rust_bindings
-chromadb.api.rust encodings.utf_8_sig encodings.idna multiprocessing.context
-multiprocessing.reduction networkx numpy.ma omegaconf._impl pygments rank_bm25 _strptime
+memeval.retrieval.rerank_lexical antlr4.LL1Analyzer encodings.utf_8_sig encodings.idna
+multiprocessing.context multiprocessing.reduction networkx numpy.ma omegaconf._impl pygments
+rank_bm25 _strptime
 """.split()
 
 

@@ -67,9 +67,6 @@ PRIVATE = {
     "_run_exitfuncs",
     # Hydra's own example of a config source calls it, too.
     "_get_header_dict",
-    # Chroma shares one system among all clients of a process, and has no call to end it.
-    "_identifier_to_system",
-    "_identifier_to_refcount",
 }
 """Private names of others that are still used; none may be added."""
 

@@ -1,4 +1,4 @@
-"""Texts embedded by the cell's embedder and searched in Chroma."""
+"""Texts embedded by the cell's embedder and searched by their vectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from memeval.llm.metering import current_ledger
 from memeval.retrieval.embedding.contract import Embedder
-from memeval.retrieval.vectors import ChromaIndex
+from memeval.retrieval.vectors import VectorIndex
 
 if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
@@ -31,7 +31,7 @@ async def _fit(embedder: Embedder, texts: Sequence[str]) -> Embedder:
 class DenseIndex:
     """Nearest texts by cosine; positions are those of the texts given."""
 
-    def __init__(self, embedder: Embedder, index: ChromaIndex) -> None:
+    def __init__(self, embedder: Embedder, index: VectorIndex) -> None:
         self._embedder = embedder
         self._index = index
 
@@ -43,10 +43,10 @@ class DenseIndex:
         fitted = await _fit(embedder, texts)
         if saved is None:
             vectors = await fitted.embed(texts)
-            return cls(fitted, await current_ledger().own.in_worker(ChromaIndex, vectors))
+            return cls(fitted, await current_ledger().own.in_worker(VectorIndex, vectors))
 
         file = saved / VECTORS_FILE
-        index = await current_ledger().own.in_worker(ChromaIndex.load, file)
+        index = await current_ledger().own.in_worker(VectorIndex.load, file)
         if index.size != len(texts):
             index.close()
             raise ValueError(f"{file} holds {index.size} vectors for {len(texts)} texts")

@@ -1,4 +1,4 @@
-"""Nearest vectors in Chroma: one Chroma per index, held in memory, dropped on close."""
+"""Nearest vectors: an exact search, and for very many an approximate one in Chroma."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from memeval.errors import ModelError
+from memeval.process import started
 
 if TYPE_CHECKING:
-    from chromadb.api import ClientAPI
-    from chromadb.api.models.Collection import Collection
-
     from memeval.retrieval.embedding.contract import Vectors
 
+EXACT_UP_TO = 50_000
+"""Vectors up to which every one is compared with the query; more lie in Chroma."""
 BATCH = 1000
-"""Vectors per call of `add`."""
-EXACT_UP_TO = 5000
-"""Indexes up to this size search their whole graph, and so find what an exact search finds."""
-SLACK = 16
-"""Neighbours asked for beyond the wanted depth, to see whether a tie spans its end."""
+"""Vectors per call of Chroma's `add`."""
+VISITED = 5000
+"""Neighbours that a search in Chroma visits, which is approximate: with Chroma's own 100, it found
+.42 of the nearest ten among 50,000 vectors that were made to be difficult.
+"""
 
 TRIMMED_FROM = 4_000_000
 """Bytes of vectors from which on a dropped index asks the allocator to give its pages back."""
 
-_CREATING = Lock()
-_SHARED = "ephemeral"
-"""The name under which Chroma registers every client that keeps its data in memory."""
+_NO_ROWS = np.zeros((0, 0), dtype=np.float32)
+
+_OPENING = Lock()
+"""Chroma's register of clients is filled without a lock of its own."""
 
 
 def other_width(what: str, width: int, kept: int) -> ModelError:
@@ -44,56 +45,19 @@ def other_width(what: str, width: int, kept: int) -> ModelError:
     )
 
 
-class OwnChroma:
-    """A Chroma of one index: its memory goes when it is closed.
-
-    A collection that is deleted from a Chroma in use keeps its index, its log and its page cache in
-    memory; all of them go with their system. Clients in memory would share one system, so each gets
-    its own. Chroma's register is left as it was, for other users of Chroma in this process.
-    """
-
-    def __init__(self) -> None:
-        from chromadb.api.client import Client
-        from chromadb.api.shared_system_client import SharedSystemClient
-        from chromadb.config import Settings, System
-
-        self._system = System(Settings(is_persistent=False, anonymized_telemetry=False))
-        registers: tuple[Any, ...] = (
-            SharedSystemClient._identifier_to_system,
-            SharedSystemClient._identifier_to_refcount,
-        )
-        with _CREATING:
-            self._system.start()
-            before = [register.get(_SHARED) for register in registers]
-            try:
-                self.client: ClientAPI = Client.from_system(self._system)
-            finally:
-                for register, entry in zip(registers, before, strict=True):
-                    if entry is None:
-                        register.pop(_SHARED, None)
-                    else:
-                        register[_SHARED] = entry
-
-    def close(self) -> None:
-        """Gives everything back; the client can't be used afterwards."""
-        self._system.stop()
-
-
-class ChromaIndex:
+class VectorIndex:
     """Inner-product search over unit vectors, which is cosine.
 
     Positions are those of the rows given.
     """
 
     def __init__(self, vectors: Vectors) -> None:
-        self.size = len(vectors)
-        self._chroma = OwnChroma() if self.size else None
-        self._collection: Collection | None = None
-        if self._chroma is not None:
-            self._collection = _fill(self._chroma.client, vectors)
-
-        self._bytes = int(vectors.nbytes)
-        self._width = vectors.shape[1] if self.size else 0
+        rows = np.ascontiguousarray(vectors, dtype=np.float32)
+        self.size = len(rows)
+        self._bytes = int(rows.nbytes)
+        self._width = rows.shape[1] if self.size else 0
+        self._chroma = ChromaVectors(rows) if self.size > EXACT_UP_TO else None
+        self._rows = rows if self._chroma is None else _NO_ROWS
 
     def query(self, vector: Vectors, depth: int) -> tuple[list[int], list[float]]:
         """The nearest `depth` positions, best first and ties by position, and their cosines.
@@ -102,52 +66,30 @@ class ChromaIndex:
         another model under the same name since they were made.
         """
         depth = min(depth, self.size)
-        if self._collection is None or depth <= 0:
+        if depth <= 0:
             return [], []
 
         if len(vector) != self._width:
             raise other_width("the query's vector", len(vector), self._width)
 
-        wanted = depth + SLACK
-        while True:
-            neighbours = self._neighbours(vector, min(wanted, self.size))
-            if (
-                len(neighbours) <= depth
-                or neighbours[depth - 1][0] != neighbours[-1][0]
-                or wanted >= self.size
-            ):
-                break
+        query = np.asarray(vector, dtype=np.float32)
+        if self._chroma is not None:
+            positions, distances = self._chroma.nearest(query, depth)
+        else:
+            # Each row by itself: the product of a whole matrix depends on where in it a row lies,
+            # and equal rows would not tie. Distances are rounded as Chroma's are.
+            distances = np.float32(1) - np.vecdot(self._rows, query)
+            positions = np.arange(self.size)
 
-            # The tie at the end may hold lower positions that were not returned.
-            wanted *= 2
-
-        best = sorted(neighbours, key=lambda pair: (-pair[0], pair[1]))[:depth]
-        return [position for _, position in best], [score for score, _ in best]
-
-    def _neighbours(self, vector: Vectors, count: int) -> list[tuple[float, int]]:
-        assert self._collection is not None
-        reply = self._collection.query(
-            query_embeddings=np.asarray(vector, dtype=np.float32),
-            n_results=count,
-            include=["distances"],
-        )
-        distances: Any = reply["distances"]
-        return [
-            (1.0 - float(distance), int(name))
-            for distance, name in zip(distances[0], reply["ids"][0], strict=True)
-        ]
+        best = np.lexsort((positions, distances))[:depth]
+        return positions[best].tolist(), (1.0 - distances[best].astype(np.float64)).tolist()
 
     def vectors(self) -> Vectors:
         """The rows as they were given."""
-        if self._collection is None:
-            return np.zeros((0, 0), dtype=np.float32)
+        if self._chroma is not None:
+            return self._chroma.vectors(self.size, self._width)
 
-        reply: Any = self._collection.get(include=["embeddings"])
-        rows = np.empty((self.size, len(reply["embeddings"][0])), dtype=np.float32)
-        for name, row in zip(reply["ids"], reply["embeddings"], strict=True):
-            rows[int(name)] = row
-
-        return rows
+        return self._rows
 
     def save(self, path: Path) -> None:
         """Writes the rows to a `.npy` file, from which `load` builds an index that answers
@@ -168,12 +110,66 @@ class ChromaIndex:
 
     def close(self) -> None:
         """Drops the vectors; the index is then empty."""
-        chroma, self._chroma = self._chroma, None
-        self._collection, self.size = None, 0
-        if chroma is not None:
-            chroma.close()
-            if self._bytes >= TRIMMED_FROM:
-                give_pages_back()
+        if self._chroma is not None:
+            self._chroma.close()
+
+        self._chroma, self._rows, self.size = None, _NO_ROWS, 0
+        if self._bytes >= TRIMMED_FROM:
+            give_pages_back()
+
+
+class ChromaVectors:
+    """A collection of Chroma in a temporary folder of its own, which goes with it."""
+
+    def __init__(self, rows: Vectors) -> None:
+        from chromadb import PersistentClient
+        from chromadb.config import Settings
+
+        self._folder = started.make_folder("chroma")
+        with _OPENING:
+            # Its declared type has no `close`, which every client has.
+            self._client: Any = PersistentClient(self._folder, Settings(anonymized_telemetry=False))
+
+        self._collection = self._client.create_collection(
+            "memeval",
+            # The product of unit vectors is their cosine.
+            configuration={
+                "hnsw": {
+                    "space": "ip",
+                    "ef_construction": 100,
+                    "ef_search": VISITED,
+                    "max_neighbors": 32,
+                }
+            },
+            # None, or Chroma loads its own embedder, which needs the network.
+            embedding_function=None,
+        )
+        for start in range(0, len(rows), BATCH):
+            batch = rows[start : start + BATCH]
+            names = [str(start + offset) for offset in range(len(batch))]
+            self._collection.add(ids=names, embeddings=batch)
+
+    def nearest(self, vector: Vectors, depth: int) -> tuple[Any, Any]:
+        """Positions and distances of the nearest `depth` rows, as arrays of shape (depth,)."""
+        reply: Any = self._collection.query(
+            query_embeddings=vector, n_results=depth, include=["distances"]
+        )
+        positions = np.array(reply["ids"][0], dtype=np.int64)
+        return positions, np.array(reply["distances"][0], dtype=np.float32)
+
+    def vectors(self, size: int, width: int) -> Vectors:
+        """The rows in the order in which they were added."""
+        reply: Any = self._collection.get(include=["embeddings"])
+        rows = np.empty((size, width), dtype=np.float32)
+        rows[np.array(reply["ids"], dtype=np.int64)] = reply["embeddings"]
+        return rows
+
+    def close(self) -> None:
+        """Gives everything back."""
+        with _OPENING:
+            self._client.close()
+
+        started.remove_folder(self._folder)
 
 
 def give_pages_back() -> None:
@@ -197,28 +193,3 @@ def _trimmer() -> Callable[[int], int] | None:
         return None
 
     return trim
-
-
-def _fill(client: ClientAPI, vectors: Vectors) -> Collection:
-    whole = min(len(vectors), EXACT_UP_TO)
-    hnsw: Any = {
-        # The product of unit vectors is their cosine.
-        "space": "ip",
-        # HNSW is approximate: on 50,000 vectors made to be difficult, it found 0.42 of the nearest
-        # ten.
-        "ef_search": max(100, whole),
-        "ef_construction": 100,
-        "max_neighbors": 32,
-    }
-    collection = client.create_collection(
-        # None, or Chroma loads its own embedder, which needs the network.
-        "memeval",
-        configuration={"hnsw": hnsw},
-        embedding_function=None,
-    )
-    rows = np.ascontiguousarray(vectors, dtype=np.float32)
-    for start in range(0, len(rows), BATCH):
-        batch = rows[start : start + BATCH]
-        collection.add(ids=[str(start + offset) for offset in range(len(batch))], embeddings=batch)
-
-    return collection

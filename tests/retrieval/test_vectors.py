@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from memeval.retrieval.vectors import ChromaIndex
+from memeval.errors import ModelError
+from memeval.retrieval.vectors import VectorIndex
 
 
 def unit_rows(count: int, width: int, seed: int, kept: float = 1.0) -> np.ndarray:
@@ -28,7 +30,7 @@ def exact(rows: np.ndarray, query: np.ndarray, depth: int) -> list[int]:
 )
 def test_small_indexes_find_what_an_exact_search_finds(count: int, width: int, kept: float) -> None:
     rows, queries = unit_rows(count, width, 0, kept), unit_rows(40, width, 1, kept)
-    index = ChromaIndex(rows)
+    index = VectorIndex(rows)
     for query in queries:
         positions, scores = index.query(query, 20)
         assert set(positions) == set(exact(rows, query, 20))
@@ -40,34 +42,34 @@ def test_small_indexes_find_what_an_exact_search_finds(count: int, width: int, k
 def test_ties_go_to_the_earlier_row_even_across_the_cut() -> None:
     rows = unit_rows(300, 32, 2)
     rows[40:140] = rows[40]
-    index = ChromaIndex(rows)
+    index = VectorIndex(rows)
     assert index.query(rows[40], 5)[0] == [40, 41, 42, 43, 44]
     index.close()
 
 
 def test_a_zero_vector_matches_nothing_and_breaks_nothing() -> None:
     rows = np.vstack([np.zeros((1, 8), dtype=np.float32), np.eye(8, dtype=np.float32)])
-    index = ChromaIndex(rows)
+    index = VectorIndex(rows)
     assert index.query(rows[3], 1) == ([3], [1.0])
     assert index.query(np.zeros(8, dtype=np.float32), 3) == ([0, 1, 2], [0.0, 0.0, 0.0])
     index.close()
 
 
 def test_depth_is_cut_to_the_size_and_empty_indexes_answer_nothing() -> None:
-    index = ChromaIndex(np.eye(3, dtype=np.float32))
+    index = VectorIndex(np.eye(3, dtype=np.float32))
     assert len(index.query(np.eye(3, dtype=np.float32)[0], 50)[0]) == 3
     assert index.query(np.eye(3, dtype=np.float32)[0], 0) == ([], [])
     index.close()
-    assert ChromaIndex(np.zeros((0, 3), dtype=np.float32)).query(
+    assert VectorIndex(np.zeros((0, 3), dtype=np.float32)).query(
         np.zeros(3, dtype=np.float32), 5
     ) == ([], [])
 
 
 def test_a_saved_index_answers_identically(tmp_path: Path) -> None:
     rows, queries = unit_rows(500, 128, 3), unit_rows(20, 128, 4)
-    index = ChromaIndex(rows)
+    index = VectorIndex(rows)
     index.save(tmp_path / "rows.npy")
-    loaded = ChromaIndex.load(tmp_path / "rows.npy")
+    loaded = VectorIndex.load(tmp_path / "rows.npy")
     assert np.array_equal(loaded.vectors(), rows)
     assert [loaded.query(query, 10) for query in queries] == [
         index.query(query, 10) for query in queries
@@ -76,16 +78,59 @@ def test_a_saved_index_answers_identically(tmp_path: Path) -> None:
     loaded.close()
 
 
+def test_equal_rows_have_equal_scores_wherever_they_lie() -> None:
+    rows = unit_rows(701, 333, 5)
+    rows[[7, 350]] = rows[700]
+    positions, scores = VectorIndex(rows).query(unit_rows(1, 333, 6)[0], 701)
+    of = dict(zip(positions, scores, strict=True))
+    assert of[7] == of[350] == of[700]
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than three vectors are searched in Chroma."""
+    monkeypatch.setattr("memeval.retrieval.vectors.EXACT_UP_TO", 3)
+
+
+def folders() -> set[str]:
+    return {path.name for path in Path(tempfile.gettempdir()).glob("memeval-chroma-*")}
+
+
+@pytest.mark.usefixtures("few")
+def test_many_vectors_are_searched_in_chroma(tmp_path: Path) -> None:
+    rows, queries = unit_rows(2500, 64, 0), unit_rows(20, 64, 1)
+    before = folders()
+    index = VectorIndex(rows)
+    (folder,) = folders() - before
+    assert np.array_equal(index.vectors(), rows)
+    for query in queries:
+        positions, scores = index.query(query, 20)
+        assert positions == exact(rows, query, 20)
+        assert np.allclose(scores, rows[positions] @ query, atol=1e-5)
+
+    index.save(tmp_path / "rows.npy")
+    loaded = VectorIndex.load(tmp_path / "rows.npy")
+    assert loaded.query(queries[0], 9) == index.query(queries[0], 9)
+    with pytest.raises(ModelError, match="65 numbers"):
+        index.query(np.ones(65, dtype=np.float32), 1)
+
+    index.close()
+    loaded.close()
+    assert folder not in folders()
+
+
+@pytest.mark.usefixtures("few")
 def test_an_index_leaves_other_clients_of_chroma_alone() -> None:
     import chromadb
 
     rows = unit_rows(5, 8, 4)
-    index = ChromaIndex(rows)
+    index = VectorIndex(rows)
     mine = chromadb.EphemeralClient()
     notes = mine.create_collection("notes", embedding_function=None)
     notes.add(ids=["1"], embeddings=rows[:1])
-    other = ChromaIndex(rows)
+    other = VectorIndex(rows)
     index.close()
+    assert other.query(rows[2], 1)[0] == [2]
     other.close()
     assert [collection.name for collection in mine.list_collections()] == ["notes"]
     assert notes.count() == 1
@@ -93,15 +138,23 @@ def test_an_index_leaves_other_clients_of_chroma_alone() -> None:
     mine.delete_collection("notes")
 
 
+@pytest.mark.usefixtures("few")
+def test_indexes_in_chroma_of_several_threads_do_not_mix() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(found, range(4)))
+
+
 GROWING = """
 import numpy as np
-from memeval.retrieval.vectors import ChromaIndex
+from memeval.retrieval import vectors
+from memeval.retrieval.vectors import VectorIndex
 
+vectors.EXACT_UP_TO = 3
 rows = np.random.default_rng(0).normal(size=(1000, 1024)).astype(np.float32)
 rows /= np.linalg.norm(rows, axis=1, keepdims=True)
 sizes = []
 for _ in range(9):
-    index = ChromaIndex(rows)
+    index = VectorIndex(rows)
     index.query(rows[0], 10)
     index.close()
     sizes.append(int(open("/proc/self/statm").read().split()[1]) * 4096)
@@ -119,15 +172,10 @@ def test_a_dropped_index_gives_its_memory_back() -> None:
     assert grown < 6 * 4, f"six indexes of 4 MB left {grown:.0f} MB behind: {sizes}"
 
 
-def test_indexes_of_several_threads_do_not_mix() -> None:
-    def found(seed: int) -> bool:
-        rows = unit_rows(200, 64, seed)
-        index = ChromaIndex(rows)
-        right = all(
-            index.query(rows[position], 1)[0] == [position] for position in range(0, 200, 10)
-        )
-        index.close()
-        return right
-
-    with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(found, range(8)))
+def found(seed: int) -> bool:
+    """Whether an index of its own finds each row by itself."""
+    rows = unit_rows(200, 64, seed)
+    index = VectorIndex(rows)
+    right = all(index.query(rows[position], 1)[0] == [position] for position in range(0, 200, 10))
+    index.close()
+    return right

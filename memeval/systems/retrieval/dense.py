@@ -21,7 +21,7 @@ class Settings(FactKeySettings):
 
 
 class Dense(FactKeyedSystem[DenseIndex]):
-    """The nearest chunks in Chroma under the cell's embedder."""
+    """The nearest chunks under the cell's embedder."""
 
     settings_type = Settings
     settings: Settings

@@ -41,7 +41,7 @@ class Settings(RerankedSettings):
 
 
 class Rag(RerankingSystem[DenseIndex]):
-    """The nearest chunks in Chroma. No compression takes any of them away."""
+    """The nearest chunks of a fixed size. No compression takes any of them away."""
 
     settings_type = Settings
     keeps_window = True
