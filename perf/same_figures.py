@@ -95,7 +95,12 @@ def _run(words: list[str], home: str) -> None:
     began = time.monotonic()
     finished = subprocess.run(
         [sys.executable, "-m", "memeval", "-m", *words, "tracking=none"],
-        env={**os.environ, "MEMEVAL_HOME": home, "OPENAI_API_KEY": "test"},
+        env={
+            **os.environ,
+            "MEMEVAL_HOME": home,
+            "OPENAI_API_KEY": "test",
+            "MEMEVAL_PLOTS": "false",
+        },
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

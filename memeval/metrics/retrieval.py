@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import log2
 
 from memeval.metrics.metric import (
@@ -56,7 +57,7 @@ def session_ranking(
 
     Raises KeyError on a turn id that the case does not hold.
     """
-    sessions = (session_of[turn_id] for turn_ids in ranking for turn_id in turn_ids)
+    sessions = map(session_of.__getitem__, chain.from_iterable(ranking))
     return [(session,) for session in dict.fromkeys(sessions)]
 
 

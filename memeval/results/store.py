@@ -9,7 +9,6 @@ counted, and the row is made again.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -278,16 +277,16 @@ class RowStore(Generic[R]):
         # Read as it will be read later: nothing is stored that would then be left out.
         try:
             content = _clean(row.to_json())
-            json.dumps(content)
             stored = self._parse(content)
+            seal = self._write(content)
         except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"what came back can't be stored: {error}") from error
 
-        seal = self._write(content)
         self._found.rows[row.id], self._found.seals[row.id] = stored, seal
         return stored
 
     def _write(self, row: Json) -> str:
+        """Appends a row and returns its seal."""
         assert self._file is not None, "the store is not open"
         line = sealed_line(self.header, row)
         append_whole(self._file, line, self.path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -412,6 +413,6 @@ class RecallSystem(MemorySystem):
             text=reply.text,
             raw=reply.raw,
             retrieved=chosen,
-            ranking=tuple(chunk.turn_ids for chunk in ranked),
+            ranking=tuple(map(attrgetter("turn_ids"), ranked)),
             context_tokens=reply.context_tokens,
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
+from typing import cast
 
 from memeval.metrics.quotation import Quotations
 from memeval.records import EvalCase
@@ -43,19 +45,23 @@ class CaseTurns:
 
     def positions(self, ranking: Iterable[Sequence[str]]) -> Ranking:
         """Turn ids as positions. Raises `KeyError` for an unknown turn."""
-        position_of = self.position_of
-        positions: list[int | tuple[int, ...]] = []
-        for chunk in ranking:
-            if len(chunk) == 1:
-                positions.append(position_of[chunk[0]])
-            else:
-                positions.append(tuple(position_of[turn_id] for turn_id in chunk))
+        position = self.position_of.__getitem__
+        chunks = tuple(ranking)
+        # A ranking has hundreds of chunks, most often of one turn each.
+        if set(map(len, chunks)) <= {1}:
+            return tuple(map(position, chain.from_iterable(chunks)))
 
-        return tuple(positions)
+        return tuple(
+            position(chunk[0]) if len(chunk) == 1 else tuple(map(position, chunk))
+            for chunk in chunks
+        )
 
     def ranking(self, positions: Ranking) -> tuple[tuple[str, ...], ...]:
         """Positions as turn ids. Raises `IndexError` for an unknown position."""
         alone, ids = self.alone, self.ids
+        if set(map(type, positions)) <= {int}:
+            return tuple(map(alone.__getitem__, cast("tuple[int, ...]", positions)))
+
         return tuple(
             alone[chunk] if isinstance(chunk, int) else tuple(map(ids.__getitem__, chunk))
             for chunk in positions
