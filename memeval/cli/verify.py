@@ -8,8 +8,9 @@ from pathlib import Path
 
 from memeval.cli.parser import Parser
 from memeval.comparison.finding import run_folder, run_folders
-from memeval.config.paths import outputs_dir
+from memeval.config.paths import outputs_dir, project_root
 from memeval.errors import UserError
+from memeval.llm.own_prices import PRICES_FILE, name_prices
 from memeval.packages.form import SUFFIX
 from memeval.text.shown import one_line, printable
 
@@ -45,6 +46,7 @@ def verify(arguments: Sequence[str]) -> int:
     folders = [run_folder(word, runs) for word in options.runs] or run_folders(runs)
     from memeval.pipeline.verify.sound import verify_run
 
+    name_prices(None, project_root() / PRICES_FILE)
     wrong = 0
     for folder in dict.fromkeys(folders):
         verified = verify_run(folder)

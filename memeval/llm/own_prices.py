@@ -18,8 +18,11 @@ from memeval.text.shown import one_line
 
 VARIABLE = "MEMEVAL_PRICES"
 """Environment variable that names the file; processes that a run starts inherit it."""
+PRICES_FILE = "prices.yaml"
+"""In the project's root: prices of the user's own models."""
 PER = 1_000_000
 FIELDS = ("input", "output", "cached")
+_MARK = "-prices-"
 EXAMPLE = "as:  {date: 2026-01-31, models: {my-model: {input: 0.4, output: 1.6}, my-local: 0}}"
 
 
@@ -52,6 +55,18 @@ def own_prices() -> OwnPrices | None:
         content = path.read_bytes()
 
     return _parse(content, path)
+
+
+def prices_mark() -> str:
+    """What the prices in force add to the identity of the code that makes figures."""
+    own = own_prices()
+    return "" if own is None else f"{_MARK}{own.digest}"
+
+
+def has_other_prices(figures_code: str) -> bool:
+    """Whether figures of this code were made with other prices of one's own than those in force."""
+    _, mark, digest = figures_code.partition(_MARK)
+    return mark + digest != prices_mark()
 
 
 def name_prices(path: str | None, default: Path) -> None:

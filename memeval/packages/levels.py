@@ -124,7 +124,7 @@ class _Verifier:
         figures = Level(2)
         with _prices_of(self.package):
             for run in self.package.runs:
-                look = Look(run.folder)
+                look = Look(run.folder, brings_prices=True)
                 look.run()
                 self.records[run.key] = look.records
                 self.rows[run.key] = PackagedRows(self.package, run, look)

@@ -38,7 +38,7 @@ from memeval.packages.signing import sign
 from memeval.pipeline.execute.rows import answer_digest
 from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.measure.records import rows_digest
-from memeval.pipeline.verify.sound import verify_run
+from memeval.pipeline.verify.sound import OTHER_PRICES, verify_run
 from memeval.records import Usage
 from memeval.report.export.terms import terms_of
 from memeval.results import (
@@ -132,7 +132,8 @@ def _check(run: Run) -> None:
         raise UserError(f"{shown} came in a package", "hand that package over as it is")
 
     verified = verify_run(run.folder)
-    problems = [*verified.problems, *(line for line in verified.unchecked if "not here" in line)]
+    lacks = (line for line in verified.unchecked if "not here" in line or line == OTHER_PRICES)
+    problems = [*verified.problems, *lacks]
     if problems:
         raise UserError(
             f"{shown} is not sound: {problems[0]}",

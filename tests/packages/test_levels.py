@@ -511,10 +511,14 @@ def test_surroundings_are_those_of_the_runs(
 
 
 def test_prices_models_and_private_hosts(
-    monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
+    home: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Of a run with a model: dollars are made again from the packaged prices, the host is replaced,
-    and levels 3 and 4 ask the endpoint that is here.
+    and levels 3 and 4 ask the endpoint that is here. Without its prices, its costs alone aren't
+    compared, and it can't be packed.
     """
     prices = tmp_path / "prices.yaml"
     prices.write_text("date: 2026-01-31\nmodels: {gpt-x: {input: 0.4, output: 1.6}}\n")
@@ -528,6 +532,12 @@ def test_prices_models_and_private_hosts(
         )  # fmt: skip
         path = pack([run], tmp_path / "priced.memeval").path
         monkeypatch.delenv("MEMEVAL_PRICES")
+        capsys.readouterr()
+        assert run_command(["verify", run.key]) == 0
+        assert "not compared: costs" in capsys.readouterr().out
+        with pytest.raises(UserError, match="not sound: costs"):
+            pack([run], tmp_path / "again.memeval")
+
         before = len(memeval.load_runs())
         levels = {one.name: one for one in verify_package(path, Checks(judge=2, answer=1))}
         assert [level.problems for level in levels.values()] == [[]] * 6
@@ -624,7 +634,7 @@ def test_unpacked_runs_lie_beside_own_ones(
         assert run.context("demo-1/q0") == own.context("demo-1/q0")
 
     capsys.readouterr()
-    run_command(["verify"])  # of the home's other runs, some have prices that are gone
+    assert run_command(["verify"]) == 0
     told = capsys.readouterr().out
     assert all(f"{run.key}  {run.summary.name}: sound" in told for run in taken)
     assert run_command(["verify", *(run.key for run in taken)]) == 0

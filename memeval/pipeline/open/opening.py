@@ -18,7 +18,7 @@ from memeval.datasets.settings import CANARY_SETTINGS
 from memeval.errors import UserError
 from memeval.judges.contract import Judge
 from memeval.judges.registry import judge_type
-from memeval.llm.own_prices import name_prices, own_prices
+from memeval.llm.own_prices import PRICES_FILE, name_prices, prices_mark
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.cell_checks import (
     check_chunks,
@@ -51,9 +51,6 @@ from memeval.systems.base import SystemSettings
 from memeval.systems.external.served import ServedSettings
 from memeval.systems.registry import system_class
 from memeval.systems.reranking import OWN, RerankedSettings, choose_reranker
-
-PRICES_FILE = "prices.yaml"
-"""In the home: prices of the user's own models."""
 
 
 @dataclass
@@ -124,7 +121,7 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
         identity=identity,
         # With other prices the figures are made again from the rows; no key changes, no call is
         # made.
-        figures_code=figures_code(type(dataset)) + _prices_in_force(),
+        figures_code=figures_code(type(dataset)) + prices_mark(),
         command=command,
     )
 
@@ -191,12 +188,6 @@ def _model_digests(config: RunConfig, source: Source) -> Digests:
 
 def _uses_llm_at_ingest(config: RunConfig, source: Source) -> bool:
     return source.uses_llm_at_ingest or config.writer.name == TOOLS
-
-
-def _prices_in_force() -> str:
-    """Change that user-defined prices make in the identity of the figures."""
-    own = own_prices()
-    return "" if own is None else f"-prices-{own.digest}"
 
 
 def _source(config: RunConfig) -> Source:

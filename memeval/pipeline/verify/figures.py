@@ -16,6 +16,8 @@ from memeval.text.shown import one_line, some_of
 
 Measures = Callable[[Sequence[Record]], Mapping[str, float | None]]
 """Of the records of a repeat: `Dataset.measures`."""
+OF_PRICES = "cost"
+"""First word of the figures that rest on prices."""
 OF_THE_CLOCK = ("duration_s",)
 """Figures that no row holds."""
 SHOWN = 5
@@ -41,9 +43,11 @@ def figure_problems(
     records: Sequence[Record],
     ingests: Sequence[Ingest] | None,
     measures: Measures | None = None,
+    *,
+    has_prices: bool = True,
 ) -> Iterator[str]:
     """Differences of `run.json` from the records, from the ingests if given, and from the data
-    set's own metrics if what measures them is given.
+    set's own metrics if what measures them is given; costs if `has_prices`, the run's own.
     """
     headline = _headline(summary, records)
     repeats = []
@@ -57,10 +61,11 @@ def figure_problems(
     figures = measure(repeats, records, headline, has_score=scored)
 
     others = {*OF_THE_CLOCK, *(() if measures else summary.protocol_metrics)}
-    unlike = list(_unlike("", summary.metrics, figures.metrics, others, alone=ingests is None))
+    begins = (*(OF_INGEST if ingests is None else ()), *(() if has_prices else (OF_PRICES,)))
+    unlike = list(_unlike("", summary.metrics, figures.metrics, others, begins))
     for repeat, own_metrics in zip(summary.repeats, figures.repeats, strict=True):
         begin = f"repeat {repeat.repeat}: "
-        unlike += _unlike(begin, repeat.metrics, own_metrics, others, alone=ingests is None)
+        unlike += _unlike(begin, repeat.metrics, own_metrics, others, begins)
 
     unlike += [f"no {name}" for name in OF_THE_CLOCK if summary.metrics.get(name) is None]
     unlike += _unlike_rows("category", summary.categories, figures.categories)
@@ -95,12 +100,11 @@ def _unlike(
     said: Mapping[str, float | None],
     made: Metrics,
     others: Collection[str],
-    *,
-    alone: bool,
+    begins: tuple[str, ...],
 ) -> Iterator[str]:
-    """`others` are figures that are not made here."""
+    """`others` are figures that are not made here; names of more of them begin with `begins`."""
     for name in dict.fromkeys((*made, *said)):
-        if name in others or (alone and name.startswith(OF_INGEST)):
+        if name in others or name.startswith(begins):
             continue
 
         value = made.get(name)

@@ -19,8 +19,10 @@ from typing import Any
 from memeval import __version__
 from memeval.config.identity import IdentityInputs, keys, run_key
 from memeval.config.resolve import read_config
+from memeval.llm.own_prices import has_other_prices
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.pipeline.execute.rows import usages_of
+from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.measure.records import Ingest, rows_digest, said_by_rows
 from memeval.pipeline.verify.figures import figure_problems, note_problems
 from memeval.pipeline.verify.said import setting_problems, tag_problems, witness_problems
@@ -47,6 +49,7 @@ from memeval.text.names import digest_name
 from memeval.text.redaction import holds_replacement
 from memeval.text.shown import one_line, some_of
 
+OTHER_PRICES = "costs: they were made with other prices than those in force"
 NAMED = 3
 """Ids that a line names; it counts the others."""
 
@@ -72,7 +75,9 @@ def verify_run(folder: Path) -> Verified:
 class Look:
     """One look at one run folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, brings_prices: bool = False) -> None:
+        """With `brings_prices`, the prices in force are the run's own."""
+        self.brings_prices = brings_prices
         self.ingests: list[Ingest] | None = []
         self.records: list[Record] = []
         self.lines: list[dict[str, Any]] = []
@@ -134,8 +139,12 @@ class Look:
             ingests = None
             self.unchecked.append("figures of ingests: the run was stopped within them")
 
+        has_prices = self.brings_prices or not has_other_prices(summary.tags.get(FIGURES_CODE, ""))
+        if not has_prices:
+            self.unchecked.append(OTHER_PRICES)
+
         try:
-            self.problems += figure_problems(summary, records, ingests)
+            self.problems += figure_problems(summary, records, ingests, has_prices=has_prices)
             if ingests is not None and summary.identity.get("version") == __version__:
                 self.problems += note_problems(summary, records, ingests)
 
