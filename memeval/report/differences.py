@@ -42,15 +42,15 @@ def differing(summaries: Sequence[RunSummary]) -> dict[str, str]:
     """The settings that take more than one value over the cells, and the short header of each.
 
     A setting that only some cells have counts by its values there: one system's own settings don't
-    become columns for all. Within a group, a setting that follows from a chosen one (a system's
-    class, beside its name) is left out.
+    become columns for all, unless other cells of that system lack it. Within a group, a setting
+    that follows from a chosen one (a system's class, beside its name) is left out.
     """
     keys = sorted({key for summary in summaries for key in summary.params}, key=rank)
     chosen: list[str] = []
 
     for key in keys:
         values = {summary.params[key] for summary in summaries if key in summary.params}
-        if len(values) < 2:
+        if len(values) < 2 and not _some_lack(key, summaries):
             continue
 
         # Only within a group: in a small sweep any setting may follow from any other by chance.
@@ -59,6 +59,15 @@ def differing(summaries: Sequence[RunSummary]) -> dict[str, str]:
             chosen.append(key)
 
     return {key: header(key, chosen) for key in chosen}
+
+
+def _some_lack(key: str, summaries: Sequence[RunSummary]) -> bool:
+    """Whether cells of one system have one of its settings, and others of it don't."""
+    if group(key) != "system":
+        return False
+
+    having = {system_of(summary) for summary in summaries if key in summary.params}
+    return any(key not in summary.params and system_of(summary) in having for summary in summaries)
 
 
 def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:

@@ -127,6 +127,7 @@ def test_built_in_systems_keep_their_users_apart(memeval: Command, tmp_path: Pat
     ]
     found = {run["params"]["system"]: run["metrics"] for run in runs}
     assert sorted(found) == sorted(systems.split(","))
+    assert all(" tenants=shared " in run["name"] for run in runs)
     assert {metrics["breach_rate"] for metrics in found.values()} == {0.0}
     assert {metrics["known_rate/context"] > 0.5 for metrics in found.values()} == {True}
     assert found["bm25"]["operations/forget/vanished"] > 0

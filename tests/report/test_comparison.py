@@ -138,6 +138,15 @@ def test_a_setting_of_one_system_is_no_column_for_all() -> None:
     assert labels([*rag, bm25]) == ["rag chunk_size=128", "rag chunk_size=256", "bm25"]
 
 
+def test_a_setting_that_only_some_runs_of_a_system_have_tells_them_apart() -> None:
+    bm25 = summary("bm25", params={"system": "bm25", "top_k": 10})
+    shared = summary("bm25", params={"system": "bm25", "system.tenants": "shared", "top_k": 10})
+    assert differing([bm25, shared]) == {"system.tenants": "tenants"}
+    rag = summary("rag", params={"system": "rag", "top_k": 10})
+    assert labels([bm25, shared, rag]) == ["bm25", "bm25 tenants=shared", "rag"]
+    assert differing([shared, rag]) == {"system": "system"}
+
+
 def test_settings_of_the_same_last_name_keep_their_groups() -> None:
     cells = [
         summary(

@@ -11,7 +11,7 @@ from memeval.config.identity import digest
 from memeval.config.leaves import as_yaml, fields_of, flatten
 from memeval.config.roles import DRAFTING, INGEST, JUDGE, with_roles_filled
 from memeval.config.schema import ANSWER, RunConfig
-from memeval.config.settings import OF_ALL_SYSTEMS
+from memeval.config.settings import OF_ALL_SYSTEMS, TENANTS
 from memeval.datasets.contract import DatasetSettings
 from memeval.datasets.info import LoadedDataset
 from memeval.judges.recorded import RECORDED
@@ -126,6 +126,9 @@ def shown_settings(
         }
 
     leaves |= flatten(own, "system.")
+    if config.system.get(TENANTS) is not None:
+        leaves[f"system.{TENANTS}"] = config.system[TENANTS]
+
     return {
         path: ",".join(map(str, value)) if isinstance(value, list | tuple) else value
         for path, value in leaves.items()

@@ -10,6 +10,7 @@ from memeval.config.identity import IdentityInputs, Keys, keys, run_key
 from memeval.config.options import built_in_classes
 from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.config.schema import TOOLS, RunConfig
+from memeval.config.settings import TENANTS
 from memeval.datasets.contract import Dataset, LoadedDataset
 from memeval.judges.contract import JudgeSettings
 from memeval.llm.prompts import PromptTemplate
@@ -139,6 +140,9 @@ def run_name(config: RunConfig) -> str:
         parts.insert(1, config.label)
     if config.compression_turn != "never":
         parts.append(f"compress={config.compression_turn}")
+
+    if config.system.get(TENANTS) is not None:
+        parts.append(f"{TENANTS}={config.system[TENANTS]}")
 
     by_tools = {"reader": config.reader.name, "writer": config.writer.name}
     parts += [f"{group}={TOOLS}" for group, name in by_tools.items() if name == TOOLS]
