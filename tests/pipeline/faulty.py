@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import locale
 import os
 import random
 import signal
@@ -235,8 +234,6 @@ METHODS |= {
         "ok",
     ),
     "DeletesHome": ("answer", changes(lambda: os.environ.pop("MEMEVAL_HOME", None)), "ok"),
-    "ChangesLocale": ("answer", changes(lambda: locale.setlocale(locale.LC_ALL, "C")), "ok"),
-    "ChangesDepth": ("answer", changes(lambda: sys.setrecursionlimit(120)), "ok"),
     "ChangesSeeds": ("answer", changes(lambda: (random.seed(0), np.random.seed(0))), "ok"),
     "IgnoresSignals": (
         "ingest",
@@ -268,14 +265,9 @@ async def exit_in_a_group(*arguments: Any) -> Any:
         group.create_task(leave())
 
 
-def no_hooks() -> None:
-    sys.excepthook = threading.excepthook = None  # type: ignore[assignment]
-
-
 METHODS |= {
     "ExitsInATask": ("answer", exit_in_a_task, "ok"),
     "ExitsInAGroup": ("answer", exit_in_a_group, "answer_failed"),
-    "DropsHooks": ("answer", changes(no_hooks), "ok"),
     "AnswerIsNoMethod": ("answer", 5, "answer_failed"),
     "AnswerCannotBeLookedUp": ("answer", property(raises(ValueError("no"))), "answer_failed"),
     "ThreadsCannotBeLookedUp": ("in_thread", property(raises(ValueError("no"))), "ingest_failed"),

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from memeval.errors import MemevalError, SystemFaultError
 from memeval.llm.metering import current_ledger
-from memeval.pipeline.isolate.locations import Frames, fault, frames_of_error, locate, locate_method
+from memeval.pipeline.isolate.locations import fault, locate_method
 from memeval.text.shown import one_line
 
 T = TypeVar("T")
@@ -55,14 +55,12 @@ class Call:
     def misuse(self, what: str) -> SystemFaultError:
         """The error of a method that did something odd, without raising anything."""
         method = "tools" if self.method.startswith(TOOL) else self.method
-        return SystemFaultError(f"{locate_method(self.owner, method)}: it {what}")
+        return SystemFaultError(f"{locate_method(self.owner, method)}: {what}")
 
-    def overdue(self, frames: Frames) -> SystemFaultError:
+    def overdue(self) -> SystemFaultError:
         """The error of a call that took longer than its time limit."""
-        location = locate(frames, self.owner, self.method)
-        return SystemFaultError(
-            f"{location}: no end after {self.timeout_s:g} s (system.timeout_s); it was given up"
-        )
+        limit = f"no end after {self.timeout_s:g} s (system.timeout_s)"
+        return self.misuse(f"{limit}; it was given up")
 
     def run(self, step: Callable[[], T]) -> T:
         """Runs plain code on the loop's thread, up to its time limit. Raises `MemevalError`."""
@@ -139,4 +137,4 @@ def _time_limit(call: Call | None) -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
     except _Overdue as error:
-        raise call.overdue(frames_of_error(error)) from error
+        raise call.overdue() from error

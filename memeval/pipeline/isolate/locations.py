@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import traceback
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from memeval.errors import MemevalError, SystemFaultError
@@ -14,19 +13,24 @@ from memeval.text.shown import one_line
 _OWN = str(Path(__file__).resolve().parents[2])
 """Our own package, whose frames are named only if there are no others."""
 
-Frames = list[tuple[str, int]]
-"""File and line of each call on a stack, from the outermost to the innermost."""
-
 
 def fault(error: BaseException, owner: Any, method: str) -> MemevalError:
     """A method's error on one line with its location, unless it was raised on purpose."""
     if isinstance(error, MemevalError):
         return error
 
-    frames = frames_of_error(error)
-    # A call with wrong arguments fails in our frame: no line of the user's code was reached.
-    is_theirs = not all(_is_ours(file) for file, _ in frames)
-    location = locate(frames, owner, method) if is_theirs else locate_method(owner, method)
+    steps = traceback.walk_tb(error.__traceback__)
+    frames = [(frame.f_code.co_filename, line) for frame, line in steps]
+    foreign = [frame for frame in frames if not _is_ours(frame[0])]
+    source = _source_of(owner)
+    theirs = [frame for frame in frames if frame[0] == source]
+    if foreign:
+        # The user's own file says most; of a library's frames the outermost is nearest to it.
+        file, line = theirs[-1] if theirs else foreign[0]
+        location = f"{Path(file).name}:{line} in {method}"
+    else:
+        # A call with wrong arguments fails in our frame: no line of the user's code was reached.
+        location = locate_method(owner, method)
 
     name, message = type(error).__name__, show(error, "(its message can't be shown)")
     described = f"{name}: {message}" if message else name
@@ -34,44 +38,6 @@ def fault(error: BaseException, owner: Any, method: str) -> MemevalError:
     # Set here, as an error of a thread is raised again without it.
     raised.__cause__ = error
     return raised
-
-
-def frames_of_error(error: BaseException) -> Frames:
-    """The calls that an error came through."""
-    steps = traceback.walk_tb(error.__traceback__)
-    return [(frame.f_code.co_filename, line) for frame, line in steps]
-
-
-def frames_of_thread(frame: FrameType | None) -> Frames:
-    """The calls of a running thread, given its innermost frame."""
-    steps = traceback.walk_stack(frame)
-    return [(step.f_code.co_filename, line) for step, line in steps][::-1]
-
-
-def frames_of_coroutine(running: Any) -> Frames:
-    """A suspended coroutine, and whatever it waits for in turn."""
-    frames: Frames = []
-    while running is not None:
-        frame = getattr(running, "cr_frame", None) or getattr(running, "gi_frame", None)
-        if frame is not None:
-            frames.append((frame.f_code.co_filename, frame.f_lineno))
-
-        running = getattr(running, "cr_await", None) or getattr(running, "gi_yieldfrom", None)
-
-    return frames
-
-
-def locate(frames: Frames, owner: Any, method: str) -> str:
-    """`my_system.py:12 in answer`: the frame that a user can act on."""
-    # The user's own file says most. Of a library's frames the outermost is nearest to the user's
-    # call, and of ours the innermost to the fault.
-    source = _source_of(owner)
-    theirs = [frame for frame in frames if source and frame[0] == source]
-    foreign = [frame for frame in frames if not _is_ours(frame[0])]
-    for file, line in [*theirs[-1:], *foreign[:1], *frames[-1:]]:
-        return f"{Path(file).name}:{line} in {method}"
-
-    return f"{Path(source).name} in {method}" if source else method
 
 
 def locate_method(owner: Any, method: str) -> str:

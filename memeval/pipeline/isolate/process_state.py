@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import locale
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -23,30 +21,14 @@ def _folder() -> str:
         return ""
 
 
-class _Variables:
-    """Reads memeval's environment variables. It searches all variables only if their number has
-    changed, as it runs after each call of a system.
-    """
-
-    def __init__(self) -> None:
-        self._count = -1
-        self._names: tuple[bytes, ...] = ()
-
-    def __call__(self) -> dict[bytes, bytes | None]:
-        if len(os.environb) != self._count:
-            self._count = len(os.environb)
-            self._names = tuple(name for name in os.environb if name.startswith(_OURS))
-
-        return {name: os.environb.get(name) for name in self._names}
-
-
-_variables = _Variables()
+def _variables() -> dict[bytes, bytes]:
+    return {name: value for name, value in os.environb.items() if name.startswith(_OURS)}
 
 
 def _set_variables(variables: dict[bytes, bytes]) -> None:
     # All go first: a system may have added some.
     for name in _variables():
-        os.environb.pop(name, None)
+        del os.environb[name]
 
     os.environb.update(variables)
 
@@ -56,26 +38,15 @@ def _set_handlers(handlers: list[Any]) -> None:
         signal.signal(number, handler)
 
 
-def _set_streams(streams: tuple[Any, ...]) -> None:
-    sys.stdout, sys.stderr, sys.excepthook, threading.excepthook = streams
+def _set_streams(streams: tuple[Any, Any]) -> None:
+    sys.stdout, sys.stderr = streams
 
 
 _PARTS: tuple[tuple[str, Callable[[], Any], Callable[[Any], object]], ...] = (
     ("the working directory", _folder, os.chdir),
     ("memeval's environment variables", _variables, _set_variables),
-    ("the recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
-    # It decides how text files are read and numbers are written.
-    (
-        "the locale",
-        lambda: locale.setlocale(locale.LC_ALL),
-        lambda name: locale.setlocale(locale.LC_ALL, name),
-    ),
     ("signal handlers", lambda: [signal.getsignal(number) for number in _SIGNALS], _set_handlers),
-    (
-        "standard streams or hooks",
-        lambda: (sys.stdout, sys.stderr, sys.excepthook, threading.excepthook),
-        _set_streams,
-    ),
+    ("standard streams", lambda: (sys.stdout, sys.stderr), _set_streams),
 )
 """The name of each part, the function that reads it, and the one that restores it."""
 

@@ -91,15 +91,24 @@ def _text(value: Any, name: str) -> str:
 
 
 def _count(value: Any) -> int:
-    is_whole = hasattr(value, "__index__") and not isinstance(value, bool | np.bool_)
-    if isinstance(value, float | np.floating):
-        is_whole = float(value).is_integer()
-
+    expected = "a whole number from 0 on"
+    number = _number(value, "Answer.context_tokens", expected)
     # Beyond 2**53 a float, which readers of JSON use, no longer tells neighbours apart.
-    if not is_whole or not 0 <= int(value) < 2**53:
-        raise _refusal("Answer.context_tokens", "a whole number from 0 on", value)
+    if number != int(number) or not 0 <= number < 2**53:
+        raise _refusal("Answer.context_tokens", expected, value)
 
-    return int(value)
+    return int(number)
+
+
+def _number(value: Any, name: str, expected: str) -> int | float:
+    number = value.item() if isinstance(value, np.generic) else value
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    # Not `isfinite`, which fails for an int beyond this.
+    if not is_number or not abs(number) <= sys.float_info.max:
+        raise _refusal(name, expected, value)
+
+    plain: int | float = number
+    return plain
 
 
 def _chunks(chunks: Any, turns: Mapping[str, Any]) -> tuple[Retrieved, ...]:
@@ -114,7 +123,10 @@ def _chunk(chunk: Any, turns: Mapping[str, Any]) -> Retrieved:
 
     text = _text(chunk.text, "Answer.retrieved.text")
     turn_ids = _turns(chunk.turn_ids, "Answer.retrieved.turn_ids", turns)
-    score = _unless_none(chunk.score, _score)
+    score = None
+    if chunk.score is not None:
+        score = float(_number(chunk.score, "Retrieved.score", "a finite number"))
+
     if chunk.time is not None and not isinstance(chunk.time, datetime):
         raise _refusal("Retrieved.time", "a datetime", chunk.time)
 
@@ -145,18 +157,6 @@ def _turns(ids: Any, name: str, turns: Mapping[str, Any]) -> tuple[str, ...]:
             )
 
     return tuple(map(str, members))
-
-
-def _score(value: Any) -> float:
-    number = value.item() if isinstance(value, np.generic) else value
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise _refusal("Retrieved.score", "a number", value)
-
-    # Not `isfinite`, which fails for an int beyond this.
-    if not abs(number) <= sys.float_info.max:
-        raise _refusal("Retrieved.score", "a finite number", value)
-
-    return float(number)
 
 
 def _members(value: Any, name: str) -> Sequence[Any]:

@@ -12,7 +12,6 @@ import asyncio
 import contextvars
 import inspect
 import os
-import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -24,7 +23,6 @@ from weakref import WeakKeyDictionary
 from memeval.errors import MemevalError, SystemFaultError
 from memeval.llm.metering import current_ledger
 from memeval.pipeline.isolate.call import TOOL, Call, Steps
-from memeval.pipeline.isolate.locations import Frames, frames_of_coroutine, frames_of_thread
 from memeval.pipeline.isolate.process_state import ProcessState
 from memeval.systems.base import MemorySystem
 from memeval.systems.tools import Tool
@@ -41,9 +39,6 @@ _SLOTS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKe
 _under_way: dict[int, Call] = {}
 left_behind: list[Call] = []
 """Calls that were given up in this process, and may still run in a thread of their own."""
-
-Outcome = tuple[Any, MemevalError | None]
-"""Value and error of a call: an abandoned future's own error would be printed."""
 
 
 def under_way() -> list[str]:
@@ -145,7 +140,8 @@ class Watched:
     async def _on_loop(self, call: Call, awaitable: Awaitable[Any]) -> Any:
         """Runs a coroutine in a task, and gives it up at its time limit, cancelled or not."""
 
-        async def play() -> Outcome:
+        # Both are returned: an abandoned task's own error would be printed.
+        async def play() -> tuple[Any, MemevalError | None]:
             try:
                 return await Steps(awaitable, call), None
             except BaseException as error:  # noqa: BLE001 - raised where the call is waited for
@@ -153,19 +149,22 @@ class Watched:
 
         task = asyncio.ensure_future(play())
         if not await _ends(call, task, stop=task.cancel):
-            frames = frames_of_coroutine(awaitable)
             task.cancel()
-            raise self._give_up(call, frames)
+            raise self._give_up(call)
 
         # We cancelled nothing here: a system got hold of the task and cancelled it.
         if task.cancelled():
-            raise call.misuse("cancelled the task that it ran in")
+            raise call.misuse("it cancelled the task that it ran in")
 
-        return _result(task)
+        value, problem = task.result()
+        if problem is not None:
+            raise problem
+
+        return value
 
     async def _in_thread(self, call: Call, work: Callable[[], Any]) -> Any:
         """Runs `work` in a daemon thread; a cancellation waits for the call under way."""
-        outcome: Future[Outcome] = Future()
+        outcome: Future[Any] = Future()
         # The ledger that counts the calls is a context variable: the thread needs it, too.
         context = contextvars.copy_context()
         own = current_ledger().own
@@ -173,36 +172,32 @@ class Watched:
         def play() -> None:
             try:
                 with own.running(in_thread=True):
-                    value = context.run(work)
+                    outcome.set_result(context.run(work))
             except BaseException as error:  # noqa: BLE001 - raised where the call is waited for
-                outcome.set_result((None, call.fault(error)))
-            else:
-                outcome.set_result((value, None))
+                outcome.set_exception(call.fault(error))
 
         # The wait for a slot is not time that the system took.
         async with _SLOTS.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(THREADS)):
             # Under some of what a system may have changed meanwhile, no thread can be made.
             self._state.restore()
             name = f"memeval {type(self.system).__name__}"
-            thread = threading.Thread(target=play, name=name, daemon=True)
-            thread.start()
+            threading.Thread(target=play, name=name, daemon=True).start()
 
             ended = asyncio.wrap_future(outcome)
+            # Retrieved even if the call is given up: asyncio would print the error.
+            ended.add_done_callback(asyncio.Future.exception)
             # On a stop, the thread may wait for a reply that nobody fetches any more.
             if not await _ends(call, ended, stop=self._stop_parts):
-                # Read before anything else is done: the frame moves on while the thread runs.
-                # The function is documented; `faulthandler` gives the same as text alone.
-                frames = frames_of_thread(sys._current_frames().get(thread.ident or 0))
                 left_behind.append(call)
-                raise self._give_up(call, frames)
+                raise self._give_up(call)
 
-        return _result(ended)
+        return ended.result()
 
-    def _give_up(self, call: Call, frames: Frames) -> SystemFaultError:
+    def _give_up(self, call: Call) -> SystemFaultError:
         call.is_stopped = True
         # A question that hung leaves the memory as it was: the other questions are still asked.
         self.hung = self.hung or not call.asks
-        return call.overdue(frames)
+        return call.overdue()
 
 
 def build_watched(
@@ -258,21 +253,13 @@ async def _ends(call: Call, ended: asyncio.Future[Any], stop: Callable[[], objec
     return True
 
 
-def _result(ended: asyncio.Future[Outcome]) -> Any:
-    value, problem = ended.result()
-    if problem is not None:
-        raise problem
-
-    return value
-
-
 def _check_ran(call: Call, value: Any) -> None:
     """Raises `SystemFaultError` for a generator: calling it ran nothing."""
     if inspect.iscoroutine(value):
         value.close()  # else Python warns that it was never awaited
         raise call.misuse(
-            "returned a coroutine, but is not an `async` method, so its code never ran"
+            "it returned a coroutine, but is not an `async` method, so its code never ran"
         )
 
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
-        raise call.misuse("returned a generator, so its code never ran")
+        raise call.misuse("it returned a generator, so its code never ran")
