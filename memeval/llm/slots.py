@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -55,11 +56,11 @@ class Slots:
                 line.held += 1
                 return self
 
-            waiter = _Waiter(asyncio.get_running_loop().create_future())
+            waiter = asyncio.get_running_loop().create_future()
             line.queue.append(waiter)
 
         try:
-            await waiter.future
+            await waiter
         except asyncio.CancelledError:
             with line.guard:
                 if waiter in line.queue:
@@ -77,35 +78,13 @@ class Slots:
             self._line.release()
 
 
-@dataclass(eq=False)
-class _Waiter:
-    future: asyncio.Future[None]
-    thread: int = field(default_factory=threading.get_ident)
-
-    def wake(self) -> bool:
-        """Hands a slot to the waiter; False if its loop is closed, so that nobody waits."""
-        try:
-            if self.thread == threading.get_ident():
-                self._resolve()
-            else:
-                self.future.get_loop().call_soon_threadsafe(self._resolve)
-        except RuntimeError:
-            return False
-
-        return True
-
-    def _resolve(self) -> None:
-        if not self.future.done():
-            self.future.set_result(None)
-
-
 @dataclass
 class _Line:
     """Those who wait at one address under one key. All is read and changed under its `guard`."""
 
     guard: threading.Lock = field(default_factory=threading.Lock)
     members: list[Slots] = field(default_factory=list)
-    queue: deque[_Waiter] = field(default_factory=deque)
+    queue: deque[asyncio.Future[None]] = field(default_factory=deque)
     held: int = 0
     """Slots in use, those included that were just handed on."""
 
@@ -119,8 +98,16 @@ class _Line:
     def hand_on(self) -> None:
         """Wakes as many waiters as there are free slots."""
         while self.queue and self.held < self.limit():
-            if self.queue.popleft().wake():
+            waiter = self.queue.popleft()
+            # A loop that is closed has nobody who waits.
+            with suppress(RuntimeError):
+                waiter.get_loop().call_soon_threadsafe(_resolve, waiter)
                 self.held += 1
+
+
+def _resolve(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 _lines: dict[tuple[str, str], _Line] = {}
