@@ -118,13 +118,13 @@ def depths_of(cells: Sequence[RunSummary]) -> list[str]:
 
 def depth_curves(cells: Sequence[RunSummary]) -> Plot:
     """Accuracy against depth: a panel per size of the haystack, a line per system, intervals."""
-    # Of many sizes the largest: there depth matters most.
     sizes = sorted({size(cell) for cell in cells})
     if len(sizes) > 1:
         lines = by_line(cells, TOKENS)
     else:
         lines = {name: [cell] for name, cell in zip(labels(cells), cells, strict=True)}
 
+    # Of many sizes the largest: there depth matters most.
     sizes = sizes[-PANELS_A_ROW:]
     depths = depths_of(cells)
     names = [depth.replace("-", "–") for depth in depths]
@@ -136,9 +136,9 @@ def depth_curves(cells: Sequence[RunSummary]) -> Plot:
     by_size: dict[int, list[list[Mark]]] = {tokens: [] for tokens in sizes}
     for (name, line), aside in zip(lines.items(), sides, strict=True):
         for cell in line:
-            if size(cell) in by_size:
-                marks = depth_marks(cell, depths, looks[name], aside)
-                by_size[size(cell)] += [marks] if marks else []
+            marks = depth_marks(cell, depths, looks[name], aside)
+            if marks and size(cell) in by_size:
+                by_size[size(cell)].append(marks)
 
     up = accuracy_axis(mark for drawn in by_size.values() for marks in drawn for mark in marks)
     panels = []

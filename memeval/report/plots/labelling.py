@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from memeval.report.plots.model import GREY, INK
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -43,8 +45,13 @@ def name_points(
     pixels = figure.dpi / 72
 
     occupied: list[Box] = []
-    for (x, y, _), span in zip(points, spans, strict=True):
-        occupied += point_boxes(axes, x, y, span, pixels)
+    for (x, y, _), (low, high) in zip(points, spans, strict=True):
+        left, middle = axes.transData.transform((x, y))
+        bottom, top = (axes.transData.transform((x, end))[1] for end in (low, high))
+        occupied += [
+            (left - 4 * pixels, middle - 5 * pixels, left + 4 * pixels, middle + 5 * pixels),
+            (left - 2 * pixels, bottom, left + 2 * pixels, top),
+        ]
 
     for point in points:
         label = add_label(axes, *point)
@@ -53,21 +60,6 @@ def name_points(
             occupied.append(box)
         else:
             label.remove()
-
-
-def point_boxes(
-    axes: Axes, x: float, y: float, span: tuple[float, float], pixels: float
-) -> list[Box]:
-    """The boxes that a point and its interval occupy."""
-    low, high = span
-    left, bottom = axes.transData.transform((x, low))
-    middle = axes.transData.transform((x, y))[1]
-    top = axes.transData.transform((x, high))[1]
-
-    return [
-        (left - 4 * pixels, middle - 5 * pixels, left + 4 * pixels, middle + 5 * pixels),
-        (left - 2 * pixels, bottom, left + 2 * pixels, top),
-    ]
 
 
 def add_label(axes: Axes, x: float, y: float, name: str) -> Annotation:
@@ -80,7 +72,7 @@ def add_label(axes: Axes, x: float, y: float, name: str) -> Annotation:
         xytext=(0, 0),
         textcoords="offset points",
         fontsize=8,
-        color="#333333",
+        color=INK,
         va="center",
         zorder=4,
         path_effects=[withStroke(linewidth=3, foreground="white")],
@@ -111,30 +103,19 @@ def place_label(
         # A name that is not beside its point needs a line to it.
         if abs(dy) > 1.6 * height:
             near_end = dx if dx > 0 else min(0.0, dx + width)
-            draw_leader(axes, label, (near_end, dy))
+            line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
+            axes.annotate(
+                "",
+                label.xy,
+                xytext=(near_end, dy),
+                textcoords="offset points",
+                arrowprops=line,
+                zorder=1,
+            )
 
         return box
 
     return None
-
-
-def draw_leader(axes: Axes, label: Annotation, end: tuple[float, float]) -> None:
-    """Draws a thin line from a point to its name."""
-    line = {
-        "arrowstyle": "-",
-        "color": "#8C8C8C",
-        "linewidth": 0.6,
-        "shrinkA": 0,
-        "shrinkB": 4,
-    }
-    axes.annotate(
-        "",
-        label.xy,
-        xytext=end,
-        textcoords="offset points",
-        arrowprops=line,
-        zorder=1,
-    )
 
 
 def offsets(width: float, height: float) -> Iterator[tuple[float, float]]:
@@ -153,7 +134,6 @@ def offsets(width: float, height: float) -> Iterator[tuple[float, float]]:
 
 def overlap(first: Box, second: Box) -> bool:
     """Whether two boxes share any area."""
-    side_by_side = first[2] <= second[0] or second[2] <= first[0]
-    one_above_other = first[3] <= second[1] or second[3] <= first[1]
-
-    return not side_by_side and not one_above_other
+    share_x = first[0] < second[2] and second[0] < first[2]
+    share_y = first[1] < second[3] and second[1] < first[3]
+    return share_x and share_y

@@ -66,32 +66,29 @@ def sweep_plot(summaries: Sequence[RunSummary], price: str = "context") -> Plot:
 def price_panels(cells: Sequence[RunSummary], names: Sequence[str]) -> list[Panel]:
     """Accuracy against each price in which the cells differ."""
     looks = looks_of(system_of(cell) for cell in cells)
-    panels = []
-    for metric in prices().values():
-        kept = [
-            (cell, name)
-            for cell, name in zip(cells, names, strict=True)
-            if has_position(cell, metric)
-        ]
-        if differ_in(cells, metric):
-            known, own_names = zip(*kept, strict=True)
-            panels.append(price_panel(known, own_names, looks, metric))
-
-    return panels
+    return [
+        price_panel(cells, names, looks, metric)
+        for metric in prices().values()
+        if differ_in(cells, metric)
+    ]
 
 
 def price_panel(
     cells: Sequence[RunSummary], names: Sequence[str], looks: Mapping[str, Look], price: Metric
 ) -> Panel:
-    """The accuracies of cells that have both figures, against a price."""
-    costs = [price.of_summary(cell) or 0.0 for cell in cells]
-    marks = []
-    for cell, name, cost in zip(cells, names, costs, strict=True):
+    """The accuracies of those cells that have both figures, against a price."""
+    marks, fair = [], []
+    for cell, name in zip(cells, names, strict=True):
+        if not has_position(cell, price):
+            continue
+
+        cost = price.of_summary(cell) or 0.0
         text = f"{percent(cell.metrics['accuracy'])} %, {price.unit.short(cost)}"
         marks.append(mark_of(cell, cost, looks[system_of(cell)], name, text))
+        fair.append(is_fair(cell))
 
-    unit = price.unit.word or price.unit.name
-    return frontier_panel(marks, list(map(is_fair, cells)), price_axis(costs, price), unit)
+    across = price_axis([mark.x for mark in marks], price)
+    return frontier_panel(marks, fair, across, price.unit.word or price.unit.name)
 
 
 def frontier_panel(marks: Sequence[Mark], fair: Sequence[bool], across: Axis, unit: str) -> Panel:
@@ -116,14 +113,12 @@ def frontier_panel(marks: Sequence[Mark], fair: Sequence[bool], across: Axis, un
 def price_axis(costs: Sequence[float], price: Metric) -> Axis:
     """The axis of prices: logarithmic if they span more than a factor of 20, 0 included."""
     positive = [cost for cost in costs if cost > 0]
-    if not positive or max(positive) <= LOG_FROM * min(positive):
-        axis = Axis(0.0, max(costs, default=0.0) or 1.0, price.titles[PRICE])
-        values = axis.round_values()
-    else:
+    axis = Axis(0.0, max(costs, default=0.0) or 1.0, price.titles[PRICE])
+    values = axis.round_values()
+    if positive and max(positive) > LOG_FROM * min(positive):
         # A cell that costs nothing is at the beginning, and the cheapest of the others beside it.
         is_free = min(costs) == 0
-        low = min(positive) / 3 if is_free else min(positive)
-        axis = Axis(low, max(positive), price.titles[PRICE], is_logarithmic=True)
+        axis = replace(axis, low=min(positive) / (3 if is_free else 1), is_logarithmic=True)
         values = [0.0, *axis.round_values()] if is_free else axis.round_values()
 
     ticks = [Tick(value, price.unit.full(value) if value else "0") for value in values]
