@@ -25,6 +25,10 @@ def fix_layout(figure: Figure) -> None:
     if layout is not None:
         layout.execute(figure)
         figure.set_layout_engine("none")
+        # The last digits differ from run to run, and the ids within an SVG are made from them.
+        for axes in figure.axes:
+            left, bottom, width, height = (round(part, 6) for part in axes.get_position().bounds)
+            axes.set_position((left, bottom, width, height))
 
 
 def name_points(
