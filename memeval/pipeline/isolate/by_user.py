@@ -39,22 +39,12 @@ class ByUser(Watched):
         return _both(own, others) if name == "health" else None
 
     async def run(self, calls: Iterable[MethodCall]) -> None:
-        listed = list(calls)
-        for user, watched in ((self._other, self._others), (self.user, self._own)):
-            await watched.run(_calls_of(user, listed))
+        for name, arguments in calls:
+            await self.call(name, *arguments)
 
     async def close(self) -> str | None:
         troubles = [await watched.close() for watched in (self._others, self._own)]
         return next(filter(None, troubles), None)
-
-
-def _calls_of(user: str, calls: Iterable[MethodCall]) -> Iterable[MethodCall]:
-    """The calls that concern a user."""
-    for name, arguments in calls:
-        if name in OF_ALL:
-            yield name, _of(user, arguments)
-        elif arguments[0].user == user:
-            yield name, arguments
 
 
 def _of(user: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
