@@ -195,6 +195,8 @@ def serve(descriptor: int) -> None:
 
 _publishers: dict[tuple[str, str | None, bool], Publisher] = {}
 """This process's publishers by kind of tracking, store and whether they draw."""
+_STORELESS = ("none", None, True)
+"""The publisher that draws while others log."""
 
 
 def start_publisher(tracking: TrackingConfig, *, plots: bool = True) -> Publisher:
@@ -223,12 +225,12 @@ def publisher_of(config: RunConfig) -> Publisher:
     return start_publisher(config.tracking, plots=config.plots is not False)
 
 
-def publish_cell(
-    cell: Cell, sweep: str | None, drawer: Publisher | None = None
-) -> Future[Published]:
-    """Has a finished cell's report written, by `drawer` if there is one, and the cell logged."""
+def publish_cell(cell: Cell, sweep: str | None) -> Future[Published]:
+    """Has a finished cell's report written, by the publisher without a store if one draws, and the
+    cell logged.
+    """
     filing = read_filing(cell.config, sweep)
-    return publisher_of(cell.config).publish(cell.folder, filing, drawer)
+    return publisher_of(cell.config).publish(cell.folder, filing, _publishers.get(_STORELESS))
 
 
 def start_drawers() -> Sequence[Publisher]:

@@ -12,13 +12,7 @@ from memeval.errors import StorageError
 from memeval.runs.plan import Outcome, Plan
 from memeval.runs.publish.conclusion import conclude
 from memeval.runs.publish.published import file_again, published_before
-from memeval.runs.publish.publisher import (
-    Published,
-    Publisher,
-    publish_cell,
-    publisher_of,
-    start_drawers,
-)
+from memeval.runs.publish.publisher import Published, publish_cell, publisher_of, start_drawers
 from memeval.runs.session import DoneCell, Session
 
 EVERY_S = 10.0
@@ -35,8 +29,6 @@ class Publishing:
         """By their numbers in the sweep."""
         self._known: dict[Path, str] = {}
         """URLs of the runs of which nothing is left to publish, by run folder."""
-        self._drawer: Publisher | None = None
-        """Writes the reports while another process logs; None if one process does both."""
 
     def start(self, plan: Plan) -> None:
         """Lets the publishers load while the first runs are under way, and looks what is published
@@ -53,7 +45,7 @@ class Publishing:
 
         # If all runs are published, their comparison has usually been drawn, too.
         if len(cells) > 1 and any(config.plots is not False for config in unpublished):
-            self._drawer = start_drawers()[0]
+            start_drawers()
 
         # In a thread, and not after the last verdict.
         Thread(target=load_end, daemon=True).start()
@@ -66,13 +58,13 @@ class Publishing:
         cell, summary = outcome.planned.cell, outcome.summary
         assert summary is not None
         if not outcome.reused:
-            return publish_cell(cell, self._session.sweep, self._drawer)
+            return publish_cell(cell, self._session.sweep)
 
         published: Future[Published] = Future()
         try:
             if cell.folder not in self._known:
                 file_again(cell, summary)
-                return publish_cell(cell, self._session.sweep, self._drawer)
+                return publish_cell(cell, self._session.sweep)
 
             published.set_result(Published(self._known[cell.folder] or None))
         except StorageError as error:
