@@ -9,7 +9,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -71,10 +72,19 @@ PRIVATE = {
 """Private names of others that are still used; none may be added."""
 
 
+@cache
+def parsed() -> Mapping[Path, tuple[ast.AST, ...]]:
+    """The nodes of each module of memeval."""
+    return {
+        path: tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        for path in sorted((ROOT / "memeval").rglob("*.py"))
+    }
+
+
 def imported() -> Iterator[tuple[str, Path]]:
     """The modules of other packages that memeval imports, and where."""
-    for path in sorted((ROOT / "memeval").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, nodes in parsed().items():
+        for node in nodes:
             modules = []
             if isinstance(node, ast.Import):
                 modules = [alias.name for alias in node.names]
@@ -112,8 +122,8 @@ def test_no_private_name_of_another_package_is_used() -> None:
     """A private attribute that memeval defines nowhere belongs to somebody else."""
     defined: set[str] = set()
     used: set[str] = set()
-    for path in (ROOT / "memeval").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for nodes in parsed().values():
+        for node in nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 defined.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

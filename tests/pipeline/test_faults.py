@@ -71,11 +71,12 @@ def test_lasting_faults_become_statuses_and_are_not_tried_again(
 def test_failures_are_tried_again_by_the_same_command(memeval: Command, tmp_path: Path) -> None:
     faults = Faults({"server_error": 0.7}, seed=1)
     with ScriptedEndpoint(faults=faults) as endpoint:
-        done = memeval(*model(endpoint, "llm.max_retries=0"), check=False)
+        once = model(endpoint, "llm.max_retries=0")
+        done = memeval(*once, check=False, constants=HURRIED)
         assert done.returncode == 1 and "INVALID" in done.stdout
         served = endpoint.served[CHAT]
         endpoint.faults = Faults()
-        memeval(*model(endpoint, "llm.max_retries=0"))
+        memeval(*once, constants=HURRIED)
         assert endpoint.served[CHAT] == QUESTIONS, "only what had failed was asked again"
         assert served < QUESTIONS
     assert {row["status"] for row in records(tmp_path)} == {"ok"}
