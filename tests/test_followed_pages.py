@@ -1,8 +1,8 @@
 """The tutorial and the pages of docs/howto/ can be followed by the letter: their files are written
 and their commands run, in the order of the page and in one folder.
 
-By default three of the other pages are followed, with fewer conversations and without what takes
-longest; the slow tests follow all of them.
+By default two of the other pages are followed, with fewer conversations; the slow tests follow all
+of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,20 +47,13 @@ NOT_RUN = {
     "reranker=endpoint": "the scripted endpoint ranks nothing; tests/retrieval/ ask a reranker",
 }
 """What is not run, as a part of the command, and why."""
-NOT_RUN_QUICKLY = {
-    "check -- ": "starts its server some fifty times; tests/cli/test_check.py has a quick one",
-}
-"""The same for the pages that are followed by default."""
 FEW = ["dataset.limit_questions=9"]
 FEWER = [*FEW, "dataset.limit_cases=3"]
-"""For pages that are followed by default: one starts its server for each conversation."""
+"""For pages that are followed by default."""
 MEMORY = "http://localhost:8765"
 """Where pages have a memory service."""
 HOWTO = sorted((DOCS / "howto").glob("*.md"))
-QUICK = [
-    DOCS / "howto" / f"{name}.md"
-    for name in ("debug_a_question", "measure_an_mcp_server", "rehearse_a_leaderboard")
-]
+QUICK = [DOCS / "howto" / f"{name}.md" for name in ("debug_a_question", "rehearse_a_leaderboard")]
 
 
 def steps(page: Path) -> Iterator[tuple[str, str, str]]:
@@ -82,8 +75,6 @@ class Reader:
     """Limits that each run gets."""
     memory: str = MEMORY
     """Where the memory service is."""
-    left_out: Collection[str] = ()
-    """Parts of the commands that are not run."""
     exported: dict[str, str] = field(default_factory=dict)
     printed: list[list[str]] = field(default_factory=list)
     """The lines of the latest command."""
@@ -98,7 +89,7 @@ class Reader:
                 shown = without_times(text)
                 left = [line for line in shown if line not in self.printed]
                 assert left == [], self.printed
-            elif kind == "bash" and any(part in text for part in (*NOT_RUN, *self.left_out)):
+            elif kind == "bash" and any(part in text for part in NOT_RUN):
                 continue
             elif kind == "bash" and text.startswith(MEMEVAL):
                 self.check(text)
@@ -202,8 +193,7 @@ def test_the_tutorial(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in QUICK])
 def test_a_how_to_quickly(tmp_path: Path, endpoint: ScriptedEndpoint, page: Path) -> None:
     with LeaderboardDouble() as memory:
-        reader = Reader(tmp_path, endpoint, FEWER, memory.address, NOT_RUN_QUICKLY)
-        reader.follow(page)
+        Reader(tmp_path, endpoint, FEWER, memory.address).follow(page)
 
 
 @pytest.mark.slow

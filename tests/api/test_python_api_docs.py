@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import os
 import re
@@ -10,6 +12,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 import memeval
 
@@ -30,6 +34,7 @@ assert len(extracted) > 0
 """
 
 
+@pytest.mark.slow
 def test_the_guide_is_a_notebook_that_runs(
     tmp_path: Path, give_store: Callable[[Path], None]
 ) -> None:
@@ -68,6 +73,25 @@ def test_the_guide_is_a_notebook_that_runs(
     pages = ["".join(data["text/html"]) for data in shown if "text/html" in data]
     assert len(pages) >= 8 and all(len(page) <= 20_000 for page in pages)
     assert [output for output in outputs if output.get("name") == "stderr"] == []
+
+
+def test_the_guide_calls_what_there_is_by_its_arguments() -> None:
+    notebook = json.loads((DOCS / "python_api.ipynb").read_text(encoding="utf-8"))
+    called = set()
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
+        for call in ast.walk(ast.parse(source)):
+            if not isinstance(call, ast.Call):
+                continue
+
+            if found := re.fullmatch(r"memeval\.(\w+)", ast.unparse(call.func)):
+                called.add(found[1])
+                names = [word.arg for word in call.keywords if word.arg is not None]
+                signature = inspect.signature(getattr(memeval, found[1]))
+                # Raises `TypeError` for an argument that the function does not take.
+                signature.bind(*call.args, **dict.fromkeys(names))
+
+    assert {"run", "arun", "sweep", "plan", "compare", "gate", "load_runs"} <= set(called)
 
 
 def test_the_page_is_made_from_the_notebook() -> None:

@@ -57,6 +57,7 @@ def test_a_sweep_file_with_plain_integers(tmp_path: Path, folder: Path) -> None:
     assert {"+sweep=plain", "top_k=7", "compression_turn=40"} <= set(fortieth["command"].split())
 
 
+@pytest.mark.slow
 def test_joblib_workers(tmp_path: Path) -> None:
     two = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
     done = completed(tmp_path, "-m", *two, "system=no_memory", "top_k=choice(3,wide,012)", *SMALL)

@@ -31,7 +31,7 @@ from memeval.runs.publish.publisher import Publisher
 from memeval.tracking.payload import rounded_figures
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = (
@@ -124,16 +124,23 @@ def served(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> It
         """The server and its workers are gone."""
 
 
-@pytest.fixture
-def page(served: Served) -> Iterator[Page]:
+@pytest.fixture(scope="class")
+def chromium() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
-        shown = chromium.new_page(viewport={"width": 1800, "height": 1000})
-        shown.set_default_timeout(60_000)
-        yield shown
-        chromium.close()
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    """A page with a profile of its own."""
+    shown = chromium.new_page(viewport={"width": 1800, "height": 1000})
+    shown.set_default_timeout(60_000)
+    yield shown
+    shown.close()
 
 
 def test_the_addresses_are_told(served: Served) -> None:

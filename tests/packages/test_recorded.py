@@ -15,6 +15,7 @@ from memeval.packages.levels import Checks, verify_package
 FILES = ("mem0_2025", "full_context_gpt_4o_mini", "vague_wrong_answers")
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_figures_of_recorded_systems_survive_the_package(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

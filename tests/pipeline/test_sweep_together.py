@@ -146,6 +146,7 @@ def wait_for_calls(endpoint: ScriptedEndpoint, count: int, process: subprocess.P
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_two_invocations_at_once_ask_for_each_thing_once(tmp_path: Path, port: int) -> None:
     with ScriptedEndpoint(port=port, latency_s=0.02) as endpoint:
         words = (*CELLS, *asking(endpoint))
@@ -177,6 +178,7 @@ def test_a_sweep_that_was_killed_goes_on(memeval: Command, tmp_path: Path, port:
     assert without_usage(all_records(killed)) == without_usage(all_records(whole))
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_sweep_and_the_same_command_goes_on(
     memeval: Command, tmp_path: Path, port: int
 ) -> None:
