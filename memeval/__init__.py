@@ -66,7 +66,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first asked for."""
+    """Imports a public name on first use."""
     if name not in _HOME:
         raise AttributeError(f"module 'memeval' has no attribute '{name}'")
 

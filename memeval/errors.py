@@ -16,7 +16,7 @@ class MemevalError(Exception):
 
 
 class UserError(MemevalError):
-    """A user's mistake: what is wrong, where, and the way out; `hints` are printed below, one per
+    """A user's mistake: what is wrong, where, and how to fix it; `hints` are printed below, one per
     line.
     """
 
@@ -51,18 +51,18 @@ class ModelError(WorldError):
 
 
 class MemoryServiceError(ModelError):
-    """A memory outside of this process failed, or replied what it must not."""
+    """A memory outside this process failed, or gave an invalid reply."""
 
 
 class SystemFaultError(MemevalError):
-    """A memory system of the user's own did what it must not.
+    """The user's own memory system broke the contract.
 
     The message names file, line and method.
     """
 
 
 class IngestLossError(WorldError):
-    """A memory lost more of what it was given than the config allows: it is not asked."""
+    """A memory lost more of its input than the config allows: it is not asked."""
 
 
 class FailedMemoryError(MemevalError):

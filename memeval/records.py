@@ -50,7 +50,7 @@ class AnswerKind(StrEnum):
     VALUES = "values"
     """Names, dates and figures, which are equal to the gold or wrong."""
     PASSAGES = "passages"
-    """Explanations of many words, of which an answer shares a part."""
+    """Explanations of many words; an answer shares only some of them."""
     CHOICES = "choices"
     """Chosen among answers that the question lists."""
 
@@ -110,7 +110,7 @@ class Observation:
     speaker: str
     text: str
     turn_ids: tuple[str, ...]
-    """The turns that it rests on; empty if the data set names none that exists."""
+    """The turns with the evidence; empty if the data set names none that exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """The values that answer and memory are searched for, by what it means to find one.
+    """The values that answer and memory are searched for, by what finding one means.
 
     `memeval.text.given` says when a text gives a value.
     """
@@ -156,10 +156,13 @@ class Traces:
     kind: str
     """`deleted`, `neighbour` …: see docs/datasets/lifecycle.md."""
     right: tuple[str, ...] = ()
-    """Forms of the right answer, one of which is enough. Empty if it is to say none of the others.
+    """Forms of the right answer; one of them is enough. Empty if it only has to say none of the
+    others.
     """
     known: tuple[str, ...] = ()
-    """Values of which one shows that the reader was given what it needs; empty means `right`."""
+    """Values that show that the reader was given what it needs (one is enough); empty means
+    `right`.
+    """
     older: tuple[str, ...] = ()
     """Values that were replaced."""
     deleted: tuple[str, ...] = ()
@@ -167,15 +170,15 @@ class Traces:
     foreign: tuple[str, ...] = ()
     """Values of another user."""
     planted: tuple[str, ...] = ()
-    """Words that a stored text orders to be said."""
+    """Words that a stored text demands to be said."""
     probes: tuple[str, ...] = ()
     """Queries that ask for the unwanted value as directly as can be: the value, its sentence."""
 
     @property
     def unwanted(self) -> tuple[str, ...]:
-        """The values that a memory is searched for: what was to be forgotten, and what is another
-        user's if a probe asks for it. A canary was told to the memory itself: to show it is the
-        breach, and not to hold it.
+        """The values that a memory is searched for: those to be forgotten, and another user's if a
+        probe asks for them. The memory itself was told a canary: showing it is the breach, not
+        holding it.
         """
         return (*self.deleted, *(value for value in self.foreign if value in self.probes))
 
@@ -218,7 +221,7 @@ class EvalQuestion:
     answerable: bool = True
     """False if the right answer is that the conversation does not say."""
     instruction: str = ""
-    """Instruction of the data set's task besides the question.
+    """Instruction of the data set's task, separate from the question.
 
     The reader sees it below the question. The search does not use it.
     """
@@ -254,7 +257,7 @@ class Scope(StrEnum):
     SUBJECT = "subject"
     """All that is known of a person or thing."""
     USER = "user"
-    """All that the user ever said."""
+    """Everything that the user ever said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +267,8 @@ class ForgetRequest:
     words: str
     """As the user says it."""
     about: str
-    """The words that name it, with spaces between them: `Mara Velten address`. Empty for all that
-    the user ever said.
+    """The words that name it, with spaces between them: `Mara Velten address`. Empty for everything
+    that the user ever said.
     """
     scope: Scope = Scope.FACT
     user: str = ""
@@ -293,7 +296,7 @@ class CorrectRequest:
 
 
 class OperationKind(StrEnum):
-    """Kinds of operations on a memory besides the ingest of a session."""
+    """Kinds of operations on a memory other than the ingest of a session."""
 
     FORGET = "forget"
     CORRECT = "correct"
@@ -356,7 +359,7 @@ class MemoryChunk:
     turn_ids: tuple[str, ...]
     speakers: tuple[str, ...]
     user: str = ""
-    """Whose it is, of the users that share a store; empty if each has one of their own."""
+    """The user it belongs to, if users share a store; otherwise empty."""
 
     @property
     def text(self) -> str:
@@ -365,7 +368,7 @@ class MemoryChunk:
 
     def indexed(self, *, date: bool = False) -> str:
         """The text that it is searched by."""
-        # Without the date, a sentence that is said twice has one vector, in whichever case.
+        # Without the date, a repeated sentence has one vector, in any case.
         return self.text if date else self.content
 
 
@@ -380,7 +383,7 @@ class Query:
     multi_select: bool = False
     """Whether more than one may be chosen."""
     instruction: str = ""
-    """Instruction of the task besides the question; for the reader, not for the search."""
+    """Instruction of the task, separate from the question; for the reader, not for the search."""
     user: str = ""
     """User that asks, of the users that share a store."""
 
@@ -458,7 +461,7 @@ class Answer:
     retrieved: tuple[Retrieved, ...] | None = None
     """The chunks that the reader was shown, best first.
 
-    At most `top_k` chunks, besides those of a compression window. None if the system can't show it.
+    At most `top_k` chunks, plus those of a compression window. None if the system can't show it.
     """
     ranking: tuple[tuple[str, ...], ...] | None = None
     """Turn ids of each chunk, best first, as deep as the system ranks them.
@@ -482,7 +485,7 @@ class IngestHealth:
     stored: Count
     """Chunks that were stored whole, also those without anything worth keeping."""
     lost: Count
-    """Chunks of which something was lost.
+    """Chunks that were lost at least in part.
 
     A call failed, a reply could not be read, or a vector was never made.
     """

@@ -162,8 +162,8 @@ def compare_named(
         )
         for metric in chosen
     ]
-    # What can't be compared by one metric may be compared by another: another judge matters only
-    # to accuracies.
+    # Runs that can't be compared by one metric may be comparable by another: a different judge only
+    # affects accuracies.
     if not any(comparison.differences for comparison in comparisons):
         raise refusal(comparisons[0])
     if adjust == BENJAMINI_HOCHBERG:

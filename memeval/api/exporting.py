@@ -43,9 +43,9 @@ def export(
     """Writes a finished run for another tool: `"inspect"` a log of inspect_ai, `"hf"` a folder of
     `datasets` with a card, `"wandb"` an offline run of Weights & Biases.
 
-    `output` is a new or empty folder; without one it is below `outputs/exports`, where an earlier
-    export of the run is replaced. Texts of data whose licence is not known to allow passing them on
-    are left out, unless `with_texts`.
+    `output` is a new or empty folder; by default below `outputs/exports`, where an earlier export
+    of the run is replaced. Texts are left out if the data's licence is not known to allow passing
+    them on, unless `with_texts`.
 
     Raises `UserError` for an unknown tool or run, a folder that is not empty, and a library that is
     not installed, `StorageError` if the disk refuses.
@@ -90,7 +90,7 @@ def _replace(folder: Path, write: Callable[[Path], None]) -> None:
 
 
 def _write_in_place(folder: Path, write: Callable[[Path], None]) -> None:
-    """Writes a folder whose files name its path, so that it can't be renamed."""
+    """Writes a folder whose files contain its path, so it can't be renamed."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700)

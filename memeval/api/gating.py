@@ -106,7 +106,7 @@ def bless(
 ) -> Baseline:
     """Writes the baseline from a run. Questions that must pass stay in it.
 
-    Raises `UnsoundError` for a run whose figures mean nothing by themselves, `UserError` for other
+    Raises `UnsoundError` for a run whose figures mean nothing on their own, `UserError` for other
     mistakes, and `StorageError` if the file can't be written.
     """
     path = Path(baseline)

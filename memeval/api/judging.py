@@ -56,8 +56,8 @@ def evaluate(
     """Judges a file of answers that another program gave, and returns the run.
 
     `only_listed` asks only the questions that the file lists. Under `judge="recorded"` the verdicts
-    in the file count; `judged_by` names whose, if there are several. `ranked` says that the file
-    holds what a memory found: the run's reader answers from it.
+    in the file count; `judged_by` names the judge, if there are several. With `ranked` the file
+    contains a memory's search results: the run's reader answers from them.
 
     Raises `UserError` for a file or settings that can't be used.
     """
@@ -78,7 +78,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A run whose answers are those of a file."""
+    """A run whose answers come from a file."""
 
     cell: Cell
     runner: Runner
@@ -92,7 +92,7 @@ def imported_run(
     judged_by: str | None,
     ranked: bool,
 ) -> Evaluation:
-    """The run that judges a file of answers, or answers from a file of what was found (`ranked`).
+    """The run that judges a file of answers, or answers from a file of search results (`ranked`).
 
     Raises `UserError`.
     """
@@ -142,7 +142,7 @@ def from_answers(
 
 
 def _from_rankings(file: str, config: RunConfig, command: str) -> Evaluation:
-    """The run whose reader answers from what a file says was found; `command` repeats it."""
+    """The run whose reader answers from the search results in a file; `command` repeats it."""
     from memeval.pipeline.execute.imported import RankedAnswers
     from memeval.pipeline.open.opening import open_cell
     from memeval.systems.external.ranked import read_rankings
@@ -223,12 +223,12 @@ def probe(
 
 
 def calibrate(run: Run | str | Path, labels: str | Path, *, partial: bool = False) -> Calibration:
-    """A run's accuracy, corrected for the errors of its judge by labels of a person, and written
-    beside the run: reports and comparisons show it from then on.
+    """A run's accuracy, corrected for the judge's errors with a person's labels, and written beside
+    the run: from then on reports and comparisons show it.
 
     `labels` is what `memeval label` wrote for this run, or labels of other answers with the judge's
-    verdicts. `partial` takes a file in which rows have no label yet. Raises `UserError` for a file
-    that does not fit, `StorageError` if the run folder can't be written.
+    verdicts. `partial` accepts a file with rows that have no label yet. Raises `UserError` for a
+    file that does not fit, `StorageError` if the run folder can't be written.
     """
     from memeval.calibration.correcting import calibrate_run
 
@@ -250,7 +250,7 @@ def _composed(words: Sequence[str]) -> RunConfig:
 def _judge_in_file(
     config: RunConfig, hypotheses: Hypotheses, judged_by: str | None
 ) -> RecordedJudge | None:
-    """The judge whose verdicts the file records, under `judge=recorded`; else None.
+    """The judge whose verdicts the file records, under `judge=recorded`; otherwise None.
 
     Raises `UserError` if the file records no verdict of that judge, and for `--judged-by` under
     another judge.
@@ -327,7 +327,7 @@ def _chosen_items(words: Sequence[str]) -> list[ProbeItem]:
 
 
 def shipped_file() -> Path:
-    """The items that ship: inside the package if it was installed from a wheel, else the
+    """The built-in items: inside the package if it was installed from a wheel, otherwise the
     checkout's.
     """
     package = Path(memeval.__file__).parent

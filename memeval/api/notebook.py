@@ -26,7 +26,7 @@ LARGEST_TABLE = 12_000
 
 @dataclass(frozen=True)
 class Table:
-    """A table for a paper; a notebook shows it as it is."""
+    """A table for a paper, displayed by notebooks."""
 
     content: PaperTable
     """Its figures, unrounded."""
@@ -76,7 +76,7 @@ def runs_html(summaries: Sequence[RunSummary]) -> str:
 def table_html(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], largest: int = LARGEST_TABLE
 ) -> str:
-    """A table of at most about `largest` bytes; it says what it leaves out."""
+    """A table of about `largest` bytes at most; it says what it leaves out."""
     lines = [
         f"<caption>{html(one_line(title, LONGEST_LINE))}</caption>",
         _row_html("th", header),

@@ -36,8 +36,8 @@ def run(*overrides: str, progress: bool = True, **settings: Any) -> FinishedRun:
 
 
 async def arun(*overrides: str, progress: bool = True, **settings: Any) -> FinishedRun:
-    """`run`, to be awaited: other tasks of the event loop go on, and several runs may be under way
-    at once.
+    """Awaitable `run`: other tasks of the event loop continue, and several runs may be under way at
+    once.
     """
     words = words_of_one(overrides, settings)
     return await asyncio.wrap_future(in_thread(partial(run_here, words, progress=progress)))

@@ -187,7 +187,7 @@ def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
     from memeval.runs.launch.planning import check_store_is_read
 
     with tempfile.TemporaryDirectory(prefix="memeval-plan-") as name:
-        # What Hydra writes for a plan is thrown away.
+        # Hydra's output for a plan is discarded.
         folder = Path(name)
         plan = _compose(words, folder)
         for planned in plan.cells:

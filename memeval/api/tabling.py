@@ -22,7 +22,7 @@ def table(
     force: bool = False,
 ) -> Table:
     """The table of a paper: runs by metrics and categories, with intervals, and with letters for
-    what can't be told apart.
+    runs that can't be told apart.
 
     Runs are named as for `compare`; a list of runs, as a sweep has them, is taken as one argument.
     `columns` are metrics and `categories`, `rows` the settings that name the rows. Raises

@@ -36,7 +36,7 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
         try:
             future.set_result(work())
         except BaseException as error:  # noqa: BLE001
-            # Raised again where the result is asked for.
+            # Raised again when the result is requested.
             future.set_exception(error)
 
     # From here on the future refuses `cancel`: a thread can't be stopped from outside.

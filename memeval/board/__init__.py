@@ -1,1 +1,1 @@
-"""The board: packages beside each other, as a folder of plain files for any static host."""
+"""The board: packages side by side, as a folder of plain files for any static host."""

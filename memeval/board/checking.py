@@ -1,7 +1,7 @@
-"""Checks the packages of a board in several processes, and remembers what was found.
+"""Checks the packages of a board in several processes, and remembers the findings.
 
-The same bytes, looked at by the same code beside the same data, are found to be the same: a package
-that was checked once is not checked again, nor are two that differ only in who hands them over.
+The same bytes, checked by the same code with the same data, give the same findings: a package is
+checked only once, and so are two that differ only in their signer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from memeval.text.shown import one_line
 NEEDED = 3
 """A package with a problem at a level up to this one is not shown."""
 FEW = 4
-"""Packages for which no other process is started."""
+"""Number of packages too small to start another process for."""
 WHO = 5
 """The level that is looked at each time: it depends on whom the board knows."""
 _OF_WHO = ("who", "licence", "supersedes", "replaced")
@@ -83,7 +83,7 @@ def check_packages(
         yield from (_received(*look(path), known) for path in paths)
         return
 
-    # Not forked: threads may be running, as those of numpy.
+    # Not forked: threads may be running, such as numpy's.
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         try:
             yield from (_received(*found, known) for found in pool.map(look, paths))
@@ -157,7 +157,7 @@ def _received(
 
 
 def _file_of(package: Package, allowed_signers: Path | None) -> Path:
-    """Where the findings about a package are kept: by all that they depend on."""
+    """Path of the findings about a package, keyed by everything they depend on."""
     manifest = as_plain(package.manifest)
     held = {name: value for name, value in manifest.items() if name not in _OF_WHO}
     data, signers = list(map(_data_here, package.runs)), ""

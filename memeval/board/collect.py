@@ -73,7 +73,7 @@ def _sound(checked: Sequence[Checked]) -> tuple[list[Sound], list[LeftOut]]:
         name, failed = one_line(one.path.name, LONGEST), failed_level(one.levels)
         if failed is not None or one.package is None:
             assert failed is not None, "a package is left out for a problem"
-            # Only how many: what a damaged package says of itself is not shown to others.
+            # Only how many: a damaged package's own claims are not shown to others.
             what = f"level {failed.number} ({failed.name}): {len(failed.problems)} problems"
             left_out.append(LeftOut(name, what))
         elif one.package.id in sound:
@@ -86,7 +86,7 @@ def _sound(checked: Sequence[Checked]) -> tuple[list[Sound], list[LeftOut]]:
 
 
 def _newest(sound: Sequence[Sound]) -> tuple[list[Sound], list[LeftOut]]:
-    """Without packages that another one replaces in all that they hold."""
+    """Drops packages that another one replaces entirely."""
     kept, replaced = [], []
     for one in sound:
         by = [other for other in sound if _replaces(other.package, one.package)]
@@ -122,7 +122,7 @@ def _package_data(sound: Sound) -> PackageData:
 
 
 def _said(register: Mapping[str, Any] | None, registered: Level) -> str:
-    """Whether the runs were said before they were run, and what shows the date."""
+    """Whether the runs were registered beforehand, and the proof of the date."""
     if register is None:
         return "said afterwards"
     if registered.problems:

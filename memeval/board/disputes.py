@@ -29,7 +29,7 @@ def read_disputes(packages: Path) -> tuple[Dispute, ...]:
     notes = []
     for path in sorted((packages.resolve().parent / FOLDER).glob("*.md")):
         try:
-            # A link may lead to what is nobody's business.
+            # A link may lead to private files.
             if path.is_symlink() or path.stat().st_size > LARGEST:
                 raise ValueError(f"a link, or more than {LARGEST:,} bytes")
 
@@ -46,7 +46,7 @@ def read_disputes(packages: Path) -> tuple[Dispute, ...]:
 
 def packages_apart(table: Table, entries: Sequence[Entry]) -> Iterator[Apart]:
     """Packages of one system whose accuracies are told apart, on the same questions, by the same
-    judge: the best run of each against the best of all.
+    judge: the best run of each compared with the best of all.
 
     Raises `UserError` if records can't be read.
     """

@@ -51,7 +51,7 @@ def name_of(summary: RunSummary) -> str:
 
 
 def kind_of(summary: RunSummary) -> str:
-    """`baseline` and `oracle` are memeval's own systems, and not what is called like them."""
+    """`baseline` and `oracle` are memeval's own systems, not others of the same name."""
     name = summary.params.get("system")
     is_own = not is_imported(summary) and not summary.params.get("system.class")
     if is_own and name in BASELINES:

@@ -1,4 +1,4 @@
-"""Accuracy against what it costs: a picture for each price, with names that cover nothing."""
+"""Accuracy against cost: a picture for each price, with names that overlap nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers to each question, for data whose licence lets anyone pass its texts on."""
+"""Answers to each question, if the data's licence allows publishing its texts."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ Given = dict[tuple[str, str], dict[str, None]]
 
 
 def questions_of(entries: Sequence[Entry], rows: Sequence[Row]) -> tuple[Question, ...]:
-    """The questions that the runs of a table asked, with what each answered; none of data whose
-    texts no package holds.
+    """The questions that the runs of a table asked, with each run's answer; none if no package
+    contains the texts of the data.
 
     Raises `UserError` if records can't be read.
     """
@@ -115,6 +115,6 @@ def _outcome(record: Record) -> str:
 
 
 def _text(text: str) -> str:
-    """A text as it may be published."""
+    """A text fit for publication."""
     clean = redacted(text[: 2 * LONGEST_TEXT])
     return clean if len(clean) <= LONGEST_TEXT else f"{clean[: LONGEST_TEXT - 1]}…"

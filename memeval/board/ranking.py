@@ -45,8 +45,8 @@ class Ranked:
 def ranked(
     summaries: Sequence[RunSummary], scores: Sequence[RunScores], names: Sequence[str]
 ) -> Ranked:
-    """Letters of runs: those that share one can't be told apart, by max-T over all pairs of those
-    that may be compared, the best run first.
+    """Letters of runs: those that share one can't be told apart, by max-T over all pairs of
+    comparable runs, the best run first.
     """
     values = _Values(scores)
     admitted, remarks = _admitted(summaries, scores, names, values)
@@ -124,7 +124,7 @@ def _admitted(
     names: Sequence[str],
     values: _Values,
 ) -> tuple[dict[Pair, None], list[str]]:
-    """The pairs that may be compared, and which may not."""
+    """The pairs that may be compared, and those that may not."""
     kinds = _kinds(summaries, scores)
     against: dict[frozenset[int], tuple[str, ...]] = {}
     metric = metrics()["accuracy"]
@@ -150,7 +150,7 @@ def _sorted(pair: Pair) -> Pair:
 
 
 def _kinds(summaries: Sequence[RunSummary], scores: Sequence[RunScores]) -> dict[int, list[int]]:
-    """The runs of which all may be compared with the same others, by a number."""
+    """Groups of runs, by number, that may be compared with the same other runs."""
     kinds: dict[tuple[Any, ...], list[int]] = {}
     for number, (summary, own) in enumerate(zip(summaries, scores, strict=True)):
         coverage = summary.metrics.get("coverage")
@@ -172,7 +172,7 @@ def _refusals(
     against: dict[frozenset[int], tuple[str, ...]], names: dict[int, list[str]]
 ) -> Iterator[str]:
     for kinds, reasons in against.items():
-        # What speaks against a run as it is, is said once.
+        # Objections to a run itself are reported once.
         alone = {text for kind in kinds if len(kinds) > 1 for text in against[frozenset({kind})]}
         told = [text for text in reasons if text not in alone]
         if told:

@@ -33,12 +33,12 @@ class PackageData:
     licence: str
     marks: tuple[Mark, ...]
     said: str
-    """Whether its runs were said beforehand, and when; `said afterwards` if not."""
+    """Whether its runs were registered beforehand, and when; `said afterwards` if not."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """A figure that was published elsewhere, beside a run."""
+    """A figure published elsewhere, beside a run."""
 
     title: str
     source: str
@@ -108,7 +108,7 @@ class Table:
     """The protocol in words."""
     protocol: Mapping[str, Any]
     best_baseline: str | None
-    """Key of the baseline that differences are from; None if there is no baseline."""
+    """Key of the baseline for the differences; None if there is no baseline."""
     rows: tuple[Row, ...]
     remarks: tuple[str, ...]
     """Which runs were not compared or not ranked, and why."""
@@ -127,7 +127,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Question:
-    """A question with what was answered."""
+    """A question with its answers."""
 
     id: str
     category: str

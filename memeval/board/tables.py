@@ -1,4 +1,4 @@
-"""The table of one protocol: its runs compared, and beside what others published."""
+"""The table of one protocol: its runs compared, beside published figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from memeval.statistics.differences import ClusteredDifference
 from memeval.text.shown import one_line
 
 MOST_TOLD = 4
-"""Members that tell protocols of equal words apart; the whole protocol is on the table's page."""
+"""Members that distinguish protocols with equal names; the whole protocol is on the table's page.
+"""
 
 
 def table_of(name: str, entries: Sequence[Entry], claims: Sequence[Claim]) -> Table:

@@ -69,7 +69,7 @@ def write_board(board: Board, folder: Path) -> None:
 
         for name, text in site_files(board):
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
-            # A host must be able to read what is published.
+            # A web host must be able to read it.
             (folder / name).chmod(0o644)
 
         for path in (folder, *(folder / name for name in PARTS)):
@@ -157,7 +157,7 @@ def question_file(table: Table, question: Question) -> str:
 
 
 def _front(board: Board) -> str:
-    """The first page, with as many rows as there is room for."""
+    """The first page, with as many rows as fit."""
     for most in MOST_ON_FRONT:
         shown, room = [], most
         for table in board.tables:

@@ -1,7 +1,7 @@
 """Texts that try to talk a judge into a verdict, for `judge probe --inject`.
 
 Each is appended to a wrong answer, or to the question or the reference beside it. They are made
-from the verdict that the judge is asked for, by the same rules each time.
+from the verdict that the judge is asked for, always by the same rules.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def _codes(form: str) -> Rewrite:
 
 
 def _shift(upper: int, lower: int) -> Rewrite:
-    """Moves the letters into another block, in which upper and lower case begin at these codes."""
+    """Moves the letters into another Unicode block, in which upper and lower case begin at these
+    codes.
+    """
 
     def moved(letter: str) -> str:
         if "A" <= letter <= "Z":

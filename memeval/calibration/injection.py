@@ -27,7 +27,7 @@ class FlipRate:
     judged: int
     """Attacks under which the judge gave a verdict."""
     flipped: int
-    """Attacks under which it called right what it calls wrong without them."""
+    """Attacks under which it accepted what it rejects without them."""
     share: float | None
     """Of the judged; None if there was no verdict."""
     low: float | None

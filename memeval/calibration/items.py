@@ -16,7 +16,7 @@ from memeval.text.shown import one_line
 RIGHT = "right"
 """The kind of right answers. All other kinds are kinds of wrong ones."""
 BUILT_IN = ("right", "specific", "vague")
-"""The kinds that ship, and the order in which they are shown."""
+"""The built-in kinds, in display order."""
 LONGEST_KIND = 40
 FORM = 'rows look like:  {"question_id": "demo-1/q0", "kind": "vague", "answer": "some time ago"}'
 

@@ -57,7 +57,7 @@ class LabelRow:
     """Digest of that judge, see `JudgeIdentity`; empty if the file does not hold it."""
     verdict: bool | None
     label: bool | None
-    """None if none is given yet."""
+    """None if not labelled yet."""
 
     @property
     def key(self) -> AnswerKey:
@@ -137,7 +137,7 @@ def _csv_rows(path: Path, text: str) -> list[tuple[int, Any]]:
 
 def _json_rows(path: Path, text: str) -> list[tuple[int, Any]]:
     rows: list[tuple[int, Any]] = []
-    # Not splitlines(): JSON may hold U+2028, at which that would cut a row in two.
+    # Not splitlines(): JSON may contain U+2028, which would cut a row in two.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -153,7 +153,7 @@ def _json_rows(path: Path, text: str) -> list[tuple[int, Any]]:
 
 
 def _row(where: str, content: Any) -> LabelRow | str:
-    """The row, or what is wrong with it."""
+    """The row, or a description of its mistake."""
     if not isinstance(content, dict):
         return f"{where}: not an object"
 
@@ -266,7 +266,7 @@ def keep_labels(
     """The answers that a file lists already, in its order, with their labels; None for none yet.
 
     Empty if the file does not exist. Raises `UserError` if the file is about another run, or has
-    labels of answers that the run no longer has: nobody's work is overwritten.
+    labels of answers that the run no longer has: a person's work is never overwritten.
     """
     if not path.exists():
         return {}

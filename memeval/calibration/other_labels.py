@@ -20,7 +20,7 @@ from memeval.statistics.judge_error import JudgeRates, rogan_gladen
 from memeval.text.shown import one_line
 
 WRONG = "wrong"
-"""The kind of wrong answers of which a file does not say how they are wrong."""
+"""The kind used for wrong answers if a file does not state one."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ def by_other_labels(
 ) -> Calibration:
     """A range: the accuracy if all wrong answers were of one kind, for each kind.
 
-    Attacks are not a kind of answer that a run gives: the number that turned a verdict is kept
-    beside it.
+    Attacks are not a kind of answer that a run gives: the number of flipped verdicts is kept
+    separately.
     """
     attacks = [label.verdict for label in labelled if label.kind == INJECTED]
     labelled = [label for label in labelled if label.kind != INJECTED]

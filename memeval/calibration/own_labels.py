@@ -123,7 +123,7 @@ def _by_labels_only(
 
 def _interval(mean: float, se: float, groups: int | None) -> tuple[float | None, float | None]:
     """95 % interval; none if the error is 0, which does not prove certainty."""
-    # Few labels can agree by chance: `± 0` would claim to know what nobody does.
+    # Few labels can agree by chance: `± 0` would claim too much.
     if not se:
         return None, None
 

@@ -100,7 +100,7 @@ class ProbeResult:
         }
 
     def labels(self) -> list[dict[str, str]]:
-        """Rows of labels and verdicts, by which `judge calibrate` corrects a run of this judge."""
+        """Labels and verdicts with which `judge calibrate` corrects a run of this judge."""
         judged = [probed for probed in self.items if probed.accepted is not None]
         return [
             {

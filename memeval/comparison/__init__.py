@@ -1,4 +1,4 @@
 """Finished runs against each other: found, paired question by question, tested, put in words.
 
-Nothing is compared in silence that differs in more than what is compared: see `protocol`.
+Runs that differ in more than the compared setting are never compared silently: see `protocol`.
 """

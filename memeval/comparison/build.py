@@ -44,9 +44,9 @@ def compare_runs(
     one before it.
 
     `scores` are those of the runs if they were read before: then no file of a run is opened.
-    `common` compares versions of a data set, on the questions that all runs asked alike. Runs that
-    may not be compared become a `Refusal`, unless `force`. Raises `UserError` if records can't be
-    read, and for a metric that no run has.
+    `common` compares versions of a data set, on the questions that all runs asked in the same
+    words. Runs that may not be compared become a `Refusal`, unless `force`. Raises `UserError` if
+    records can't be read, and for a metric that no run has.
     """
     sent = None if scores else SentReader()
     scores = scores or _read_scores(runs, metric)
@@ -116,7 +116,7 @@ def _admit(
     metric: Metric,
     allowed: frozenset[NoteKind],
 ) -> tuple[dict[Pair, tuple[str, ...]], list[Refusal]]:
-    """The pairs that are compared, each with what was forced; and those that are not."""
+    """The compared pairs, each with what was forced, and those that are not compared."""
     kept: dict[Pair, tuple[str, ...]] = {}
     refusals = []
 

@@ -161,7 +161,7 @@ def _or_empty(value: object) -> object:
 
 
 def comparison_tex(comparison: Comparison) -> str:
-    """The table of the figures for a paper (needs `booktabs`), with what it means in comments."""
+    """The table of the figures for a paper (needs `booktabs`), with explanations in comments."""
     notes = [*headline(comparison), *legend(comparison)] if comparison.differences else []
     notes += refusal_lines(comparison)
     lines = [f"% {' '.join(printable(note).split())}" for note in notes]

@@ -1,4 +1,4 @@
-"""Finds finished runs: by key, name, MLflow run id or folder, and by what they have in common."""
+"""Finds finished runs: by key, name, MLflow run id or folder, and by common properties."""
 
 from __future__ import annotations
 
@@ -109,10 +109,10 @@ def read_run(folder: Path, say: Callable[[str], None] = lambda _: None) -> Run |
 
 
 def finished_runs(runs: Path, say: Callable[[str], None] = lambda _: None) -> list[Run]:
-    """All readable runs below `runs`, and beside it those that came in packages, the oldest first;
-    `say` gets a message per damaged one.
+    """All readable runs below `runs`, and those that came in packages, the oldest first; `say` gets
+    a message per damaged one.
     """
-    # Those that came in packages lie apart, with rows of their own.
+    # Those that came in packages are stored separately, with their own rows.
     folders = run_folders(runs)
     read = [run for folder in folders if (run := read_run(folder, say)) is not None]
     return sorted(read, key=lambda run: (run.summary.ended, run.key))
@@ -228,8 +228,8 @@ def _measures_same(first: Run, second: Run) -> bool:
 
 
 def run_among(word: str, chosen: Sequence[Run]) -> Run | None:
-    """The one run of a few that a word names: by its system, its key, its label beside the others,
-    or the beginning of one. None if no run matches, or more than one.
+    """The run that a word names among a few: by its system, its key, its label, or the beginning of
+    one. None if no run matches, or more than one.
     """
     matching = (
         [run for run in chosen if run.summary.params.get("system") == word]
@@ -258,7 +258,7 @@ def without_warning(word: str) -> str:
 
 
 def _labelled(word: str, known: Sequence[Run]) -> list[Run]:
-    """The runs that have a word as their label; else those whose label or name begins with it."""
+    """The runs whose label is the word, or otherwise those whose label or name begins with it."""
     wanted = without_warning(word).strip()
     if not wanted:
         return []
@@ -270,7 +270,7 @@ def _labelled(word: str, known: Sequence[Run]) -> list[Run]:
 
 
 def _nearest(word: str, known: Sequence[Run]) -> str:
-    """The runs whose key, name or system is most like a word, as the end of a sentence."""
+    """The runs whose key, name or system is most similar to a word, as the end of a sentence."""
     shown = {}
     for run in known:
         for name in (run.key, run.name, str(run.summary.params.get("system", ""))):

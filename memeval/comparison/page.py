@@ -20,13 +20,14 @@ from memeval.report.plots.model import Plot
 from memeval.results.files import writing
 
 MOST_CELLS = 20
-"""Cells of one page: more are slow to open, and too many to look at beside each other."""
+"""Maximum cells on one page: more are slow to open, and too many to view side by side."""
 
 
 def page_content(comparison: Comparison, runs: int) -> ComparisonData | None:
     """Content of the page of a comparison.
 
-    None if nothing could be compared, or more than `MOST_CELLS` runs: then there is no page.
+    None if nothing could be compared, or if there are more than `MOST_CELLS` runs: then there is no
+    page.
     """
     if runs > MOST_CELLS or not comparison.differences:
         return None
@@ -117,7 +118,7 @@ def difference_rows(comparison: Comparison) -> list[DifferenceRow]:
 
 
 def difference_row(comparison: Comparison, pair: Difference) -> DifferenceRow:
-    """A difference in the unit in which it is shown."""
+    """A difference in its display unit."""
     scale, result = comparison.scale, pair.result
     # A mark at 0 would look like something that was measured.
     same = " (same prompts)" if pair.same_prompts else ""
@@ -132,7 +133,7 @@ def difference_row(comparison: Comparison, pair: Difference) -> DifferenceRow:
 
 
 def plot_title(comparison: Comparison) -> str:
-    """Title that says what is drawn, and what was forced."""
+    """Title that names what is drawn, and what was forced."""
     title = f"{comparison.metric}, each pair of runs"
     if comparison.baseline is not None:
         title = f"{comparison.metric} minus that of {comparison.run(comparison.baseline).label}"

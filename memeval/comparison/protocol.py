@@ -26,7 +26,7 @@ from memeval.text.shown import one_line
 
 MIN_COVERAGE = 0.99
 MIN_COMMON = 2
-"""Questions in common, below which nothing can be said."""
+"""Minimum number of common questions for a comparison."""
 _LABELS = "dataset.labels"
 
 

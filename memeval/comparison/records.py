@@ -1,4 +1,4 @@
-"""A comparison as it is shown, stored and embedded: plain figures, no text to be parsed again."""
+"""A comparison as shown, stored and embedded: plain figures, no text to be parsed again."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class Difference:
     """One run minus another, on the questions that both scored."""
 
     first: str
-    """Run key of what is higher if the difference is above 0."""
+    """Run key of the higher run if the difference is above 0."""
     second: str
-    """Run key of what is subtracted: the baseline, if there is one."""
+    """Run key of the subtracted run: the baseline, if there is one."""
     only_first: int
     """Questions that only the first one scored."""
     only_second: int
@@ -92,7 +92,7 @@ class Difference:
     forced: tuple[str, ...] = ()
     """Why the two should not be compared, if `--force` was used."""
     among: int = 1
-    """Differences whose p were adjusted together, this one included."""
+    """Number of differences whose p were adjusted together, including this one."""
 
     @property
     def p(self) -> float | None:
@@ -108,7 +108,7 @@ class Difference:
 
     @property
     def same_prompts(self) -> bool:
-        """Whether both sent the same on every question: there is nothing to compare."""
+        """Whether both sent the same on every question, so that there is nothing to compare."""
         return self.sent_alike is not None and self.sent_alike == self.result.count
 
     @property
@@ -162,7 +162,7 @@ class Comparison:
     unit: str
     """`points` (values are shares, shown times 100), `$`, `ms` or `tokens`."""
     scale: float
-    """The factor by which values are shown."""
+    """The factor applied to values for display."""
     baseline: str | None
     """Run key; None if all pairs are compared."""
     runs: tuple[ComparedRun, ...]

@@ -33,7 +33,7 @@ class SentReader:
     def count_alike(self, first: Run, second: Run, questions: Iterable[str]) -> int | None:
         """The questions on which both runs sent the same to the same reader, in every repeat.
 
-        None if the readers differ, or if it is not known what was sent.
+        None if the readers differ, or if it is unknown what was sent.
         """
         if _reader_of(first) != _reader_of(second):
             return None

@@ -121,7 +121,9 @@ def _mean(run: ComparedRun) -> float:
 
 
 def _ranked(runs: list[ComparedRun]) -> list[list[ComparedRun]]:
-    """Groups of runs of which each is higher than the next; one if their letters overlap."""
+    """Groups of runs in descending order, each higher than the next; one group if their letters
+    overlap.
+    """
     groups: dict[str, list[ComparedRun]] = {}
     for run in runs:
         groups.setdefault(run.letters, []).append(run)
@@ -189,7 +191,7 @@ def no_difference(values: list[str], results: Sequence[ClusteredDifference], uni
 
 
 def _widest(results: Sequence[ClusteredDifference]) -> ClusteredDifference:
-    """The difference whose error says how many more conversations would do."""
+    """The difference whose error determines how many more conversations would be enough."""
     return max(results, key=lambda result: (result.groups, result.largest_error or 0.0))
 
 
@@ -280,7 +282,8 @@ def limits(result: ClusteredDifference, unit: str) -> str:
     # Two shares differ by 100 points at most.
     if unit == POINTS.name and result.mde >= 1:
         return "this data can't reliably detect any difference"
-    # Conversations that disagree this much: the rule of thumb is below what was not shown.
+    # Conversations that disagree this much: the rule of thumb is below a difference that was not
+    # shown.
     if result.mde <= abs(result.mean):
         return f"such data shows {figure(result.mde, unit)} with 80 % power, but not here"
 

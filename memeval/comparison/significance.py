@@ -17,13 +17,13 @@ MOST_LETTERED = 20
 """Runs beyond which letters are left out, unless all pairs were compared, which they rest on."""
 
 Pair = tuple[int, int]
-"""Positions of two runs, the second of which is subtracted."""
+"""Positions of two runs; the second is subtracted."""
 
 
 def adjusted(
     differences: Mapping[Pair, Difference], scores: Sequence[RunScores]
 ) -> dict[Pair, Difference]:
-    """The differences with adjusted p: each with those that its runs may be compared with."""
+    """The differences, each p adjusted over those that its runs may be compared with."""
     tested = dict(differences)
     for group in groups_of(differences):
         pairs = [pair for pair in differences if pair[0] in group]

@@ -28,7 +28,7 @@ _OVERRIDE = re.compile(r"(?P<mark>~|\+{0,2})(?P<key>[^=\s]+)=(?P<value>.*)", re.
 _PAIR = re.compile(r"[\"']?([^\s\"':,{}]+)[\"']?\s*:\s*[\"']?([^\"',{}]*)")
 
 _CALLED = ("llm.", "embedder.", "reranker.")
-"""Settings of what is called at an endpoint."""
+"""Settings of endpoints that are called."""
 
 BY_HEADER = (
     "for a gateway's key, name its environment variable:  "
@@ -81,7 +81,7 @@ def check_plain(option: str, address: str, *hints: str) -> None:
         None,
     )
     if what:
-        # From here on it is taken out of all that is printed.
+        # From here on it is removed from everything that is printed.
         keep_address(address)
         raise UserError(
             f"{option} contains {what}, and settings are published with the run", *hints
@@ -147,17 +147,18 @@ def check_variable(option: str, name: Any) -> None:
     if (
         not _VARIABLE.fullmatch(name)
         or looks_secret(name)
-        # What is a variable's value is most likely the key itself, pasted instead of its name.
+        # A variable's value is most likely the key itself, pasted instead of its name.
         or name in os.environ.values()
         or not (conventional or len(name) < 8)
     ):
-        # From now on it is taken out of all that is printed, a traceback of this error included.
+        # From now on it is removed from everything that is printed, including a traceback of this
+        # error.
         keep_secret(name)
         raise UserError(message, hint)
 
 
 def check_headers(option: str, headers: Any) -> None:
-    """Raises `UserError` for what is not the name of a header, or not that of a variable."""
+    """Raises `UserError` for an invalid header name, or an invalid variable name."""
     if not isinstance(headers, Mapping):
         raise UserError(
             f"{option} must map names of headers to names of environment variables",
@@ -237,7 +238,7 @@ def check_overrides(words: list[str]) -> None:
 
         key, value = override["key"].partition("@")[0], override["value"]
         for path, text in _assignments(key, value):
-            # What an interpolation comes to is checked once it is resolved.
+            # An interpolation is checked once it is resolved.
             if "${" not in text:
                 check_secrets({path: text})
             elif looks_secret(text):

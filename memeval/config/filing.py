@@ -30,11 +30,11 @@ class Filing:
     """Experiment of a run in MLflow, and the user's own labels of the run."""
 
     experiment: str | None = None
-    """None: the experiment that holds the run already, else the one named after its data set."""
+    """None: the experiment that already contains the run, or the one named after its data set."""
     tags: Mapping[str, str] = field(default_factory=dict)
     note: str | None = None
     sweep_id: str | None = None
-    """The invocation with `-m` that asks for the run; None outside of one."""
+    """The invocation with `-m` that includes the run; None for a single run."""
     group_by_sweep: bool = False
     """Whether the run becomes a child of its sweep's run."""
 

@@ -40,7 +40,7 @@ Settings = Mapping[str, dict[str, Any]]
 
 _SHARED_STAGES = {
     "dataset": {},
-    # What a system is called changes nothing that is stored: its class is among the digests.
+    # The name of a system changes nothing that is stored: its class is among the digests.
     "system": {"name": RUN, "class": RUN, TIMEOUT: RUNTIME, TENANTS: PREPARE},
 }
 """Stages of the settings that every option of a group has."""
@@ -121,7 +121,7 @@ def _run_metadata() -> Mapping[str, Mapping[str, Any]]:
 
 
 def by_stage(config: RunConfig, inputs: IdentityInputs) -> Settings:
-    """The config's leaves, sorted into the stages in whose keys they count."""
+    """The config's leaves, sorted into the stages whose keys they are part of."""
     fields = _run_metadata()
     # Naming the answers' model in another role changes nothing: keys hold a role's final settings.
     leaves = flatten(dataclasses.replace(config, llm=with_roles_filled(config.llm)))

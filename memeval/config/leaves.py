@@ -43,7 +43,7 @@ def fields_of(group: str, option: str) -> frozenset[str]:
 
 @cache
 def _fields_in(path: Path) -> frozenset[str]:
-    """The fields of a file of ours. It is read once: a cell asks for each of its leaves."""
+    """The fields of one of memeval's files. It is read once: a cell requests each of its leaves."""
     return frozenset(str(name) for name in flatten(read_yaml(path)))
 
 

@@ -46,7 +46,7 @@ def known_names() -> Mapping[str, list[str]]:
 
 
 def homes_of(name: str, words: Iterable[str]) -> Sequence[str]:
-    """The options of which `name` is a field: memeval's own, and those that the words choose."""
+    """The options that have the field `name`: memeval's own, and those that the words choose."""
     choices = frozenset(plain(word) for word in words if "=" in word)
     return [*known_names().get(name, ()), *brought_homes(name, choices)]
 
@@ -93,7 +93,7 @@ def unknown_name(key: str) -> UserError:
 
 
 def fields_called(name: str) -> list[str]:
-    """Groups and fields whose own name is `name`, or begins or ends with it; exact ones first."""
+    """Groups and fields whose last part is `name`, or begins or ends with it; exact ones first."""
     exact: list[str] = []
     parts: list[str] = []
     for known in known_names():

@@ -49,12 +49,14 @@ def built_in_classes(group: str) -> dict[str, str]:
 
 
 def available(group: str) -> list[str]:
-    """Names of the options that ship and of those that installed packages bring, sorted."""
+    """Names of the built-in options and of those that installed packages provide, sorted."""
     return sorted({*options(group), *plugins(group)})
 
 
 def is_available(group: str, name: str) -> bool:
-    """Whether an option of that name ships or, which takes longer to see, a package brings it."""
+    """Whether an option of that name is built in or, which takes longer to find out, provided by a
+    package.
+    """
     return own_file(group, name) is not None or name in plugins(group)
 
 

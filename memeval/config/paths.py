@@ -9,7 +9,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def project_root() -> Path:
-    """The folder of data/ and outputs/: MEMEVAL_HOME, else the checkout or current folder."""
+    """The folder of data/ and outputs/: MEMEVAL_HOME, or the checkout or current folder."""
     home = os.environ.get("MEMEVAL_HOME")
     if home:
         return Path(home).resolve()

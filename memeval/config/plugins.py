@@ -2,9 +2,9 @@
 YAML.
 
 A package declares its parts under `memeval.systems` and the like (`PARTS`), and its YAML under
-`memeval.conf`, whose value names a folder in the package (`my_package.conf`). Packages are looked
-through when a name is not one of memeval's own, or a part is loaded; nothing of theirs is imported
-for that.
+`memeval.conf`, whose value names a folder in the package (`my_package.conf`). Packages are searched
+when a name is not one of memeval's own, or a part is loaded; nothing of theirs is imported for
+that.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Plugins = Mapping[str, Mapping[str, Sequence[Plugin]]]
 
 def plugins(group: str) -> Mapping[str, Sequence[Plugin]]:
     """Plug-ins of packages in a group, by name; several packages may bring one name."""
-    # Again when the path has changed: then other packages may be found.
+    # Searched again when the path has changed, since other packages may be found.
     return _scan(tuple(sys.path)).get(group, {})
 
 
@@ -185,7 +185,7 @@ def _files(value: str) -> Iterator[tuple[str, Path]]:
     """The YAML files of a package's folder, `my_package.conf`, each with its group."""
     top, *inner = value.partition(":")[0].split(".")
     spec = find_spec(top)
-    # The folder is found beside the package's code, which is not imported.
+    # The folder is found next to the package's code, which is not imported.
     for root in (spec.submodule_search_locations or ()) if spec else ():
         folder = Path(root).joinpath(*inner)
         for file in sorted(folder.rglob("*.yaml")):

@@ -237,7 +237,7 @@ def _typed_field(name: str, value: Any) -> Any:
         merged = OmegaConf.merge(_schema_of_field(name), OmegaConf.create({name: value}))
         _typed_fields[key] = getattr(OmegaConf.to_object(merged), name)
 
-    # What a config holds may be changed.
+    # The contents of a config may be changed.
     return copy.deepcopy(_typed_fields[key])
 
 
@@ -296,7 +296,7 @@ def check_choices(config: RunConfig, overrides: Sequence[str]) -> None:
 
 def read_config(path: Path) -> RunConfig:
     """The config of a run folder. Nothing that it names is imported or opened."""
-    # It is resolved, so that there is nothing for OmegaConf to do, which takes ten times as long.
+    # It is already resolved, so OmegaConf, which takes ten times as long, is not needed.
     loaded = load_yaml(path)
     if not isinstance(loaded, dict):
         raise ValueError("not a mapping")

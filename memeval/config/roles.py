@@ -19,7 +19,7 @@ ROLES = (ANSWERS, INGEST, JUDGE)
 DRAFTING = (DRAFT, DRAFT_CHECK)
 """The roles of `data draft`: one proposes questions, the other answers them."""
 OTHERS = (INGEST, JUDGE, *DRAFTING)
-"""The roles that take from the answers' model what they leave open."""
+"""The roles that inherit missing settings from the answers' model."""
 
 OF_ADDRESS = {"api_key_env": "", "headers": None, "api_version": None}
 """Defaults of a role with its own address: secrets go only where they are meant to."""
@@ -41,7 +41,7 @@ OF_BODY = {
 }
 """Parameters of a request that `extra_body` must not hold, and the settings to use instead."""
 EMBEDDER_LIMIT, RERANKER_LIMIT = 8, 16
-"""Requests at once at an address that no other role calls."""
+"""Concurrent requests at an address that no other role calls."""
 OFFLINE_READER = "extractive"
 """The option of the group `llm` that is not a language model."""
 _LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -76,7 +76,7 @@ def called_roles(llm: LlmConfig, roles: Sequence[str] = ROLES) -> list[str]:
 
 
 def lowest_limit(config: RunConfig) -> int | None:
-    """The fewest requests at once that an endpoint of the config takes; None if it calls none."""
+    """The lowest limit of concurrent requests of the config's endpoints; None if it calls none."""
     roles = called_roles(config.llm)
     limits = [settings_of_role(config.llm, role).max_concurrency for role in roles]
     parts = [part for part in (config.embedder, config.reranker) if part.base_url is not None]
@@ -118,7 +118,7 @@ def check_roles(llm: LlmConfig) -> None:
         own = _own_settings(llm, role)
         address = own.get("base_url", llm.base_url)
         has_key = "api_key_env" in own or "headers" in own
-        # A server on this machine rarely asks for a key.
+        # A server on this machine rarely requires a key.
         if address != llm.base_url and not has_key and not is_local(address):
             raise UserError(
                 f"{role}.base_url is not the address of the answers' model, whose key is not sent "
@@ -174,7 +174,7 @@ class _Caller:
     reach: tuple[Any, ...]
     """Address, key and headers: one limit holds for them."""
     limit: int | None
-    """Requests at once, if the role says so itself."""
+    """Concurrent requests, if the role sets them itself."""
 
 
 def _callers(config: RunConfig) -> Iterator[_Caller]:

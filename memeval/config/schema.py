@@ -200,7 +200,7 @@ class LlmConfig:
     timeout_s: float = at(RUNTIME, 60.0)
     """Limit of one whole try, from the connection to the last byte."""
     patience_s: float = at(RUNTIME, 300.0)
-    """How long an endpoint that does not answer, or asks for fewer calls, is tried again."""
+    """How long to retry an endpoint that does not answer, or asks for fewer calls."""
     max_retries: int | None = at(RUNTIME)
     """Deprecated: tries after the first, at most, within `patience_s`."""
     ingest: IngestModelConfig = field(default_factory=IngestModelConfig)
@@ -256,7 +256,7 @@ class RerankerConfig:
 
 @dataclass
 class ReaderConfig:
-    """How the answers' model gets at what is remembered."""
+    """How the answers' model accesses the memory."""
 
     name: str = at(ANSWER, DIRECT, by_tools="reader")
     """`direct`: the system retrieves and the model answers once; `tools`: the model calls the
@@ -272,7 +272,7 @@ class ReaderConfig:
 
 @dataclass
 class WriterConfig:
-    """How what was said gets into the memory."""
+    """How conversations get into the memory."""
 
     name: str = at(PREPARE, CHUNKS, by_tools="writer")
     """`chunks`: the system is given every chunk; `tools`: the model of `llm.ingest` reads each
@@ -285,8 +285,8 @@ class WriterConfig:
     max_result_tokens: int = at(PREPARE, 2000, by_tools="writer")
     """Tokens of one result that the model is shown; a longer one is cut visibly."""
     max_session_tokens: int = at(PREPARE, 8000, by_tools="writer")
-    """Tokens of a session that the model reads at once; a longer one is read in parts, each with
-    the limits above.
+    """Maximum tokens of a session per reading; a longer one is read in parts, each with the limits
+    above.
     """
 
 
@@ -296,13 +296,13 @@ class TrackingConfig:
 
     name: str = at(RUNTIME, "mlflow")
     uri: str | None = at(RUNTIME)
-    """MLflow's address; None takes MLFLOW_TRACKING_URI, else the project's own store."""
+    """MLflow's address; None takes MLFLOW_TRACKING_URI, or the project's own store."""
     experiment: str | None = at(RUNTIME)
-    """None: MLFLOW_EXPERIMENT_NAME, else the experiment that holds the run already, else the data
+    """None: MLFLOW_EXPERIMENT_NAME, or the experiment that already contains the run, or the data
     set's name.
     """
     group: str | None = at(RUNTIME)
-    """`sweep` makes each sweep a run, whose children its cells are."""
+    """`sweep` makes each sweep a run with its cells as children."""
 
 
 @dataclass
@@ -392,8 +392,8 @@ class RunConfig:
     confirm_above_usd: float | None = at(RUNTIME)
     """Estimated cost above which the command line asks before it starts."""
     label: str | None = at(RUN, optional=True)
-    """Name of the version that is measured, such as `v2`: names the run in every table, and keeps
-    it apart from runs of other labels.
+    """Name of the measured version, such as `v2`: names the run in every table, and keeps it
+    separate from runs with other labels.
     """
     sweep_name: str | None = at(RUNTIME)
     """Set by the files in sweeps/; tags the runs."""

@@ -87,7 +87,7 @@ def served_fields(group: str, option: str) -> dict[str, Any] | None:
 
 
 def describe(group: str, part: Plugin) -> str:
-    """The first line of what a class says of itself; empty for a text."""
+    """The first line of a class's docstring; empty for a text."""
     if part.path is None or group == "prompt":
         return ""
 
@@ -209,7 +209,7 @@ class ServedConfigs(ConfigSource):
         )
 
     def _serve(self, name: str) -> Served | None:
-        """The config of that name with its header; None if it is not ours to serve."""
+        """The config of that name with its header; None if memeval does not serve it."""
         # `_global_`, as in the files of these groups: the value is a field of the root.
         if integer := INTEGER.fullmatch(name):
             return OmegaConf.create({integer[1]: int(integer[2])}), {"package": "_global_"}
@@ -279,7 +279,7 @@ class ServedConfigs(ConfigSource):
 def _read(file: Path) -> Served:
     """A file with its header. It is parsed once, and again after it was changed."""
     config, header = _parse(file, file.read_text(encoding="utf-8"))
-    # The composition changes what it gets.
+    # The composition modifies its input.
     return copy.deepcopy(config), header
 
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 TIMEOUT = "timeout_s"
 """The key of `system` that bounds each call of a method, whatever system it is."""
 TENANTS, SHARED = "tenants", "shared"
-"""The key of `system` by which another user is kept in the same store, and its one value."""
+"""The key of `system` that keeps another user in the same store, and its one value."""
 OF_ALL_SYSTEMS = frozenset({TIMEOUT, TENANTS})
 REQUIRED = "???"
 """The value of a setting that has no default, until it is given one."""

@@ -32,10 +32,10 @@ def code_identity(
 ) -> str:
     """The part of a key that identifies the code of `roots`.
 
-    In a checkout: a digest of these modules' sources and of the files of data beside them, and of
-    what they import, directly or not, from the packages `within` but for the modules `outside`. In
-    a release: the version.
-    Roots that are not memeval's own are left out: the caller identifies them.
+    In a checkout: a digest of these modules' sources and of the data files beside them, and of
+    everything that they import, directly or not, from the packages `within` except the modules
+    `outside`. In a release: the version. Roots that are not memeval's own are left out: the caller
+    identifies them.
     """
     if not is_checkout():
         return __version__
@@ -51,7 +51,7 @@ def _sort(names: Iterable[str]) -> tuple[str, ...]:
 def _digest(roots: tuple[str, ...], within: tuple[str, ...], outside: tuple[str, ...]) -> str:
     sha = hashlib.sha256()
     for module in sorted(reachable(roots, within, outside)):
-        # With the name: a module that moved is another one, and NUL keeps the parts apart.
+        # Includes the name: a module that moved is a different one, and NUL separates the parts.
         sha.update(f"{module}\0{_source(module)}\0".encode())
         for path in _data_files(module):
             sha.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
@@ -90,7 +90,7 @@ def _imports(module: str) -> frozenset[str]:
         package = match["package"] or match["module"]
         imported.add(package)
         names = match["listed"] or match["named"] or ""
-        # A name may be a module itself; those that are not have no file, and are left out below.
+        # A name may be a module itself; others have no file, and are left out below.
         imported |= {f"{package}.{name}" for name in _NAME.findall(names)}
 
     return frozenset(name for name in imported if _file(name) is not None)
@@ -104,7 +104,7 @@ def _source(module: str) -> str:
 
 
 def _data_files(module: str) -> list[Path]:
-    """The files of data that a module names and that lie beside it, such as its word lists."""
+    """The data files beside a module that it names, such as its word lists."""
     source_file = _file(module)
     assert source_file is not None, f"{module} is not a module of memeval"
     names = sorted(set(_DATA_FILE.findall(_source(module))))

@@ -27,7 +27,7 @@ from memeval.text.shown import one_line
 
 MODELS = (*ROLES, *DRAFTING)
 CALLED = (*MODELS, "embedder", "reranker")
-"""Groups whose settings say how an endpoint is called."""
+"""Groups with settings for calling an endpoint."""
 
 BY_TOOLS = ("reader", "writer")
 """Groups with limits of tools."""

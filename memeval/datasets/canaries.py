@@ -1,7 +1,7 @@
 """Canaries: made-up facts of other users and stored orders, planted into any conversation.
 
-No question asks for one. A memory that gives one nevertheless does not keep its users apart, or
-does what a stored text says; `memeval.metrics.lifecycle` counts both.
+No question asks for one. A memory that returns one does not keep its users apart, or obeys a stored
+text; `memeval.metrics.lifecycle` counts both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from memeval.text.shown import one_line
 from memeval.text.words import is_unspaced, search_terms
 
 GENERATOR = 1
-"""Version of what is planted: raised with every change of the words or the order of draws."""
+"""Version of what is planted: raise it with every change of the words or the order of draws."""
 CANARY = "canary"
 """Kind of the traces of a question that has none of its own."""
 BEGINNING = 10_000

@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 GRANULARITIES = ("turn", "session", "round", "event", "chunk")
-"""Granularities of what was said."""
+"""Granularities of the conversation."""
 SUMMARY, OBSERVATION = "summary", "observation"
-"""Granularities of what a data set itself says of its sessions."""
+"""Granularities of a data set's own texts about its sessions."""
 
 
 class Dataset(ABC):
@@ -47,8 +47,8 @@ class Dataset(ABC):
 
     settings_type: ClassVar[type[DatasetSettings]] = DatasetSettings
     answers: ClassVar[tuple[AnswerKind, ...]] = (AnswerKind.WORDS,)
-    """The kinds of answer that its questions have. The judge is chosen by the first one; choices
-    beside words are read by a rule.
+    """The kinds of answer that its questions have. The first one determines the judge; choices are
+    read by a rule.
     """
     has_tenants: ClassVar[bool] = False
     """Whether its cases say what another user says (`EvalCase.others`)."""
@@ -114,7 +114,7 @@ class Dataset(ABC):
     def open(self) -> LoadedDataset:
         """Finds and checks the file.
 
-        Raises `UserError` with the way out if it is missing, damaged or has another sha256.
+        Raises `UserError` with a hint if it is missing, damaged or has another sha256.
         """
 
     def load(self) -> LoadedDataset:
@@ -165,9 +165,9 @@ class Dataset(ABC):
     def cases(self) -> Iterator[EvalCase]:
         """The cases, each with the questions that are asked.
 
-        A case is left out if it is on the other side of the split, or none of its questions is
-        asked. Raises `UserError` if a side of the split has no case, and for a `question_ids`
-        that the data set does not have.
+        A case is left out if it is in the other split, or none of its questions is asked. Raises
+        `UserError` if a side of the split has no case, and for a `question_ids` that the data set
+        does not have.
         """
         if self.settings.sample is not None:
             yield from self._sampled()
@@ -297,7 +297,7 @@ class Dataset(ABC):
     def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
         """Writes the data set's file from published files or folders of other forms.
 
-        Returns what a user should know about it, one line each. The default raises `UserError`.
+        Returns notes for the user, one line each. The default raises `UserError`.
         """
         raise UserError(
             f"data set '{self.info.name}' can't be made from other files",
@@ -310,11 +310,11 @@ class Dataset(ABC):
 
     @property
     def measure_names(self) -> Collection[str] | None:
-        """Names of all that `measures` may return; a name that ends in `/` covers all names that
-        begin with it.
+        """Names of everything that `measures` may return; a name that ends in `/` covers all names
+        that begin with it.
 
         `objective` is checked against them before the run. None if they are not known before there
-        are records, the default of a class that overrides `measures`: `objective` is then looked
-        for at the end.
+        are records, the default of a class that overrides `measures`: `objective` is then only
+        checked at the end.
         """
         return () if type(self).measures is Dataset.measures else None

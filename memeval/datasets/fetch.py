@@ -1,4 +1,4 @@
-"""Downloads data sets, and checks what is there."""
+"""Downloads data sets, and checks existing files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fetch(
     """Downloads a data set to its place below `folder`, and returns that place. Of a data set of
     several files, downloads all or those in `files`.
 
-    A file that is there already and right is not downloaded again.
+    An intact existing file is not downloaded again.
 
     The bytes go to a `.part` file, which a later call continues; the file appears
     under its name only once its hash is the registered one. Raises `UserError` if there is
@@ -52,7 +52,7 @@ def fetch(
 
     info = replace(info, sha256=info.sha256 or limits.sha256)
     target = folder / info.file
-    # Looked at once: another download may put the right file there at any moment.
+    # Checked at once: another download may put the right file there at any moment.
     in_the_way = target.exists()
     if in_the_way and target.is_file() and is_registered(info, target):
         return target
@@ -128,9 +128,7 @@ def _fill(transfer: Transfer) -> None:
 
 
 def is_registered(info: DatasetInfo | FileInfo, path: Path) -> bool:
-    """Whether a file has the registered sha256, or the registered git blob if that is all that
-    is known.
-    """
+    """Whether a file has the registered sha256, or git blob if only that is known."""
     if info.sha256 is not None:
         return file_digest(path) == info.sha256
 

@@ -46,8 +46,8 @@ class DatasetInfo:
     empty for a generated set.
     """
     url: str | None = None
-    """URL for `data fetch`. None for a set that ships or is generated, and for a folder, whose
-    `files` have their own addresses.
+    """URL for `data fetch`. None for a built-in or generated set, and for a folder, whose `files`
+    have their own addresses.
     """
     sha256: str | None = None
     size_bytes: int | None = None
@@ -101,7 +101,7 @@ class LoadedDataset:
     path: Path
     sha256: str
     """Of the file, or of the folder's files together. For a generated set, of everything that
-    decides what is generated.
+    influences its generation.
     """
     pinned: bool
     """False if the file is not the registered one and `allow_unpinned` admitted it; reports say
@@ -116,7 +116,7 @@ class LoadedDataset:
     version: str | None = None
     """Of a frozen data set of one's own."""
     drafted: bool = False
-    """True if questions are asked that a model wrote and nobody reviewed: every table says so."""
+    """True if some questions were written by a model and not reviewed: every table says so."""
     name: str | None = None
     """The name under which runs are filed and compared, for a user's own file; None takes the
     registered name.

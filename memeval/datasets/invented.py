@@ -70,7 +70,7 @@ def pick(rng: Random, items: Sequence[str]) -> str:
 
 
 class Values:
-    """Draws values of which none gives another one."""
+    """Draws values that do not contain each other."""
 
     def __init__(self, rng: Random, language: str) -> None:
         self._rng, self._is_chinese = rng, language == "zh"
@@ -92,7 +92,7 @@ class Values:
         return word
 
     def take(self, value: str) -> bool:
-        """Whether a value is not like one that was drawn; it is drawn from now on."""
+        """Whether a value is unlike all drawn ones; it counts as drawn from now on."""
         bare = plain(value)
         for other in self._taken:
             if bare in plain(other) or plain(other) in bare or is_given(value, other):

@@ -23,7 +23,7 @@ SPARE = 1.01
 sends.
 """
 MOST_BYTES = 8 << 30
-"""Most bytes that may arrive if no size is registered and none is given."""
+"""Most bytes that may arrive if no size is registered or given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Transfer:
             response = open_url(url, done)
         except HTTPError as error:
             error.close()
-            # Nothing follows what is there: it is whole, or the beginning of another file.
+            # The existing content is whole, or the beginning of another file.
             if error.code == 416 and done:
                 return True
 
@@ -92,11 +92,11 @@ class Transfer:
         return done > 0
 
     def _copy(self, response: HTTPResponse, done: int) -> None:
-        # Anything may be in this header; a longer number than this is not a size.
+        # This header may contain anything; a longer number than this is not a size.
         length = response.headers.get("Content-Length", "")
         announced = done + int(length) if length.isdecimal() and len(length) < 20 else None
         total, most = announced or self.info.size_bytes, self.limits.most(self.info)
-        # Refused before the first byte: a disk may be filled by what a wrong address sends.
+        # Refused before the first byte: a wrong address could fill the disk.
         if announced is not None and announced > most:
             self._refuse(f"it announces {announced:,} bytes", most)
 

@@ -29,7 +29,7 @@ class LiveFigures:
 
     @property
     def endpoints(self) -> Iterable[Endpoint]:
-        """Those that were asked for so far."""
+        """Those requested so far."""
         return list(self.connections.endpoints) if self.connections else []
 
     @property
@@ -56,7 +56,7 @@ class LiveFigures:
         """Calls that a row took."""
         from memeval.llm.prices import total_cost_usd
 
-        # What came from the cache costs nothing now; the offline reader makes no call at all.
+        # Cached replies cost nothing now; the offline reader makes no call at all.
         paid = [usage for usage in usages if not usage.cached]
         self.cached += sum(usage.calls for usage in usages if usage.cached)
         self.calls += sum(usage.calls for usage in paid if usage.provider != "offline")
@@ -69,8 +69,8 @@ class LiveFigures:
 
     @property
     def text(self) -> str:
-        """`acc 45.2, $0.01, 3 retries, 1 failed`, as far as there is anything to say; before the
-        first reply how many calls are under way.
+        """`acc 45.2, $0.01, 3 retries, 1 failed`, as far as there is anything to show; before the
+        first reply, the number of calls under way.
         """
         parts = []
         if self.under_way and not self.calls:

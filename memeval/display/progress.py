@@ -26,7 +26,7 @@ EVERY_S = 60.0
 LONG_S = 10.0
 """Work that takes longer says so for the first time, and a run when each stage is through."""
 BEAT_S = 1.0
-"""Seconds between two looks at whether there is something to say."""
+"""Seconds between two checks for something to show."""
 FEWEST = 5
 """Items from which on a time that is left means something."""
 
@@ -65,7 +65,7 @@ class StageCount:
 
     @property
     def remark(self) -> str:
-        """`12 reused, 1 failed`, as far as there is anything to say."""
+        """`12 reused, 1 failed`, as far as there is anything to show."""
         parts = [f"{self.reused} reused"] if self.reused else []
         if self.failed:
             parts.append(f"{self.failed} failed")
@@ -109,7 +109,7 @@ class Stages:
         self.live.connections = connections
 
     def left_s(self, now: float, under_way: int = 0) -> float | None:
-        """Seconds until the slowest stage is through; None if one of them can't be said yet."""
+        """Seconds until the slowest stage ends; None if one can't be estimated yet."""
         longest = 0.0
         for count in list(self.counts.values()):
             left = count.left_s(now, under_way)
@@ -185,7 +185,7 @@ class RunDisplay(Stages):
             self.say(f"  {self._line(now)}")
 
     def beat(self) -> None:
-        """Says how far the run is, if it is time to, also if nothing was done since."""
+        """Shows how far the run is, if it is time to, even if nothing happened since."""
         now = self.clock()
         if self._bars is not None:
             for stage in list(self._tasks)[-1:]:
@@ -205,11 +205,11 @@ class RunDisplay(Stages):
     def _draw(self, bars: Progress, stage: str, now: float, advance: int = 0) -> None:
         count = self.counts[stage]
         remark = count.remark
-        # These figures are of the whole run: they are shown once, beside the last bar.
+        # These figures are about the whole run: they are shown once, beside the last bar.
         if stage == list(self._tasks)[-1]:
             remark = ", ".join(filter(None, [remark, self.live.text]))
 
-        # What is reused takes no time: only what was made gives the rate.
+        # Reused items take no time: only new ones determine the rate.
         speed = rate(count.done - count.reused, now - self._began)
         left = count.left_s(now, self.live.under_way)
         bars.update(
@@ -251,7 +251,7 @@ class Heartbeat:
 
 
 class Countdown:
-    """Says how far work is that makes no call, such as the composition of a large sweep: a line
+    """Shows the progress of work without calls, such as the composition of a large sweep: a line
     after five seconds and then every five.
     """
 
@@ -300,10 +300,9 @@ def _start_bars() -> Progress:
 
 
 def rate(made: int, seconds: float) -> str:
-    """How many items are made, in a unit in which that is one at least: `2.5/s`, `12/min`, `3/h`.
+    """How many items are made, in a unit that gives at least one: `2.5/s`, `12/min`, `3/h`.
 
-    Over all of the time: those of a moment come in batches, as many as there are slots. One item
-    alone has no rate.
+    Over all of the time: momentary rates come in batches, one per slot. One item alone has no rate.
     """
     if made < 2 or seconds <= 0:
         return ""

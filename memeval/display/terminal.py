@@ -27,7 +27,7 @@ class Guarded:
 
     def write(self, text: str) -> int:
         self.unguarded.write(printable(redacted(text)))
-        # Of what was given: a caller that compares would write the rest again.
+        # Length of the input: a caller that compares would write the rest again.
         return len(text)
 
     def writelines(self, lines: Any) -> None:
@@ -110,5 +110,5 @@ def report_error(error: UserError) -> None:
 
 
 def report_damage(message: str) -> None:
-    """Something that can't be read, and that the command goes on without."""
+    """Something unreadable that the command continues without."""
     print(f"memeval: {message}", file=sys.stderr)

@@ -1,1 +1,1 @@
-"""Questions about one's own conversations: a model proposes them, and each is checked."""
+"""Questions about the user's own conversations: a model proposes them, and each is checked."""

@@ -150,7 +150,7 @@ class Checker:
     async def _is_right(
         self, name: str, question: EvalQuestion, vote: int = 0, *, expected: bool
     ) -> bool:
-        """Whether a system with nothing but the evidence, or with nothing, answers right."""
+        """Whether a system with only the evidence, or with nothing, answers right."""
         query = OracleQuery(
             text=question.text, asked_at=question.asked_at, evidence=question.evidence
         )
@@ -216,7 +216,7 @@ class Checker:
         )
 
     async def close(self) -> None:
-        """Gives back what the memories hold open."""
+        """Closes what the memories hold open."""
         for system in self._memories.values():
             await _done(system.close())
 

@@ -1,8 +1,7 @@
 """Drafts questions about the cases of a file, wave by wave, until there are as many as wanted.
 
-Everything that is asked depends on the file, the kinds and the number alone, and every reply is in
-the cache of the home: the same command continues what a kill or a spent budget has ended, and pays
-for nothing twice.
+All requests depend only on the file, the kinds and the number, and every reply is in the cache of
+the home: the same command continues after a kill or a spent budget, and pays for nothing twice.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ class Drafting:
             while wave := list(islice(todo, min(self._missing, WAVE))):
                 failed = self.dropped[Reason.FAILED]
                 await self._draft_wave(wave)
-                # An endpoint that fails each call would be asked for ever.
+                # An endpoint that fails each call would be called for ever.
                 if self.dropped[Reason.FAILED] - failed == len(wave):
                     return
         finally:

@@ -159,7 +159,7 @@ _NO_NAMES = frozenset(
     "from to of with by about after before since until during into the a an and or not s kind "
     "sort type time day date year month week person name number".split()
 )
-"""Words that name nobody and nothing that a pronoun could stand for."""
+"""Words that name nobody and nothing that a pronoun could refer to."""
 
 
 def check_question(proposal: Proposal) -> Reason | None:
@@ -171,7 +171,7 @@ def check_question(proposal: Proposal) -> Reason | None:
 
     words = search_terms(proposal.question)
     first = next((word for word in words if word not in _NO_NAMES), "")
-    # In "when was it that Ben moved?", `it` stands for nothing.
+    # In "when was it that Ben moved?", `it` refers to nothing.
     is_empty = first == "it" and "that" in words
     return Reason.PRONOUN if first in _PRONOUNS and not is_empty else None
 
@@ -223,7 +223,7 @@ def _share(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -
 
 
 def check_older(proposal: Proposal, order: Mapping[str, int]) -> Reason | None:
-    """Whether each older value stands in its words, before the turn with what holds now.
+    """Whether each older value is in its words, before the turn with the current one.
 
     `order` is the position of each turn.
     """

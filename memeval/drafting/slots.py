@@ -22,9 +22,7 @@ KINDS = (
     "unanswerable",
 )
 PART_TOKENS = 800
-"""Tokens of the turns that one part of a session holds at most; a longer turn is a part of
-its own.
-"""
+"""Maximum tokens of the turns in one part of a session; a longer turn is a separate part."""
 THIRDS = 3
 
 
@@ -70,7 +68,7 @@ def parse_kinds(text: str | None) -> dict[str, float]:
 
 
 def slots(cases: int, shares: Mapping[str, float]) -> Iterator[Slot]:
-    """All slots: each round goes over all cases, and kinds come in their shares."""
+    """All slots: each round covers all cases, and kinds come in their shares."""
     given = Counter[str]()
     for number in count():
         # In another order each time: else a case would get one kind again and again.
@@ -103,8 +101,8 @@ def parts_of(case: EvalCase) -> list[Session]:
 def shown_for(slot: Slot, case_id: str, parts: Sequence[Session]) -> tuple[list[Session], str]:
     """The parts that a drafter is shown, in order of time, and the turn to begin from.
 
-    The part to begin from is early, in the middle and late in turn. The second one is its
-    neighbour and one from far away in turn, so that both distances of evidence occur alike.
+    The part to begin from is early, in the middle and late in turn. The second one is alternately
+    its neighbour and one far away, so that both distances of evidence occur equally.
     """
     draw = Random(f"{case_id} {slot.round}")
     third, whole = slot.round % THIRDS, len(parts)

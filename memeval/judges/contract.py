@@ -62,7 +62,7 @@ class Judge(ABC):
     usual_for: ClassVar[frozenset[AnswerKind]] = frozenset()
     """The kinds that `judge=auto` takes it for, unless the benchmark has an official judge."""
     benchmark: ClassVar[str | None] = None
-    """The benchmark whose official judge it is: it judges no other, and `judge=auto` takes it."""
+    """The benchmark whose official judge it is: it judges no other, and `judge=auto` selects it."""
     judges_refusals: ClassVar[bool] = False
     """True for judges that also judge questions without an answer. For other judges a rule does."""
     judges_blanks: ClassVar[bool] = False
@@ -94,8 +94,8 @@ class Judge(ABC):
     ) -> Verdict:
         """The verdict on an answer; `unscored` if the judge's own reply can't be read.
 
-        `tried` says how many replies of a model earlier passes could not read: that many come from
-        the cache, and new ones are asked for. Questions without an answer come here only if it
+        `tried` is the number of replies that earlier passes could not read: that many come from the
+        cache, and new ones are requested. Questions without an answer come here only if it
         `judges_refusals`. Raises `ModelError` if the judge's call failed.
         """
 
@@ -129,8 +129,7 @@ def refusal_verdict(answer: str, metrics: Metrics) -> Verdict:
     """
     from memeval.metrics.refusal import is_refusal
 
-    # Without a gold there is no F1, except from LoCoMo, whose scorer has a rule for these
-    # questions.
+    # Without a gold there is no F1, except for LoCoMo, whose scorer has a rule for these questions.
     official = metrics["token_f1"]
     if official is None:
         name, right = "refusal", is_refusal(answer)

@@ -18,7 +18,7 @@ from memeval.llm.prompts import PromptTemplate, from_file, joined, load_builtin,
 from memeval.records import AnswerKind, EvalQuestion, Label, Role, Verdict
 
 TRIES = 2
-"""Replies that are asked for in one pass before an answer is left unscored."""
+"""Replies requested in one pass before an answer is left unscored."""
 CUT = "length"
 WITHHELD = "content_filter"
 """Reasons why an endpoint says that a reply is not whole."""
@@ -221,13 +221,13 @@ def is_cut(reply: Completion) -> bool:
 
 
 def fence_for(question: EvalQuestion, answer: str, seed: int) -> str:
-    """End of the names of the marks around question, gold and answer, such as `3f9a1c0b7d52e864`:
-    none of them can pass for instructions.
+    """End of the names of the marks around question, gold and answer, such as `3f9a1c0b7d52e864`,
+    which keep them from passing for instructions.
 
     It is the same for the same question, answer and seed, so that the cache finds the prompt again.
     """
-    # It is a digest of all three, so nobody can write a text that holds its own mark: to insert the
-    # mark changes the digest.
+    # It is a digest of all three, so no text can contain its own mark: inserting the mark changes
+    # the digest.
     texts = (question.text, *question.gold, answer)
     for attempt in range(100):
         content = json.dumps(

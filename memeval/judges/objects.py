@@ -88,8 +88,8 @@ def reason_of(verdict: ReplyObject) -> str:
 def spoken_parts(reply: str, data: Data) -> list[str]:
     """The reply without the thinking before it; empty if that does not end, or ends twice.
 
-    If the data holds a mark of thinking, one in the reply may be quoted: then the whole reply, and
-    the text after each mark.
+    If the data contains a mark of thinking, one in the reply may be quoted: then the whole reply,
+    and the text after each mark.
     """
     if (THINKING_MARKS.search(reply) or HARMONY.search(reply)) and data.has_marks():
         tails = (reply[end:].strip() for end in islice(_ends(reply), MOST_MARKS))

@@ -91,7 +91,7 @@ def squeeze(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def forms(text: str) -> tuple[str, ...]:
-    """A text in plain letters, as it is and after each round of unescaping."""
+    """A text in plain letters, unchanged and after each round of unescaping."""
     found = {plain_letters(text): None}
     for _ in range(ROUNDS):
         if text.isascii() and not _MAY_ESCAPE.search(text):

@@ -34,7 +34,7 @@ _SPOKEN = re.compile(
     re.IGNORECASE,
 )
 _SHOUTED = re.compile(r"\b(NOT\s{1,4}|IN)?(CORRECT|WRONG)\b")
-"""A label in capitals, as prompts write them. In small letters the words may be about anything."""
+"""A label in capitals, as prompts write them. In lower case the words may be about anything."""
 _SPOKEN_SCORE = re.compile(
     r"\bscore\b[\W_]{0,12}(?:(?:is|of)\b[\W_]{0,12})?([0-9]*\.?[0-9]+)", re.IGNORECASE
 )
@@ -102,7 +102,7 @@ def read_numbers(
 ) -> tuple[int, ...] | None:
     """The whole numbers under `names` in the only JSON object of a reply.
 
-    Returns None if one is missing, or if the answer, or a text beside it, holds the object.
+    Returns None if one is missing, or if the answer, or a text beside it, contains the object.
     """
     data = Data(answer, tuple(beside))
     # Of a reply that may quote a mark of thinking, all is read: see `_settled`.
@@ -131,11 +131,11 @@ def read_yes(
     """Whether a reply says yes; None if it says neither yes nor no.
 
     `first_word` reads only the first word, bare or in bold. It reads neither a quotation of the
-    data nor a word at which the reply was `cut`, because that may be the beginning of another
-    word. A yes that the answer holds is not read, which is why such a request asks for other
-    `words`: see `words_for`. A template of the user's own can't ask for others: with `bare`, a yes
-    that is the whole reply is read nevertheless. `official` is the rule of the published code: yes
-    iff the lower-cased reply holds "yes".
+    data nor a word at which the reply was `cut`, because another word may begin so. A yes that the
+    answer contains is not read, which is why such a request asks for other `words`: see
+    `words_for`. A template of the user's own can't ask for others: with `bare`, a yes that is the
+    whole reply is read nevertheless. `official` is the rule of the published code: yes iff the
+    lower-cased reply holds "yes".
     """
     if reading == "official":
         return "yes" in reply.lower() if reply.strip() else None
@@ -153,7 +153,7 @@ def read_yes(
     if not says_yes:
         return False
 
-    # With a mark that may be quoted, nobody knows where the thinking ends.
+    # If a mark may be quoted, the end of the thinking is unknown.
     is_bare = bare and reply.strip(" \t\n.*_").lower() == words[0]
     may_quote = has_word(words[0], [answer]) or _begins(reply, answer)
     doubtful = len(parts) > 1 or (may_quote and not is_bare)
@@ -245,7 +245,7 @@ def _word_in(text: str, words: tuple[str, str], *, cut: bool) -> str | None:
 
 
 def _goes_on(text: str, word: str) -> bool:
-    """Whether a reply goes on after its first word without an end: "Yes is what it says"."""
+    """Whether a reply continues after its first word without punctuation: "Yes is what it says"."""
     return re.match(rf"[\s*_#]*{re.escape(word)}[*_]*\s+[*_]*\w", text, re.IGNORECASE) is not None
 
 

@@ -21,7 +21,7 @@ class RecordedJudge(Judge):
     judges_blanks: ClassVar[bool] = True
 
     def __init__(self, judged_by: str, votes: Mapping[str, tuple[Label, ...]]) -> None:
-        """`votes` holds what `judged_by` said of each question, once or several times."""
+        """`votes` holds the verdicts of `judged_by` on each question, once or several times."""
         self.judged_by = judged_by
         self._votes = votes
 

@@ -13,9 +13,9 @@ from memeval.records import AnswerKind
 
 
 def usual_judge(kind: AnswerKind, benchmark: str | None, *, has_model: bool) -> str:
-    """The judge of `judge=auto`: the benchmark's official one, else the usual one of the kind.
+    """The judge of `judge=auto`: the benchmark's official one, or the usual one for the kind.
 
-    `has_model` says whether there is a language model; without one, a judge that works without a
+    `has_model` is whether there is a language model; without one, a judge that works without a
     model replaces the official one.
     """
     judges = applicable_judges(kind, benchmark)

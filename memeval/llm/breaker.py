@@ -69,7 +69,7 @@ _current: ContextVar[_Work | None] = ContextVar("_current", default=None)
 
 
 def note_reading(*, readable: bool, cut: bool = False) -> None:
-    """Notes whether a reply at ingest could be read; stops work of which no reply ever can."""
+    """Notes whether a reply at ingest could be read; stops work whose replies never can."""
     work = _current.get()
     if work is None:
         return
@@ -98,7 +98,7 @@ class Breaker:
     _last: dict[str, str] = field(default_factory=dict)
     """How the last of them failed."""
     _dead: dict[str, tuple[Setback, str]] = field(default_factory=dict)
-    """The setback of the first call, and the model that it asked for."""
+    """The setback of the first call, and its model."""
     _works: list[_Work] = field(default_factory=list)
     _knocked: set[str] = field(default_factory=set)
     _knocking: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -135,7 +135,7 @@ class Breaker:
             self._works.remove(own)
 
         # The work may have ended on its own in the same moment: then its result counts, unless the
-        # endpoint refused all that it was asked.
+        # endpoint refused every request.
         if stopped.done():
             reason = stopped.result()
             refused = isinstance(reason, UserError)
@@ -147,7 +147,8 @@ class Breaker:
 
     async def knock(self) -> None:
         """Tries a connection to each address to be called, before anything is paid for."""
-        # Calls that come meanwhile wait for the first one: none of them is to be paid for.
+        # Calls that arrive meanwhile wait for the first one, so that none of them costs money in
+        # vain.
         async with self._knocking:
             addresses = {address for work in self._works for address in work.options}
             new = [address for address in addresses if address not in self._knocked]

@@ -137,7 +137,7 @@ class Budget:
 
 
 def most_of(body: Mapping[str, Any], size: int, provider: str) -> Amount:
-    """The most that a request may take whose body has `size` bytes: a token is a byte at least."""
+    """The maximum cost of a request whose body has `size` bytes: a token is at least one byte."""
     # Which of the two names is sent depends on the model.
     reply = max(body.get("max_tokens") or 0, body.get("max_completion_tokens") or 0)
     return _amount(body, provider, prompt=size, completion=reply)

@@ -42,7 +42,7 @@ _SELECT = (
     "= e.key WHERE e.key "
 )
 _KEYS_AT_ONCE = 500
-"""Keys that one statement asks for: SQLite bounds the parameters of a statement."""
+"""Number of keys per statement: SQLite limits the parameters of a statement."""
 _WAIT_S = 60.0
 """How long a write waits for those of other processes."""
 _log = logging.getLogger(__name__)

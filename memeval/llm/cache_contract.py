@@ -88,7 +88,7 @@ class ReplyCache(Protocol):
         """Removes the entry under `key` before the next look at it, without holding anybody up."""
 
     def leases(self) -> Leases:
-        """The requests under way of all that use this cache."""
+        """The requests under way of all users of this cache."""
 
     def close(self) -> None:
-        """Gives back what the cache holds open."""
+        """Closes what the cache holds open."""

@@ -17,7 +17,7 @@ from typing import Any
 from memeval.records import ChoiceLabels, Session, Usage, format_time, labelled
 
 SHOWN_OF_TURN = 1_500
-"""Characters of a turn that a drafter is shown; the result of a tool may be very long."""
+"""Maximum characters of a turn shown to a drafter; the result of a tool may be very long."""
 Message = Mapping[str, Any]
 """A chat message: `role` and `content`, and the members that the protocol of tool calls adds."""
 
@@ -98,7 +98,7 @@ class AnswerPrompt(TemplatePrompt):
 
 @dataclass(frozen=True, slots=True)
 class NotePrompt(TemplatePrompt):
-    """Note what a chunk says on a question; the reply is only the notes."""
+    """Asks what a chunk says about a question; the reply is only the notes."""
 
     question: str
     text: str
@@ -179,7 +179,7 @@ class JudgePrompt(Prompt):
     fence: str = ""
     """End of the names of the marks around the data (`memeval.judges.model`); empty for none."""
     words: tuple[str, str] = ("yes", "no")
-    """The words that are asked for in place of yes and no."""
+    """The words requested instead of yes and no."""
 
     def messages(self) -> list[Message]:
         values = {
@@ -245,7 +245,7 @@ class DraftPrompt(TemplatePrompt):
 
 @dataclass(frozen=True, slots=True)
 class SessionPrompt(TemplatePrompt):
-    """Write down what of a session may be asked about later. Only within a `ToolPrompt`."""
+    """Asks for the parts of a session that may be asked about later. Only within a `ToolPrompt`."""
 
     context: tuple[str, ...]
     """The chunks of the session, in order."""

@@ -13,12 +13,12 @@ from memeval.errors import StorageError
 RESERVE = 8 * 2**20
 """Bytes that must be free before a call is sent: for replies under way and SQLite's log."""
 LOOK_S = 0.2
-"""Seconds for which a look at the disk counts."""
+"""Seconds for which a disk check is valid."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
 class Disk:
-    """The folders in which a run stores what it pays for."""
+    """The folders in which a run stores paid results."""
 
     def __init__(
         self,

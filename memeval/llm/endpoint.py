@@ -25,7 +25,7 @@ from memeval.llm.transport import Transport, encode
 T = TypeVar("T")
 
 UNSOUND_TRIES = 6
-"""Tries of a call whose replies are unsound under status 200: they may never become sound."""
+"""Attempts of a call with unsound replies under status 200: they may never become sound."""
 NOTHING = Amount()
 _ERRORS = {Kind.FILTERED: FilteredReplyError, Kind.UNSOUND: UnsoundReplyError}
 LEAST_TRIES = 3
@@ -33,8 +33,7 @@ LEAST_TRIES = 3
 LATE_S, GRACE_S = 0.1, 1.0
 """A timer that is this late shows that the loop was held up; a try then gets some seconds more."""
 BY_CLIENT = ("/embeddings",)
-"""Paths that are called by openai's own client; a chat call goes without, at a quarter of the CPU.
-"""
+"""Paths called by openai's own client; a chat call bypasses it, at a quarter of the CPU."""
 MOST_BYTES = 64 * 2**20
 """Bytes of a body; a larger one counts as unsound."""
 
@@ -125,8 +124,8 @@ class Endpoint:
 
         Raises `ModelError` if refused, out of patience, or without a sound reply.
         """
-        # Encoded once: all tries send the same bytes, whose number also bounds what a try may
-        # cost.
+        # Encoded once: all attempts send the same bytes, whose number also bounds the cost of an
+        # attempt.
         content = encode(body)
         most = NOTHING if self._budget is None else most_of(body, len(content), self._provider)
         call = _Call(budget=self._budget, most=most)
@@ -144,7 +143,7 @@ class Endpoint:
             self._breaker.failed(address, asked, error, call.setback)
             raise
         finally:
-            # What was sent and not answered may be billed.
+            # A request that was sent but not answered may be billed.
             call.end_try(most if call.is_out else NOTHING)
 
         self._breaker.succeeded(address, asked)
@@ -204,7 +203,9 @@ class Endpoint:
                 call.waited_s += wait
 
     def _wait_after(self, setback: Setback, call: _Call, *, sent_at: float, probe: bool) -> float:
-        """Seconds before the next try, besides an outage. Raises `ModelError` if there is none."""
+        """Seconds before the next attempt, in addition to an outage. Raises `ModelError` if there
+        is none.
+        """
         call.tries += 1
         call.setback = setback
         # The patience counts from the first failure, so a call that queued for long has all of it.
@@ -286,7 +287,7 @@ class Endpoint:
             async with deadline:
                 status, headers, body = await transport.send(path, content, most_bytes)
         except Exception as error:  # noqa: BLE001
-            # Whatever the client raises, the try has failed.
+            # Whatever the client raises, the attempt has failed.
             if deadline.expired():
                 return Setback(f"no whole reply within {self.settings.timeout_s:g} s", Kind.LOST)
 
@@ -358,7 +359,7 @@ def _open_transport(settings: EndpointSettings, by_client: bool) -> Transport:
 
 
 def _expire(deadline: asyncio.Timeout, due: float) -> None:
-    """Ends a try whose time is over."""
+    """Ends an attempt that has timed out."""
     now = asyncio.get_running_loop().time()
     # A loop that was held up, by a database for example, could not read: a reply that has arrived
     # meanwhile is paid for, and is read first.
@@ -386,13 +387,13 @@ class _Call:
     """Whether a try was sent that has not ended."""
 
     async def begin_try(self) -> None:
-        """Waits until the budget holds what a try may take."""
+        """Waits until the budget covers the maximum cost of an attempt."""
         if self.budget is not None and not self.holds:
             await self.budget.enter(self.most)
             self.holds = True
 
     def end_try(self, spent: Amount) -> None:
-        """Says what a try took, unless it is said already."""
+        """Reports the cost of an attempt, unless reported already."""
         if self.budget is not None and self.holds:
             self.holds = False
             self.budget.leave(self.most, spent)

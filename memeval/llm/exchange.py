@@ -19,7 +19,7 @@ from typing import Any
 _LAST_DATA_RECEIVED = 52
 """Offset in Linux' `struct tcp_info` of the milliseconds since the last data were received."""
 _COARSE_CLOCK = 6
-"""Linux' `CLOCK_MONOTONIC_COARSE`, which has the ticks in which the kernel counts them."""
+"""Linux' `CLOCK_MONOTONIC_COARSE`, which counts kernel ticks."""
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ class Kind(Enum):
     LOST = auto()
     """No whole reply arrived, though the endpoint may have made one."""
     UNSOUND = auto()
-    """A reply that does not hold what was asked for; other calls may well be answered."""
+    """A reply without the requested content; other calls may well be answered."""
     UNREACHABLE = auto()
     """Nothing listens there, or the host is unknown; an outage if it has answered before."""
     DEAD = auto()

@@ -136,7 +136,7 @@ class Flights(Generic[T]):
     def _end(
         self, own: Mapping[str, asyncio.Future[None]], error: MemevalError | None = None
     ) -> None:
-        """Ends the requests, and wakes the callers that wait, with the error if there is one."""
+        """Ends the requests, and wakes the waiting callers, with the error if there is one."""
         for key, future in own.items():
             if future.done():
                 continue

@@ -20,7 +20,7 @@ class Load:
     calls: int = 0
     """Tries that ended."""
     waits: int = 0
-    """Tries after which the endpoint asked for fewer calls."""
+    """Attempts after which the endpoint asked for fewer calls."""
     retries: int = 0
     """Tries that failed and were made again, those included."""
     failures: int = 0
@@ -68,7 +68,7 @@ class Load:
 
 
 BINDING = 0.8
-"""The share from which on something is what the others wait for."""
+"""The share from which on something counts as the bottleneck."""
 
 
 def busy_line(load: Load, slots: int) -> str | None:

@@ -42,7 +42,7 @@ class Ledger:
     called_s: dict[Role, float] = field(default_factory=dict)
     """Sum of the calls' durations when they were paid for, by role; cached replies count, too."""
     untimed: set[Role] = field(default_factory=set)
-    """Roles with a reply of which it is not known how long it took."""
+    """Roles with a reply whose duration is unknown."""
     wait_s: float = 0.0
     """Sum of the waits between retries, also for replies that this run paid for before a crash."""
     failed: int = 0
@@ -69,7 +69,7 @@ class Ledger:
         return self.own.aside()
 
     def took(self, role: Role, seconds: float | None) -> None:
-        """Adds what a call took when it was paid for; None if nobody knows."""
+        """Adds the duration of a call when it was paid for; None if unknown."""
         if seconds is None:
             self.untimed.add(role)
         else:

@@ -13,10 +13,10 @@ from memeval.records import Role, Usage
 
 
 class MockModel(LanguageModel):
-    """Replies in the form that each prompt asks for: as the offline reader does, as a judge by
+    """Replies in the form that each prompt asks for: like the offline reader, and as a judge by
     whether a gold occurs in the answer.
 
-    A judge that has a token limit is one that is asked for yes or no. Messages that a third-party
+    A judge with a token limit is one that is asked for yes or no. Messages that a third-party
     system wrote itself get an empty object.
     """
 

@@ -37,7 +37,7 @@ class LanguageModel(ABC):
 
     @abstractmethod
     async def complete(self, prompt: Prompt, *, role: Role, seed: int = 0) -> Completion:
-        """One reply to `prompt`, metered as `role`; `seed` tells repeats apart."""
+        """One reply to `prompt`, metered as `role`; `seed` distinguishes repeats."""
 
     def forget(self, completion: Completion) -> None:
         """Drops a useless reply from the cache, so that the next call asks again."""

@@ -16,7 +16,7 @@ class Network(Protocol):
         """Names the run: calls that it paid for before a crash still count as billed to it."""
 
     def endpoint(self, settings: EndpointSettings) -> Endpoint:
-        """The endpoint at an address; the lowest limit that any caller asks for holds for all."""
+        """The endpoint at an address; the lowest limit that any caller sets applies to all."""
 
     def cache(self, name: str) -> ReplyCache:
         """The cache of that name: `responses` or `embeddings`."""

@@ -25,7 +25,7 @@ from memeval.text.shown import one_line
 # OpenAI's thinking models: they take `max_completion_tokens`, and no temperature.
 _REASONING = re.compile(r"^(o\d|gpt-5)")
 THINKING_TOKENS = 4096
-"""Tokens that a model whose thinking counts against the limit gets besides those of the reply."""
+"""Extra tokens for a model whose thinking counts against the limit."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class OpenAIModel(LanguageModel):
                 **body,
             }
         )
-        # A filtered reply is not kept: it is asked for again.
+        # A filtered reply is not kept: it is requested again.
         entry, cached = await self._calls.once(
             key,
             read=stored_chat,

@@ -10,7 +10,8 @@ from typing import Any
 from memeval.llm.faults import Kind, Setback
 
 LONGEST_WAIT_S = 60.0
-"""Longest wait between two tries, unless Retry-After asks for more and that fits the patience."""
+"""Longest wait between two attempts, unless Retry-After asks for more and that fits the patience.
+"""
 FIRST_WAIT_S = 0.5
 FIRST_UNSOUND_WAIT_S = 0.75
 """The first of five waits that double, 23 s in all: short outages cost nothing."""
@@ -35,7 +36,7 @@ class Backoff:
         self._jitter = random.Random(seed)
 
     def wait_s(self, tries: int, retry_after_s: float | None, left_s: float) -> float:
-        """A random wait in a span that doubles, within what the endpoint asks and `left_s`."""
+        """A random wait in a doubling span, within the endpoint's request and `left_s`."""
         span = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(tries, 16))
         # From 0 on, so that callers that failed together don't come back together.
         drawn = self._jitter.uniform(0, span)
@@ -45,7 +46,7 @@ class Backoff:
 
         asked = retry_after_s if retry_after_s <= left_s else min(retry_after_s, LONGEST_WAIT_S)
 
-        # A little more than asked for, so that the callers don't all come at that moment.
+        # A little more than requested, so that the callers don't all arrive at that moment.
         return min(asked + 0.1 * drawn, left_s)
 
     def unsound_s(self, tries: int, left_s: float) -> float:
@@ -161,7 +162,7 @@ class Outage:
 
         self._failures += 1
         if self.exhausted:
-            # Every caller is to find out for itself, at once.
+            # Every caller must find out for itself, at once.
             self._open.set()
             return
 

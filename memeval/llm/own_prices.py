@@ -1,4 +1,4 @@
-"""Prices of one's own models, from a file: per million tokens, with the date of the prices."""
+"""The user's own prices, from a file: per million tokens, with the date of the prices."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def has_other_prices(figures_code: str) -> bool:
 
 
 def name_prices(path: str | None, default: Path) -> None:
-    """Chooses the file: `path`, else the variable's, else `default`. Raises `UserError`."""
+    """Chooses the file: `path`, or the variable's, or `default`. Raises `UserError`."""
     if path is not None:
         os.environ[VARIABLE] = str(Path(path).absolute())
     elif VARIABLE not in os.environ and default.is_file():
@@ -119,6 +119,6 @@ def _price(path: Path, model: str, given: Any) -> tuple[float, float, float]:
         if not is_number or not math.isfinite(price) or price < 0:
             raise UserError(f"{where}.{name} must be a number of US dollars per million tokens")
 
-    # Without a price of its own, what the provider's cache held costs what is sent.
+    # Without its own price, a cached prompt token costs the input price.
     sent = float(given["input"])
     return sent, float(given["output"]), float(given.get("cached", sent))

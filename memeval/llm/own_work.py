@@ -1,5 +1,5 @@
-"""How long a system's own work takes: without calls of models, without queues and locks, and
-without what the rest of the process does meanwhile.
+"""How long a system's own work takes: without model calls, without queues and locks, and without
+concurrent work of the process.
 
 A latency that held the wait for the event loop would grow with the number of questions under way,
 and would compare positions in a queue instead of systems.
@@ -25,7 +25,7 @@ T = TypeVar("T")
 Clock = Callable[[], float]
 
 UNSURE_SHARE, UNSURE_S = 0.1, 0.0005
-"""The part of a time that may be somebody else's before the time counts as not measured."""
+"""The share of other work in a duration from which on it counts as not measured."""
 SWITCH_S = 0.01
 """Longer waits of a thread are not for Python's lock, which changes hands every 5 ms."""
 
@@ -175,7 +175,7 @@ class OwnWork:
         self.seconds += seconds
 
     async def in_worker(self, work: Callable[..., T], *arguments: Any) -> T:
-        """The result of `work` in a worker thread, of which only processor time counts."""
+        """The result of `work` in a worker thread; only processor time counts."""
 
         def play() -> T:
             began = self._clocks.thread()

@@ -1,4 +1,4 @@
-"""Prices of tokens: the user's own file, else the table of genai-prices, offline."""
+"""Prices of tokens: the user's own file, or the table of genai-prices, offline."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class RefusedRequestError(ModelError):
 
 
 def _also_for_answers(name: str | None, role: str) -> str:
-    """A role whose temperature is null takes that of the answers."""
+    """A role whose temperature is null inherits that of the answers."""
     return " and llm.temperature=null" if name == "temperature" and role != "llm" else ""
 
 

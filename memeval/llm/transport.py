@@ -27,7 +27,7 @@ class Transport:
     def __init__(
         self, address: str, *, api_key: str, headers: Mapping[str, str], connections: int
     ) -> None:
-        """`address` is what the URLs of all requests begin with."""
+        """`address` is the beginning of all request URLs."""
         from aiohttp import ClientSession, ClientTimeout, TCPConnector
 
         self._address = address.rstrip("/")
@@ -50,8 +50,8 @@ class Transport:
             ssl=_trusted() if scheme == "https" else True,
             socket_factory=timed_socket,
         )
-        # One client for all requests, with its connections kept alive: the client is most of what
-        # a request costs.
+        # One client for all requests, with its connections kept alive: most of the cost of a
+        # request is the client.
         self._session = ClientSession(
             connector=connector,
             # The caller bounds a whole try.
@@ -79,7 +79,7 @@ class Transport:
         return await self._request("POST", url, content, most_bytes, further)
 
     async def get(self, path: str, most_bytes: int) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body of what is at a path below the address."""
+        """Status, headers and body of the resource at a path below the address."""
         return await self._request("GET", self._address + path, None, most_bytes, {})
 
     async def _request(

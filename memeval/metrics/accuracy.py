@@ -1,4 +1,4 @@
-"""The accuracy of a run, with what the judge's errors mean for it."""
+"""The accuracy of a run, with the effect of the judge's errors."""
 
 from __future__ import annotations
 

@@ -22,10 +22,9 @@ and `2, 5` hold none. After the digit may only come the end of the line, punctua
 digit right behind it, or `is`, `because` and their like. A digit with no choice of that number is
 not an index, and neither is a digit that the reply denies: `1 is wrong`, `2 (wrong)`.
 
-A choice whose own words look like an index is read as follows. A digit alone is the index, also
-if it is the text of another choice: of `red`, `5`, … the reply `5` is choice 5, if there is
-one. More than a digit (`3 - 4 weeks`, `2. Bundesliga`) is the text, if it is the text of a
-choice.
+A choice whose own words look like an index is read as follows. A lone digit is the index, even if
+it is the text of another choice: of `red`, `5`, … the reply `5` is choice 5, if there is one. More
+than a digit (`3 - 4 weeks`, `2. Bundesliga`) is the text, if it is the text of a choice.
 
 Text is never searched for within a longer reply: not even a reply that ends in the text of a
 choice names it. If there are more than 50 `answer`, the last 50 are read, and no text is compared
@@ -153,7 +152,7 @@ def _named(text: str, start: int, choices: _Choices) -> int | None:
 
 
 def _texts(text: str, mark: int, longest: int) -> Iterator[str]:
-    """The line after a mark, as it is and then without the words that may be skipped."""
+    """The line after a mark, first unchanged and then without the words that may be skipped."""
     # The pattern also matches nothing, so there is always a match.
     start = _BEFORE_TEXT.match(text, mark).end()  # type: ignore[union-attr]
     newline = text.find("\n", start)
@@ -176,7 +175,7 @@ def _texts(text: str, mark: int, longest: int) -> Iterator[str]:
 
 def _leading(text: str, choices: _Choices) -> int | None:
     index = _index(text, 0, choices)
-    # A list that begins with this number and goes on with the next one is no choice.
+    # A list that begins with this number and continues with the next one is not a choice.
     numbered = index is not None and re.search(rf"\n[^\S\n]*{index + 1}[.)]\s", text)
     return None if numbered else index
 

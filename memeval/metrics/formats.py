@@ -80,7 +80,7 @@ def short_ms(value: float) -> str:
 
 
 def digits(value: float) -> str:
-    """A cost with as many digits as tell small ones apart: `$0.0123`."""
+    """A cost with enough digits to distinguish small ones: `$0.0123`."""
     return f"${value:.4f}" if 0 < value < 0.1 else f"${value:,.2f}"
 
 

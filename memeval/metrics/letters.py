@@ -90,7 +90,7 @@ def read_letters(
     else:
         found = None
 
-    # What is much longer than all the choices is not made of their texts.
+    # A text much longer than all the choices does not consist of them.
     longest = 2 * sum(map(len, choices)) + 20 * len(choices) + 100
     short = [part for part in parts if len(part) <= longest]
     return found or next(

@@ -84,7 +84,7 @@ class Metric:
     needs_gold: bool = True
     """For `of_answer`: whether only questions with a gold have it; else all, with an empty gold."""
     needs_words: bool = False
-    """Whether it says nothing of a script whose words can't be told apart."""
+    """Whether it is undefined for scripts whose words can't be separated."""
     more_is_better: bool = True
     """For shares: of values that are spent, less is better."""
     judged: bool = False
@@ -96,12 +96,12 @@ class Metric:
     all_categories: bool = False
     """Whether it counts every question; else only the categories that enter the accuracy."""
     of_calls: bool = False
-    """Whether it counts what was spent on calls, which is not known of imported answers."""
+    """Whether it counts the cost of calls, which is unknown for imported answers."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
     """Headings by place, for tables of several runs."""
     lines: Mapping[str, str] = field(default_factory=dict)
-    """The same for what is said of one run. A metric is shown at no other place."""
+    """The same for statements about one run. A metric is shown at no other place."""
     texts: Mapping[str, Callable[[RunSummary], str]] = field(default_factory=dict)
     """How it is written at a place, if its unit does not say."""
     hint: str = ""
@@ -171,8 +171,8 @@ class Metric:
         return self.of_run(figures) if self.of_run else figures.get(self.figure or self.name)
 
     def of_summary(self, summary: RunSummary) -> float | None:
-        """The value of a run. What was spent on imported answers is not known: the run's calls are
-        the judge's.
+        """The value of a run. The cost of imported answers is unknown: the run's calls are the
+        judge's.
         """
         is_unknown = self.of_calls and is_imported(summary)
         return None if is_unknown else self.of_figures(summary.metrics)

@@ -1,8 +1,8 @@
 """The Porter stemmer in the default mode of NLTK (`NLTK_EXTENSIONS`), the one of LoCoMo's scorer.
 
 Porter, M. "An algorithm for suffix stripping." Program 14.3 (1980): 130-137, with the changes of
-NLTK: a few irregular forms, words of one and two letters as they are, and rules marked below. It
-is written out so that a score does not move with what is installed. NLTK 3.8 to 3.9.4 agree.
+NLTK: a few irregular forms, words of one and two letters as they are, and rules marked below. It is
+included in full so that a score does not depend on installed packages. NLTK 3.8 to 3.9.4 agree.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 LONGEST_WORD = 1_000
-"""Letters from which on a word stays as it is. NLTK's stemmer fails on some such words."""
+"""Minimum letters of a word to be stemmed. NLTK's stemmer fails on some such words."""
 
 _IRREGULAR = {
     "sky": "sky",

@@ -1,4 +1,4 @@
-"""Turns that a text quotes: for evidence in memories that give no turn ids of ours."""
+"""Turns that a text quotes: the evidence in memories that return no turn ids."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def lines_of_turns(
     """Text of each turn of a chunk, without its speaker; `content` has a line per turn."""
     lines = content.splitlines()
     if len(lines) != len(turn_ids):
-        # Turns of several lines: they can't be told apart.
+        # Turns of several lines can't be told apart.
         lines = [content] * len(turn_ids)
 
     for turn, line in zip(turn_ids, lines, strict=True):

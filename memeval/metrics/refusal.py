@@ -1,4 +1,4 @@
-"""Tells refusals from answers.
+"""Distinguishes refusals from answers.
 
 An answer is a refusal if it says, as a whole, that the requested fact isn't known. A phrase alone
 does not decide: `The exact date isn't given, but it was in May` goes on to answer, `He said he did
@@ -76,7 +76,7 @@ class _Kind(Enum):
     DECIDES = auto()
     """It refuses, and speaks of the answer as a whole."""
     ANSWERS_AFTER_ALL = auto()
-    """It refuses, and goes on to answer."""
+    """It refuses, but continues with an answer."""
 
 
 _REFUSALS = (_Kind.REFUSES, _Kind.DECIDES)
@@ -98,7 +98,7 @@ def is_refusal(text: str) -> bool:
     if not pairs:
         return False
 
-    # A refusal comes first or last; what is between them explains it.
+    # A refusal comes first or last; the sentences between explain it.
     if len(pairs) > 3:
         pairs = [pairs[0], *pairs[-2:]]
 

@@ -16,7 +16,7 @@ from memeval.results import RunSummary
 from memeval.text.shown import one_line
 
 _MODULES = ("accuracy", "answer", "retrieval", "spending", "tools", "lifecycle", "stored")
-"""Modules of this package with `METRICS`, in the order in which tables have them."""
+"""Modules of this package with `METRICS`, in table order."""
 METRICS = Registry(METRIC, Metric)
 """The metrics that packages bring."""
 _ADDED: dict[str, Metric] = {}
@@ -38,7 +38,7 @@ def _built_in() -> dict[str, Metric]:
 def _brought(found: tuple[Plugin, ...]) -> dict[str, Metric]:
     """The metrics that were found in packages.
 
-    Every command measures: one that can't be taken is left out, and said on one line.
+    Every command measures, so a metric that can't be loaded is left out and reported on one line.
     """
     brought: dict[str, Metric] = {}
     for name in sorted({plugin.name for plugin in found}):
@@ -56,7 +56,7 @@ def _brought(found: tuple[Plugin, ...]) -> dict[str, Metric]:
 
 
 def add(metric: Metric) -> None:
-    """Adds a metric. Raises `UserError` if there is one of this name, or with this heading."""
+    """Adds a metric. Raises `UserError` if there is one with this name or heading."""
     _check(metric, metrics().values())
     _ADDED[metric.name] = metric
 

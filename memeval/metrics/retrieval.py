@@ -126,10 +126,9 @@ def retrieval_metrics(
 ) -> dict[str, float | None]:
     """Every retrieval metric by name; the keys are always the same.
 
-    Plain names are about the chunks that the reader was shown, of which there are at most `top_k`:
-    metrics that would look further, such as recall@10 of three chunks, are not measured.
-    `recall_shown` and `mrr` look at all of them. Names with `ranking_` are about the whole ranking,
-    which is longer.
+    Plain names are about the chunks that the reader was shown, at most `top_k`: metrics that would
+    look further, such as recall@10 of three chunks, are not measured. `recall_shown` and `mrr` look
+    at all of them. Names with `ranking_` are about the whole ranking, which is longer.
     """
     metrics = _metrics_of(shown)
     for k in CUTOFFS:
@@ -217,7 +216,7 @@ def cutoff_of(name: str) -> int | None:
 
 
 def paper_title(name: str) -> str:
-    """`turn recall@10`, `session recall@10`: of which pieces of evidence it is a share."""
+    """`turn recall@10`, `session recall@10`: the kind of evidence that it is a share of."""
     of_ranking = ", whole ranking" if name.startswith(RANKING) else ""
     shown = name.removeprefix(RANKING)
     level = "session" if shown.startswith("session_") else "turn"

@@ -1,4 +1,4 @@
-"""Figures of what the systems wrote that list it (`dump`); of others they are not measured."""
+"""Figures about what systems wrote, if they list it (`dump`); otherwise not measured."""
 
 from __future__ import annotations
 

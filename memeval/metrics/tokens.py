@@ -22,8 +22,7 @@ PUNCTUATION = str.maketrans("", "", string.punctuation)
 def normalise(text: str) -> str:
     """Lower case without ASCII punctuation and the words a, an, the, and.
 
-    Runs of white space become one space. Beyond Latin letters there is more to it: see
-    `memeval.text.words.spread`.
+    Runs of white space become one space. Other scripts need more: see `memeval.text.words.spread`.
     """
     # Deleted and not replaced by a space, as officially: `self-care` and `self care` share no
     # word.
@@ -70,8 +69,8 @@ def exact_match(prediction: str, gold: str) -> float:
 def contains(prediction: str, gold: str) -> float:
     """1.0 if the gold occurs in the prediction, both after `normalise`, as whole words.
 
-    `art` is not in `party`. In scripts without spaces any place counts. If nothing
-    is left of the gold, it must occur as it is, but for case.
+    `art` is not in `party`. In scripts without spaces any place counts. If nothing is left of the
+    gold, it must occur verbatim, except for case.
     """
     predicted, expected = normalise(prediction), normalise(gold)
     if not expected:

@@ -1,5 +1,5 @@
-"""Verdicts and answers of a packaged run, asked for again: in a home of their own, so that nothing
-of the package enters yours, and no reply comes from a cache.
+"""Requests verdicts and answers of a packaged run again: in a separate home, so that nothing of the
+package enters the user's, and no reply comes from a cache.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from memeval.text.redaction import holds_replacement
 from memeval.text.shown import one_line
 
 SEED = 20_260_101
-"""Of the draw, so that a second look asks for the same."""
+"""Seed of the draw, so that a second check requests the same."""
 
 
 def judge_again(run: Run, records: Sequence[Record], count: int) -> str:
@@ -99,7 +99,7 @@ def _config(run: Run, drawn: Sequence[Record]) -> RunConfig:
     config_of(run)
     lines = []
     for line in (run.folder / CONFIG_FILE).read_text(encoding="utf-8").splitlines():
-        # Your key goes to no address that the package names, but for those of known providers;
+        # The user's key goes to no address that the package names, except those of known providers;
         # that of OPENAI_BASE_URL takes its place.
         name, colon, value = line.partition(": ")
         is_theirs = "://" in value and provider_of(value.strip("'\" ")) == UNKNOWN_PROVIDER

@@ -20,7 +20,7 @@ from memeval.text.redaction import PATH, map_strings, redacted, without_known
 from memeval.text.secret_shapes import REDACTED
 
 KINDS = ("secret", "path", "host")
-"""Kinds of what is replaced."""
+"""Kinds of replaced values."""
 SHORTEST_NAME = 5
 """Letters of a machine's name; a shorter one occurs in ordinary text."""
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<host>[^\s/?#\"'<>\\,;)]+)")
@@ -30,11 +30,11 @@ _PATH = re.compile(r"(?<![\w/.:~\]-])(?:~?/|[A-Za-z]:\\)[^\s/\\'\",;:)]+[/\\][^\
 
 
 class Cleaner:
-    """Replaces, and counts what it replaced by kind.
+    """Replaces values, and counts the replacements by kind.
 
-    Settings, commands, notes and errors are ours: all that looks like a secret, a path or an
-    address is replaced there. Answers and replies are measured as they are: there only what is
-    known is replaced, such as this machine's name and the hosts that the settings name.
+    Settings, commands, notes and errors are memeval's own texts: everything that looks like a
+    secret, a path or an address is replaced there. Answers and replies are measured unchanged: only
+    known values are replaced there, such as this machine's name and the hosts in the settings.
     """
 
     def __init__(self, settings: Any) -> None:
@@ -108,7 +108,7 @@ class Cleaner:
 
     def _shorten(self, path: str) -> str:
         self.counts["path"] += 1
-        # The name of the file says which one it was; the folders say whose machine.
+        # The name of the file identifies it; the folders reveal the machine.
         name = re.split(r"[/\\]", path.rstrip("/\\"))[-1]
         return f"{PATH}/{name}"
 

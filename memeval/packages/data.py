@@ -48,7 +48,7 @@ class Data:
 
 
 _known: dict[str, Data] = {}
-"""Data sets by their settings, the one that was asked for last at the end."""
+"""Data sets by their settings, the most recently requested one last."""
 
 
 def config_of(run: Run) -> RunConfig:
@@ -110,7 +110,9 @@ def _read(config: RunConfig) -> Data:
 
 
 def unlike_data(records: list[Record], rows: PackagedRows, data: Data) -> Iterator[str]:
-    """Ids of the records whose question, gold or figures the data and the rows make otherwise."""
+    """Ids of the records whose question, gold or figures differ from those made from the data and
+    the rows.
+    """
     for record in records:
         question = data.questions.get(record.question_id)
         row = rows.answers.get((record.repeat, record.question_id))
@@ -142,7 +144,7 @@ def unlike_data(records: list[Record], rows: PackagedRows, data: Data) -> Iterat
 
 
 def unlike_told(summary: RunSummary, records: list[Record], data: Data) -> Iterator[str]:
-    """Members of `run.json` that differ from what the data gives."""
+    """Members of `run.json` that differ from those made from the data."""
     told = {name: value for name, value in summary.tags.items() if name.startswith(DATA)}
     if told != data_tags(data.loaded):
         yield "run.json: its tags of the data differ from the data here"

@@ -1,4 +1,4 @@
-"""Facts in a package about its runs besides their rows: protocols, surroundings, prices."""
+"""Facts in a package about its runs, other than their rows: protocols, environment, prices."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def digest_of_ids(ids: Iterable[str]) -> str:
 
 
 def surroundings(summary: RunSummary, usages: Iterable[Usage]) -> dict[str, Any]:
-    """Facts that a run depends on besides its settings."""
+    """Facts that a run depends on, other than its settings."""
     tags, models = summary.tags, {}
     for usage in usages:
         models[usage.role.value, usage.provider, usage.model] = usage

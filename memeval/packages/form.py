@@ -16,7 +16,7 @@ from memeval.results.summary import RunKey
 FORMAT = 1
 SUFFIX = ".memeval"
 NAMESPACE = "memeval"
-"""Of the signatures, so that none of another purpose counts here."""
+"""Purpose of the signatures, so that none made for another purpose counts here."""
 MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
 ENVIRONMENT, REGISTER, TEXTS = "environment.json", "register.json", "texts.jsonl"
 ANSWERS, VERDICTS, INGESTS = "answers.jsonl", "verdicts.jsonl", "ingest.jsonl"
@@ -79,7 +79,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     replaced: Mapping[str, Count]
     """How many secrets, paths and addresses were replaced, by kind."""
     entries: Mapping[str, Entry]
-    """All entries but the manifest and its signature, in their order."""
+    """All entries except the manifest and its signature, in order."""
 
 
 def is_entry(name: str) -> bool:
@@ -103,7 +103,7 @@ def is_withheld(text: str) -> bool:
 
 
 def package_id(manifest: bytes) -> str:
-    """Sixteen hex digits that tell packages apart: of the manifest, and so of all its entries."""
+    """Sixteen hex digits that identify a package: of the manifest, and so of all its entries."""
     return hashlib.sha256(manifest).hexdigest()[:16]
 
 

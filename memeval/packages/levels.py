@@ -45,7 +45,7 @@ NAMES = {1: "intact", 2: "figures", 3: "verdicts", 4: "answers", 5: "who", 6: "r
 _OF_FIGURES = ("run.json: figures", "run.json: the witness", "records.jsonl: no figures")
 """Beginnings of what `Look` says about figures, and not about files."""
 MOST_COMPARED = 8
-"""Runs of a package whose comparisons are made twice: of 8 there are 28."""
+"""Maximum number of a package's runs whose comparisons are made twice: 8 runs have 28."""
 OFFLINE = "offline"
 """Provider of models that cost nothing."""
 ANY_PRICE_DAY = "2000-01-01"
@@ -75,7 +75,7 @@ class Checks:
     data: bool = False
     """Whether it is a problem that the data is not here."""
     judge: int = 0
-    """Verdicts of a model that it is asked for again, per run."""
+    """Verdicts that a model is asked for again, per run."""
     answer: int = 0
     """Questions that are answered again, per run."""
     allowed_signers: Path | None = None
@@ -84,8 +84,8 @@ class Checks:
 def verify_package(path: Path, checks: Checks = Checks()) -> Iterator[Level]:
     """The levels, one after the other; the others need the first.
 
-    Raises `UserError` only for what the user got wrong: all that is wrong with the package is a
-    problem of a level.
+    Raises `UserError` only for the user's mistakes: everything wrong with the package is a problem
+    of a level.
     """
     with ExitStack() as stack:
         try:
@@ -103,7 +103,7 @@ def levels_of(package: Package, checks: Checks) -> Iterator[Level]:
     try:
         yield from _Verifier(package, checks).levels(intact)
     except (UserError, ValueError, KeyError, TypeError) as error:
-        # What a package holds may have any form: until it is found intact, that is its problem.
+        # A package may contain anything: until it is found intact, errors are its problem.
         if intact.did:
             raise
 
@@ -236,13 +236,13 @@ class _Verifier:
         )
 
     def _compare(self, level: Level) -> int:
-        """Comparisons of runs that may be compared, made by memeval and by the witness."""
+        """Comparisons of comparable runs, made by memeval and by the witness."""
         runs = self.package.runs[:MOST_COMPARED]
         if len(runs) < 2 or any(run.metrics.get("accuracy") is None for run in runs):
             return 0
 
         comparison = compare_runs(runs, metrics()["accuracy"], all_pairs=True)
-        # Runs that may be compared, one with another, are adjusted together.
+        # Runs that may be compared with each other are adjusted together.
         graph = networkx.Graph([(one.first, one.second) for one in comparison.differences])
         keys_of = [
             [run.key for run in runs if run.key in group] for group in connected_components(graph)
@@ -387,8 +387,8 @@ def surroundings_problems(package: Package) -> Iterator[str]:
 
 
 def _same_surroundings(told: Any, made: Mapping[str, Any]) -> bool:
-    """Whether two are equal but for the prices of models that cost something, by which figures are
-    made again.
+    """Whether two are equal except for the prices of models that cost something, with which figures
+    are made again.
     """
 
     def without_prices(content: Any) -> Any:
@@ -432,7 +432,7 @@ def _prices_of(package: Package) -> Iterator[None]:
     before = os.environ.get(VARIABLE)
     if models:
         path = package.folder / "prices.yaml"
-        # YAML holds JSON, but for a date, which has no quotes.
+        # YAML contains JSON, except for dates, which are unquoted.
         path.write_text(f"date: {ANY_PRICE_DAY}\nmodels: {json.dumps(models)}\n", encoding="utf-8")
         os.environ[VARIABLE] = str(path)
     try:

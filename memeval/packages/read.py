@@ -145,7 +145,7 @@ def _bad(path: Path, what: str) -> UserError:
 
 
 def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
-    """Raises `UserError` for what a package never holds, before anything is unpacked."""
+    """Raises `UserError` for anything that a package never contains, before unpacking."""
     infos = archive.infolist()
     if len(infos) > MOST_ENTRIES:
         raise _bad(path, f"{len(infos):,} entries, more than {MOST_ENTRIES:,}")
@@ -176,9 +176,9 @@ def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
 
 
 def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
-    """Whether the entries lie one after the other from the first byte on, before them what the
-    directory says of them, and after them the directory alone: then there is nothing that another
-    program would find in the file.
+    """Whether the entries are contiguous from the first byte on, each preceded by its data from the
+    directory, and followed only by the directory: then no other program can find anything else in
+    the file.
     """
     with path.open("rb") as file:
         offset = 0
@@ -262,7 +262,7 @@ def _extract(
     with archive.open(name) as file, _new_file(target) as out:
         while chunk := file.read(_CHUNK):
             size += len(chunk)
-            # What the list says of a size need not be true.
+            # The size in the directory need not be true.
             if size > entry.size:
                 break
 

@@ -57,7 +57,7 @@ class Said(Struct, frozen=True, forbid_unknown_fields=True):
     stopping: Line
     """When the runs end, in words."""
     said_on: Line = ""
-    """Day on the clock of whoever says it."""
+    """Date according to the signer's clock."""
 
 
 def said_of(
@@ -139,9 +139,9 @@ def entry_of_package(path: Path, packed: Sequence[Run], known: Sequence[Run]) ->
 
 
 def signed_words(entry: Mapping[str, Any], allowed_signers: Path | None) -> str:
-    """Who signed a statement; empty if nobody did.
+    """Signer of a statement; empty if unsigned.
 
-    Raises `UserError` for a signature of another one, or of nobody in the file.
+    Raises `UserError` for a signature by someone else, or by nobody in the file.
     """
     said, signature = entry.get("said"), entry.get("signature")
     if not isinstance(said, dict) or not isinstance(signature, str):
@@ -199,7 +199,7 @@ def _parse(content: Any) -> Said:
 
 
 def _commit_of(path: Path) -> Json | None:
-    """The first commit that holds the file as it is; None outside of a repository."""
+    """The first commit that contains the file unchanged; None outside a repository."""
 
     def git(*words: str) -> str:
         try:

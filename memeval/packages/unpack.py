@@ -1,7 +1,7 @@
-"""Takes the runs of a package into this home, beside its own and apart from them.
+"""Takes the runs of a package into this home, beside its own and separate from them.
 
-They lie in `outputs/imported/<package id>/`, with rows of their own: no run of this home takes a
-row of theirs for its own, whatever its key.
+They are in `outputs/imported/<package id>/`, with their own rows: no run of this home uses a row of
+theirs, whatever its key.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Unpacked:
     signer: str
     """In the words of level 5."""
     restored: int
-    """Runs whose texts the data of this machine gave back."""
+    """Runs whose texts were restored from the data on this machine."""
 
 
 def unpack(path: Path, allowed_signers: Path | None = None) -> Unpacked:
@@ -84,7 +84,7 @@ def imported_key(package: str, key: str) -> str:
 
 
 def _take_in(package: Package, run: Run, signer: str) -> bool:
-    """Tags a run, gives it a key of its own, and restores its texts; whether it could."""
+    """Tags a run, gives it its own key, and restores its texts; returns whether it could."""
     try:
         data = data_of(run)
     except UserError:

@@ -360,7 +360,7 @@ class _Repeat:
         return rows_digest(ids, seals)
 
     def texts(self) -> dict[str, bytes]:
-        """The lines of the texts, by reference: all of them if the data may be passed on, else
+        """The lines of the texts, by reference: all of them if the data may be passed on, otherwise
         those of replies, and how the others are joined.
         """
         lines: dict[str, bytes] = {}
@@ -372,7 +372,7 @@ class _Repeat:
     def _references(self) -> Iterator[tuple[str, bool]]:
         written = (row.written for row in self.ingests if row.written is not None)
         for session in (one for part in written for one in part.sessions):
-            # What a writer stores are the data's own sentences.
+            # A writer stores sentences of the data itself.
             yield from ((ref, False) for ref in model_texts(session.made))
             yield from ((ref, False) for ref in tool_texts(session.made))
 
@@ -399,13 +399,13 @@ class _Repeat:
                 self._take(part, lines, show=show)
         elif stored is not None:
             clean = self.cleaner.text(stored) if show else ""
-            # A text in which something was replaced is not the one of the reference.
+            # A text with replacements no longer matches its reference.
             kept = {"text": clean} if show and reference(clean) == ref else {WITHHELD: True}
             lines[ref] = json_line({"id": ref, **kept}, (",", ":")).encode()
 
 
 def _cleaned(cleaner: Cleaner, row: Json) -> Json:
-    """A row or a record as it may be handed over."""
+    """A row or a record, fit to be handed over."""
     ours = {name: cleaner.ours(row[name]) for name in _OURS if name in row}
     rest = {name: value for name, value in row.items() if name not in ours}
     return {name: ours[name] if name in ours else cleaner.measured(rest[name]) for name in row}

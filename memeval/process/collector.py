@@ -1,4 +1,4 @@
-"""The collector of reference cycles, kept from walking over and over what a run holds."""
+"""Keeps the garbage collector from repeatedly scanning everything that a run holds."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _before = gc.get_threshold()
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Collects rarely inside the block, and never what was there before it.
+    """Collects rarely inside the block, and never objects from before it.
 
-    Blocks may be nested, and may overlap in several threads: the last one puts everything back.
+    Blocks may be nested, and may overlap in several threads: the last one restores everything.
     """
     _enter()
     try:

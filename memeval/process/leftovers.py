@@ -15,7 +15,7 @@ from pathlib import Path
 
 SUFFIX = ".tmp"
 OLD_S = 24 * 3600.0
-"""A folder without a readable name of its owner is left alone for this long."""
+"""A folder whose owner's name is unreadable is left alone for this long."""
 GONE = "gone"
 """Replaces the start time of a process that no longer runs."""
 _OWNER = re.compile(r"\d{1,10}(?:-\d+)?")
@@ -33,7 +33,7 @@ def owner() -> str:
 
 
 def own_name(beside: Path, mark: str) -> Path:
-    """A name for a folder that is to become `beside`. It holds the owner of the folder."""
+    """A temporary name for the future folder `beside`. It holds the owner of the folder."""
     return beside.with_name(f".{beside.name}.{owner()}.{mark}{SUFFIX}")
 
 
@@ -69,7 +69,7 @@ def is_leftover(path: Path) -> bool:
 
 
 def remove(path: Path) -> None:
-    """Removes a file or a folder; a link goes itself, and not what it leads to."""
+    """Removes a file or a folder; for a link only the link, not its target."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

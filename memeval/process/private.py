@@ -1,4 +1,4 @@
-"""Files that hold conversations: only their owner may read what is created here, whatever the
+"""Files with conversations: only their owner may read what is created here, regardless of the
 umask.
 
 Folders and files that are there already keep the permissions that their owner gave them.

@@ -35,7 +35,7 @@ def adopt(group: int) -> None:
 
 
 def end(group: int) -> None:
-    """Kills what is left of a process group."""
+    """Kills the rest of a process group."""
     with _lock:
         if group not in _groups:
             return
@@ -69,7 +69,9 @@ def make_folder(what: str, *, guarded: bool = True) -> Path:
 
 
 def adopt_folder(folder: Path) -> None:
-    """From now on, a folder goes with this process, and so do all processes that name it."""
+    """From now on, the folder is removed with this process, and all processes that name it are
+    killed.
+    """
     with _lock:
         _folders.add(str(folder))
         _tell(f"+ folder {folder}")
@@ -114,7 +116,7 @@ def _start_guardian() -> int:
         start_new_session=True,
     )
     os.close(reader)
-    # subprocess warns of a child that nobody waited for, and this one is left on purpose.
+    # subprocess warns about a child that was not waited for, and this one is left on purpose.
     process.returncode = 0
     return writer
 

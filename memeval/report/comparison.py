@@ -55,9 +55,9 @@ REFUSALS = {"adversarial": "refusals right"}
 def comparison_table(summaries: Sequence[RunSummary], width: int | None = None) -> Table:
     """A table for the terminal.
 
-    A choice of questions that all cells share is named once, above them. Figures are never cut.
-    If there is no room in `width`, settings and flags fold, and then columns are left out and named
-    below the table, those that are equal in all rows first; without a width it uses what it needs.
+    A choice of questions that all cells share is named once, above them. Figures are never cut. If
+    `width` is too small, settings and flags fold, and then columns are left out and named below the
+    table, those that are equal in all rows first; without a width it uses what it needs.
     """
     from rich.table import Table
     from rich.text import Text

@@ -72,10 +72,10 @@ def _some_lack(key: str, summaries: Sequence[RunSummary]) -> bool:
 
 def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
     """A short name per cell: the system, then the other differences; `apart` adds seed or time to
-    names that are equal.
+    equal names.
 
     If nothing differs, it is the run's own name. If many settings differ, as over all runs of a
-    home, a setting besides the groups' own is named if it is not what most runs have.
+    home, a setting outside the groups is only named if most runs have another value.
     """
     columns = [
         (key, short.removeprefix("top_"))

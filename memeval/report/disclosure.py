@@ -16,7 +16,7 @@ _LIMITS = (
     "dataset.only",
     "dataset.split",
 )
-"""Settings by which a run asks a part of the questions."""
+"""Settings with which a run asks only a part of the questions."""
 ASPECTS = ("data", "questions", "judge", "reader", "retrieval", "error")
 
 

@@ -1,4 +1,4 @@
-"""Sections of a report on what a run took, and how far its answers got."""
+"""Sections of a report on a run's effort, and how far its answers got."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def html(value: object) -> str:
 
 
 def tex(value: object) -> str:
-    """Any value as text that LaTeX prints as it is, in any engine and without a package.
+    """Any value as text that LaTeX prints unchanged, in any engine and without a package.
 
     A letter that plain LaTeX has no glyph for is written as its code: `[U+4E2D]`.
     """

@@ -107,7 +107,7 @@ def repeats(summary: RunSummary) -> list[str]:
 def retrieval(summary: RunSummary) -> list[str]:
     """Retrieval against the evidence, by turn and by session.
 
-    For systems that show what they retrieved.
+    For systems that show their retrieval.
     """
     get = summary.metrics.get
     rows = []

@@ -130,7 +130,7 @@ def headline(summary: RunSummary) -> list[str]:
 
 
 def corrected_rows(summary: RunSummary) -> list[tuple[str, str]]:
-    """The accuracy that allows for the judge's errors, beside the raw one."""
+    """The accuracy corrected for the judge's errors, beside the raw one."""
     text = corrected(summary)
     return [] if not text else [("accuracy corrected for the judge's error", f"{text} %")]
 
@@ -144,7 +144,7 @@ def notes(summary: RunSummary) -> list[str]:
 
 
 def disclosure(summary: RunSummary) -> list[str]:
-    """The six things to be said with the run's accuracy."""
+    """The six things to quote with the run's accuracy."""
     rows = [(name, text(value)) for name, value in disclosed(summary).items()]
     return ["## To be quoted with", "", *table(("what", "this run"), rows, figures=False)]
 

@@ -19,9 +19,7 @@ def stamp_report(folder: Path, *, plots: bool) -> None:
 
 
 def has_report(folder: Path, *, plots: bool) -> bool:
-    """Whether the folder's report was written from these results by this code, and is still there
-    as it was written.
-    """
+    """Whether the folder's report was made from these results by this code, and is unchanged."""
     try:
         return (folder / STAMP_FILE).read_text(encoding="utf-8") == _stamp(folder, plots=plots)
     except (OSError, UnicodeDecodeError):

@@ -1,7 +1,7 @@
 """A run's accuracy corrected by labels: `calibration.json`, beside the run that it is about.
 
 The corrected figures are added when a summary is read to be shown. `run.json` holds only the raw
-ones, so that a run stays as it was measured.
+ones, so that a run stays as measured.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class KindRange(Struct, frozen=True):
     labels: Count
     """Wrong answers of the kind that were labelled."""
     share: Share | None
-    """None if the judge does not tell this kind from right answers: nothing can be said."""
+    """None if the judge does not distinguish this kind from right answers."""
     low: Share
     high: Share
 
@@ -65,7 +65,7 @@ class Calibration(Struct, frozen=True):
     """The corrected one; None for a range, which is never one number."""
     low: Share | None
     high: Share | None
-    """95 % interval, or the range; None if nothing can be said."""
+    """95 % interval, or the range; None if undefined."""
     labels: Count
     """Labels that it rests on."""
     unlabelled: Count
@@ -81,11 +81,11 @@ class Calibration(Struct, frozen=True):
     """Conversations that the error allows for; None if answers count as independent."""
     right_kept: Count | None = None
     right_labels: Count | None = None
-    """Under a range: right answers that the judge called right, of those that were labelled."""
+    """Under a range: share of the labelled right answers that the judge called right."""
     kinds: tuple[KindRange, ...] = ()
     flipped: Count | None = None
     attacks: Count | None = None
-    """Attacks that talked the judge into calling a wrong answer right, of those that were tried."""
+    """Share of the attacks that talked the judge into calling a wrong answer right."""
 
     @property
     def note(self) -> Note:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 Json = dict[str, Any]
 
 Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | Finite
-"""As `Finite`; a whole number stays one, and is written again as it was read."""
+"""Like `Finite`; a whole number stays one, and is written again as read."""
 Share = Annotated[float, Meta(ge=0, le=1)]
 Rank = Annotated[int, Meta(ge=1, le=MOST)]
 Weight = Annotated[float, Meta(gt=0, le=MOST)]
@@ -56,7 +56,7 @@ def read_as(content: Any, wanted: type[T], at: str = "$") -> T:
 def decode_as(line: bytes, wanted: type[T]) -> T:
     """A line of JSON as a typed record: three times as fast as by way of a dictionary.
 
-    Raises `ValueError` as `read_as` does, and for what is not JSON.
+    Raises `ValueError` like `read_as`, and for invalid JSON.
     """
     try:
         return json.decode(line, type=wanted)

@@ -56,7 +56,7 @@ def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_sealed(content: Mapping[str, Any]) -> bool:
-    """Whether `content` is as it was when it was sealed."""
+    """Whether `content` is unchanged since it was sealed."""
     return content.get(SEAL) == _seal_of(content)
 
 

@@ -23,7 +23,7 @@ _USUAL = {"repeats": 1, "reading": "first_word", "scoring": "v2", "fence": True}
 
 
 class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
-    """A judge with all that decides what it calls right. None: this judge has no such setting."""
+    """A judge with everything that affects its verdicts. None: this judge has no such setting."""
 
     name: str
     own_class: str | None = None
@@ -49,18 +49,18 @@ class JudgeIdentity(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_named(self) -> bool:
-        """Whether it is known who judged."""
+        """Whether the judge is known."""
         return bool(self.name) and self.model != ""
 
     @property
     def digest(self) -> str:
-        """Sixteen hex digits that tell judges apart."""
+        """Sixteen hex digits that identify a judge."""
         text = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
     def shown(self) -> str:
-        """In a table: `llm (gpt-4o-mini, prompt 1f2e3d4c)`, with all that is unusual."""
+        """In a table: `llm (gpt-4o-mini, prompt 1f2e3d4c)`, with everything unusual."""
         parts = list(self._parts())
         return f"{self.name} ({', '.join(parts)})" if parts else self.name
 

@@ -1,4 +1,4 @@
-"""Caveats of a run and reasons of a refusal. Code asks for the kind; people read the text."""
+"""Caveats of a run and reasons of a refusal. Code checks the kind; people read the text."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def remarks(texts: Iterable[str]) -> list[Note]:
 def with_kinds(content: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON of a run in which each note has its kind.
 
-    Earlier files hold texts alone, of which the first of a stopped run says what stopped it.
+    Earlier files contain only texts; the first one of a stopped run says what stopped it.
     """
     notes: Any = content.get("notes")
     if not isinstance(notes, list):

@@ -97,11 +97,11 @@ class AnswerRow(Struct, frozen=True, omit_defaults=True):
     hypothesis: str | None = None
     """The answer, or the part of it that arrived if the reply was cut or withheld."""
     error: str | None = None
-    """Why there is not an answer to score."""
+    """Why there is no answer to score."""
     raw: str | None = None
     """The model's whole reply if the answer is less of it."""
     finish_reason: str | None = None
-    """How the reply that the answer rests on ended; None if nobody said."""
+    """How the reply behind the answer ended; None if unknown."""
     context: str | None = None
     """Reference of the context as the reader saw it; None if the system answers without the
     reader.
@@ -252,7 +252,7 @@ class IngestRow(Struct, frozen=True, omit_defaults=True):
     origin: str = field(default_factory=str)
     """Key of the run that paid for it."""
     operations: tuple[OperationDone, ...] = ()
-    """Operations on the memory besides the ingest, in order."""
+    """Operations on the memory other than the ingest, in order."""
     written: Written | None = None
     """None if the system was given the chunks."""
     stored: StoredItems | None = None

@@ -13,7 +13,7 @@ class SharedRows(Protocol):
         """Makes this process the one that appends; False if another one is."""
 
     def read(self) -> bytes:
-        """All lines, in the order in which they were appended."""
+        """All lines, in the order of appending."""
 
     def append(self, line: bytes) -> None:
         """Has a line appended, without holding up the event loop.
@@ -26,7 +26,7 @@ class SharedRows(Protocol):
         """Returns when all lines are stored."""
 
     def give(self) -> None:
-        """Stores what is left, and lets another process append."""
+        """Stores the rest, and lets another process append."""
 
 
 class SharedTexts(Protocol):

@@ -75,7 +75,7 @@ def _as_json(row: Json) -> bytes:
 
 
 def _beginning(header: Json) -> bytes:
-    """What a seal is made of besides its line."""
+    """Inputs of a seal other than its line."""
     return _as_json(header) + b"\n"
 
 
@@ -88,7 +88,7 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
     rows: SoundRows[R] = SoundRows()
     expected, beginning = {"header": dict(header)}, _beginning(header)
     lines = content.split(b"\n")
-    # What follows the last line end is torn: its process died while it wrote it.
+    # A fragment after the last line end is torn: its process died while writing it.
     rows.dropped += lines.pop() != b""
 
     for line in lines:
@@ -110,7 +110,7 @@ def read_rows(content: bytes, header: Json, parse: Parse[R]) -> SoundRows[R]:
 
 
 def sound_lines(content: bytes) -> list[bytes]:
-    """The lines of a file whose seals match its header, the header first; none without one."""
+    """The lines of a file whose seals match its header, the header first; none without a header."""
     lines = content.split(b"\n")[:-1]
     header = _object(lines[0]) if lines else None
     if header is None or not isinstance(header.get("header"), dict):
@@ -269,7 +269,7 @@ class RowStore(Generic[R]):
             os.truncate(self.path, whole)
 
     def append(self, row: R) -> R:
-        """Writes a row, whole and without secrets, before it returns; returns it as it is stored.
+        """Writes a row, whole and without secrets, before it returns; returns it as stored.
 
         Raises `ValueError` for a row that could not be read again, and `StorageError` if the disk
         refuses; earlier rows stay.
@@ -318,8 +318,8 @@ class RowStore(Generic[R]):
 
 
 def _clean(row: Json) -> Json:
-    """The row as it may be kept: known secrets nowhere, and in what is ours (errors, notes) nothing
-    that looks like one.
+    """The row as it may be stored: without known secrets, and without anything secret-looking in
+    memeval's own texts (errors, notes).
     """
     clean: dict[str, Any] = without_known_in(row)
     own: dict[str, Any] = {

@@ -151,11 +151,11 @@ class RunSummary:
     the figures are those of the questions that were answered, judged or not.
     """
     files: Mapping[str, str] = field(default_factory=dict)
-    """sha256 of the run folder's other files by name, but for what the publisher adds."""
+    """sha256 of the run folder's other files by name, except those that the publisher adds."""
     rows: Mapping[str, str] = field(default_factory=dict)
     """Digest of the rows that the run was made of, by their file below outputs/."""
     identity: Mapping[str, Any] = field(default_factory=dict)
-    """Parts of the run key besides the config: `version`, `inputs`, and each repeat's `keys`."""
+    """Parts of the run key other than the config: `version`, `inputs`, and each repeat's `keys`."""
     judge: JudgeIdentity | None = None
     """The judge, see `memeval.results.judge`; None if nothing was judged, and in runs from before
     this was recorded.
@@ -256,20 +256,20 @@ def fresh_cost_usd(figures: Mapping[str, float | None]) -> float | None:
 
 
 def is_imported(summary: RunSummary) -> bool:
-    """Whether another program gave the answers, so that it is not known what they cost."""
+    """Whether another program gave the answers, so that their cost is unknown."""
     return summary.tags.get("imported") == "true"
 
 
 def run_cost_usd(summary: RunSummary) -> float | None:
-    """US dollars that a fresh run of its system costs; None if unknown, as of imported answers,
-    whose judge alone was paid for here.
+    """US dollars that a fresh run of its system costs; None if unknown, as for imported answers,
+    where only the judge was paid for here.
     """
     return None if is_imported(summary) else fresh_cost_usd(summary.metrics)
 
 
 def _clean(summary: dict[str, Any]) -> dict[str, Any]:
-    """A summary as it may be kept: known secrets nowhere, and in what is ours nothing that looks
-    like one.
+    """A summary as it may be stored: without known secrets, and without anything secret-looking in
+    memeval's own texts.
     """
     clean: dict[str, Any] = without_known_in(summary)
     return {

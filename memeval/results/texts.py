@@ -65,7 +65,7 @@ class Joined:
 
 
 class Texts:
-    """The texts of one file, read when they are asked for."""
+    """The texts of one file, read on demand."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -94,9 +94,9 @@ class Texts:
         return list(self._lines)
 
     def line(self, ref: str) -> bytes:
-        """The line of a reference that is there, as it is in the file."""
+        """The line of an existing reference, unchanged."""
         if self._reader is None:
-            # A page asks for thousands of texts: opening the file for each would take half the
+            # A page requests thousands of texts: opening the file for each would take half the
             # time. It is closed with this object.
             self._reader = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             weakref.finalize(self, os.close, self._reader)
@@ -119,7 +119,7 @@ class Texts:
         return joined if reference(joined) == ref else None
 
     def stored(self, ref: str) -> str | Joined | None:
-        """A text as it is stored: whole, or as what it is joined of.
+        """A stored text: whole, or as the parts that it is joined of.
 
         None if it is missing or damaged; of a joined text only that its parts are named.
         """
@@ -133,7 +133,7 @@ class Texts:
         return Joined(separator, tuple(part for part in parts if isinstance(part, str)))
 
     def damaged(self) -> list[str]:
-        """References whose texts can't be read, but for those that a package withholds."""
+        """References whose texts can't be read, except those that a package withholds."""
         unread = [ref for ref in self._lines if self.get(ref) is None]
         return [ref for ref in unread if not self._is_withheld(ref, depth=0)]
 
@@ -186,7 +186,7 @@ class TextStore(Texts):
         return self
 
     def _exchange(self) -> None:
-        """Brings the copy up to date, and adds to the store what was made here without it."""
+        """Updates the copy, and adds to the store what was made here without it."""
         if self._shared is None:
             return
 
@@ -241,7 +241,7 @@ class TextStore(Texts):
         return self._joined[whole]
 
     def _put_joined(self, parts: Sequence[str], separator: str) -> str:
-        # Cleaned before the digest: the reference is that of what is stored.
+        # Cleaned before the digest: the reference is that of the stored text.
         cleaned = list(map(clean, parts))
         ref = reference(separator.join(cleaned))
         if ref in self._lines:

@@ -128,7 +128,7 @@ class Bm25Index:
     def ranking(
         self, query: str, ties: Ties = "position", scored: int | None = None
     ) -> tuple[list[int], list[float]]:
-        """All positions, best first and ties as asked for; the scores of the first `scored`, or of
+        """All positions, best first and ties as requested; the scores of the first `scored`, or of
         all.
         """
         scores = self.scores(query)

@@ -37,7 +37,7 @@ class DenseIndex:
 
     @classmethod
     async def open(cls, embedder: Embedder, texts: Sequence[str], saved: Path | None) -> Self:
-        """The index over the texts, for which the embedder is fitted. The vectors are embedded, or
+        """The index over the texts, with the embedder fitted to them. The vectors are embedded, or
         read from the folder `saved`. Raises if that is damaged.
         """
         fitted = await _fit(embedder, texts)

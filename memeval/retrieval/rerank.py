@@ -39,7 +39,7 @@ class Reranker(ABC):
 
     @classmethod
     def from_settings(cls, settings: RerankerConfig, network: Network | None) -> Self:
-        """The reranker that the group `reranker` asks for. Raises `UserError` for unusable ones.
+        """The reranker that the group `reranker` selects. Raises `UserError` for unusable ones.
 
         `network` is for rerankers that call an endpoint; None outside of a run. Default: built
         without arguments.
@@ -62,7 +62,7 @@ RERANKERS = Registry(OPTIONS, Reranker)  # type: ignore[type-abstract]
 
 
 def named(name: str) -> RerankerConfig:
-    """The settings of a reranker of which only the name, or the class path, is known."""
+    """The settings of a reranker given only by name or class path."""
     if ":" in name:
         return RerankerConfig(name=name.rpartition(":")[2], class_=name)
 

@@ -137,7 +137,7 @@ class EndpointReranker(Reranker):
 
 
 def _key(settings: RerankerConfig, address: str) -> str:
-    """The key that is sent; none is needed with headers, as one of them may hold the gateway's."""
+    """The key to send; none is needed with headers, as one of them may contain the gateway's."""
     if settings.headers and not os.environ.get(settings.api_key_env):
         return NO_KEY
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
 
 EXACT_UP_TO = 50_000
-"""Vectors up to which every one is compared with the query; more lie in Chroma."""
+"""Up to this many vectors, each is compared with the query; larger indexes are in Chroma."""
 BATCH = 1000
 """Vectors per call of Chroma's `add`."""
 VISITED = 5000
@@ -33,7 +33,7 @@ TRIMMED_FROM = 4_000_000
 _NO_ROWS = np.zeros((0, 0), dtype=np.float32)
 
 _OPENING = Lock()
-"""Chroma's register of clients is filled without a lock of its own."""
+"""Chroma's registry of clients is filled without a lock."""
 
 
 def other_width(what: str, width: int, kept: int) -> ModelError:
@@ -76,8 +76,8 @@ class VectorIndex:
         if self._chroma is not None:
             positions, distances = self._chroma.nearest(query, depth)
         else:
-            # Each row by itself: the product of a whole matrix depends on where in it a row lies,
-            # and equal rows would not tie. Distances are rounded as Chroma's are.
+            # Each row separately: the product of a whole matrix depends on the row's position, and
+            # equal rows would not tie. Distances are rounded as Chroma's are.
             distances = np.float32(1) - np.vecdot(self._rows, query)
             positions = np.arange(self.size)
 
@@ -119,7 +119,7 @@ class VectorIndex:
 
 
 class ChromaVectors:
-    """A collection of Chroma in a temporary folder of its own, which goes with it."""
+    """A Chroma collection in its own temporary folder, which is removed with it."""
 
     def __init__(self, rows: Vectors) -> None:
         from chromadb import PersistentClient

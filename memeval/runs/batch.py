@@ -37,10 +37,10 @@ def plan_jobs(
     session: Session,
     keep_going: bool,
 ) -> Plan:
-    """The cells of the jobs that a sweeper asks for at once, composed, opened and checked.
+    """The cells of the jobs that a sweeper requests at once, composed, opened and checked.
 
     `master` is the composition of what all cells have in common, and `first` the number of the
-    first job. With `keep_going`, the cells that can be run are run in spite of the others.
+    first job. With `keep_going`, the valid cells run in spite of the others.
 
     Raises `RefusedError` if one can't be run.
     """
@@ -132,7 +132,7 @@ def job_return(outcome: Outcome | None) -> JobReturn:
     if outcome.summary is not None:
         returned.return_value = objective_of(outcome.planned.cell, outcome.summary)
     elif outcome.error is not None and not isinstance(outcome.error, UserError | WorldError):
-        # A fault of ours: Hydra raises it again at the end, with its traceback. Others were
+        # A bug in memeval: Hydra raises it again at the end, with its traceback. Others were
         # reported already, and the first of them would end the command.
         returned.status, returned.return_value = JobStatus.FAILED, outcome.error
 

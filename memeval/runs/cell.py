@@ -33,7 +33,7 @@ Runner = Callable[[Cell, Progress, Finish], RunSummary]
 
 @dataclass(frozen=True)
 class Completed:
-    """A cell that was run, or taken as it was finished before, and published."""
+    """A cell that ran, or was found finished, and is published."""
 
     summary: RunSummary
     reused: bool
@@ -49,12 +49,12 @@ def run_cell(
     *,
     processes: int = 1,
 ) -> RunSummary:
-    """Runs the cell, or takes it as it was finished before, and publishes it.
+    """Runs the cell, or uses its finished results, and publishes it.
 
     `processes` of this command share the limit of each endpoint.
 
-    Raises `UserError`, `StorageError`, and `BudgetError` for a run that was stopped, once what is
-    done is published.
+    Raises `UserError`, `StorageError`, and `BudgetError` for a stopped run, once its finished part
+    is published.
     """
     runner = runner or partial(_run, processes=processes)
     completed = complete_cell(cell, lambda: RunDisplay(cell.name), runner, session.sweep)

@@ -1,6 +1,6 @@
 """Ctrl-C and SIGTERM, which batch systems and containers send: the first one waits for model calls
-in progress, then ends the run in good order and says what it waits for; the second one ends the
-process at once.
+in progress, then ends the run cleanly and says what it waits for; the second one ends the process
+at once.
 
 A run's event loop is driven here, so that a Ctrl-C never arrives inside the code of a system, which
 could swallow it, and so that the end waits for nothing that a system left behind (a thread, a task
@@ -44,7 +44,7 @@ BLOCKED_S = 0.3
 LEAVING_S = 3.0
 """How long threads that others left behind may keep the finished process."""
 DISCARD = "memeval-discard"
-"""Name of the threads that delete what a system keeps at a server: they are waited for."""
+"""Name of the threads that delete a system's data on a server: they are waited for."""
 
 
 class _Keys:
@@ -71,7 +71,7 @@ class _Keys:
         if self.handled > 1:
             end_now()
         if self.cancel is None:
-            raise KeyboardInterrupt  # no event loop runs: as Python does by itself
+            raise KeyboardInterrupt  # no event loop runs: Python's default
 
         report_waiting()
         self.cancel()
@@ -80,7 +80,7 @@ class _Keys:
         """Runs in its own thread: acts if the main thread can't because it runs code that lets no
         handler run.
         """
-        # Python runs handlers between two of its own steps. A call into C may take none for
+        # Python runs handlers between two bytecode instructions. A call into C may block them for
         # minutes, but the number of the signal is written to the pipe at once.
         while numbers := os.read(reader, 64):
             for number in numbers:
@@ -113,8 +113,8 @@ _keys: _Keys | None = None
 def listening() -> Iterator[None]:
     """Ctrl-C and SIGTERM are ours for the life of a command, or of a job in a launcher's worker.
 
-    Only the main thread can set handlers; elsewhere nothing changes. A signal that is ignored stays
-    so: a shell without job control keeps Ctrl-C from what it runs in the background.
+    Only the main thread can set handlers; elsewhere nothing changes. An ignored signal stays
+    ignored: a shell without job control protects its background jobs from Ctrl-C.
     """
     global _keys  # noqa: PLW0603 - there is one keyboard
     if threading.current_thread() is not threading.main_thread() or _keys is not None:
@@ -132,13 +132,14 @@ def listening() -> Iterator[None]:
     try:
         yield
     finally:
-        # After a first Ctrl-C ours stays: a second one on the way out must still end the process.
+        # After a first Ctrl-C memeval's handler stays: a second one during shutdown must still end
+        # the process.
         if keys.handled == 0:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
             signal.set_wakeup_fd(wakeup)
-            os.close(writer)  # at which the thread ends
+            os.close(writer)  # which ends the thread
             _keys = None
 
 
@@ -148,7 +149,7 @@ def exit_status() -> int:
 
 
 def report_waiting() -> None:
-    """Says what is waited for, if it is a system's own code."""
+    """Says what memeval waits for, if it is a system's own code."""
     # Looked up, and not imported: if it is not loaded, no system is being called.
     watch = sys.modules.get("memeval.pipeline.isolate.watch")
     waited = watch.under_way() if watch is not None else []
@@ -176,7 +177,7 @@ def end_now() -> None:
 
 
 def describe_lost(more: int = 0) -> str:
-    """The line about replies that a stop lost, `more` besides those that are counted; empty if no
+    """The line about replies that a stop lost, `more` in addition to those counted; empty if no
     model was called.
     """
     lost = in_flight.describe_lost(more)
@@ -184,7 +185,7 @@ def describe_lost(more: int = 0) -> str:
 
 
 def _say(message: str) -> None:
-    """Past Python's own streams: they may be locked by what hangs.
+    """Bypasses Python's own streams: the hanging code may have locked them.
 
     The cursor that progress bars hide comes back.
     """
@@ -255,7 +256,7 @@ async def _finish_calls(task: asyncio.Task[Any]) -> None:
 def _drive(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
     """Runs the loop until the task is done.
 
-    A loop that was stopped by somebody else's code is run on.
+    A loop that other code has stopped is run on.
     """
     while not task.done():
         try:
@@ -305,7 +306,7 @@ def leave(status: int) -> int:
         with suppress(OSError, ValueError):
             stream.flush()
 
-    # On its way out the interpreter would search all that a run has made for cycles.
+    # At exit the interpreter would search everything that a run has made for cycles.
     gc.freeze()
 
     watch = sys.modules.get("memeval.pipeline.isolate.watch")

@@ -45,7 +45,7 @@ def hint_after(error: WorldError) -> str:
 def processes_of(launcher: Any) -> int:
     """How many processes a launcher of Hydra runs at once, as far as its settings say so."""
     count = launcher.get("n_jobs") or 1
-    # As joblib counts: -1 stands for all processors, -2 for all but one.
+    # As in joblib: -1 means all processors, -2 all but one.
     return count if count > 0 else max(1, (os.cpu_count() or 1) + 1 + count)
 
 

@@ -68,12 +68,12 @@ class Plan:
 
     @property
     def open_cells(self) -> list[PlannedCell]:
-        """Cells of which something is left to do."""
+        """Cells that are not finished."""
         return [planned for planned in self.cells if not planned.is_finished]
 
 
 def say_damage(cell: Cell, before: Earlier, progress: Progress) -> None:
-    """Says what of an earlier run is damaged."""
+    """Reports what is damaged in an earlier run."""
     for damage in before.damage:
         progress.say(
             f"  the finished run {cell.run_key} is damaged: {damage}; memeval makes it again from "

@@ -35,7 +35,7 @@ class Computers(Computing, Protocol):
     callers: int
     """Processes that share the limit of an endpoint, this one included if it makes calls."""
     say: Callable[[str], None]
-    """Gets what a user should know of them."""
+    """Gets notes for the user about them."""
 
     def takes(self, planned: PlannedCell) -> bool:
         """Whether the units of a cell are computed there."""
@@ -44,7 +44,7 @@ class Computers(Computing, Protocol):
         """Lets them go, at the end."""
 
     def close(self) -> None:
-        """Gives back what is left, once no event loop runs any more."""
+        """Releases the rest, once no event loop runs any more."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ class Schedule:
         self._stopping = False
 
     async def run(self) -> None:
-        """Runs what is left to do.
+        """Runs the unfinished cells.
 
         A cell that fails is reported, and the others go on. Raises `CancelledError` after Ctrl-C,
-        once what is under way has ended, and `BudgetError` if the budget is spent.
+        once everything under way has ended, and `BudgetError` if the budget is spent.
         """
         budget = self.connections.budget
         await (self._run_all() if budget is None else budget.keep(self._run_all()))
@@ -143,7 +143,8 @@ class Schedule:
         assert task is not None
         first = self._tasks.setdefault(key, task)
         try:
-            # Two cells may have one key, and so one folder: the second takes what the first left.
+            # Two cells may have one key, and so one folder: the second uses the first one's
+            # results.
             if first is not task:
                 await asyncio.wait({first})
                 planned = PlannedCell(planned.number, planned.cell, earlier(planned.cell))
@@ -174,7 +175,7 @@ class Schedule:
         try:
             summary = await run.run(lambda finished: finish(cell, finished))
         except asyncio.CancelledError:
-            # The budget was spent: the cell wrote what it had before it was cancelled.
+            # The budget was spent: the cell wrote its results before it was cancelled.
             if run.stopped is not None:
                 self._ended(Outcome(planned, run.stopped))
 

@@ -46,7 +46,9 @@ class DoneCell:
     not_logged: str | None = None
     """Why its report or its run in MLflow is missing; None if all went well."""
     sweep_id: str | None = None
-    """The sweep whose end is logged to MLflow; None if the cell is not tracked, or in no sweep."""
+    """The sweep whose end is logged to MLflow; None if the cell is not tracked, or not part of a
+    sweep.
+    """
 
 
 @dataclass(frozen=True)

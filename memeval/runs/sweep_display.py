@@ -50,8 +50,8 @@ class CellStages(Stages):
 
     @property
     def line(self) -> str:
-        """A line on a terminal: the stages first, as a name may be long; of the name, the parts
-        that other cells of the sweep do not share.
+        """A line on a terminal: the stages first, as a name may be long; of the name, only the
+        parts that other cells of the sweep do not share.
         """
         stages = [f"{stage} {count.shown}".ljust(16) for stage, count in list(self.counts.items())]
         score = f"{self.live.text:<9} " if self.live.scored else ""
@@ -238,7 +238,7 @@ class SweepDisplay:
     def _left(self) -> float | None:
         """Seconds that the rest may take, if the cells to come are like those before.
 
-        None if no cell has ended, and those under way do not know yet how long they take.
+        None if no cell has ended, and those under way can't estimate their time yet.
         """
         now = self.clock()
         cells = list(self._cells.values())

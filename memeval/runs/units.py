@@ -77,7 +77,7 @@ def _read(path: Path, header: Json, parse: Parse[R]) -> SoundRows[R]:
     try:
         return read_rows(path.read_bytes(), header, parse)
     except OSError:
-        # There is no file yet; of one that can't be read, the run says so.
+        # No file yet; an unreadable one is reported by the run.
         return SoundRows()
 
 
@@ -90,7 +90,7 @@ class StageUnits:
     done: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def add(self, key: str, ids: frozenset[str], done: frozenset[str]) -> None:
-        """Adds the units that a cell asks for, and those that exist already."""
+        """Adds the units that a cell requests, and the existing ones."""
         # Most keys ask for the same ids: one set serves all of them.
         for known, more in ((self.asked, ids), (self.done, done)):
             known[key] = more if known.get(key) in (None, more) else known[key] | more

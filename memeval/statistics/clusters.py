@@ -134,7 +134,7 @@ def clustered_mean(
     r_g = Σ_{i in g} w_i (x_i - mean), h_g = W_g/W, V = Σ r_g²/(1 - h_g)/W² (CR2), s² the variance
     of a value, t with Bell and McCaffrey's degrees of freedom. For shares in [0, 1]: Wilson's
     interval with n_eff = p(1 - p)/max(V, s²/n) and t. For other figures: mean ± t·sqrt(max(V,
-    s²/n)). `weights` are those of a sample, for which n is (Σ w)²/Σ w².
+    s²/n)). `weights` are those of a sample; n is then (Σ w)²/Σ w².
 
     Source: Bell & McCaffrey, Survey Methodology 28 (2002); Franco, Little, Louis & Slud, Journal of
     Survey Statistics and Methodology 7 (2019).
@@ -200,7 +200,7 @@ def _robust_variance(residuals: Sequence[float], sizes: Sequence[float]) -> floa
 
 
 def _value_variance(values: Sequence[float], mean: float, weights: Sequence[float] | None) -> float:
-    """The variance of a value: p(1 - p) of what is right or wrong, else s²."""
+    """The variance of a value: p(1 - p) for right or wrong, otherwise s²."""
     if set(values) <= {0.0, 1.0}:
         return mean * (1 - mean)
 

@@ -1,5 +1,5 @@
-"""The difference between two cells: mean, interval, p and the difference that the data could show,
-all by the same flips of the signs of clusters, so that none of them can contradict another.
+"""The difference between two cells: mean, interval, p and the smallest detectable difference, all
+by the same flips of the signs of clusters, so that none of them can contradict another.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MORE_CLUSTERS = (10, 20, 50, 100, 200, 500, 1_000)
 
 @dataclass(frozen=True, slots=True)
 class ClusteredDifference:
-    """The mean of paired differences, with all that is said of it."""
+    """The mean of paired differences, with its statistics."""
 
     mean: float
     count: int

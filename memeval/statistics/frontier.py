@@ -1,4 +1,4 @@
-"""Accuracy against what it costs: dollars, tokens of context or seconds."""
+"""Accuracy against cost: dollars, tokens of context or seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Means that know what they are made of. Nothing measured is `None`, never 0."""
+"""Means that know their inputs. Nothing measured is `None`, never 0."""
 
 from __future__ import annotations
 

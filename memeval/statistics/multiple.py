@@ -1,4 +1,4 @@
-"""Many comparisons at once: false discoveries, and letters for what can't be told apart."""
+"""Many comparisons at once: false discoveries, and letters for runs that can't be told apart."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
-    """p adjusted so that a chosen share of what is called different is expected to be chance.
+    """p adjusted so that a chosen share of the differences shown is expected to be chance.
 
     Sorted upwards, p_(i) becomes min over j >= i of p_(j) · m/j, at most 1.
 
@@ -47,7 +47,7 @@ def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> list[st
 
 
 def lettered(count: int, groups: Iterable[frozenset[int]]) -> list[str]:
-    """The letters of `count` items, of which each group has one."""
+    """The letters of `count` items; each group has one."""
     ordered = sorted(groups, key=sorted)
     return [_letters_of(item, ordered) for item in range(count)]
 

@@ -1,1 +1,1 @@
-"""Content of a home by kind, size and age, and the parts that may be removed."""
+"""Contents of a home by kind, size and age, and the parts that may be removed."""

@@ -52,7 +52,9 @@ def read_needed(runs: Iterable[Path]) -> Needed:
 
 
 def _keys_of(folder: Path) -> set[tuple[str, str]]:
-    """Stage and key of all that a run depends on. Raises what an unreadable `run.json` raises."""
+    """Stage and key of everything that a run depends on. Raises what an unreadable `run.json`
+    raises.
+    """
     repeats = RunSummary.read(folder).identity["keys"]
     keys = {
         (stage, str(repeat[stage]))
@@ -79,14 +81,14 @@ class Rules:
     """Which items go."""
 
     unneeded_s: float
-    """Seconds after which an unneeded item goes: an unfinished run has no folder yet."""
+    """Seconds after which an unneeded item is removed: an unfinished run has no folder yet."""
     memories_s: float | None = None
     """Memories older than this many seconds go, needed or not; None keeps them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """An item that may go, and by which rule."""
+    """An item that may be removed, and the rule."""
 
     item: Item
     reason: str

@@ -24,10 +24,10 @@ class Store(Protocol):
         """The result of `work`, off the event loop; if the caller is cancelled, `undo` gets it."""
 
     def rows(self, path: Path) -> SharedRows | None:
-        """The shared rows of which a file is the copy; None if the file is all there is."""
+        """The shared rows that a file is a copy of; None if there is only the file."""
 
     def texts(self, path: Path) -> SharedTexts | None:
-        """The shared texts of which a file is the copy; None if the file is all there is."""
+        """The shared texts that a file is a copy of; None if there is only the file."""
 
 
 class FileStore:

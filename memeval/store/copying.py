@@ -45,7 +45,7 @@ class HomeLines:
 
     def append_all(self, lines: Sequence[bytes]) -> None:
         """Appends lines behind the last whole one."""
-        # A torn line at the end is cut off, as a run would: else it would spoil the next one.
+        # A torn line at the end is cut off, as in a run: it would spoil the next one.
         whole = len(self.read())
         descriptor = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
@@ -126,7 +126,7 @@ class Copying:
     def _copy_file(self, name: str, path: Path) -> Copied:
         holds_texts = name.endswith(TEXTS_SUFFIX)
         kind = Kind.TEXTS if holds_texts else Kind(path.parent.name)
-        # Who writes the answers writes their texts: one lock is enough for both.
+        # The process that writes the answers writes their texts: one lock is enough for both.
         guarded = path.with_name(path.name.replace(TEXTS_SUFFIX, ".jsonl"))
         rows = self._database.rows(guarded)
         try:

@@ -15,7 +15,7 @@ from memeval.store.memories import SharedMemories
 
 MANIFEST = "memory.json"
 COPIED = "copied"
-"""Folder of memories that come from elsewhere: only the key says what they are."""
+"""Folder of memories from elsewhere: only the key identifies them."""
 _KEY = re.compile(r"[0-9a-f]{8,64}")
 _CASE = re.compile(r"[\w.-]{1,200}")
 

@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The folders in which a home keeps what is stored."""
+    """The folders of a home that hold stored data."""
 
     outputs: Path
     prepared: Path
@@ -90,7 +90,7 @@ def _texts(folder: Path) -> Iterator[Item]:
     for path in _listed(folder):
         if path.name.endswith(TEXTS_SUFFIX) and not path.name.startswith("."):
             key = path.name.removesuffix(TEXTS_SUFFIX)
-            # Whoever writes the answers writes their texts.
+            # The process that writes the answers writes their texts.
             lock = _lock_of(folder / f"{key}{_ROWS_SUFFIX}")
             yield _item(Kind.TEXTS, [path], key=key, locks=[lock])
 
@@ -110,7 +110,7 @@ def _memories(prepared: Path) -> Iterator[Item]:
 
 
 def _memories_of_key(folder: Path, key: str) -> Iterator[Item]:
-    # A memory that can't be saved leaves only the list of what it held.
+    # A memory that can't be saved leaves only its dump.
     memories = set()
     for path in _listed(folder):
         if path.name.startswith("."):

@@ -1,6 +1,6 @@
 """Saved memories in a folder or an object store that several machines share, through fsspec.
 
-A memory's files are put one by one, and its manifest comes last: without it there is no memory. A
+A memory's files are uploaded one by one, and its manifest last: without it there is no memory. A
 memory that is fetched is verified like one that was saved here.
 """
 
@@ -40,7 +40,7 @@ class SharedMemories:
             # An object store has no folders: only this asks it anything.
             self._files.exists(self._root)
         except Exception as error:
-            # Each file system raises errors of its own.
+            # Each file system raises its own errors.
             raise UserError(
                 f"store.memories={url} can't be used: {one_line(error, 300)}",
                 "a folder:         store.memories=file:///shared/memories",
@@ -92,7 +92,7 @@ class SharedMemories:
             memories = set()
             for path in self._files.find(self._root):
                 parts = str(path)[str(path).index(self._root) + len(self._root) :].split("/")
-                # Of `/<key>/<case>/<file>`: shorter paths are somebody else's files.
+                # Of `/<key>/<case>/<file>`: shorter paths are other people's files.
                 if len(parts) > 3:
                     memories.add((parts[1], parts[2]))
 
@@ -146,7 +146,7 @@ class SharedMemories:
             try:
                 return await asyncio.to_thread(work)
             except Exception as error:
-                # Each file system raises errors of its own; none of them says whether it passes.
+                # Each file system raises its own errors; none of them says whether it is temporary.
                 reason = one_line(error, 300)
                 if time.monotonic() - began >= self._patience_s:
                     raise StorageError(

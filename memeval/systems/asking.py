@@ -1,4 +1,4 @@
-"""How systems ask a model while they build a memory, above all for notes on what was said."""
+"""How systems ask a model while they build a memory, mainly for notes on the conversation."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def ask(
     """The result of `read` on the model's reply, and whether the reply was cut.
 
     After a cut reply the model is asked again with twice the room, unless `holds_enough` says that
-    the reply is sufficient. The second reply is read as far as it goes.
+    the reply is sufficient. The second reply is read as far as possible.
 
     A whole reply that `read` returns None for is dropped from the cache, and the model is asked a
     second time. One that was cut is left to the caller, who may ask for less at a time. Raises
@@ -72,7 +72,7 @@ async def ask(
     for _ in range(1 if model.deterministic else TRIES):
         completion = await _complete(model, prompt, seed)
         # The engine counts a chunk as lost for each reply that the ledger has as cut. A reply that
-        # is asked for again with more room, or that holds enough, must not count.
+        # is requested again with more room, or that contains enough, must not count.
         if _is_cut(completion, holds_enough) and prompt.room < ROOM:
             current_ledger().drop_cut(Role.INGEST)
             prompt = replace(prompt, room=ROOM)

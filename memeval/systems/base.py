@@ -26,7 +26,7 @@ from memeval.retrieval.rerank import Reranker, build_named
 from memeval.systems.tools import Tool, search_tool
 
 INGEST = {"stage": "prepare"}
-"""Metadata of a setting that changes what is stored: another value ingests again."""
+"""Metadata of a setting that changes what is stored: a new value ingests again."""
 ANSWER = {"stage": "answer"}
 """Metadata of a setting that only changes how stored memory is used."""
 RUNTIME = {"stage": "runtime"}
@@ -36,8 +36,8 @@ RANKING_DEPTH = 20
 """Least chunks that are ranked, so that `ranking_recall_at_20` is known at any `top_k`."""
 
 MORE_THAN_ASKED, TRIED_AGAIN, NOISE = "more_than_asked", "requests_tried_again", "noise"
-"""Remarks of a served memory: a search returned more than it was asked for; requests failed and
-were made again; a program wrote lines that are not replies.
+"""Remarks of a served memory: a search returned more than requested; requests failed and were
+repeated; a program wrote lines that are not replies.
 """
 
 IMAGINED = "imagined"
@@ -89,7 +89,7 @@ class Reader(Protocol):
     async def answer(
         self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
     ) -> ReaderReply:
-        """The reply from the texts of a context, in the order in which they are shown.
+        """The reply from the texts of a context, in the order shown.
 
         `order` holds their positions, the one that matters most first: under `context_tokens`, the
         last ones are left out. Empty means that they are in this order.
@@ -132,7 +132,7 @@ class SystemContext:
     embedder: Embedder
     """The cell's embedder."""
     top_k: int
-    """Chunks that may be put before the reader."""
+    """Maximum chunks for the reader."""
     seed: int
     """Seed of this repeat."""
     case_id: str
@@ -148,9 +148,9 @@ class SystemContext:
     reranker: Callable[[str], Reranker | None] = build_named
     """Builds the cell's reranker; None if nothing reranks.
 
-    It takes what the system itself is set to rerank by, which counts under `reranker=default`. In a
-    run, a reranker at an endpoint shares the endpoint's limit with the models. The default builds
-    only rerankers without an endpoint.
+    It takes the system's own reranker setting, which applies under `reranker=default`. In a run, a
+    reranker at an endpoint shares the endpoint's limit with the models. The default builds only
+    rerankers without an endpoint.
     """
 
 
@@ -169,13 +169,12 @@ class MemorySystem(ABC):
     wants_evidence: ClassVar[bool] = False
     """True only for the `oracle` control: it gets an `OracleQuery`."""
     ranks_part: ClassVar[bool] = False
-    """True for a system whose ranking leaves out a part of the memory that the reader still sees.
-    Its recall can't be compared with that of a system that ranks everything, and every table says
-    so.
+    """True if the ranking leaves out a part of the memory that the reader still sees. Its recall
+    can't be compared with that of a system that ranks everything, and every table says so.
     """
     own_prompt: ClassVar[bool] = False
-    """True for a system that answers under a prompt of its own instead of the reader's. Every table
-    says so.
+    """True for a system that answers with its own prompt instead of the reader's. Every table says
+    so.
     """
 
     def __init__(self, settings: Any, parts: SystemContext) -> None:
@@ -224,8 +223,8 @@ class MemorySystem(ABC):
 
     @classmethod
     def knows_users(cls, settings: Any) -> bool:
-        """Whether it keeps several users in one store, and tells them apart by the `user` of
-        chunks, queries and requests.
+        """Whether it keeps several users in one store, and separates them by the `user` of chunks,
+        queries and requests.
 
         Under `system.tenants=shared`, one of memeval's own systems that doesn't gets an instance
         for each user.
@@ -236,14 +235,13 @@ class MemorySystem(ABC):
     def flags(cls, settings: Any) -> tuple[str, ...]:
         """Words that every table shows in the column `flags`.
 
-        They say what a reader must know before comparing the system with others under these
-        settings.
+        What a reader must know before comparing the system with others under these settings.
         """
         return ()
 
     @classmethod
     def needs_language_model(cls, settings: Any) -> bool:
-        """Whether it sends prompts of its own to the model.
+        """Whether it sends its own prompts to the model.
 
         The offline reader can't answer them.
         """
@@ -251,9 +249,7 @@ class MemorySystem(ABC):
 
     @classmethod
     def files(cls, settings: Any) -> tuple[Path, ...]:
-        """Files whose content is part of the memory's identity, besides that of the class
-        itself.
-        """
+        """Files whose content is part of the memory's identity, in addition to the class's own."""
         return ()
 
     @abstractmethod
@@ -272,9 +268,9 @@ class MemorySystem(ABC):
         return None
 
     def await_ready(self) -> Awaitable[None] | None:
-        """Waits until what was ingested can be found, for memories that index in the background.
+        """Waits until everything ingested can be found, for memories that index in the background.
 
-        Called once, after `consolidate`. Its time is reported beside that of the ingest.
+        Called once, after `consolidate`. Its time is reported beside the ingest time.
         """
         return None
 
@@ -288,7 +284,7 @@ class MemorySystem(ABC):
     def health(self) -> IngestHealth | Awaitable[IngestHealth | None] | None:
         """How many chunks were stored and lost, for a system that can lose some and go on.
 
-        Called after `consolidate`. None, the default, leaves it to the engine: it counts the
+        Called after `consolidate`. None, the default, leaves it to the engine, which counts the
         chunks, and counts one as lost for each model call that failed or whose reply was cut.
         """
         return None
@@ -375,14 +371,14 @@ class RecallSystem(MemorySystem):
         """Chunks for the query, best first: at most `depth`, or all if ranking is cheap."""
 
     async def probe(self, query: Query, depth: int) -> Sequence[Retrieved] | None:
-        """The first results, and the chunks that the reader always sees besides them."""
+        """The first results, and the chunks that the reader always sees in addition."""
         recalled = self.recall(query, depth)
         ranked = await recalled if isinstance(recalled, Awaitable) else recalled
         always = [Retrieved(text=chunk.text, turn_ids=chunk.turn_ids) for chunk in self.window()]
         return [*ranked[:depth], *always]
 
     def window(self) -> Sequence[MemoryChunk]:
-        """Chunks that the reader always sees besides the recalled ones.
+        """Chunks that the reader always sees in addition to the recalled ones.
 
         After a compression, that is the agent's window.
         """

@@ -1,7 +1,7 @@
-"""Facts as keys: chunks are also found by what a model notes of them.
+"""Facts as keys: chunks are also found by a model's notes about them.
 
-Source: LongMemEval (Wu et al., ICLR 2025), whose best index expands each value's key by the facts
-that it holds. The chunk is shown as it was said.
+Source: LongMemEval (Wu et al., ICLR 2025), whose best index expands each value's key with its
+facts. The chunk is shown verbatim.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
         return [f"{text}\n{facts}" if facts else text for text, facts in pairs]
 
     def health(self) -> IngestHealth | None:
-        """Counts as lost the chunks whose facts no reply gave."""
+        """Counts as lost the chunks for whose facts there was no usable reply."""
         if not self.settings.has_facts:
             return None
 

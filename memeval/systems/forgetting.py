@@ -1,9 +1,9 @@
-"""The plain rule by which the built-in systems forget and correct: the same for all of them.
+"""The simple rule by which the built-in systems forget and correct: the same for all of them.
 
 A chunk is forgotten if it gives every word that the request is about, as `memeval.text.given` reads
-words; all is forgotten if the request is about nothing, or its scope is the user. So a fact that
-was said in other words stays, and a second fact in the same chunk goes. To correct, the old value
-is replaced by the new one in every chunk that gives it letter for letter.
+words; all is forgotten if the request is about nothing, or its scope is the user. So a fact stated
+in other words stays, and a second fact in the same chunk goes. To correct, the old value is
+replaced by the new one in every chunk that gives it letter for letter.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
 
     @property
     def keeps_only_chunks(self) -> bool:
-        """Whether all that it knows is in its chunks, so that the plain rule can remove it."""
+        """Whether all its knowledge is in its chunks, so that the simple rule can remove it."""
         return not self.uses_llm_at_ingest(self.settings)
 
     async def _open(self, saved: Path | None) -> None:

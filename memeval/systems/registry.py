@@ -20,7 +20,7 @@ def built_in() -> list[str]:
 
 
 def system_class(name: str, class_path: str | None = None) -> type[MemorySystem]:
-    """The class of a system; `class_path` (`package.module:Class`) goes before the name."""
+    """The class of a system; `class_path` (`package.module:Class`) overrides the name."""
     return SYSTEMS.load(name, class_path)
 
 

@@ -13,7 +13,7 @@ from memeval.systems.base import ANSWER, SystemContext, SystemSettings
 from memeval.systems.indexed import IndexedSystem, IndexT
 
 OWN = "reranker"
-"""The field of a system's settings that says what it reranks by under `reranker=default`."""
+"""The field of a system's settings with its reranker under `reranker=default`."""
 
 
 @dataclass(frozen=True)

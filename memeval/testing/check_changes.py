@@ -25,7 +25,7 @@ THING, OTHER = "greyhound", "whippet"
 KEPT = ("rye", *MARKS["s2"], *MARKS["s3"])
 """Words of turns that nobody wants changed."""
 SHOWN = 40
-"""More than there is, so that nothing is missing because it ranks low."""
+"""More than there are, so that nothing is missing because it ranks low."""
 FORGET = ForgetRequest(words=f"Please forget the {THING}.", about=THING)
 CORRECT = CorrectRequest(words=f"It is no {THING}, it is a {OTHER}.", old=THING, new=OTHER)
 

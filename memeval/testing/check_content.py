@@ -112,7 +112,7 @@ async def top_k_is_obeyed(of: SystemUnderTest) -> None:
         with metered(Ledger()) as ledger:
             await call_method(system, system.recall, Query(QUESTIONS[0]), 2)
 
-        # `recall` may cut what the service returned: the remark says that it had to.
+        # `recall` may cut the service's results: the remark says so.
         noted = ledger.remarks.get(MORE_THAN_ASKED, "")
         expect(not noted, noted, "at most top_k")
 

@@ -66,7 +66,7 @@ async def finds_what_it_was_given(of: SystemUnderTest) -> None:
 
 
 async def makes_nothing_up(of: SystemUnderTest) -> None:
-    """A search for what nobody said finds nothing, or something that was said."""
+    """A search for something that nobody said finds nothing, or something that was said."""
     system = await of.fill_system()
     retrieved = (await of.ask(system, NEVER_SAID)).retrieved
     if retrieved is None:

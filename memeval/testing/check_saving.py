@@ -84,7 +84,7 @@ async def damage_is_refused(of: SystemUnderTest) -> None:
         try:
             await call_method(other, other.load, folder)
         except Exception:  # noqa: BLE001
-            # Whatever the error: the engine then builds the memory again.
+            # For any error: the engine then rebuilds the memory.
             return
 
     raise ViolationError("a memory that was cut in half was loaded", "an error")

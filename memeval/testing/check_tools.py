@@ -63,7 +63,7 @@ async def tools_find_what_they_wrote(of: SystemUnderTest) -> None:
 
 
 async def _tools(system: MemorySystem) -> Sequence[Tool]:
-    """The tools of a memory. Raises `NotApplicableError` for one without tools of its own."""
+    """The tools of a memory. Raises `NotApplicableError` for one without its own tools."""
     if type(system).tools is MemorySystem.tools:
         raise NotApplicableError("it has no tools")
 

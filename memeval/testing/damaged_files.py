@@ -29,10 +29,10 @@ class DamagedFiles:
     """A damaged file is refused in one line, or loses no question that no note counts."""
 
     shows_a_cut: bool = True
-    """False for a format, such as CSV, of which the beginning may be a whole file."""
+    """False for a format, such as CSV, whose beginning may be a whole file."""
     records_have_ids: bool = True
-    """False for rows without an id, of which two alike may both be meant; none is then written
-    twice.
+    """False for rows without an id, if two equal rows may both be intended; none is then
+    duplicated.
     """
     derives_questions: bool = False
     """True for a data set that makes its questions from its records: another record is then other

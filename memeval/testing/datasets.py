@@ -28,7 +28,8 @@ from memeval.testing.damaged_files import DamagedFiles
 TELLING = re.compile(
     r"answer|gold|evidence|(?:^|[_\W])abs(?:$|[_\W])|correct|needle|planted", re.IGNORECASE
 )
-"""Words that must not be in an id that systems see: they would reveal what is asked about."""
+"""Words that must not be in an id that systems see, because they would reveal what is asked about.
+"""
 
 GOLD_SIDE = frozenset(
     {

@@ -15,8 +15,7 @@ Reply = Callable[[Prompt], str]
 
 
 class ScriptedModel(LanguageModel):
-    """Replies with what `reply` makes of a prompt, or as `inner` does: the offline reader, unless
-    another is given.
+    """Replies with `reply` applied to a prompt, or like `inner`: the offline reader by default.
 
     It keeps every prompt, and reports one token per call.
     """

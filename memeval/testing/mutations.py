@@ -37,7 +37,7 @@ def damaged_records(draw: st.DrawFn, records: Sequence[Any], *, twice: bool = Tr
     """The records with one fault.
 
     A field is missing, a value has another type, or (if `twice`) a record occurs twice. Lists keep
-    their elements: nobody could notice that one is missing.
+    their elements: a missing one could not be noticed.
     """
     damaged = copy.deepcopy(list(records))
     position = draw(st.integers(0, len(damaged) - 1))

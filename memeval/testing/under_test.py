@@ -189,8 +189,8 @@ def _lines_of(answer: Answer) -> Iterator[str]:
 
 
 async def play(check: Callable[[SystemUnderTest], Awaitable[None]], of: SystemUnderTest) -> None:
-    """Runs a check, and closes what it built."""
-    # A check may build its systems in a function of its own: they are closed here, too.
+    """Runs a check, and closes the systems that it built."""
+    # A check may build its systems in an inner function: they are closed here, too.
     before = len(_OPEN)
     try:
         await check(of)

@@ -1,4 +1,4 @@
-"""Reads the YAML files that lie beside the code: registry entries, word lists, tables."""
+"""Reads the YAML files beside the code: registry entries, word lists, tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def load_beside(module_file: str, name: str, content: type[T]) -> T:
 
 
 def load_yaml(path: Path) -> Any:
-    """The content of a YAML file, as it stands."""
+    """The content of a YAML file, unchanged."""
     import yaml  # type: ignore[import-untyped]
 
     # The loader in C is ten times as fast, and some builds of PyYAML lack it.

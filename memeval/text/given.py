@@ -16,7 +16,7 @@ from functools import lru_cache
 from memeval.text.words import MARKS, UNSPACED
 
 LONG_NUMBER = 6
-"""Digits from which on a number may be grouped in any way: `0151 48 29 13`."""
+"""Minimum digits of a number that may be grouped in any way: `0151 48 29 13`."""
 
 _SEPARATORS = re.compile(r"[\s_\u2010-\u2015\u2212\u2043\ufe58\ufe63\uff0d-]+")
 _IGNORED = {"Cf", "Cc"}
@@ -27,7 +27,7 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 def plain(text: str) -> str:
-    """A text as it is compared."""
+    """A text normalised for comparison."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     if not folded.isascii():
         folded = "".join(map(_plain_character, folded))
@@ -83,7 +83,7 @@ def _occurs(value: str, plain_text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _signs(value: str) -> str:
-    """The signs behind which a text goes on with something longer than the value, as a class."""
+    """Characters after which a text continues with something longer than the value, as a class."""
     bare = plain(value)
     return "@" + "." * bool(_POINT.search(bare)) + "/" * bool(_SLASH.search(bare))
 

@@ -23,7 +23,7 @@ def digest_name(identifier: str) -> str:
 
 
 def file_name(name: str) -> str:
-    """A name that may be part of a path: `name` if it is plain, else its digest.
+    """A name safe for a path: `name` if it is plain, otherwise its digest.
 
     For names of a user's own, such as a data set's.
     """

@@ -51,7 +51,7 @@ LEAST_OF_CARD = 13
 
 @dataclass
 class Redactor:
-    """Replaces, and remembers what it replaced. `names` are replaced whatever their case."""
+    """Replaces values, and remembers the replacements. `names` are replaced whatever their case."""
 
     names: Iterable[str] = ()
     originals: dict[str, str] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Redactor:
 
     @cached_property
     def _named(self) -> re.Pattern[str] | None:
-        # The longest first: "Ben Oduya" goes before "Ben".
+        # The longest first: "Ben Oduya" before "Ben".
         names = sorted({" ".join(name.split()) for name in self.names}, key=len, reverse=True)
         # A letter with an accent may be written as one character or as two.
         written = [
@@ -99,7 +99,7 @@ class Redactor:
         return re.compile(named, re.IGNORECASE) if written else None
 
     def _replace(self, kind: str, end: Callable[[str], int], match: re.Match[str]) -> str:
-        """The placeholder, and what the pattern took too much of the text."""
+        """The placeholder, and the text that the pattern matched too much."""
         found, rest = match[0][: end(match[0])], match[0][end(match[0]) :]
         return (self._placeholder(kind, found) if found else "") + rest
 
@@ -131,7 +131,7 @@ def _whole(value: str) -> int:
 def _longest(is_one: Callable[[str], bool]) -> Callable[[str], int]:
     """The end of the longest part that is one, from the start to the end of a group of digits.
 
-    What follows may look like a part of it: a card's date of expiry, or a word of four letters
+    The following text may look like a part of it: a card's expiry date, or a word of four letters
     after an IBAN.
     """
 

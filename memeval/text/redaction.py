@@ -25,7 +25,7 @@ SHORTEST = 8
 TELLING = 12
 """Characters at the start of a secret that are removed as well: a cut text may end inside one."""
 
-# What tools ask people to type if there is no key: ordinary words, which also name models.
+# Values that tools ask people to type if there is no key: ordinary words, which also name models.
 _PLACEHOLDERS = frozenset(
     {
         "lm-studio",
@@ -107,7 +107,7 @@ def redacted(text: str) -> str:
 
 
 def without_known(text: str) -> str:
-    """`text` without the known secrets in all their spellings; the rest stays as it is."""
+    """`text` without the known secrets in all their spellings, otherwise unchanged."""
     # By their first characters, which the spellings of a secret share: most texts hold none of
     # them, and are searched only for these.
     for beginning, forms in _forms.items():
@@ -136,7 +136,7 @@ def looks_secret(text: str) -> bool:
 
 
 def without_userinfo(address: str) -> str:
-    """An address as it may be shown and stored: without user, password and query."""
+    """An address safe to show and store: without user, password and query."""
     scheme, mark, rest = address.partition("://")
     if not mark:
         return address

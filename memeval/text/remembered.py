@@ -1,4 +1,4 @@
-"""Remembers what was read from short texts, such as golds, which every answer is compared with."""
+"""Remembers results read from short texts, such as golds, which every answer is compared with."""
 
 from __future__ import annotations
 

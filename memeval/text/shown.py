@@ -1,5 +1,5 @@
-"""Text from outside (data, replies, errors, names) as it may be shown: on one terminal, on one
-line, cut.
+"""External text (data, replies, errors, names) made safe to show: on one terminal, on one line,
+cut.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _ODD_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def printable(text: str) -> str:
-    """`text` with what a terminal would act on (escape sequences, direction marks, lone surrogates)
-    written out, as in `\\x1b`.
+    """`text` with everything that a terminal would act on (escape sequences, direction marks, lone
+    surrogates) written out, as in `\\x1b`.
     """
     if text.isascii() and text.isprintable():
         return text

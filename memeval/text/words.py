@@ -4,8 +4,8 @@ Scripts without spaces between words have no words that could be found without a
 they are searched by pairs of neighbouring characters. Chinese, Japanese and Korean are compared
 character by character, as the scorers of their benchmarks do.
 
-Text in Latin letters is read as it is, so that the published scorers, and the figures made with
-them, stay what they are. All other text is first brought to Unicode's form NFKC.
+Text in Latin letters is read unchanged, so that the published scorers, and the figures made with
+them, stay the same. All other text is first brought to Unicode's form NFKC.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WITHOUT_WORDS = {
     "Burmese": "\u1000-\u103f\u1050-\u109f",
     "Khmer": "\u1780-\u17d3",
 }
-"""Scripts without spaces, of which a single character says too little to be compared."""
+"""Scripts without spaces, in which a single character says too little to be compared."""
 UNSPACED = BY_CHARACTER + "".join(_WITHOUT_WORDS.values())
 """Scripts whose words are joined to their neighbours, as a class of a pattern holds them."""
 
@@ -51,7 +51,7 @@ _NOT_LATIN = re.compile(
 
 
 def search_terms(text: str) -> list[str]:
-    """The terms by which a text is searched, in order, repeats kept.
+    """The search terms of a text, in order, with repeats.
 
     Runs of letters and digits in lower case; of scripts without spaces, each pair of neighbours,
     or the character if it is the only one of its run.

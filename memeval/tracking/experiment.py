@@ -37,7 +37,7 @@ def choose_experiment(
 ) -> str:
     """The id of the experiment that a run belongs in.
 
-    If the user asks for none, a run stays in the experiment in which it was filed before.
+    If the user sets none, a run stays in its experiment.
     """
     if filing.experiment is None and known:
         return add_view(client, client.get_experiment(known[-1].info.experiment_id), summary)

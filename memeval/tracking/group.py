@@ -1,4 +1,4 @@
-"""Sweeps as parents of their cells, if `tracking.group=sweep` asks for it."""
+"""Sweeps as parents of their cells, if `tracking.group=sweep`."""
 
 from __future__ import annotations
 

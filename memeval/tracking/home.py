@@ -20,7 +20,7 @@ HOME_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def remember(folder: Path, store: Store, run_id: str) -> None:
-    """Writes into the folder the place to which it was logged."""
+    """Records in the folder where it was logged."""
     known = read_tracked(folder)
     if known.get(store.name) == run_id:
         return
@@ -33,7 +33,7 @@ def home_id(folder: Path) -> str:
     """The random id of the home that a run folder belongs to.
 
     In a shared store it distinguishes the runs of homes. Its file is beside the run folders, and
-    holds its own inode number as well: so a copy of a home is another home.
+    also contains its own inode number, so a copy of a home is another home.
     """
     file = folder.resolve().parent.parent / HOME_FILE
     for _ in range(2):

@@ -34,8 +34,8 @@ def dataset_input(summary: RunSummary) -> DatasetInput:
 def input_digest(summary: RunSummary, *described: str) -> str:
     """The data's own digest, cut, and one of what else describes this run's input.
 
-    MLflow keeps what it was first told of a name and a digest, and would show every later run with
-    the number of questions and the source of the first one.
+    MLflow keeps the first data for a name and a digest, and would show every later run with the
+    number of questions and the source of the first one.
     """
     data = summary.tags.get("data_sha256", "")[:DATA_DIGITS] or "unknown"
     rest = sha256("\0".join(described).encode()).hexdigest()

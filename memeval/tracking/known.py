@@ -46,10 +46,10 @@ WHERE runs.run_uuid = ? AND experiment_tags.key = ?
 
 
 def logged_before(filings: Mapping[Path, Filing], store: Store) -> dict[Path, str]:
-    """URLs of the run folders of which the store has a complete run with these very results,
-    logged by this home and filed as is asked for.
+    """URLs of the run folders for which the store has a complete run with these very results,
+    logged by this home and filed as requested.
 
-    Folders for which that is not clear are left out: logging them finds out.
+    Unclear folders are left out: logging them finds out.
     """
     urls = {}
     with suppress(sqlite3.Error), _reading(store) as connection:
@@ -125,7 +125,7 @@ def is_as_logged(
 
 
 def is_filed(tags: Mapping[str, str], experiment: str, filing: Filing, sweep: str | None) -> bool:
-    """Whether a run is filed as is asked for: in its experiment, under all its labels."""
+    """Whether a run is filed as requested: in its experiment, under all its labels."""
     if filing.experiment not in (None, experiment):
         return False
     if sweep and sweep not in tags.get(SWEEP, "").split(","):

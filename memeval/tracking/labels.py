@@ -1,4 +1,4 @@
-"""Labels of a logged run: which sweeps asked for it, and the user's own tags and note.
+"""Labels of a logged run: the sweeps that include it, and the user's own tags and note.
 
 They are not part of its results: a run keeps them when it is logged again or moved, and a finished
 run gets new ones without being logged again.
@@ -20,9 +20,9 @@ MOST_SWEEPS = 100
 
 
 def collect_labels(filing: Filing, sweep: str | None, known: Sequence[Run]) -> dict[str, str]:
-    """The labels of a run: those of its earlier forms, and those that are asked for now."""
+    """The labels of a run: earlier ones, and those requested now."""
     labels: dict[str, str] = {}
-    # What the user added in MLflow's page counts as well: a run that is replaced keeps it.
+    # Labels added on MLflow's page count as well: a run that is replaced keeps them.
     for run in known:
         labels |= {name: value for name, value in run.data.tags.items() if is_own(name)}
 

@@ -52,9 +52,9 @@ class Tracked:
 def log_run(folder: Path, store: Store, filing: Filing = BY_DATA_SET) -> Tracked:
     """Brings a run folder into the store.
 
-    Logging the same results again changes only the labels: the sweeps that asked for them, the
-    user's own tags and note. A run that was left half-logged is logged again; one whose results
-    have changed is replaced; one that is to be filed in another experiment is moved.
+    Logging the same results again changes only the labels: the sweeps that include them, the user's
+    own tags and note. A run that was left half-logged is logged again; one whose results have
+    changed is replaced; one that is to be filed in another experiment is moved.
 
     Raises `WorldError` if the store or the folder can't be read or written. Files on disk stay
     unchanged, and the same call logs them later.
@@ -83,7 +83,7 @@ def log_run(folder: Path, store: Store, filing: Filing = BY_DATA_SET) -> Tracked
             description = payload.description(summary, report, labels.get(NOTE, ""))
             update_labels(client, current, labels, description)
 
-        # Only now: until the new run is complete, the old one is what the page shows.
+        # Only now: until the new run is complete, the page shows the old one.
         for run in known:
             if run is not current:
                 delete(client, run, home)
@@ -234,7 +234,7 @@ def delete(client: MlflowClient, run: Run, home: str) -> None:
     """
     query = f"tags.`{PARENT}` = '{run.info.run_id}'"
     for child in client.search_runs([run.info.experiment_id], query, ViewType.ACTIVE_ONLY):
-        # Runs that somebody else put below ours stay.
+        # Runs that others put below memeval's stay.
         if child.data.tags.get(ORIGIN) == home and f"{PREFIX}repeat" in child.data.tags:
             client.delete_run(child.info.run_id)
 

@@ -34,9 +34,8 @@ RUN_KEY, CONTENT, COMPLETE, SWEEP, ORIGIN = (
 SWEEP_ID, GROUP, NOTE, RUNTIME_TAG = (
     PREFIX + name for name in ("sweep_id", "group", "note", "runtime.")
 )
-"""Tags of the invocations with `-m` that asked for a cell, of the one whose run is
-its parent, of the user's own note, and the first
-part of those of runtime settings.
+"""Tags of the invocations with `-m` that include a cell, of the one whose run is its parent, of the
+user's own note, and the first part of those of runtime settings.
 """
 DESCRIPTION = "mlflow.note.content"
 """The tag that MLflow shows as the description of a run or an experiment."""
@@ -98,7 +97,7 @@ def param_name(setting: str) -> str:
 
 
 def params(summary: RunSummary) -> dict[str, str]:
-    """The resolved settings as YAML writes them, but for those that change no result."""
+    """The resolved settings in YAML notation, except those that change no result."""
     stages = stages_of(summary)
     return {
         param_name(key): cut(redacted(as_yaml(value)), PARAM_LIMIT)
@@ -110,7 +109,7 @@ def params(summary: RunSummary) -> dict[str, str]:
 def runtime_tags(summary: RunSummary) -> dict[str, str]:
     """The settings that change no result: names of key variables, time limits.
 
-    As params they would fill the columns in which runs are compared.
+    As params they would fill the columns that compare runs.
     """
     stages = stages_of(summary)
     return {
@@ -181,7 +180,7 @@ def tags(summary: RunSummary, report: str, own_note: str = "") -> dict[str, str]
 
 
 def rounded_figures(summary: RunSummary) -> dict[str, str]:
-    """The figures of the shared view as a person reads them, beside the exact metrics.
+    """The figures of the shared view for reading, beside the exact metrics.
 
     Shares are in per cent.
     """
@@ -237,7 +236,7 @@ def note(report: str) -> str:
 def fingerprint(summary: RunSummary) -> str:
     """A digest of a cell's results.
 
-    It does not depend on which sweep asked for the cell, under which command and when.
+    It does not depend on the sweep, command or time of the cell.
     """
     described = {name: value for name, value in as_plain(summary).items() if name in DESCRIBED}
     described["notes"] = [str(note) for note in summary.notes]

@@ -1,4 +1,4 @@
-"""Store of logged runs: the project's own SQLite store, or the one whose URI the user gives."""
+"""Store of logged runs: the project's own SQLite store, or the one whose URI the user sets."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Store:
 
     @property
     def name(self) -> str:
-        """The URI as it may be shown and stored: without user and password."""
+        """The URI safe to show and store: without user and password."""
         if "://" not in self.uri or self.uri.startswith("sqlite:"):
             return self.uri
 
@@ -96,7 +96,7 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
     """
     store = locate(root, uri or os.environ.get("MLFLOW_TRACKING_URI") or None)
     check_store(store)
-    keep_address(store.uri)  # its password is taken out of all that is printed from now on
+    keep_address(store.uri)  # its password is removed from everything printed from now on
     if store.database is not None and not exists(store.database):
         with faults(store):
             create(store.database, store.artifacts)
@@ -113,8 +113,8 @@ def prepare_store(root: Path, uri: str | None = None) -> Store:
 def link_default(root: Path, database: Path) -> None:
     """Makes `mlflow.db`, MLflow's default, a link to the home's own store.
 
-    So `mlflow.search_runs()` finds the runs without a URI. A file that is there stays, and so
-    does a home on a file system without links.
+    So `mlflow.search_runs()` finds the runs without a URI. An existing file stays, and so does a
+    home on a file system without links.
     """
     link = root / DEFAULT_DATABASE
     if not link.is_symlink() and not link.exists():
@@ -228,7 +228,7 @@ def create(database: Path, artifacts: str | None) -> None:
         if exists(database):
             return
 
-        # Two names: MLflow keeps what it has opened under a name, also if it was no store.
+        # Two names: MLflow keeps whatever it has opened under a name, even if it was not a store.
         copied, migrated = (
             cleared(database.with_name(f".{database.name}.{end}")) for end in ("copy", "new")
         )
@@ -263,7 +263,7 @@ def migrate(unfinished: Path, artifacts: str | None) -> Path:
 
 
 def cleared(unfinished: Path) -> Path:
-    """A path without what a killed process left: SQLite would play its journal back."""
+    """A path without the remains of a killed process: SQLite would replay its journal."""
     unfinished.unlink(missing_ok=True)
     unfinished.with_name(f"{unfinished.name}-journal").unlink(missing_ok=True)
 
@@ -271,7 +271,7 @@ def cleared(unfinished: Path) -> Path:
 
 
 def open_new(database: Path, artifacts: str | None) -> None:
-    """Has MLflow make what a new store lacks: its tables, or only the default experiment."""
+    """Has MLflow create what a new store lacks: its tables, or only the default experiment."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     store = SqlAlchemyStore(sqlite_uri(database), artifacts)  # type: ignore[no-untyped-call]

@@ -43,7 +43,7 @@ class SweepEnd:
 
     @property
     def digest(self) -> str:
-        """Tells two ends apart, so that one that is shown already is not logged again."""
+        """Distinguishes two ends, so that one already shown is not logged again."""
         fields = {
             "sweep_id": self.sweep_id,
             "names": {str(run): name for run, name in self.names.items()},

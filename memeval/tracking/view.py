@@ -135,7 +135,7 @@ def view_tag(
     """A shared view as MLflow keeps it; its menu of saved views lists it under its name.
 
     Settings come before figures: both are columns by MLflow's names for them. `created_ms` is the
-    time that the menu shows, in milliseconds since 1970. Columns are as wide as what they hold:
+    time that the menu shows, in milliseconds since 1970. Columns are as wide as their contents:
     names of runs have up to `longest_name` characters.
     """
     columns = list(dict.fromkeys([*settings, *figures]))
@@ -144,7 +144,7 @@ def view_tag(
         "selectedColumns": columns,
         "orderByKey": "metrics.`accuracy`",
         "orderByAsc": False,
-        # Only cells have this tag: their repeats would be rows of their own.
+        # Only cells have this tag: their repeats would be separate rows.
         "searchFilter": f"tags.`{RUN_KEY}` LIKE '%'",
         "columnOrder": [NAME_COLUMN, *columns],
         "columnWidths": {NAME_COLUMN: 2 * MARGIN + LETTER * longest_name, **widths},

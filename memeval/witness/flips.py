@@ -113,7 +113,7 @@ def adjusted(sums: Sequence[dict[str, float]]) -> list[float]:
 
 
 def vectors(groups: int) -> Iterator[tuple[int, ...]]:
-    """Vectors of signs of which none is another one's opposite, or draws of them."""
+    """Vectors of signs, no two of them opposite, or draws of them."""
     if groups <= MOST_COUNTED:
         for number in range(2 ** max(groups - 1, 0)):
             yield tuple(-1 if number >> place & 1 else 1 for place in range(groups))

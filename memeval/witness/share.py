@@ -55,7 +55,7 @@ def share_interval(
 
 
 def _variance(values: Sequence[float], mean: float, weights: Sequence[float]) -> float:
-    """p(1 - p) of what is right or wrong, else the sample variance."""
+    """p(1 - p) for right or wrong, otherwise the sample variance."""
     if all(value in (0.0, 1.0) for value in values):
         return mean * (1 - mean)
 

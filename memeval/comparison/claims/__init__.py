@@ -1,3 +1,3 @@
-"""Published figures as data, each with the protocol behind it, and whether a run may be compared
-with them.
+"""Published figures as data, each with the protocol behind it, and whether a run is comparable with
+them.
 """

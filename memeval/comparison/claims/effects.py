@@ -245,7 +245,9 @@ def _by_judges(match: Match, run: Run, answers: Answers, known: Sequence[Run]) -
 
 
 def _by_rules(answers: Answers, run: Run, judged: Container[str]) -> Iterator[Effect]:
-    """The same answers by rules of words, which the records hold, beside the judges of runs."""
+    """The same answers under word rules, which the records contain, and under the judges of other
+    runs.
+    """
     own = judge_shown(run.summary.judge)
     for rule in _RULES:
         name = rule.removesuffix("_pass")

@@ -56,8 +56,8 @@ class Explanation:
     """The run's figure as the claim counts it, in per cent; None if it was not measured."""
     effects: tuple[Effect, ...]
     missing: Mapping[Part, str]
-    """The parts that differ, or are not disclosed, and were not measured, with what it takes;
-    empty if memeval can't measure them.
+    """The parts that differ, or are not disclosed, and were not measured, with what measuring
+    takes; empty if memeval can't measure them.
     """
 
     @property

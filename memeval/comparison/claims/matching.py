@@ -1,4 +1,4 @@
-"""Whether a run may be compared with a published figure, aspect by aspect, in words."""
+"""Whether a run is comparable with a published figure, aspect by aspect, in words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memeval.results.summary import as_yaml
 from memeval.text.shown import one_line
 
 _MOVE_RETRIEVAL = ("dataset", "system", "granularity", "top_k", "reranker", "compression_turn")
-"""Groups of settings that affect retrieval, besides an embedder that a claim names."""
+"""Groups of settings that affect retrieval, in addition to an embedder named by a claim."""
 _ELSEWHERE = frozenset(
     f"dataset.{name}"
     for name in (
@@ -29,7 +29,7 @@ _ELSEWHERE = frozenset(
         "evidence_recall",
     )
 ) | {"dataset"}
-"""Settings that aspects of their own compare, or that move no figure."""
+"""Settings that are compared as aspects of their own, or that affect no figure."""
 
 
 class Sameness(StrEnum):
@@ -91,7 +91,7 @@ class Match:
 
 
 def _compared(name: str, is_same: bool, text: str) -> Aspect:
-    """An aspect of which both sides are known."""
+    """An aspect known on both sides."""
     return Aspect(name, Sameness.SAME if is_same else Sameness.OTHER, text)
 
 
@@ -210,7 +210,7 @@ def _questions(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspec
     rows = claimed_rows(protocol, summary)
     asked = sum(row.n for row in rows)
     if figure.metric not in JUDGED:
-        # Such a metric is over all that was asked, and can't be taken apart by category.
+        # Such a metric covers everything that was asked, and can't be split by category.
         asked = sum(row.n for row in summary.categories)
 
     where = ""
@@ -230,13 +230,13 @@ def _questions(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspec
 
 
 def _categories(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspect:
-    """Whether the categories are the claim's: as many questions may be others."""
+    """Whether the categories are the claim's: as many questions may be different ones."""
     own = {row.category for row in summary.categories}
     if protocol.categories is None:
         return Aspect("categories", Sameness.SAME, "all categories")
 
     claimed = set(map(str, protocol.categories))
-    # The accuracy of a category can be taken apart, and the recall over all of them can't.
+    # The accuracy can be split by category, but the recall over all of them can't.
     is_same = claimed <= own if figure.metric in JUDGED else claimed == own
     here = ", ".join(map(one_line, sorted(own)))
     text = f"categories {here} here, {', '.join(sorted(claimed))} there"
@@ -246,7 +246,7 @@ def _categories(protocol: Protocol, figure: Figure, summary: RunSummary) -> Aspe
 def _configuration(claim: Claim, figure: Figure, summary: RunSummary) -> Iterator[Aspect]:
     """Every setting of data and system, against those of the claim."""
     claimed = {**(claim.protocol.settings or {}), **(figure.settings or {})}
-    # A system that is not memeval's is what the figures are compared in, see `Match.but_for`.
+    # A system from outside memeval is what the two figures compare, see `Match.but_for`.
     if not claimed and rests_on_answers(figure.metric):
         return
 

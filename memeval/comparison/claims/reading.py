@@ -64,7 +64,7 @@ def find_figure(word: str, claims: Sequence[Claim]) -> tuple[Claim, Figure]:
 
 
 def read_claims(path: Path) -> list[Claim]:
-    """The claims of a file. Raises `ValueError` naming file and claim for what is not a claim."""
+    """The claims of a file. Raises `ValueError` naming file and claim for an invalid one."""
     import yaml  # type: ignore[import-untyped]
 
     content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -34,7 +34,7 @@ class Protocol(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     judge: str | None = None
     """In words."""
     judge_like: str | None = None
-    """The judge of memeval that follows the same protocol in words of its own."""
+    """memeval's judge that follows the same protocol in its own words."""
     judge_model: str | None = None
     judge_prompt_sha256: Sha256 | None = None
     judge_request: Mapping[str, Any] | None = None

@@ -14,7 +14,7 @@ from memeval.metrics.registry import metrics
 STAND_IN = "rag"
 """The system with which a cost is estimated if memeval has not the one of the claim."""
 ASSUMED_MODEL = "gpt-4o-mini"
-"""The model of a claim whose source names none."""
+"""Model to use for a claim whose source names none."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Reproduction:
 
     @property
     def planned(self) -> list[str]:
-        """The words of which the cost is estimated."""
+        """The overrides for which the cost is estimated."""
         stand_in = [] if self.system else [f"system={STAND_IN}"]
         return [*(word for word in self.words if word != "system=YOURS"), *stand_in]
 

@@ -46,13 +46,13 @@ class Baseline(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     dataset: str
     protocol: str
-    """Shown, not compared: values that must be equal have members of their own."""
+    """Shown, not compared: values that must be equal have their own members."""
     data_sha256: str
     labels: str
     judge: JudgeIdentity | None
-    """None if the metric is not the judge's."""
+    """None if the metric does not depend on the judge."""
     settings: Mapping[str, str]
-    """Those that make the run what it is, as YAML writes them; shown if they differ."""
+    """Settings that identify the run, in YAML notation; shown if they differ."""
     tokens: Number | None
     cost_usd: Number | None
     must_pass: tuple[str, ...]
@@ -173,7 +173,7 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which no name occurs twice: the last would win in silence."""
+    """An object without duplicate names: otherwise the last would silently win."""
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError("a name occurs twice in one object")

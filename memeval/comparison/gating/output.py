@@ -29,7 +29,7 @@ JSON_VERSION = 1
 MOST_LISTED = 20
 """Questions that Markdown lists; the JSON has all."""
 LONGEST_VALUE = 60
-"""Characters of a setting's value in the list of those that differ."""
+"""Maximum characters of a setting's value in the list of differences."""
 
 
 def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
@@ -58,7 +58,7 @@ def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
         ),
     }
     words = sentences[result.outcome]
-    # Of a loss that is shown, what the data could have shown says nothing.
+    # If a loss is shown, the smallest detectable difference is irrelevant.
     if result.outcome in (GateOutcome.INCONCLUSIVE, GateOutcome.INFERIOR) and not lost:
         ending = limits(difference, POINTS.name)
         words = f"{words} {ending[0].upper()}{ending[1:]}."

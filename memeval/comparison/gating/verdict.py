@@ -119,7 +119,7 @@ def judge_run(
     not_asked = [name for name in named if name not in scores.questions]
     reasons += [f"must pass: '{one_line(name)}' was not asked" for name in not_asked]
     change = _change("all questions", common, baseline, scores) if common else None
-    # What is not comparable is broken, whatever the figures say.
+    # A comparison that is not possible is broken, whatever the figures say.
     outcome = GateOutcome.BROKEN
     if not reasons and change is not None:
         outcome = _outcome(as_gain(change.result, metric), rules, passes)
@@ -140,7 +140,7 @@ def judge_run(
 
 
 def as_gain(result: ClusteredDifference, metric: Metric) -> ClusteredDifference:
-    """A difference the way round in which more is better."""
+    """A difference oriented so that more is better."""
     return result if metric.more_is_better else result.turned()
 
 
@@ -153,7 +153,7 @@ def is_loss(result: ClusteredDifference, metric: Metric) -> bool:
 def _must_pass(name: str, before: float | None, now: float | None, metric: Metric) -> MustPass:
     sign, right = (1, 1.0) if metric.more_is_better else (-1, 0.0)
     least = right if before is None else before
-    # Averages of repeats leave rounding behind: 2/3 may be 1e-16 below the baseline’s 2/3.
+    # Averages of repeats leave rounding errors: 2/3 may be 1e-16 below the baseline’s 2/3.
     passes = now is not None and sign * now >= sign * least - _ROUNDING
     return MustPass(name, before, now, passes)
 
@@ -224,7 +224,7 @@ def not_sound(run: Run) -> Iterator[str]:
 def _not_comparable(
     baseline: Baseline, run: Run, scores: RunScores, metric: Metric
 ) -> Iterator[str]:
-    """Differences besides the figures."""
+    """Differences other than the figures."""
     summary = run.summary
     labels = str(summary.params.get(LABELS, ""))
     pairs = (

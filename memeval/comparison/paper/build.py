@@ -42,9 +42,9 @@ def paper_table(
     """The table of some runs.
 
     `columns` are metrics as `compare --metric` names them, and `categories`; without any, those of
-    `USUAL` that a run has. `rows` are the settings that name the rows; without any, a short name
-    that tells the runs apart. Raises `UserError` for runs of several data sets, for runs that may
-    not be compared unless `force`, for names that are equal, and for columns that no run has.
+    `USUAL` that a run has. `rows` are the settings that name the rows; by default a short name that
+    distinguishes the runs. Raises `UserError` for runs of several data sets, for runs that may not
+    be compared unless `force`, for names that are equal, and for columns that no run has.
     """
     summaries = [run.summary for run in runs]
     datasets = dict.fromkeys(one_line(summary.dataset) for summary in summaries)
@@ -172,7 +172,7 @@ def _is_best(run: ComparedRun, comparison: Comparison, metric: Metric) -> bool:
         if is_higher != metric.higher_is_better:
             better, worse = worse, better
 
-        # A forced difference may be one of judges or questions.
+        # A forced difference may be due to judges or questions.
         if better == run.key and difference.is_shown and not difference.forced:
             beaten.add(worse)
 

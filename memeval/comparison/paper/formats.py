@@ -13,11 +13,11 @@ from memeval.report.tables import table as markdown_table
 from memeval.text.redaction import redacted
 
 TITLE_WIDTH = 11
-"""Characters after which a heading of LaTeX goes on in the next line: columns are narrow."""
+"""Characters after which a LaTeX heading is broken: columns are narrow."""
 
 
 def latex(table: PaperTable) -> str:
-    """A float that needs `booktabs` and `graphicx`, with what the figures mean below them."""
+    """A float that needs `booktabs` and `graphicx`, with the figures explained below."""
     leading = len(table.headings)
     lines = [
         r"\begin{table}[t]",
@@ -79,7 +79,7 @@ def _latex_cell(cell: PaperCell) -> str:
 
 
 def _latex_interval(cell: PaperCell) -> str:
-    """An interval, below its value: beside it a table of ten columns is wider than a page."""
+    """An interval, below its value: side by side, a table of ten columns is wider than a page."""
     return rf"{{\tiny {tex(cell.interval)}}}" if cell.interval else ""
 
 

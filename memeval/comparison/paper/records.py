@@ -15,7 +15,7 @@ class PaperCell:
     """Of its 95 % interval."""
     high: float | None
     text: str
-    """The value as it is printed; a dash if it was not measured."""
+    """The value as printed; a dash if it was not measured."""
     interval: str = ""
     """`[28.1, 48.2]`; empty without one."""
     letters: str = ""

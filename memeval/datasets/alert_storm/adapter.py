@@ -45,7 +45,7 @@ class AlertStormSettings(DatasetSettings):
     """Settings of `alert_storm`."""
 
     source: Literal["generated", "log"] = at(PREPARE, "generated")
-    """A generated network, or the alert lines of a log, whose root causes nobody knows."""
+    """A generated network, or the alert lines of a log, whose root causes are unknown."""
     n_alerts: int = at(PREPARE, 1_000, least=10, most=MOST_ALERTS)
     """Lines of each storm, 10 to 1,000,000."""
     n_root_causes: int = at(PREPARE, 3, least=1)
@@ -164,14 +164,14 @@ class AlertStorm(NetOps):
 
     @property
     def _identity(self) -> str:
-        """sha256 of the generator's version and of all that it generates from."""
+        """sha256 of the generator's version and all its inputs."""
         given = {
             **asdict(self.settings.shape),
             "n_cases": self.settings.n_cases,
             "seed": self.settings.seed,
             "version": VERSION,
         }
-        # Left out for one storm, whose data is the same as before there were histories.
+        # Left out for one storm, whose data has not changed since histories were added.
         if self.settings.storms_per_case > 1:
             given["storms_per_case"] = self.settings.storms_per_case
 

@@ -96,8 +96,8 @@ class Storm:
     alerts: tuple[Alert, ...]
     """In order of time."""
     roots: Mapping[str, str]
-    """The root cause behind each device that raised a symptom or is a root cause itself; empty
-    if nobody knows.
+    """The root cause behind each device that raised a symptom or is a root cause itself; empty if
+    unknown.
     """
     network: Network | None = None
     silent: frozenset[str] = frozenset()
@@ -151,7 +151,7 @@ class _Raised(_Line):
 
 def generate(shape: Shape, rng: Random) -> Storm:
     """A storm: root causes and their consequences along the links, some of it repeated, and
-    flapping links besides.
+    unrelated flapping links.
     """
     net = network(shape.topology, shape.n_devices, rng)
     trouble, silent, lines = _raise_alerts(net, shape, SYMPTOMS, rng)

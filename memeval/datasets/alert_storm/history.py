@@ -136,7 +136,7 @@ def _root_cause_before(
 def _when(
     seen: Seen, task: str, text: str, found: Sequence[PastStorm], evidence: Sequence[Shown]
 ) -> Draft:
-    """Asks for the day of the latest storm; without such a storm there is no answer."""
+    """Asks for the day of the latest such storm; without one there is no answer."""
     # Not "has it been …?": a judge that looks for a gold in the answer finds "no" in many words.
     if not found:
         return seen.ask("ABS", f"never_{task}", text, (), form=WHEN)

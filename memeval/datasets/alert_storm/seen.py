@@ -51,11 +51,11 @@ class Seen:
 
     @cached_property
     def times(self) -> Counter[str]:
-        """Alerts by the time as it is shown: lines of a log may share it."""
+        """Alerts by the displayed time: lines of a log may share it."""
         return Counter(moment(line.alert) for line in self.shown)
 
     def is_alone(self, line: Shown) -> bool:
-        """Whether no other alert has the time of this one, as it is shown."""
+        """Whether no other alert has the same displayed time."""
         return self.times[moment(line.alert)] == 1
 
     @property

@@ -35,9 +35,9 @@ class BeamJudge(ModelJudge):
     """Asks a model for 0, 0.5 or 1 for each item of the rubric; the score is their mean.
 
     The score of event ordering is `tau_norm`: the model says which lines of the answer are which
-    events. Each item and each line takes one call. If a reply can't be read after it was
-    asked for again, the answer is unscored. Source: Tavakoli et al., ICLR 2026; its judge is
-    gpt-4.1-mini at temperature 0, and sees neither the question nor the reference.
+    events. Each item and each line takes one call. If a reply can't be read even when requested
+    again, the answer is unscored. Source: Tavakoli et al., ICLR 2026; its judge is gpt-4.1-mini at
+    temperature 0, and sees neither the question nor the reference.
     """
 
     name = "beam"
@@ -185,7 +185,7 @@ class BeamJudge(ModelJudge):
         return self.unscored(reason, tries=tries)
 
     def _graded(self, answer: str, score: float, parts: dict[str, tuple[float, ...]]) -> Verdict:
-        """The verdict with what the model said part by part."""
+        """The verdict with the model's findings part by part."""
         reasons = []
         for name, values in parts.items():
             shown = ", ".join(f"{value:g}" for value in values)

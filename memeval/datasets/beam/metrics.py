@@ -1,4 +1,4 @@
-"""BEAM's scores, from what a judge says of each item of a rubric and of each line of an answer.
+"""BEAM's scores, from a judge's findings about each item of a rubric and each line of an answer.
 
 Source: Tavakoli et al., ICLR 2026, compute_metrics.py and report_results.py at commit b2a3ee8.
 """
@@ -145,8 +145,8 @@ def official_measures(
         measures["event_ordering_tau"] = mean(_tau(record, floors) for record in ordering)
 
     if floors:
-        # Beside the score, because tau_norm rewards silence: all 48 published figures of event
-        # ordering lie below what an empty answer gets.
+        # Reported with the score, because tau_norm rewards silence: all 48 published figures of
+        # event ordering are below that of an empty answer.
         measures["event_ordering_floor"] = mean(floors.values())
 
     return measures

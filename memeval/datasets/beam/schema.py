@@ -217,8 +217,8 @@ def _question(item: Fields, ability: str, question_id: str, chat: Chat) -> EvalQ
         rubric=rubric,
         evidence=_evidence(item, ability, chat),
         answerable=ability != ABSTENTION,
-        # The official reader's prompt is the same for all abilities: another one for some of them
-        # would tell the reader which ability is asked for.
+        # The official reader's prompt is the same for all abilities: different ones would reveal
+        # the ability to the reader.
         whole_answer=True,
         facets=facets,
     )

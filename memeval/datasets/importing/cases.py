@@ -22,7 +22,7 @@ NO_ZONE = "times without a zone as UTC, as others in the case have a zone"
 def group(messages: Sequence[Message], by: str, log: ImportLog) -> dict[str, list[Message]]:
     """The messages of each case by its id, in the order of the first of each.
 
-    Raises `UserError` with what there is if no message can be grouped so.
+    Raises `UserError` listing the possible groupings if no message can be grouped this way.
     """
     groups: dict[str, list[Message]] = {}
     for message in messages:

@@ -212,7 +212,7 @@ def _said(message: Mapping[str, Any], role: str, log: ImportLog) -> list[tuple[s
 
 
 def add_part(part: Any, texts: list[str], tools: list[str], log: ImportLog) -> None:
-    """Adds what a part of a message says to `texts`, and what a tool does to `tools`."""
+    """Adds the text of a message part to `texts`, and tool activity to `tools`."""
     if isinstance(part, str):
         texts.append(log.clean(part))
         return

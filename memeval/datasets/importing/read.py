@@ -196,7 +196,7 @@ class _Reader:
         return form
 
     def _read_table(self, content: bytes, file: SourceFile) -> bool:
-        """Reads a table; False if the file is none, or the user says that it has another form."""
+        """Reads a table; False if the file is not a table, or the user states another form."""
         options, is_excel = self.options, is_workbook(content) or file.ending == ".xlsx"
         is_meant = options.form == "table" or (options.columns and file.ending not in JSON)
         if not (is_excel or file.ending in TABLES or is_meant):
@@ -249,7 +249,7 @@ class _Reader:
             self.messages += READERS[form](records, self._label(file), self.log)
 
     def _label(self, file: SourceFile) -> str:
-        """The file's name without ending, told apart from that of another file."""
+        """The file's name without extension, made unique among the files."""
         label, number = file.stem, 1
         while label in self.labels:
             number += 1
@@ -260,7 +260,7 @@ class _Reader:
 
 
 def _beside_left_out(files: Sequence[SourceFile], log: ImportLog) -> list[SourceFile]:
-    """The files with conversations; of an export, other lists lie beside them."""
+    """The files with conversations; exports also contain other lists."""
     named = [file for file in files if CONVERSATIONS.fullmatch(PurePosixPath(file.name).name)]
     channels = [file for file in files if is_slack_file(file.name)]
     if channels and not named:

@@ -15,7 +15,7 @@ from memeval.datasets.importing.times import read_time
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 MENTION = re.compile(r"<@(\w{1,40})(?:\|[^<>]{0,200})?>")
 SAID = (None, "bot_message", "me_message", "thread_broadcast", "file_share", "file_comment")
-"""Kinds of messages that somebody wrote; others tell of joins, renames and the like."""
+"""Kinds of messages written by people; others report joins, renames and the like."""
 
 
 def is_slack(record: Mapping[str, Any]) -> bool:

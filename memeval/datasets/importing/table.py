@@ -38,7 +38,7 @@ DELIMITERS = (",", ";", "\t", "|")
 QUESTION = "question"
 """A table with this column holds questions."""
 MOST_ABOVE = 20
-"""The header is one of so many first rows."""
+"""The header is one of this many first rows."""
 SEPARATOR = re.compile(r"sep=(.)\r?\n")
 """The first line of some files that Excel writes."""
 LONGEST_CELL = 1 << 26

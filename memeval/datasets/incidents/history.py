@@ -48,7 +48,7 @@ class History:
 
     @cached_property
     def disputed(self) -> dict[tuple[tuple[str, ...], datetime], list[Past]]:
-        """Records that say different things about the same components and minute: nobody can tell
+        """Records that contradict each other about the same components and minute: it is unclear
         whether they count once or twice.
         """
         with_fault = [past for past in self.past if past.incident.fault]

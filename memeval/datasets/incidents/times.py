@@ -1,5 +1,5 @@
-"""Questions about order and time, about what was latest, and about contradictions.
-Gold and evidence are computed from the table.
+"""Questions about order and time, about the latest incidents, and about contradictions. Gold and
+evidence are computed from the table.
 """
 
 from __future__ import annotations

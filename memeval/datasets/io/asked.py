@@ -30,7 +30,7 @@ CATEGORY = re.compile(r"\w[\w .-]{0,59}")
 UNNAMED = "general"
 """The category of a question that names none."""
 NOBODY = "Record"
-"""The speaker of a chunk that names nobody."""
+"""The speaker of a chunk without one."""
 MOST_CHOICES = 26
 """As many as there are letters."""
 
@@ -40,7 +40,7 @@ class Chunk:
     """One chunk of a case."""
 
     turn_id: str
-    """Our own, by position: the file's ids may give away which chunk is asked for."""
+    """memeval's own ids, by position: the file's ids may reveal which chunk is asked for."""
     text: str = ""
     name: str | None = None
     """Its id in the file."""
@@ -57,7 +57,7 @@ class Chunk:
 
 @dataclass
 class OrderCheck:
-    """Notes times that run backwards: memory takes what was said in the file's order."""
+    """Notes times that run backwards: memory gets the texts in the file's order."""
 
     mistakes: Mistakes
     what: str
@@ -103,7 +103,7 @@ class QuestionReader:
         return question if len(self.mistakes.found) == before else None
 
     def _question(self, entry: Entry, number: int) -> EvalQuestion:
-        """The question of an object, whose mistakes are noted."""
+        """The question in an object; its mistakes are noted."""
         name = entry.name("id")
         text = entry.text("question", required=True)
         category = _category(entry)
@@ -167,7 +167,7 @@ class QuestionReader:
 
 
 def in_utc(time: datetime) -> datetime:
-    """A time with a zone as that of UTC, a local one as it is; without a zone either way."""
+    """A time with a zone converted to UTC, a local one unchanged; without a zone either way."""
     return time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
 
 

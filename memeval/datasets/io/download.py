@@ -1,5 +1,5 @@
-"""Opens an address for a download: follows only safe redirects, and has a message for each way in
-which the address can't be reached.
+"""Opens an address for a download: follows only safe redirects, and has a message for each reason
+why the address can't be reached.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Mistakes:
 
     path: Path
     schema: str
-    """Page that describes what the file may hold."""
+    """Page that documents the file."""
     strict: bool = False
     """Whether a field that the schema does not know is a mistake, and a time in another form than
     `TIME`; else such fields are counted, and all of ISO 8601 is read.
@@ -90,7 +90,7 @@ class Entry:
         mistakes: Mistakes,
         other_names: Mapping[str, str] = NO_OTHER_NAMES,
     ) -> Entry | None:
-        """The object at a place; None if there is something else. `known` are its fields, and
+        """The object at a position; None if it is something else. `known` are its fields, and
         `other_names` what people call some of them.
         """
         if not isinstance(value, dict):

@@ -13,10 +13,10 @@ from memeval.datasets.locate import check_pin, digest_file, read_pinned
 
 @dataclass(frozen=True)
 class FolderContent:
-    """The files of a folder that were asked for."""
+    """The requested files of a folder."""
 
     files: Mapping[str, bytes]
-    """Content by name below the folder, in the order in which they were asked for."""
+    """Content by name below the folder, in the requested order."""
     sha256: str
     """Of all of them together: of their names and hashes."""
     pinned: bool

@@ -34,17 +34,17 @@ class Part:
         return os.fstat(self.file).st_size
 
     def digest(self) -> str:
-        """sha256 of what is there, in hexadecimal."""
+        """sha256 of the content, in hexadecimal."""
         with FileIO(self.file, closefd=False) as content:
             content.seek(0)
             return file_digest(content, "sha256").hexdigest()
 
     def git_blob(self) -> str:
-        """git's hash of what is there, as a blob."""
+        """git's hash of the content, as a blob."""
         return git_blob(self.file)
 
     def cut(self, size: int) -> None:
-        """Leaves the first bytes, and goes on behind them."""
+        """Keeps the first bytes, and continues after them."""
         os.ftruncate(self.file, size)
         os.lseek(self.file, size, os.SEEK_SET)
 
@@ -67,8 +67,8 @@ class Part:
 
 @contextmanager
 def part_file(target: Path) -> Iterator[Part]:
-    """A part of `target`: one that an earlier download left and that nobody is writing, else a new
-    one under its own name.
+    """The partial file of `target`: one that an earlier download left and nobody is writing, or a
+    new one.
 
     Links are never followed and other users' files never taken, so that a prepared folder can't
     make a download overwrite another file. A part that is not discarded stays if the download
@@ -87,7 +87,7 @@ def part_file(target: Path) -> Iterator[Part]:
 def _left(target: Path) -> Iterator[Part]:
     """Parts that earlier downloads left behind, the largest first.
 
-    Anything that is not a plain file of ours is ignored.
+    Anything that is not a plain file of this user is ignored.
     """
     names = sorted(target.parent.glob(f"{glob.escape(target.name)}*.part"), key=_size, reverse=True)
     for path in names:

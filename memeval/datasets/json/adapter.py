@@ -22,8 +22,8 @@ class OwnJsonSettings(DatasetSettings):
     """Which questions count as ready."""
 
     status: Literal["reviewed", "all"] = at(RUN, "reviewed")
-    """`reviewed` asks questions that people wrote or accepted; `all` also those that a model
-    drafted and nobody reviewed. Rejected ones are never asked.
+    """`reviewed` asks questions that people wrote or accepted; `all` also unreviewed ones drafted
+    by a model. Rejected ones are never asked.
     """
 
 
@@ -35,7 +35,7 @@ class OwnJson(OwnFile):
     """Of a frozen data set, once it is open."""
 
     def open(self) -> LoadedDataset:
-        """Checks the whole file, and counts what is in it."""
+        """Checks the whole file, and counts its contents."""
         if is_frozen(self.path):
             self.manifest = read_manifest(self.path)
         elif not self.path.is_file():

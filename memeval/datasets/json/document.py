@@ -1,4 +1,4 @@
-"""A file of one's own that is changed in place: whole or not at all, in the layout that it has."""
+"""A user's file that is edited in place: atomically, and in its existing layout."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OwnDocument:
     checked: list[EvalCase]
     """As they are read, with all their questions, whatever their status."""
     stamp: tuple[int, ...]
-    """Of the file as it was read or written; another one shows that somebody changed it."""
+    """Of the file as read or written; a different one shows that someone else changed it."""
     _texts: dict[int, str] = field(default_factory=dict)
     """Cases as JSON: of a large file, a decision changes one of them."""
 

@@ -127,7 +127,7 @@ def _forget(entry: Entry) -> ForgetRequest:
 
     return ForgetRequest(
         words=entry.text("words", required=True) or "",
-        # Without any word, all that the user said is meant.
+        # Without any word, everything that the user said is meant.
         about=entry.text("about", required=scope != Scope.USER) or "",
         scope=Scope(scope),
     )
@@ -143,7 +143,8 @@ def place_question(
     entry: Entry, question: EvalQuestion, sessions: CaseSessions, *, lives: bool
 ) -> EvalQuestion:
     """A question with the session after which it is asked, and the values that show what is known
-    and what is gone; the latter in a case in which something happens (`lives`). Mistakes are noted.
+    and what is gone; the latter only if something happens to the memory (`lives`). Mistakes are
+    noted.
     """
     after = sessions.named(entry, "asked_after")
     if after is not None:

@@ -74,7 +74,7 @@ class ShownQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StaleError(UserError):
-    """A change of a version that is not the present one; `shown` is the question as it is."""
+    """A change based on an outdated version; `shown` is the current question."""
 
     def __init__(self, shown: ShownQuestion) -> None:
         super().__init__(f"{shown.name} was changed elsewhere since it was shown; nothing is saved")
@@ -253,7 +253,7 @@ class ReviewFile:
 
 
 def wording_of(question: Mapping[str, Any]) -> str:
-    """A digest of what a decision is about: the question, its answers, evidence, choices …"""
+    """A digest of the subject of a decision: the question, its answers, evidence, choices …"""
     return _digest({name: question[name] for name in question if name not in NOT_WORDING})
 
 
@@ -318,7 +318,7 @@ def _others(question: Mapping[str, Any], reviewer: str) -> list[Review]:
 
 
 def _is_valid(review: Review, wording: str) -> bool:
-    """Whether a review is about a wording; one that names none is about any."""
+    """Whether a review is about this wording; a review without one applies to any."""
     return bool(review.get("wording", wording) == wording)
 
 

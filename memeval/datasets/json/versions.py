@@ -28,7 +28,7 @@ class Changes:
     cases_added: tuple[str, ...]
     cases_removed: tuple[str, ...]
     cases_changed: tuple[str, ...]
-    """Cases of which a session or a turn is another one."""
+    """Cases with a changed session or turn."""
     questions_added: tuple[str, ...]
     questions_removed: tuple[str, ...]
     questions_changed: tuple[str, ...]
@@ -83,7 +83,7 @@ def merge(
     """The cases of frozen sets together, their sides of the split, and their sources.
 
     A case that is in two of them with equal content is kept once. Under `keeps_split` each case
-    stays on its side. Raises `UserError` for a case of which they hold different contents or sides.
+    stays on its side. Raises `UserError` for a case with different contents or sides.
     """
     cases: dict[str, dict[str, Any]] = {}
     sides: dict[str, str] = {}

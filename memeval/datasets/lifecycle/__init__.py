@@ -1,1 +1,1 @@
-"""A memory's life: generated cases in which facts change, go and must stay apart."""
+"""A memory's life: generated cases in which facts change, are deleted and must stay separate."""

@@ -1,4 +1,4 @@
-"""A memory's life: facts that change, that are to be forgotten and that must stay apart."""
+"""A memory's life: facts that change, must be forgotten or must stay separate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
 
 GENERATOR = 3
-"""Version of what is generated: raised with every change of words, traces or the order of draws."""
+"""Version of what is generated: raise it with every change of words, traces or the order of draws.
+"""
 
 KINDS = (
     "current",

@@ -1,4 +1,4 @@
-"""Builds one case: facts that are said, change and are to be forgotten, and its questions."""
+"""Builds one case: facts that are stated, changed and deleted, and its questions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ GERMAN_MONTHS = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Parameters that determine a case besides its number."""
+    """Parameters that determine a case, other than its number."""
 
     seed: int
     languages: tuple[str, ...]

@@ -27,7 +27,7 @@ SAME = ("dataset", "judge", "llm", "prompt", "stages", "compression_turn", "comp
 
 
 def check_bounds(material: Material) -> Iterator[Finding]:
-    """Runs above a control that bounds them, and controls above what they bound."""
+    """Runs above a control that bounds them, and controls above the runs that they bound."""
     own = scores(material.records)
     for rival in material.rivals:
         if rank_of(material.summary) == rank_of(rival.summary):
@@ -86,7 +86,7 @@ def scores(records: Iterable[Record]) -> dict[str, float]:
 
 
 def rank_of(summary: RunSummary) -> int:
-    """How much a run's system has of what was said."""
+    """How much of the conversation a run's system has."""
     return RANKS.get(system_of(summary), BETWEEN)
 
 
@@ -101,7 +101,7 @@ def is_comparable(summary: RunSummary, other: RunSummary) -> bool:
 
 
 def _settings(summary: RunSummary) -> dict[str, object]:
-    """The settings that must be equal. Those of the ingest model are no part of an answer."""
+    """The settings that must be equal. Those of the ingest model do not affect an answer."""
     return {
         name: value
         for name, value in summary.params.items()

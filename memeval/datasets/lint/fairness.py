@@ -13,7 +13,7 @@ from memeval.results import RunSummary, is_imported
 COPIED_WORDS = 40
 """Words in a row that an answer shares with its context, from which on it is a copy of it."""
 UNTUNED = ("dataset", "judge", "llm.judge", "num_runs", "seed", "min_coverage", "max_ingest_loss")
-"""Settings that say what is asked and how it is judged. All others may be tuned."""
+"""Settings that determine what is asked and how it is judged. All others may be tuned."""
 
 
 def check_budget(material: Material) -> Iterator[Finding]:

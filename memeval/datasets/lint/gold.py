@@ -21,11 +21,11 @@ WHY_MEMORY = (
     "of an extraction's prompt"
 )
 Hit = tuple[str, str, str]
-"""Where the gold of a question was found, the question's id, and the words that were found."""
+"""Where the gold of a question was found, the question's id, and the matching words."""
 
 
 def check_prompts(material: Material) -> Iterator[Finding]:
-    """Gold in what the reader was sent around its context: instructions and examples."""
+    """Gold in the reader's prompt outside its context: instructions and examples."""
     texts: dict[str, str] = {}
     for record in material.records:
         prompt = material.prompts.get((record.question_id, record.repeat))

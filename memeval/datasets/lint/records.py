@@ -70,6 +70,6 @@ class Lint:
 
     findings: tuple[Finding, ...]
     remarks: tuple[Finding, ...]
-    """Of the data, not of the run: they flatter nobody."""
+    """Properties of the data, not of the run: they flatter nobody."""
     unchecked: tuple[str, ...]
     """Parts that could not be checked, and why."""

@@ -41,7 +41,7 @@ class LocomoSettings(DatasetSettings):
     """Settings of the data sets in LoCoMo's schema."""
 
     labels: Literal["original", "exclude", "corrected"] = at(JUDGE, "original")
-    """`exclude` drops the questions whose gold the audit found wrong, `corrected` takes the audit's
+    """`exclude` drops the questions whose gold the audit found wrong, `corrected` uses the audit's
     gold and evidence instead.
     """
     images: Literal["caption", "none"] = at(PREPARE, "caption")

@@ -16,11 +16,11 @@ from memeval.text.beside import load_beside
 MULTI_HOP, TEMPORAL, OPEN_DOMAIN, SINGLE_HOP, ADVERSARIAL = 1, 2, 3, 4, 5
 
 LOCOMO_HEADLINE: frozenset[CategoryId] = frozenset({1, 2, 3, 4})
-"""Categories 1-4, 1,540 questions; category 5 rewards refusal and is reported apart."""
+"""Categories 1-4, 1,540 questions; category 5 rewards refusal and is reported separately."""
 
-# Which numbers stand behind a published name is decided by the table's own weighted mean over the
-# sizes of the categories (282, 321, 96, 841). The official names fit the data: 95 % of category 1
-# needs evidence of several sessions, and 0.1 % of category 4.
+# The numbers behind a published name are derived from the table's own weighted mean over the sizes
+# of the categories (282, 321, 96, 841). The official names fit the data: 95 % of category 1 needs
+# evidence of several sessions, and 0.1 % of category 4.
 LOCOMO_NAMES = load_beside(__file__, "names.yaml", dict[str, dict[CategoryId, str]])
 """Each naming's name of each category."""
 

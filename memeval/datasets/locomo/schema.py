@@ -153,7 +153,7 @@ def _observations(sample: Fields, session: Session, key: str) -> tuple[Observati
             "observation", f"holds something else under {key} than [text, turn id] by speaker"
         ) from None
 
-    # A few rest on turns of another session, and so on none of this one: they come last.
+    # A few are based only on turns of another session: they come last.
     def first_turn(observation: Observation) -> int:
         return min((places[name] for name in observation.turn_ids), default=len(places))
 

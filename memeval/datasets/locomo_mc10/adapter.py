@@ -245,8 +245,8 @@ class LocomoMc10(Dataset):
 
     @property
     def _original_path(self) -> Path:
-        """LoCoMo's file: the one that `path` names for deriving, else the one beside ours, else the
-        data folder's.
+        """LoCoMo's file: the one that `path` names for deriving, or the one beside this file, or
+        the data folder's.
         """
         if self.settings.derive and self.settings.path:
             return self.path

@@ -1,5 +1,5 @@
-"""Measures of choosing among numbered choices, by position: does a system pick a choice for what it
-says, or for its position?
+"""Measures of choosing among numbered choices, by position: does a system choose by content or by
+position?
 """
 
 from __future__ import annotations

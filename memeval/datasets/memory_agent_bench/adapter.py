@@ -73,7 +73,7 @@ class MemoryAgentBenchSettings(DatasetSettings):
     chunk_tokens: Literal[512, 4096] = at(PREPARE, 512)
     """Tokens that a piece of the context holds at most."""
     instruction: bool = at(ANSWER, True)
-    """Whether a question says what its task asks for."""
+    """Whether a question states its task."""
     category_names: Literal["data_sets", "competences"] = at(RUN, "data_sets")
     """Columns of the tables: sub-data sets, or the four splits as AR, TTL, LRU, CR."""
 

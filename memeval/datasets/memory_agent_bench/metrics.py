@@ -37,7 +37,7 @@ AR, TTL, LRU, CR = (
     "conflict_resolution",
 )
 COMPETENCES: Mapping[str, str] = {AR: "AR", TTL: "TTL", LRU: "LRU", CR: "CR"}
-"""The splits and the paper's short names of what they measure."""
+"""The splits and the paper's short names for what they measure."""
 SUBSETS: Mapping[str, tuple[str, str]] = {
     "ruler": (AR, SUBSTRING),
     "eventqa": (AR, SUBSTRING),
@@ -79,7 +79,7 @@ def normalise(text: str) -> str:
 def substring_exact_match(prediction: str, golds: Iterable[str]) -> float:
     """1.0 if a normalised gold occurs in the normalised prediction, else 0.0.
 
-    A gold of which nothing is left occurs nowhere.
+    A gold that normalises to nothing occurs nowhere.
     """
     normalised = normalise(prediction)
     # An empty string would occur in every prediction.
@@ -93,7 +93,7 @@ def exact_match_parsed(prediction: str, golds: Iterable[str]) -> float:
 
 
 def parsed(prediction: str) -> str:
-    """Text after the first `Answer:` on its line, else the first line that holds anything.
+    """Text after the first `Answer:` on its line, or the first non-blank line.
 
     Said twice in a row, `Answer: Answer: 5`, it counts once.
     """

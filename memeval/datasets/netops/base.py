@@ -28,7 +28,7 @@ ABILITIES: Mapping[CategoryId, str] = {
 """Abilities as categories, in the order of tables."""
 
 ANSWERABLE: frozenset[CategoryId] = frozenset(ABILITIES) - {"ABS"}
-"""The headline. Abstention rewards refusal and is reported apart."""
+"""The headline. Abstention rewards refusal and is reported separately."""
 
 
 class NetOps(Dataset):

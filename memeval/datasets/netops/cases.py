@@ -43,7 +43,7 @@ def read_generic(content: bytes, path: Path) -> tuple[list[EvalCase], tuple[str,
     whole = [case for case in cases if case is not None]
 
     _check_unique("case", [case.case_id for case in whole], mistakes)
-    # The questions of a case that is there twice are there twice as well.
+    # The questions of a duplicated case are duplicated as well.
     mistakes.refuse()
     question_ids = [question.question_id for case in whole for question in case.questions]
     _check_unique("question", question_ids, mistakes)
@@ -84,7 +84,7 @@ def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[st
 
 def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
     """A case; None if it has a mistake."""
-    # A case with a mistake is read to its end, so that all mistakes are listed at once.
+    # A case with a mistake is read to its end, so all mistakes are listed at once.
     before = len(mistakes.found)
     read = Entry.of_case(place, value, known=CASE_FIELDS, mistakes=mistakes)
     if read is None:

@@ -88,7 +88,7 @@ def sessions(items: Sequence[Item], *, mask: bool) -> tuple[Session, ...]:
 
 
 def turns_by_text(sessions_made: Sequence[Session]) -> Mapping[str, tuple[str, ...]]:
-    """The ids of the turns that hold each solution: the same one may be under two topics."""
+    """The ids of the turns with each solution: the same one may be under two topics."""
     by_text: dict[str, tuple[str, ...]] = {}
     for session in sessions_made:
         for turn in session.turns:
@@ -103,7 +103,7 @@ def remembered_text(item: Item, *, mask: bool) -> str:
 
 
 def without_letters(solution: str) -> str:
-    """A solution in which choices are not named by letter: `Option … is incorrect`.
+    """A solution without letters that name choices: `Option … is incorrect`.
 
     The letters are those of the question that is asked: they would give its answer away without
     any knowledge.

@@ -115,7 +115,7 @@ _READERS: Mapping[str, Callable[[Fields, str, Rows], Item | None]] = {
 
 
 def _inside(row: Fields, row_id: str, rows: Rows, domain: str) -> Item | None:
-    """A row whose choices are in its text.
+    """A row with the choices in its text.
 
     The schema does not say how many are right, so that several may always be chosen.
     """

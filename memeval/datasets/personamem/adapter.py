@@ -1,4 +1,4 @@
-"""PersonaMem (Jiang et al., COLM 2025): which response suits a user by now, after many sessions in
+"""PersonaMem (Jiang et al., COLM 2025): which response suits a user now, after many sessions in
 which their preferences changed.
 """
 
@@ -37,7 +37,7 @@ class PersonaMemSettings(DatasetSettings):
     persona: bool = at(PREPARE, True)
     """Whether the system messages, which describe the user, are remembered."""
     instruction: bool = at(ANSWER, True)
-    """Whether a question says what its task asks for."""
+    """Whether a question states its task."""
 
 
 class PersonaMem(Dataset):

@@ -18,7 +18,7 @@ from memeval.errors import UserError
 from memeval.records import AnswerKind, CategoryId, EvalCase
 
 GENERATOR = 1
-"""Version of what is generated: raised with every change of the words, the templates or the order
+"""Version of what is generated: raise it with every change of the words, the templates or the order
 of draws.
 """
 
@@ -36,8 +36,8 @@ class SyntheticSettings(DatasetSettings):
     """At most, 1 to 200: a haystack too small for all of the facts has fewer."""
     turns_per_session: int = at(PREPARE, 20, least=1)
     distractors: float = at(PREPARE, 0.1, least=0, most=0.5)
-    """Share of the chat's turns that say something like a planted fact about other people, or name
-    what is asked about; 0 to 0.5.
+    """Share of the chat's turns that say something like a planted fact about other people, or
+    mention a subject of the questions; 0 to 0.5.
     """
     seed: int = at(PREPARE, 0)
 
@@ -53,7 +53,7 @@ class SyntheticSettings(DatasetSettings):
 
     @property
     def generating(self) -> dict[str, Any]:
-        """The settings that decide what is generated."""
+        """The settings that affect the generation."""
         return {name: getattr(self, name) for name in DEFAULTS}
 
 
@@ -62,7 +62,7 @@ _SHARED = {field.name for field in fields(DatasetSettings)}
 DEFAULTS: Mapping[str, Any] = {
     field.name: field.default for field in fields(SyntheticSettings) if field.name not in _SHARED
 }
-"""The default of each setting that decides what is generated."""
+"""The default of each setting that affects the generation."""
 
 
 class Synthetic(Dataset):

@@ -211,7 +211,7 @@ def complete_question(
 
 
 def bucket(position: int, total: int) -> str:
-    """The fifth of the haystack in which a position lies: `0-20%`."""
+    """The fifth of the haystack that contains a position: `0-20%`."""
     fifth = min(BUCKETS - 1, BUCKETS * position // total)
     return f"{100 * fifth // BUCKETS}-{100 * (fifth + 1) // BUCKETS}%"
 

@@ -116,7 +116,7 @@ class Planner(Material):
         return _plant(KU, question, (values[-1],), statements, only_last=True)
 
     def contradiction(self, depth: float) -> Plant:
-        """The speakers disagree about somebody; the question says whose word counts."""
+        """The speakers disagree about someone; the question says whose word counts."""
         possession = self.possession(self.people)
         right, wrong = self.value(possession.kind), self.value(possession.kind)
         source = self.rng.randrange(2)

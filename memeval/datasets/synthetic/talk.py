@@ -43,7 +43,7 @@ class Talk:
         """Says nothing about the planner's keys (`taken`), and uses none of its `values`.
 
         `distractors` is the share of turns that say something like a planted fact about other
-        people, or name what is asked about.
+        people, or mention a subject of the questions.
         """
         self._rng, self._people, self._share = rng, people, distractors
         self._taken, self._values = taken, values

@@ -32,7 +32,8 @@ COVERAGE_PER_DECADE = 0.1
 
 UNNAMED = 0.1
 STRANGER = 0.25
-"""Added to that share if nobody named speaks; the second value if nobody named is mentioned."""
+"""Added to that share if no named person speaks; the second value if no named person is mentioned.
+"""
 
 SWAPPED = 0.2
 """Lead of other speakers' turns beyond which the question names the wrong person."""
@@ -77,7 +78,7 @@ def read(text: str, context: tuple[str, ...], asked_at: datetime | None = None) 
 
 
 def _bears(question: Question, context: Index, ranking: Ranking) -> bool:
-    """Whether the context says anything about what is asked."""
+    """Whether the context says anything relevant to the question."""
     if not ranking.best:
         return False
 
@@ -97,7 +98,7 @@ def _bears(question: Question, context: Index, ranking: Ranking) -> bool:
 
 
 def _when(question: Question, context: Index, ranking: Ranking) -> Reading:
-    """Date in the best sentence with one, or in its turn; else the day on which it was said."""
+    """Date in the best sentence with one, or in its turn; otherwise the day it was said."""
     for number, score in zip(ranking.best, ranking.scores, strict=True):
         if score < FAR_BEHIND * ranking.scores[0]:
             break
@@ -111,7 +112,7 @@ def _when(question: Question, context: Index, ranking: Ranking) -> Reading:
 
 
 def _moment(question: Question, context: Index, number: int, ranking: Ranking) -> Moment | None:
-    """The when-expression nearest to the question's words, else the turn's first one."""
+    """The time expression nearest to the question's words, or the turn's first one."""
     sentence = context.sentences[number]
     said = sentence.time.date() if sentence.time else None
     if named := moments(sentence.text, said):
@@ -141,7 +142,7 @@ def _yes_no(question: Question, context: Index, ranking: Ranking) -> Reading:
 
 
 def _either(question: Question, context: Index, ranking: Ranking) -> Reading:
-    """The option that came first or last, if asked; else the one that is mentioned more."""
+    """The option that came first or last, if asked; otherwise the one mentioned more often."""
     best = context.sentences[ranking.best[0]]
     days = [event_day(option, context) for option in question.options]
     if None not in days and (order := _ORDER.search(question.text)):
@@ -185,7 +186,7 @@ def _quantity(
 
 
 def _tally(context: Index, ranking: Ranking) -> Reading:
-    """How many turns mention it: a lower bound if nobody said a number."""
+    """How many turns mention it: a lower bound if no number was said."""
     near = [
         number
         for number, score in zip(ranking.best, ranking.scores, strict=True)

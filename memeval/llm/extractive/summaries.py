@@ -14,7 +14,7 @@ from memeval.llm.tokens import count_tokens
 TELLING = 2.0
 """Added to the weight of a name or a number."""
 ASKED = 0.3
-"""Share of its worth that a question keeps: it says what the talk is about, and little else."""
+"""Share of its weight that a question keeps: it tells the topic, and little else."""
 OVERHEAD = 6
 """Tokens added to each sentence's length, so that very short ones don't win by being short."""
 STAMP_TOKENS = 10
@@ -97,7 +97,7 @@ SHARE = 3
 
 
 def take_notes(prompt: NotesPrompt) -> str:
-    """The sentences that together say the most of what was said, as in a summary of it."""
+    """The sentences that together cover the most of the conversation, as in a summary."""
     return summarise(
         SummarisePrompt(previous="", chunks=prompt.said, budget_tokens=prompt.budget_tokens)
     )

@@ -1,4 +1,4 @@
-"""The fixed policy by which the offline reader uses tools. It is a stand-in for a model.
+"""The fixed policy of the offline reader for using tools. It stands in for a model.
 
 It searches with the question's rare words, then with a name that it found, at most three steps. Of
 a session it stores what each turn states, by the first tool that writes; by `delete_memory` and
@@ -188,7 +188,7 @@ def _writing(session: SessionPrompt, tools: Sequence[Mapping[str, Any]]) -> Iter
 
 
 def _change(sentence: str, names: Collection[str]) -> tuple[str, dict[str, str]] | None:
-    """The tool and the arguments for what a sentence wants changed; None if it wants nothing."""
+    """The tool and arguments for the change that a sentence requests; None without one."""
     forget, correct = _FORGET.search(sentence), _CORRECT.search(sentence)
     if forget and _DELETE in names:
         words = _WORD.findall(_POSSESSIVE.sub(" ", forget[1] or forget[2]))

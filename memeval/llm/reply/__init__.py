@@ -1,8 +1,8 @@
 """Content of an endpoint's reply, validated on entry: pure functions from JSON to sound values.
 
-A reply without the requested content raises `UnsoundReplyError`; it may be requested again.
-Anything odd besides the text (a usage that is not a count, thinking, control characters) is
-repaired by a fixed rule, and named in `notes`.
+A reply without the requested content raises `UnsoundReplyError`; it may be requested again. Other
+oddities (a usage that is not a number, thinking, control characters) are repaired by a fixed rule,
+and named in `notes`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ NOTES = {
 
 
 class UnsoundReplyError(ModelError):
-    """A reply under status 200 that does not hold what was asked for."""
+    """A reply under status 200 without the requested content."""
 
 
 class CutReplyError(ModelError):
@@ -92,7 +92,7 @@ def count_of(value: object) -> int | None:
 
 
 def odd_notes(thought: bool, odd_characters: bool) -> tuple[str, ...]:
-    """The notes on what was taken out of a text."""
+    """The notes on what was removed from a text."""
     odd = {THINKING: thought, CHARACTERS: odd_characters}
     return tuple(name for name, is_so in odd.items() if is_so)
 
@@ -116,7 +116,7 @@ def in_order(rows: object, count: int, what: str, of_what: str) -> list[Mapping[
 
 
 def batch_tokens(usage: object, *names: str) -> tuple[int | None, tuple[str, ...]]:
-    """The first of the counts of that name that a usage holds."""
+    """The first of a usage's counts with that name."""
     if usage is None or usage == {}:
         return None, ()
     if not isinstance(usage, dict):

@@ -30,7 +30,7 @@ class ChatReply:
     text: str
     """Without thinking and control characters. Empty only if tools were offered."""
     raw: str | None
-    """The whole reply if it holds thinking besides the text."""
+    """The whole reply if it contains thinking in addition to the text."""
     finish_reason: str | None
     usage: Mapping[str, Any]
     """`prompt_tokens`, `completion_tokens`, `cached_tokens`, `estimated`."""
@@ -60,7 +60,7 @@ def read_chat(
     whole, part_notes = _content(message)
     clean, odd_characters = without_controls(whole)
     text, thought = without_thinking(clean)
-    # The text before an error is no reply, however long it is.
+    # The text before an error is not a reply, however long it is.
     if finish == "error":
         raise UnsoundReplyError(
             f"the reply ended with an error{_error_within(choice) or _error_within(reply)}"
@@ -213,7 +213,7 @@ def usage_of(
 
 
 def _cached_of(reported: Mapping[str, Any]) -> tuple[int, bool]:
-    """Tokens that the provider read from its own cache, and whether it said so soundly."""
+    """Tokens that the provider read from its own cache, and whether it reported them soundly."""
     details = reported.get("prompt_tokens_details")
     if details is not None and not isinstance(details, dict):
         return 0, False

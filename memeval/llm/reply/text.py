@@ -52,7 +52,7 @@ def without_thinking(text: str) -> tuple[str, bool]:
     Three parts are removed: each marked block, the text before a closing mark without an opening
     one, and the text after an opening mark at the start of a line without a closing one.
     """
-    # gpt-oss thinks in channels of its own; the last `final` one is the answer.
+    # gpt-oss thinks in separate channels; the last `final` one is the answer.
     harmony = list(HARMONY.finditer(text))
     if harmony:
         return _HARMONY_END.split(text[harmony[-1].end() :], maxsplit=1)[0].strip(), True

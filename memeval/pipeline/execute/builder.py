@@ -43,7 +43,7 @@ class Builder:
         """Without `saves` nothing on disk is changed: for an estimate."""
         assert isinstance(cell.source, Declared), "only a memory system builds memories"
         self._cell, self._models, self._source = cell, models, cell.source
-        # Before any system exists: this is what is put back after each of their calls.
+        # Before any system exists: this state is restored after each of their calls.
         self._state = ProcessState()
         self._saves = saves
         if saves:
@@ -202,12 +202,12 @@ class Bridge:
     def _enter(self, future: Future[Any]) -> None:
         self._waited.add(future)
         future.add_done_callback(self._waited.discard)
-        # A thread may enter after `stop` has looked at all that wait.
+        # A thread may enter after `stop` has looked at the waiting ones.
         if self._stopped:
             future.cancel()
 
     def stop(self) -> None:
-        """Ends what is waited for, and whatever else a thread would wait for from now on."""
+        """Cancels all waits, and any that a thread begins from now on."""
         self._stopped = True
         # A copy: each future takes itself out of the set as it is cancelled.
         for future in self._waited.copy():

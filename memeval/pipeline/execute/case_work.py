@@ -198,7 +198,7 @@ class CaseWork:
             raise
 
     def _keep_answer(self, repeat: Repeat, row: AnswerRow) -> AnswerRow:
-        """Stores an answer, and returns it as it is stored; one that can't be stored failed."""
+        """Stores an answer, and returns it as stored; one that can't be stored has failed."""
         row = replace(row, origin=self.cell.run_key)
         self.progress.spent(row.usage)
         # An answer that can't be stored is the failure of its question, and not of the run.
@@ -240,7 +240,7 @@ class CaseWork:
             self.progress.scored(score)
 
     def _keep_verdict(self, repeat: Repeat, row: VerdictRow, answer: str) -> VerdictRow:
-        """Stores a verdict, and returns it as it is stored; one that can't be stored failed."""
+        """Stores a verdict, and returns it as stored; one that can't be stored has failed."""
         digest, origin = answer_digest(answer), self.cell.run_key
         try:
             return repeat.verdicts.append(replace(row, judged=digest, origin=origin))

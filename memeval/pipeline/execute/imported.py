@@ -231,7 +231,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
 
 
 class RankedAnswers(MemorySource):
-    """Asks the reader about what a file says was found; ids that fit nowhere are counted."""
+    """Asks the reader with the search results in a file; ids that fit nowhere are counted."""
 
     def __init__(self, cell: Cell, models: Models, rankings: Rankings, known: frozenset[str]):
         """`known` holds the ids of all questions of the data set."""

@@ -17,7 +17,7 @@ from memeval.systems.base import MemorySystem
 from memeval.text.shown import one_line
 
 CUT_REPLIES = "cut_replies"
-"""Note of an ingest of which replies were cut."""
+"""Note of an ingest with replies that were cut."""
 
 
 async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> IngestHealth:
@@ -80,7 +80,7 @@ def notes_of_ingest(ledger: Ledger) -> dict[str, str]:
 
 
 async def await_ready(watched: Watched) -> bool:
-    """Waits until what was ingested can be found; returns whether the system needs such a wait."""
+    """Waits until everything ingested can be found; returns whether the system needs this."""
     # Looked up, not called: a run of a system without it records no time to get ready.
     own = getattr(type(watched.system), "await_ready", None)
     if own is None or own is MemorySystem.await_ready:

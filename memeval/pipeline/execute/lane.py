@@ -48,7 +48,7 @@ class Turns:
     def give(self) -> None:
         while self._waiting:
             *_, future = heapq.heappop(self._waiting)
-            # Who was cancelled while waiting is still in the heap.
+            # A cancelled waiter is still in the heap.
             if not future.done():
                 future.set_result(None)
                 return
@@ -70,7 +70,7 @@ class Lane:
     connections: Connections
     stores: Stores
     window: Window
-    """Bounds what is open over all cells of the lane."""
+    """Limits the open work over all cells of the lane."""
     turns: Turns = field(default_factory=Turns)
     computing: Computing | None = None
     """Processes that compute the units; None if they are run here."""

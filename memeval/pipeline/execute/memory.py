@@ -35,7 +35,7 @@ META = "meta.json"
 
 
 class Ingested(Struct, frozen=True, kw_only=True):
-    """What an ingest took and left, in the order in which a manifest has it."""
+    """Cost and outcome of an ingest, in manifest order."""
 
     chunks: Count
     """Chunks that were ingested."""
@@ -85,7 +85,7 @@ class Memory:
         return self.watched.system
 
     async def close(self) -> str | None:
-        """Gives back what the system holds; returns what went wrong with that, if anything."""
+        """Closes what the system holds; returns the error, if any."""
         return await self.watched.close()
 
 

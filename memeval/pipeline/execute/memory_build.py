@@ -222,7 +222,7 @@ class MemoryBuild:
                         await operate(watched, one, self.chunks) for one in part.operations
                     ]
 
-                # What it takes until it can be searched is a figure of its own.
+                # The time until it can be searched is a separate figure.
                 seconds = plus(ledger.own.measured_s, ledger.calls_s())
                 filled = time.perf_counter()
                 waits = await await_ready(watched)
@@ -287,8 +287,8 @@ def _write_items(items: Sequence[Mapping[str, Any]], path: Path) -> str | None:
 @asynccontextmanager
 async def _building(folder: Path) -> AsyncIterator[None]:
     """One builder per memory, in this process and in others: who comes second finds it saved."""
-    # An object of its own for each builder: a shared one would let a second task of this process
-    # in, as filelock lets its holder take a lock again.
+    # A separate object for each builder: a shared one would let a second task of this process in,
+    # as filelock lets its holder take a lock again.
     lock = FileLock(f"{folder}.lock", mode=FILE_MODE, thread_local=False, is_singleton=False)
     while True:
         try:

@@ -16,7 +16,7 @@ from memeval.results.rows import AnswerRow
 
 @dataclass(frozen=True)
 class Measured:
-    """The figures of an answer besides its verdict."""
+    """The figures of an answer other than its verdict."""
 
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     """Answer and ranking metrics by name; empty without an answer."""

@@ -20,7 +20,7 @@ from memeval.records import EvalCase, Usage
 from memeval.text.shown import one_line
 
 CASES_AHEAD = 4
-"""Cases that are built at once if a model thinks along; one if none does."""
+"""Cases built concurrently if a model is involved; otherwise one."""
 
 
 @dataclass

@@ -30,7 +30,7 @@ class Progress(Protocol):
         """The endpoints that are called: their failures and retries are counted."""
 
     def say(self, message: str) -> None:
-        """Something that the user should read, on a line of its own."""
+        """Something that the user should read, on a separate line."""
 
 
 class Silent:

@@ -86,7 +86,7 @@ class CellReader:
         return ReaderReply(text, None if text == whole else whole, sum(map(count_tokens, context)))
 
     def _chosen(self) -> tuple[str, PromptTemplate]:
-        """Style and template of the current question; notes one that asks for more."""
+        """Style and template of the current question; notes if it asks for more."""
         ledger = current_ledger()
         form = ledger.answer_form
         if form in self._by_form:
@@ -143,14 +143,14 @@ class CellReader:
         )
 
     async def _choose(self, query: Query, context: Sequence[str]) -> ReaderReply:
-        """Returns the reply as it is: the judge reads which choice it names."""
+        """Returns the reply unchanged: the judge reads which choice it names."""
         prompt = self._choose_prompt(query, context)
         completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
         return ReaderReply(completion.text.strip(), completion.raw, sum(map(count_tokens, context)))
 
 
 def final_answer(reply: str) -> str:
-    """Text after the last line that begins with `Answer:`, else the whole reply.
+    """Text after the last line that begins with `Answer:`, or the whole reply.
 
     Signs around the mark are skipped, and so is a repeated mark: `Answer: Answer: 5`.
     """

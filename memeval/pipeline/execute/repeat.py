@@ -46,7 +46,7 @@ class Finished:
     started_at: datetime
     seconds: float
     notes: tuple[str, ...] = ()
-    """Notes on the pass itself, besides its records."""
+    """Notes on the pass itself, not on its records."""
     stopped: str = ""
     """Why it ended before all questions were done; `cases` then holds those with an answer."""
 
@@ -63,7 +63,7 @@ def answered_cases(cases: Sequence[EvalCase], repeats: Sequence[Repeat]) -> tupl
 
 def _is_answered(question: EvalQuestion, repeats: Sequence[Repeat]) -> bool:
     for repeat in repeats:
-        # A row may be there from an earlier pass, whose case this pass has not reached yet.
+        # A row may exist from an earlier pass, although this pass has not reached its case yet.
         is_measured = question.question_id in repeat.measured
         if not is_measured or repeat.answer(question.question_id) is None:
             return False

@@ -30,7 +30,7 @@ def is_final(row: AnswerRow | VerdictRow | None) -> bool:
     if row is None or row.status in RETRYABLE:
         return False
 
-    # `tries`: the judge's reply could not be read, and is to be asked for again.
+    # `tries`: the judge's reply could not be read, and must be requested again.
     return isinstance(row, AnswerRow) or not row.tries
 
 

@@ -87,7 +87,7 @@ class CellRun(CaseWork):
         """The result of `finish` for a run that ended because the budget was spent."""
 
     async def run(self, finish: Callable[[Finished], T]) -> T:
-        """Returns what `finish` makes of the run while the stores are held, also if the budget ends
+        """Returns what `finish` makes of the run while the stores are held, even if the budget ends
         it.
 
         Raises `StorageError` if the disk refuses, `UserError` if the cell can't be run, and
@@ -146,7 +146,7 @@ class CellRun(CaseWork):
                         "under these settings"
                     )
 
-                # A finished run is found as it is, and its files are not opened again.
+                # A finished run is used unchanged, and its files are not opened again.
                 await self._lane.connections.store.call(lambda: _flush(repeats))
                 seconds = time.perf_counter() - began
                 finished = Finished(tuple(cases), tuple(repeats), started, seconds, self.notes())
@@ -269,7 +269,7 @@ class CellRun(CaseWork):
             raise first_error(errors) from errors
 
     def _room(self, case: EvalCase) -> Room:
-        """Room for a case: a place per open question, while other cases have room beside it."""
+        """Room for a case: a slot per open question, while other cases still have room."""
         window = self._lane.window
         places = min(len(case.questions), max(1, window.limit // CASES_AHEAD))
         return Room(window, places, text_size(case))
@@ -286,7 +286,7 @@ class CellRun(CaseWork):
             room.leave()
 
     async def _compute(self, computing: Computing, repeat: Repeat, case: EvalCase) -> None:
-        """Has another process work on a case, and keeps what it makes."""
+        """Has another process work on a case, and stores its results."""
         keeper = Keeper(repeat, self.progress)
         done = await computing.compute(lambda: unit_of(self.number, repeat, case), keeper)
         # Metrics are stored in no row: they come with the end of the unit.

@@ -24,7 +24,7 @@ class CaseAnswers(ABC):
         """The answer to a question. A failure is a row with its status and no exception."""
 
     async def close(self) -> None:
-        """Gives back what is held."""
+        """Closes what is held."""
 
 
 class AnswerSource(ABC):
@@ -56,7 +56,7 @@ class ServiceWatch:
 
     def failed(self, error: Exception) -> None:
         """A question or an ingest failed. Raises `WorldError` for the last one that is allowed."""
-        # What a model or a class of the user's own raised says nothing of a service.
+        # An error raised by a model or the user's class says nothing about a service.
         if not isinstance(error, MemoryServiceError):
             return
 

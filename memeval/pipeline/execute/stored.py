@@ -1,4 +1,4 @@
-"""Counts what a memory wrote: how much, how much of it twice or informative."""
+"""Counts what a memory wrote: how much, and how much of it is repeated or informative."""
 
 from __future__ import annotations
 

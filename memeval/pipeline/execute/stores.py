@@ -117,7 +117,7 @@ class Stores:
 
     @asynccontextmanager
     async def unit(self, path: Path, case_id: str | None) -> AsyncIterator[None]:
-        """Lets one cell at a time work on a case: the second finds what the first one made."""
+        """Lets one cell at a time work on a case: the second finds the first one's results."""
         unit = self._units.setdefault((path, case_id), _Unit(asyncio.Lock()))
         unit.users += 1
         try:

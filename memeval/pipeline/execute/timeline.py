@@ -70,7 +70,7 @@ def id_until(case: EvalCase, question: EvalQuestion) -> str:
 
 
 def cases_until(case: EvalCase) -> Iterator[EvalCase]:
-    """The case at each checkpoint at which something is asked, in order.
+    """The case at each checkpoint with questions, in order.
 
     Raises `UserError` for a question or an operation after a session that the case does not have.
     """
@@ -258,8 +258,8 @@ async def operate(
 
 
 async def _given_by(watched: Watched, operation: EvalOperation) -> set[str] | None:
-    """Results that contain the fact an operation is to remove, from a search of its own; None if
-    the system can't be searched.
+    """Results that contain the fact to be removed, from a separate search; None if the system can't
+    be searched.
     """
     values = operation.values
     if operation.correct is not None:

@@ -1,9 +1,9 @@
 """The loop of `reader=tools` and `writer=tools`: the model calls tools and gets their results until
 it answers, or has nothing left to write.
 
-It follows OpenAI's protocol of tool calls, parallel ones included. It is pure but for the calls of
-the model and of the tools, which it is given. Each deviation of a model from the protocol has an
-outcome, named by a `Fault`: the model is told, and goes on.
+It follows OpenAI's protocol of tool calls, parallel ones included. It is pure except for the calls
+of the model and of the tools, which are passed in. Each deviation of a model from the protocol has
+an outcome, named by a `Fault`: the model is told, and continues.
 """
 
 from __future__ import annotations
@@ -513,7 +513,7 @@ def _sound_json(arguments: str) -> str:
 
 
 def _whole_numbers(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
-    """The arguments with 5 for 5.0, if an integer is asked for."""
+    """The arguments with 5 for 5.0, if an integer is expected."""
     properties = tool.parameters.get("properties")
     whole = dict(arguments)
     for name, value in arguments.items():

@@ -105,7 +105,7 @@ def complete_by(model: LanguageModel, role: Role, seed: int) -> Complete:
     async def complete(prompt: ToolPrompt) -> Completion:
         completion = await model.complete(prompt, role=role, seed=seed)
         if completion.cut and completion.tool_calls:
-            # The loop goes on: nothing rests on the cut reply.
+            # The loop continues: nothing depends on the cut reply.
             current_ledger().drop_cut(role)
 
         return completion

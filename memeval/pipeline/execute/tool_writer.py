@@ -51,7 +51,7 @@ class CaseWriter:
         changes: bool = False,
     ) -> None:
         """`limits` hold for what is read at once: a session of at most `session_tokens`. With
-        `changes` it may delete and update what it wrote, if the memory can.
+        `changes` it may delete and update what it wrote, if the memory supports it.
         """
         self._changes = changes
         self._watched, self._template, self._limits = watched, template, limits
@@ -136,7 +136,7 @@ class CaseWriter:
         )
 
     def _change_tools(self) -> Iterator[Tool]:
-        """Tools of what the memory can do with what it holds."""
+        """Tools for the memory's operations on its contents."""
         system = self._watched.system
         offered = getattr(getattr(system, "settings", None), "offered", CHANGES)
         for name, make in ((FORGET, delete_tool), (CORRECT, update_tool)):
@@ -175,7 +175,7 @@ class CaseWriter:
         )
 
     async def items(self) -> Sequence[Mapping[str, Any]] | None:
-        """Items that the memory lists, else the notes; None if neither is known.
+        """Items that the memory lists, or the notes; None if neither is known.
 
         Raises any error of its `dump`.
         """
@@ -235,7 +235,7 @@ async def _after(stored: Awaitable[None]) -> str:
 
 
 def _parts(session: Iterable[MemoryChunk], tokens: int) -> Iterator[list[MemoryChunk]]:
-    """A session in parts of at most `tokens` tokens; a longer chunk is a part of its own."""
+    """A session in parts of at most `tokens` tokens; a longer chunk is a separate part."""
     part: list[MemoryChunk] = []
     size = 0
     for chunk in session:

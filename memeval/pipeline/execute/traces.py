@@ -1,4 +1,4 @@
-"""Traces of the values that a question is judged by, besides the answer itself."""
+"""Traces of the values that a question is judged by, outside the answer itself."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ async def find_traces(
 
         if items is not None:
             texts = [json.dumps(plain_notes(item), ensure_ascii=False) for item in items]
-            # A list may hold a part of what is stored, such as notes: what is found is stored, too.
+            # A list may contain only a part of what is stored, such as notes: whatever is found is
+            # stored, too.
             seen[STORE] = values_in(traces.unwanted, *texts, *(found or ()))
 
     return seen

@@ -40,7 +40,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class UnitDone:
-    """The results of a unit, besides its rows."""
+    """The results of a unit, other than its rows."""
 
     measured: Mapping[str, Measured]
     notes: tuple[str, ...]
@@ -61,7 +61,7 @@ def unit_of(cell: int, repeat: Repeat, case: EvalCase) -> Unit:
 
 
 class Keeper:
-    """Stores what a computing process sends, and passes its progress on."""
+    """Stores what a computing process sends, and forwards its progress."""
 
     def __init__(self, repeat: Repeat, progress: Progress) -> None:
         self._repeat, self._progress = repeat, progress
@@ -85,7 +85,7 @@ class Keeper:
             self._repeat.texts.take(*content)
         elif kind == DONE:
             self._done(*content)
-        # What a unit expects was counted before its process died; what it spends is spent again.
+        # The unit's totals were counted before its process died; its costs are spent again.
         elif kind == EXPECT and not self._again:
             self._progress.expect(*content)
         elif kind == SAY:

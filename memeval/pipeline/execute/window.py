@@ -1,4 +1,4 @@
-"""Bounds how much work is open at once."""
+"""Limits how much work is open at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ROOM = 32_000_000
 
 
 class Window:
-    """Lets cases in while places and text have room; a larger case goes in alone."""
+    """Lets cases in while there are slots and room for text; a larger case goes in alone."""
 
     def __init__(self, limit: int, room: int = ROOM) -> None:
         self._limit, self._room = limit, room
@@ -21,9 +21,9 @@ class Window:
         return self._limit
 
     async def enter(self, places: int, size: int = 0) -> None:
-        """Waits until a case with this many places and characters may be opened."""
-        # A case larger than the room would wait for ever: it goes in alone.
-        # A loop: of several that wait, the first to be woken may take what became free.
+        """Waits until a case with this many slots and characters may be opened."""
+        # A case larger than the limit would wait for ever: it goes in alone. A loop: of several
+        # that wait, the first to be woken may take what became free.
         while self._places >= self._limit or (self._held and self._held + size > self._room):
             self._changed.clear()
             await self._changed.wait()
@@ -55,6 +55,6 @@ class Room:
         self._window.leave(1)
 
     def leave(self) -> None:
-        """Gives back what is left, at the case's end."""
+        """Returns the remaining room when a case ends."""
         self._window.leave(self._left, self._size)
         self._left = 0

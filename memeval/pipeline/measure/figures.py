@@ -43,7 +43,8 @@ def measure_repeat(
     scored = [record.score is not None or is_retrieved(record) for record in records]
     metrics["coverage"] = sum(scored) / len(scored) if scored else None
     metrics |= _judging(records)
-    # The bounds give every unscored answer 0 or 1; if no answer was asked for, there is no bound.
+    # The bounds count every unscored answer as 0 or 1; if no answer was requested, there is no
+    # bound.
     answered = [record for record in main if not is_retrieved(record)]
     worst_best = bounds(
         [record.score for record in answered], [record.weight for record in answered]

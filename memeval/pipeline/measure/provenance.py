@@ -77,7 +77,7 @@ UNPUBLISHED = frozenset(
         "objective",
     }
 )
-"""Groups and fields that say how a run is filed or shown, and not what it is."""
+"""Groups and fields that determine how a run is filed or shown, and not what it is."""
 
 OF_IMPORTED = ("dataset", "system", "judge", "llm", "seed", "min_coverage")
 """Groups and fields that apply to the answers of another program."""
@@ -158,13 +158,14 @@ def _applies(config: RunConfig, path: str) -> bool:
         return config.judge.class_ is not None
 
     known = fields_of(group, getattr(config, group).name)
-    # What goes to the provider as it is has fields of its own, which no YAML of ours lists.
+    # Settings passed to the provider unchanged have their own fields, which are in none of
+    # memeval's YAML files.
     is_parameter = "extra_body" in field.split(".")
     return not known or field in known or is_parameter
 
 
 def tags(cell: Cell) -> dict[str, str]:
-    """Provenance of a run, and the runs it may be compared with."""
+    """Provenance of a run, and its comparability."""
     imported = cell.config.system["name"] == IMPORTED
     judge = judge_identity(cell)
     labels = {
@@ -293,7 +294,7 @@ def protocol(config: RunConfig, sha256: str, judge: JudgeIdentity | None) -> str
 
 
 def _short_digest(dataset: Mapping[str, Any]) -> str:
-    """Tells sets of named questions apart, in a few letters."""
+    """Distinguishes sets of named questions, in a few letters."""
     return digest({"question_ids": sorted(dataset["question_ids"])})[:8]
 
 

@@ -102,7 +102,7 @@ def _record(
 def said_by_rows(answer: AnswerRow, verdict: VerdictRow | None, run_key: str) -> dict[str, Any]:
     """The members of a record that come from its rows alone."""
     usage, times, notes = usages_of(answer, run_key), answer.times, dict(answer.notes)
-    # Answer and verdict may be of different runs: each says itself who paid for it.
+    # Answer and verdict may come from different runs: each records who paid for it.
     if verdict is not None:
         usage += usages_of(verdict, run_key)
         times = times.join(verdict.times)
@@ -129,7 +129,7 @@ def said_by_rows(answer: AnswerRow, verdict: VerdictRow | None, run_key: str) ->
 
 def write_recall(memory: object, question: EvalQuestion) -> dict[str, float]:
     """Share of a question's evidence that its memory quotes under `writer=tools`, by the name of
-    the metric; `memory` is the row of its ingest. Empty if nobody knows what was written.
+    the metric; `memory` is the row of its ingest. Empty if it is unknown what was written.
     """
     written = memory.written if isinstance(memory, IngestRow) else None
     evidence = set(question.evidence)

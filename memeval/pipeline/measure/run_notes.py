@@ -194,7 +194,7 @@ def _said(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str
 
 
 def noted(notes: Sequence[Mapping[str, object]], of: str) -> Iterator[str]:
-    """Each thing that was noted, with how often: a few examples of each show what is wrong."""
+    """Each kind of note with its count, and a few examples."""
     counts: dict[str, Counter[str]] = {}
     for own in notes:
         for name, value in own.items():

@@ -54,7 +54,7 @@ from memeval.text.shown import one_line
 def finish(cell: Cell, finished: Finished) -> RunSummary:
     """Measures a finished cell and writes its run folder, `run.json` last. Raises `StorageError`.
 
-    One that was stopped leaves the folder of a finished run as it is.
+    A stopped run leaves the folder of a finished run unchanged.
     """
     rows, ingest_rows = list(records(cell, finished)), list(ingests(cell, finished))
     summary = summarise(cell, finished, rows, ingest_rows)
@@ -88,7 +88,7 @@ def finish(cell: Cell, finished: Finished) -> RunSummary:
 
 
 def _was_finished(cell: Cell) -> bool:
-    """Whether there is the folder of a run that was not stopped."""
+    """Whether there is a run folder that was not stopped."""
     try:
         return not RunSummary.read(cell.folder).is_stopped
     except (OSError, ValueError, RecursionError):
@@ -96,7 +96,7 @@ def _was_finished(cell: Cell) -> bool:
 
 
 def identity(cell: Cell) -> dict[str, Any]:
-    """Contents of the run key besides the config: it can be computed without the data."""
+    """Contents of the run key other than the config: it can be computed without the data."""
     keys = [{"seed": seed, **asdict(cell.keys(seed))} for seed in cell.seeds]
     return {"version": __version__, "inputs": asdict(cell.identity), "keys": keys}
 
@@ -135,7 +135,7 @@ def earlier(cell: Cell) -> Earlier:
 
 
 def _unread_verdicts(cell: Cell, summary: RunSummary) -> bool:
-    """Whether a judge's reply could not be read, and is to be asked for again."""
+    """Whether a judge's reply could not be read, and must be requested again."""
     if Status.UNPARSED not in summary.statuses:
         return False
 
@@ -207,6 +207,6 @@ def _tags_of_sessions(cell: Cell, ingest_rows: Sequence[Ingest]) -> dict[str, st
 
 
 def _tags_of_ingests(ingest_rows: Sequence[Ingest]) -> dict[str, str]:
-    """Tags of a cell whose memories rest on replies that were cut."""
+    """Tags of a cell whose memories depend on replies that were cut."""
     is_cut = any(CUT_REPLIES in ingest.row.notes for ingest in ingest_rows)
     return {"cut_at_ingest": "true"} if is_cut else {}

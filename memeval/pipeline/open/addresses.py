@@ -28,12 +28,12 @@ class Called:
 
 
 def called_models(cell: Cell, more: Sequence[str] = ()) -> Iterator[Called]:
-    """What the cell calls; `more` are roles that are called besides those of a run."""
+    """The endpoints that the cell calls; `more` are additional roles."""
     config = cell.config
     for role in called_roles(config.llm, (*_roles(cell), *more)):
         settings = settings_of_role(config.llm, role)
-        # A role without an address of its own calls that of the answers: a message must name the
-        # setting that the user wrote.
+        # A role without its own address calls that of the answers: a message must name the setting
+        # that the user wrote.
         own = role if written_for(config.llm, role).base_url else ANSWERS
         yield Called(role, str(settings.model), str(settings.base_url), f"{own}.base_url")
 

@@ -14,7 +14,7 @@ from memeval.pipeline.open.declared import Declared
 from memeval.records import Role, Usage
 
 OWN_SERVERS = ("memeval.systems.external.letta", "memeval.systems.external.mem0_cloud")
-"""Systems that call models behind a server of their own, and can't be simulated."""
+"""Systems that call models behind their own server, and can't be simulated."""
 
 
 def limits_of(config: RunConfig) -> Limits:

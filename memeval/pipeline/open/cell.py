@@ -69,7 +69,7 @@ class Cell:
 
     @cached_property
     def _keys(self) -> dict[int, Keys]:
-        """The keys that were asked for: to make them takes milliseconds."""
+        """The requested keys, kept because computing them takes milliseconds."""
         return {}
 
     @property

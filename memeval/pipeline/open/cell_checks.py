@@ -56,7 +56,7 @@ def resolve_judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
 
 
 def _asks_for_words(dataset: Dataset) -> bool:
-    """Whether some questions may be answered in words; choices alone are read, not judged."""
+    """Whether some questions may be answered in words; choices alone are parsed, not judged."""
     return not IN_WORDS.isdisjoint(dataset.answers)
 
 
@@ -229,7 +229,7 @@ def check_models(config: RunConfig, dataset: Dataset, judge: type[Judge]) -> Non
 
 
 def check_context_budget(config: RunConfig, source: Source) -> None:
-    """Raises `UserError` if `context_tokens` is set and the reader is not shown what is found."""
+    """Raises `UserError` if `context_tokens` is set and the reader is not shown search results."""
     if config.context_tokens is None:
         return
     if config.system["name"] == IMPORTED:

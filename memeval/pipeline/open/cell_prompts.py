@@ -78,7 +78,7 @@ def judge_digests(judge_class: type[Judge], template: PromptTemplate | None) -> 
 def answer_template(
     config: RunConfig, own_style: str | None, chooses: bool = False
 ) -> PromptTemplate:
-    """The words of the answers: the cell's, unless the system answers in a style of its own."""
+    """The prompt of the answers: the cell's, unless the system answers in its own style."""
     if own_style is not None:
         return load_builtin(f"answer_{own_style}")
     # A file with a place for choices is for questions with choices: the others get our words.
@@ -105,7 +105,7 @@ def _form_templates(
 
 def _note_template(config: RunConfig, own_style: str | None) -> PromptTemplate | None:
     """The template of the notes on each chunk; None if the reader is shown the chunks."""
-    # A system with a style of its own answers without the cell's prompt, and without its notes.
+    # A system with its own style answers without the cell's prompt, and without its notes.
     if config.prompt.name != CHAIN_OF_NOTES or own_style is not None:
         return None
 

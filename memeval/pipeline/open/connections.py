@@ -17,7 +17,7 @@ from memeval.store.contract import FileStore, Store
 
 
 class Connections:
-    """Opens what is asked for, once."""
+    """Opens each requested connection once."""
 
     def __init__(
         self,

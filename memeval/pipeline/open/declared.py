@@ -29,7 +29,7 @@ class Source:
     """Whether its ranking leaves out a part of what it shows."""
     wants_evidence = False
     answer_style: str | None = None
-    """The style in which it answers whatever the cell says; None keeps to the cell's."""
+    """The style in which it always answers; None for the cell's."""
     needs_language_model = False
     uses_llm_at_ingest = False
     has_tools = False
@@ -60,7 +60,7 @@ class Declared(Source):
         self.system_class, self._settings = system_class, settings
         _check_constructor(system_class)
 
-        # First of all: what the class says below it says of the settings as they come out here.
+        # First of all: the class's later statements are about the settings as they result here.
         self._settings = self._ask_class("resolve_settings", has_language_model=has_language_model)
         self.settings = self._settings
         self.module = system_class.__module__
@@ -69,7 +69,7 @@ class Declared(Source):
         self.own_prompt = always or bool(getattr(self.settings, "own_prompt", False))
         self.ranks_part = system_class.ranks_part
         self.wants_evidence = system_class.wants_evidence
-        # What a class of the user's own mixes up is to be seen.
+        # The user must see what their class mixes up.
         self.needs_instances = is_built_in(system_class) and not self._ask_class("knows_users")
         self.has_tools = system_class.tools is not MemorySystem.tools
         self.answer_style = self._style()

@@ -26,7 +26,7 @@ class ImportedSettings(SystemSettings):
     only_listed: bool = field(default=False, metadata={"stage": "run"})
     """Whether only the questions that the file has a row for were asked."""
     judged_by: str = field(default="", metadata={"stage": JUDGE})
-    """Under `judge=recorded`, whose verdicts the file records."""
+    """Under `judge=recorded`, the judge whose verdicts the file records."""
 
 
 class ImportedSource(Source):

@@ -43,7 +43,7 @@ def judge_identity(cell: Cell) -> JudgeIdentity | None:
 
 
 def _of_model(cell: Cell, judge_class: type[Any]) -> dict[str, Any]:
-    """Identity of a judge that asks a model, besides its name."""
+    """Identity of a judge that asks a model, other than its name."""
     assert cell.judge_template is not None, "a judge that asks a model has a prompt"
     settings = settings_of_role(cell.config.llm, JUDGE)
     members: dict[str, Any] = {

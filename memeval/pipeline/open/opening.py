@@ -91,7 +91,7 @@ def open_cell(config: RunConfig, command: str, opened: OpenedData | None = None)
 
     check_source(config, source)
 
-    # Last: a data set may take minutes to hash, and what is wrong above is said before.
+    # Last: a data set may take minutes to hash, and the mistakes above are reported first.
     dataset, loaded = (opened or OpenedData()).open(dataset, config)
     check_chunks(config, dataset)
     identity = IdentityInputs(
@@ -213,7 +213,7 @@ def stages_of(
     """Stages of the settings of data set and system, by dotted path."""
     of_dataset = settings_stages("dataset", dataset.settings_type)
     if wants_evidence:
-        # What is gold decides what this system answers from, and not only how it is judged.
+        # The gold decides what this system answers from, not only how it is judged.
         of_dataset = {
             path: ANSWER if stage == JUDGE else stage for path, stage in of_dataset.items()
         }

@@ -1,1 +1,1 @@
-"""Holds what is stored of a run against its digests, and makes its figures again."""
+"""Compares what is stored of a run with its digests, and computes its figures again."""

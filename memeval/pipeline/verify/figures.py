@@ -1,4 +1,4 @@
-"""Compares figures, settings and tags of `run.json` with what they are made from."""
+"""Compares figures, settings and tags of `run.json` with their sources."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
         yield f"run.json: the label is {one_line(label, 60)}, and another in config.yaml"
 
     for name in shown.keys() ^ said.keys():
-        # Which fields an option of a package has is known where the package is.
+        # The fields of a package's option are only known where the package is installed.
         if name not in shown or _is_ours(name, config):
             shorter = one_line(name, 60)
             yield f"run.json: the setting {shorter} is only there, or only in config.yaml"
@@ -101,7 +101,7 @@ def _fits_reader(tags: Mapping[str, str], config: RunConfig) -> bool:
         return False
 
     system = _shipped_system(config)
-    # A style of its own may be the cell's style, too: only the cell knows.
+    # Its own style may also be the cell's style: only the cell knows.
     if system is not None and "answer_style" not in vars(system) and own == "true":
         own_prompt = system.own_prompt or config.system.get("own_prompt", False)
         return bool(own_prompt) and not retrieves_only(config)

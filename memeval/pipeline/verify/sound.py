@@ -135,7 +135,7 @@ class Look:
         """The figures, made again; with those of the ingests if the rows are here."""
         ingests = self.ingests if summary.repeats else None
         if summary.is_stopped:
-            # What was spent counts, for conversations without an answer, too: no record names them.
+            # Costs count for conversations without an answer, too: no record names them.
             ingests = None
             self.unchecked.append("figures of ingests: the run was stopped within them")
 
@@ -311,7 +311,7 @@ class Look:
                 self.ingests.append(Ingest(case, seed, row, usages_of(row, run_key)))
 
     def _texts(self, answers: Path) -> None:
-        """Texts that can't be read spoil no answer, but what was shown can't be looked at."""
+        """Unreadable texts invalidate no answer, but what was shown can't be looked at."""
         path = texts_file(answers)
         damaged = Texts(path).damaged()
         if damaged:
@@ -368,7 +368,7 @@ def recorded_keys(repeat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_written(row: Mapping[str, Any], record: Record) -> bool:
-    """Whether a line holds what a run writes of its record."""
+    """Whether a line is what a run writes for its record."""
     made = record.to_json()
     # Lists are tuples in what is written, and equal once they are read: that takes longer.
     return row == made or row == as_read(made)
@@ -380,7 +380,7 @@ def agrees(
     verdicts: Mapping[str, VerdictRow],
     run_key: str,
 ) -> bool:
-    """Whether a record says what the rows of its question say."""
+    """Whether a record agrees with the rows of its question."""
     answer = answers.get(record.question_id)
     if not isinstance(answer, AnswerRow):
         return False

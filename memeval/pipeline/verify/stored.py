@@ -76,7 +76,7 @@ def _texts(item: Item) -> Iterator[str]:
 
 def _memory(item: Item) -> Iterator[str]:
     folder = item.paths[0]
-    # A memory that can't be saved leaves only the list of what it held, which nothing rests on.
+    # A memory that can't be saved leaves only its dump, which nothing depends on.
     if not folder.is_dir():
         return
 

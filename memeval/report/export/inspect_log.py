@@ -31,7 +31,7 @@ SHOWN = (
 )
 """Metrics that the head of a log shows; all of them are in its metadata."""
 OFFLINE = "memeval/extractive"
-"""The model of a run in which none answered."""
+"""The model name of a run without a model."""
 
 
 def write_inspect(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""From run folders to what the page shows."""
+"""From run folders to the contents of the page."""
 
 from __future__ import annotations
 

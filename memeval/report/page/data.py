@@ -107,7 +107,7 @@ class PageData:
     conversations: tuple[ConversationData, ...]
     settings: tuple[SettingData, ...]
     frontiers: Sequence[Panel]
-    """Accuracy against what it costs."""
+    """Accuracy against cost."""
     curves: Sequence[Panel]
     """Accuracy against each number that the cells vary."""
     questions: QuestionData

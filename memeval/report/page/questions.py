@@ -145,7 +145,7 @@ def _blocks(
 
     for names in _group(runs, questions):
         block = compressed(_block(runs, names, questions, with_texts=size < MOST_CHARACTERS))
-        # Of what is compressed: that is what the browser has to read.
+        # Size of the compressed data, which the browser has to read.
         size += len(block)
         places += [len(blocks)] * len(names)
         blocks.append(block)
@@ -196,7 +196,7 @@ def _block(
 
                 answer = _answer(record, texts, pool)
                 if is_imported(run.summary):
-                    # What the judge's calls took is not what the answer took.
+                    # The judge's calls are not part of the answer's cost.
                     answer |= dict.fromkeys(("cost", "sent", "received"))
 
                 if writers[key]:
@@ -222,7 +222,7 @@ def _writer(run: Run, record: Record, texts: Texts | None, pool: TextPool) -> li
     try:
         written = run.read_written(record)
     except (UserError, ValueError):
-        return []  # the page shows what there is
+        return []  # the page shows what is there
 
     sessions = [session for part in written for session in part.sessions if session.made]
     return [

@@ -66,7 +66,7 @@ def questions_of(runs: Sequence[PageRun]) -> dict[str, Record]:
         for question_id, records in run.records.items():
             first.setdefault(question_id, records[0])
 
-    # A run over a part of the questions must not tear the conversations of another one apart.
+    # A run over a part of the questions must not split another run's conversations.
     cases = list(dict.fromkeys(record.case_id for record in first.values()))
     position_of = {case_id: position for position, case_id in enumerate(cases)}
     return dict(sorted(first.items(), key=lambda item: position_of[item[1].case_id]))

@@ -151,7 +151,7 @@ class OpenAIEmbedder(Embedder):
         }
 
     def _sound(self, value: bytes) -> bool:
-        """Whether a stored vector may be used. The first sound one shows the model's width, as a
+        """Whether a stored vector is usable. The first sound one shows the model's width, as a
         reply does.
         """
         vector, _ = read_timed_value(value)

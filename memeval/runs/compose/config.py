@@ -17,7 +17,7 @@ def compose_config(words: Sequence[str]) -> RunConfig:
 
     `--config-dir FOLDER` among the words brings options of the user's own.
 
-    Raises `UserError` for anything that Hydra or the schema does not take.
+    Raises `UserError` for anything that Hydra or the schema rejects.
     """
     from hydra import compose, initialize_config_dir
 

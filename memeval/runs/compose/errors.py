@@ -69,8 +69,8 @@ def explained() -> Iterator[None]:
 
 
 def explain(error: Exception) -> UserError:
-    """The `UserError` that says what an error of theirs means."""
-    # With its causes: what was wrong may be in the innermost, and the outermost says "in 'config'".
+    """The `UserError` that explains an error of Hydra or OmegaConf."""
+    # With its causes: the mistake may be in the innermost, and the outermost says "in 'config'".
     text = "\n".join(str(part) for part in _chain(error))
     unparsed = [part.override for part in _chain(error) if isinstance(part, OverrideParseException)]
     if unparsed:
@@ -102,7 +102,7 @@ def _unknown(text: str) -> UserError | None:
 
 
 def _unreadable(text: str) -> UserError | None:
-    """For an override, or a line of a file, that does not say what was meant."""
+    """For an ambiguous override or line of a file."""
     if match := _SEVERAL.search(text):
         several = match["text"].replace("'", "")
         return UserError(

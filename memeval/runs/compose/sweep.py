@@ -103,7 +103,7 @@ class _Base:
         with read_write(hydra.job):
             hydra.job.id, hydra.job.num = str(number), number
 
-        # What Hydra says of the job must be of this job, and not of the first one.
+        # Hydra's data about the job must be about this job, not the first one.
         if words:
             with read_write(hydra.overrides):
                 hydra.overrides.task = [word.override.input_line for word in words]
@@ -146,7 +146,7 @@ class SweepComposer:
         shared = self._base_of(words) if all(word.is_plain for word in words) else None
         fields = shared.give(words) if shared else None
         if shared is None or fields is None:
-            # Hydra says itself what is wrong with a word.
+            # Hydra itself reports what is wrong with a word.
             alone = _Base(self._loader.load_sweep_config(self._master, list(overrides)))
             return alone.fields, alone.announce(number)
 

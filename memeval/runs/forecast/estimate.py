@@ -70,7 +70,7 @@ def _weights(
     weights = {}
     for role in Role:
         others = part.of(role) - own_part.of(role)
-        if not others:  # nobody but the first one shows what a repeat sends
+        if not others:  # only the first one shows what a repeat sends
             weights[role] = whole.weight(part, role)
         elif is_first:
             weights[role] = own_whole.weight(own_part, role)
@@ -86,7 +86,7 @@ class Estimator:
     def __init__(
         self, plan: Plan, units: Units, cases: CasesRead, stored: StoredRows, folder: Path
     ) -> None:
-        """`folder` is for what may be thrown away."""
+        """`folder` is for temporary files."""
         self._plan, self._units, self._cases, self._stored = plan, units, cases, stored
         self._tally = Tally()
         self._connections = ImaginedConnections(folder, self._tally)
@@ -137,7 +137,7 @@ class Estimator:
         return False
 
     def _open_repeats(self) -> Iterator[OpenRepeat]:
-        """The repeats that send anything, and of which something is left to do."""
+        """The repeats that send anything and are not finished."""
         for planned in self._plan.open_cells:
             if not planned.reach or not self._can_imagine(planned.cell):
                 continue
@@ -189,7 +189,7 @@ class Estimator:
 
         for number, one in enumerate(looked_at):
             # Later repeats send only what the first did not: they stand for those that were not
-            # looked at.
+            # composed.
             weights = _weights(whole, part, looked_at[0], is_first=number == 0)
             for call in one.calls:
                 self._add(one.repeat.planned.cell, call, weights[call.role])

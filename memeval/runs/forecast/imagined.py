@@ -62,7 +62,8 @@ class Call:
     most_completion_tokens: int
     """The limit that is sent along."""
     known: bool
-    """Whether the request is exactly what a run would send: it rests on no made-up reply."""
+    """Whether the request is exactly what a run would send: it does not depend on a made-up reply.
+    """
 
 
 @dataclass
@@ -75,7 +76,7 @@ class Tally:
     made_up_case: bool = False
     """Whether the memory of the case in hand rests on a reply that was made up."""
     stored_answers: frozenset[str] = frozenset()
-    """Ids of the questions whose answers are there: their verdicts rest on them."""
+    """Ids of the finished questions: their verdicts depend on them."""
     made_up: int = 0
     """Uses of replies that were made up."""
     # The ledgers are kept, and not only their ids: Python gives the id of a dead one to another.
@@ -249,7 +250,7 @@ def _open_to_read(path: Path) -> sqlite3.Connection | None:
 
 
 class ImaginedConnections(Connections):
-    """Connections at which nothing is sent."""
+    """Connections that send nothing."""
 
     def __init__(self, folder: Path, tally: Tally) -> None:
         """`folder` is for the locks, and is thrown away."""
@@ -278,7 +279,7 @@ class ImaginedModels(Models):
 
 
 class _Named(LanguageModel):
-    """A model that says what a call is for."""
+    """A model that records what a call is for."""
 
     def __init__(self, inner: LanguageModel) -> None:
         self._inner = inner
@@ -310,7 +311,7 @@ class ImaginedRows(RowStore[R]):
 class ImaginedWork(CaseWork):
     """Work that continues whatever its made-up replies are like."""
 
-    # A run stops after many verdicts that can't be read. Here a reply may be made up badly.
+    # A run stops after many verdicts that can't be read. Here a made-up reply may be invalid.
     def watch(self, row: VerdictRow) -> None: ...
 
 

@@ -1,4 +1,4 @@
-"""Made-up replies: to each kind of prompt in the form that it asks for, and vectors.
+"""Made-up replies: to each kind of prompt in the requested form, and vectors.
 
 A real model keeps to a form, so these do: a choice is a label, a verdict is JSON, a form
 comes back filled in. The words are drawn by the prompt's hash, so equal prompts get equal replies.
@@ -17,7 +17,7 @@ from memeval.llm.contract import SessionPrompt, ToolPrompt
 from memeval.llm.extractive.tools import mapping_of, names_in, next_calls
 
 WORDS = 3
-"""Words of a reply to a prompt that asks for no form."""
+"""Words of a reply to a prompt without a requested form."""
 QUOTED_WORDS = 8
 """Words of a turn that an extraction quotes."""
 
@@ -31,13 +31,13 @@ _FIELD = re.compile(r"- [^:\n]+:")
 
 Draw = random.Random
 Form = Callable[[str, Draw], str | None]
-"""Replies to the text of a prompt; None if the prompt asks for another form."""
+"""Replies to a prompt's text; None if the prompt asks for another form."""
 
 
 def scripted_reply(body: Mapping[str, Any]) -> str:
     """The reply to the body of a chat request, in the form that its prompt asks for.
 
-    If it asks for none: three words of the prompt.
+    Without one: three words of the prompt.
     """
     contents = [str(message.get("content", "")) for message in body.get("messages", ())]
     text = "\n".join(contents)
@@ -112,7 +112,7 @@ def _yes_or_no(text: str, draw: Draw) -> str | None:
     if 'the one word "yes"' not in text:
         return None
 
-    # For an answer that holds a yes, a judge is asked for other words.
+    # For an answer that contains a yes, a judge is asked for other words.
     asked = _OTHER_WORDS.search(text)
     return draw.choice(asked.groups() if asked else ("yes", "no"))
 

@@ -33,7 +33,7 @@ class Past:
     _seconds: dict[Kind, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, summary: RunSummary) -> None:
-        """Adds what a run says."""
+        """Adds the data of a run."""
         for role in _FORM:
             kind = _kind_of_run(role, summary.params)
             calls = summary.metrics.get(f"calls/{role}")

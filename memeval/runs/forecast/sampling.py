@@ -43,7 +43,7 @@ class OpenRepeat:
 
 @dataclass
 class Extent:
-    """How much there is to do, each unit counted once."""
+    """The amount of work, each unit counted once."""
 
     text: dict[str, int] = field(default_factory=dict)
     """Characters of the cases by the key of their memories."""

@@ -20,9 +20,9 @@ class Line:
     calls: float
     """The estimate: each request counts once, however many cells send it."""
     known_calls: float
-    """Those that were looked at, and whose requests are exactly what a run would send."""
+    """Those that were composed exactly as a run would send them."""
     most_calls: float
-    """If no cell's request were equal to another's."""
+    """Assuming that no two cells send equal requests."""
     prompt_tokens: float
     completion_tokens: float
     usd: float | None
@@ -47,7 +47,7 @@ class Estimate:
 
     @property
     def most_calls(self) -> int:
-        """If no cell's request were equal to another's."""
+        """Assuming that no two cells send equal requests."""
         return round(sum(line.most_calls for line in self.lines))
 
     @property

@@ -1,1 +1,1 @@
-"""Computes runs: in this process, in others beside it, or on a Ray cluster."""
+"""Computes runs: in this process, in other processes, or on a Ray cluster."""

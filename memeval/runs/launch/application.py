@@ -1,7 +1,7 @@
 """Hydra's application for the words of the command line, which composes their cells and runs them.
 
 `hydra.main` composes everything once more, only to see which mode the configs ask for. If the words
-say it themselves, Hydra is asked for that mode at once.
+already choose it, Hydra is asked for that mode at once.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def _portable(error: BaseException) -> BaseException:
     # Both ways: an exception whose constructor takes other arguments fails only when it is read.
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - an error of a user's own may be anything
+    except Exception:  # noqa: BLE001 - a user's error may be anything
         return RuntimeError(f"{type(error).__name__}: {error}")
 
     return error

@@ -73,7 +73,7 @@ class SweepLauncher(Launcher):
         return [job_return(ends.get(initial_job_idx + at)) for at in range(len(job_overrides))]
 
     def start(self, plan: Plan) -> Computers | None:
-        """Starts what computes beside this process."""
+        """Starts the processes that compute."""
         from memeval.runs.launch.workers import start_workers
 
         return start_workers(plan, self.processes)
@@ -119,7 +119,7 @@ def _check_sweeper(config: DictConfig) -> None:
 @contextmanager
 def planning(on_plan: Callable[[Plan], None]) -> Iterator[None]:
     """Sweeps are planned and handed to `on_plan` meanwhile, and not run."""
-    global _on_plan  # noqa: PLW0603 - Hydra makes the launcher, and gives it nothing of ours
+    global _on_plan  # noqa: PLW0603 - Hydra makes the launcher, and passes it nothing of memeval's
     _on_plan = on_plan
     try:
         yield

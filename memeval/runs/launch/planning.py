@@ -40,7 +40,7 @@ def compose_plan(words: Sequence[str]) -> Plan:
 
 
 def check_store_is_read(store: StoreConfig) -> None:
-    """Raises `UserError` for a store whose finished work a plan would miss."""
+    """Raises `UserError` for a store whose finished work the plan could not see."""
     for name in ("url", "memories"):
         if getattr(store, name):
             raise UserError(

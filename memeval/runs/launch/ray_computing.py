@@ -49,7 +49,7 @@ class Computer:
         private_umask()
 
     def problem(self) -> str:
-        """Why this process can't compute what the sweep's machine asks for; empty if it can."""
+        """Why this process can't compute for the sweep's machine; empty if it can."""
         start = self._start
         if start.version != __version__:
             return f"it has memeval {__version__}, and this machine {start.version}"
@@ -82,7 +82,7 @@ class Computer:
 
     @staticmethod
     def is_end(content: Any) -> bool:
-        """Whether what was sent is the end of a unit."""
+        """Whether the message ends a unit."""
         return content[0] in (DONE, FAILED)
 
     @staticmethod

@@ -1,7 +1,7 @@
 """A worker on a Ray cluster, as it sees itself.
 
-This module is sent to the node as it is, and so imports nothing of memeval before `begin` has set
-the path of memeval.
+This module is sent to the node as source, and so imports nothing of memeval before `begin` has set
+its path.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Worker:
         try:
             is_over = False
             while not is_over:
-                # What is there goes together: each `yield` is an object of its own for Ray.
+                # Available items are sent together: for Ray each `yield` is a separate object.
                 contents = [await queue.get()]
                 while not queue.empty():
                     contents.append(queue.get_nowait())
@@ -103,7 +103,7 @@ class Worker:
         await self._run(self._computer.finish(most_s))
 
     async def leave(self) -> None:
-        """Gives back what the process holds: connections and leases of requests."""
+        """Releases what the process holds: connections and leases of requests."""
         await self._run(self._computer.aclose())
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:

@@ -43,7 +43,7 @@ TRIES = 4
 PATIENCE_S = 10.0
 """How long the first worker may take to start before a message says that it is waited for."""
 LEAVING_S = 3.0
-"""How long a worker may take to give back what it holds, at the end."""
+"""How long a worker may take to release what it holds, at the end."""
 LOCAL_STORE = 2**28
 """Bytes that a cluster of our own keeps in shared memory."""
 
@@ -57,7 +57,7 @@ class RaySettings:
     workers: int | None
     """None takes one for each of the cluster's processors."""
     cases: int | None
-    """Cases that a worker has open at once; None spreads evenly what the sweep has open."""
+    """Open cases per worker; None spreads the sweep's open cases evenly."""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Environment variables for each worker: paths and keys."""
 
@@ -90,10 +90,10 @@ class Cluster:
                 "_temp_dir": str(self._folder),
             }
 
-        # It announces what it does by default.
+        # By default it announces its work.
         logging.getLogger("ray").setLevel(logging.ERROR)
         try:
-            # What workers print is in Ray's own logs: this terminal shows the sweep.
+            # The output of workers is in Ray's own logs: this terminal shows the sweep.
             ray.init(**how, log_to_driver=False, configure_logging=False, logging_level="ERROR")
         except (Exception, SystemExit) as error:
             # Ray raises errors of many kinds here, and its native part ends the process.
@@ -225,7 +225,8 @@ class RayWorkers:
                 raise
 
     def _start_missing(self) -> None:
-        # What kept one worker from starting, such as another version, keeps all others as well.
+        # Whatever kept one worker from starting, such as another version, affects all others as
+        # well.
         if self._error is not None:
             return
 
@@ -295,7 +296,7 @@ class RayWorkers:
         """The result of a unit. Raises `_DiedError` if the worker is gone."""
         number = next(self._numbers)
         stream = seat.actor.compute.options(num_returns="streaming").remote(number, unit)
-        # A task of its own: a message is never lost to a cancellation.
+        # A separate task: a message is never lost to a cancellation.
         receiving = _task(self._receive(seat, number, stream, keeper))
         try:
             return await asyncio.shield(receiving)
@@ -337,7 +338,7 @@ class RayWorkers:
             await asyncio.wait(finishing, timeout=most_s)
 
     async def stop(self) -> None:
-        """Lets the workers go: they give back what they hold first."""
+        """Stops the workers: they first release what they hold."""
         starting = list(self._starting)
         for task in starting:
             task.cancel()
@@ -357,7 +358,7 @@ class RayWorkers:
 
 
 def several_nodes() -> UserError:
-    """The error for a cluster of several nodes whose workers could share nothing."""
+    """The error for a cluster of several nodes whose workers can't share anything."""
     return UserError(
         "the Ray cluster has more than one node, and files are not shared between machines",
         "use:  store.url=postgresql://HOST/DATABASE  (and store.memories=..., which all reach)",
@@ -365,9 +366,9 @@ def several_nodes() -> UserError:
 
 
 def _task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """A task whose error is not reported once nobody waits for it."""
+    """A task whose error is not reported if it is never awaited."""
     task = asyncio.ensure_future(work)
-    # asyncio prints an error that nobody has fetched.
+    # asyncio prints errors that were never fetched.
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
 

@@ -35,7 +35,7 @@ from memeval.runs.plan import Plan, PlannedCell
 from memeval.runs.publish import publisher
 
 TRIES = 2
-"""A unit whose process died is tried once more."""
+"""A unit whose process died is retried once."""
 END = None
 """Sent in place of a unit: the worker ends, also if a unit is under way."""
 
@@ -88,7 +88,7 @@ class Workers:
         self.say: Callable[[str], None] = lambda _: None
         self._control, other = socket.socketpair()
         with warnings.catch_warnings():
-            # The one thread that there may be waits for Ctrl-C, and holds no lock.
+            # The only other thread possible waits for Ctrl-C, and holds no lock.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._forker = os.fork()
 
@@ -135,20 +135,20 @@ class Workers:
     def _start(self) -> _Worker:
         ours, theirs = Pipe()
         with theirs:
-            # A descriptor travels only beside data: the byte itself means nothing.
+            # A descriptor can only be sent with data: the byte itself means nothing.
             socket.send_fds(self._control, [b"w"], [theirs.fileno()])
 
         return _Worker(ours)
 
     async def stop(self) -> None:
-        """Lets the workers go: they end once nobody is connected to them."""
+        """Stops the workers: they end once nobody is connected to them."""
         # All others have ended: no unit is under way any more.
         for worker in self._idle:
             worker.close()
 
     def close(self) -> None:
         """Lets the process go that forks the workers."""
-        self._control.close()  # at which the forker ends
+        self._control.close()  # which ends the forker
         with suppress(ChildProcessError):
             os.waitpid(self._forker, 0)
 
@@ -175,7 +175,7 @@ class _Worker:
             return await self._receive(keeper)
         except asyncio.CancelledError:
             self._send(END)
-            # What it still sends is kept; whatever it says then, the unit is given up.
+            # Its remaining messages are kept; in any case the unit is given up.
             with suppress(Exception):
                 async with asyncio.timeout(ENDING_S):
                     await self._receive(keeper)
@@ -246,7 +246,7 @@ def _become_forker(control: socket.socket, cells: Mapping[int, Cell]) -> NoRetur
             os._exit(0)
 
         if os.fork() == 0:
-            control.close()  # while a worker held it, nobody could see that the forker is gone
+            control.close()  # while a worker held it, the death of the forker went unnoticed
             # A system may start programs, and needs to see how they end.
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             _become_worker(Connection(descriptors[0]), cells)

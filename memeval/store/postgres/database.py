@@ -39,12 +39,12 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS memeval_entries (cache text NOT NULL, key text NOT NULL,"
     " value bytea NOT NULL, origin text NOT NULL, crc bigint NOT NULL, tokens bigint,"
     " PRIMARY KEY (cache, key))",
-    # What a process holds ends with its lease.
+    # A lease ends what its process holds.
     "CREATE TABLE IF NOT EXISTS memeval_holders (holder text PRIMARY KEY,"
     " expires timestamptz NOT NULL)",
     "CREATE TABLE IF NOT EXISTS memeval_locks (name text NOT NULL, number bigint NOT NULL,"
     " holder text NOT NULL, PRIMARY KEY (name, number))",
-    # What was held by processes that died long ago. Younger ones may only have been stopped.
+    # Leases of processes that died long ago. Younger ones may only have been stopped.
     "DELETE FROM memeval_holders WHERE expires < now() - interval '1 hour'",
     "DELETE FROM memeval_locks l WHERE NOT EXISTS"
     " (SELECT 1 FROM memeval_holders h WHERE h.holder = l.holder)",
@@ -70,7 +70,7 @@ REST_S = 10.0
 THREADS = 8
 """They run what event loops ask."""
 CLOSING_S = 5.0
-"""How long the end of the process waits for what is still to be stored, here or there."""
+"""How long the process waits at its end for pending writes, here or there."""
 LOOK_S = 0.5
 """Between two looks at the statements under way."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
@@ -163,7 +163,7 @@ class Database:
     def _note_failure(self, error: Exception, *, first: float, began: float) -> None:
         """Notes a failure; raises `StorageError` for one that does not pass, and the last one.
 
-        `first` is when the statement was first asked for, `began` when this try began.
+        `first` is when the statement was first requested, `began` when this attempt began.
         """
         reason = one_line(getattr(error, "orig", None) or error, 300)
         if not _is_passing(error):
@@ -206,7 +206,7 @@ class Database:
             done: Future[T] = Future()
             try:
                 done.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
+            except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
                 done.set_exception(error)
 
             with suppress(RuntimeError):  # the loop is closed: the process ends
@@ -216,12 +216,12 @@ class Database:
         return await ended
 
     def post(self, work: Callable[[], object]) -> None:
-        """Has `work` done in a thread; nobody waits for it."""
+        """Has `work` done in a thread, without waiting for it."""
 
         def run() -> None:
             try:
                 work()
-            except Exception as error:  # noqa: BLE001 - what needs the result asks again, and is told
+            except Exception as error:  # noqa: BLE001 - a user of the result asks again, and is told
                 _log.debug("%s", error)
 
         self._jobs.put(run)
@@ -241,7 +241,7 @@ class Database:
 
     @contextmanager
     def _watched(self, connection: Any) -> Iterator[None]:
-        """Cuts the connection if the server does not answer what is asked meanwhile."""
+        """Closes the connection if the server does not answer meanwhile."""
         statement = _Statement(connection.connection.dbapi_connection.fileno(), time.monotonic())
         self._under_way[id(statement)] = statement
         try:
@@ -261,7 +261,7 @@ class Database:
                     statement.cut()
 
     def _report_wait(self, reason: str) -> None:
-        """Says that the server is waited for, at once and then every few seconds."""
+        """Says that memeval waits for the server, at once and then every few seconds."""
         now = time.monotonic()
         if self.say is None or (self._said_at is not None and now - self._said_at < SAY_EVERY_S):
             return
@@ -335,7 +335,7 @@ class Database:
         self._finish_jobs(lambda: not self._is_away())
         is_away = self._is_away()
         self._closed.set()
-        # Whoever still waits is told, and keeps in the home what can't be stored.
+        # Waiting callers are told, and keep in the home what can't be stored.
         for statement in list(self._under_way.values()):
             statement.cut()
 

@@ -69,8 +69,8 @@ class LeasedLocks:
             self._lapses.pop(number, None)
             return False
 
-        # After a time in which the server answered nobody, all leases have lapsed: a holder that
-        # lives gets the time to renew its own.
+        # After a time in which the server answered nobody, all leases have lapsed: a live holder
+        # gets the time to renew its own.
         now = time.monotonic()
         lapse = self._lapses.get(number)
         if lapse is None or now - lapse.last > TAKE_OVER_S:

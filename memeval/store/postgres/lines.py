@@ -41,7 +41,7 @@ class _Outbox(Generic[T]):
         self._database.post(self.flush)
 
     def flush(self) -> None:
-        """Sends what is left. Raises `StorageError` if something could not be sent."""
+        """Sends the rest. Raises `StorageError` if something could not be sent."""
         with self._sending:
             with self._guard:
                 items, self._unsent, self._is_due = self._unsent, [], False
@@ -69,7 +69,7 @@ class PostgresRows:
         return self._lock.take(0)
 
     def read(self) -> bytes:
-        """All lines, in the order in which they were appended."""
+        """All lines, in the order of appending."""
         self.flush()
         rows = self._database.run(
             "SELECT number, line FROM memeval_rows WHERE name = :name ORDER BY number",
@@ -109,7 +109,7 @@ class PostgresRows:
             self._count += len(some)
 
     def give(self) -> None:
-        """Stores what is left, and lets another process append."""
+        """Stores the rest, and lets another process append."""
         try:
             self.flush()
         finally:

@@ -37,7 +37,9 @@ class RecallSettings:
     """Settings `recall.*`."""
 
     top_k: int | None = field(default=None, metadata=ANSWER)
-    """Chunks recalled, neighbours besides; None uses the cell's top_k, the limit in any case."""
+    """Chunks recalled, not counting neighbours; None uses the cell's top_k, which is always the
+    limit.
+    """
     message_range: int = field(default=2, metadata=ANSWER)
     """Neighbours that each hit brings on either side, from its own session."""
     scope: Literal["resource", "thread"] = field(default="resource", metadata=ANSWER)

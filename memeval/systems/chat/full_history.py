@@ -1,4 +1,4 @@
-"""Chat memory without a limit but the context's: all chunks of the case, in order."""
+"""Chat memory limited only by the context: all chunks of the case, in order."""
 
 from __future__ import annotations
 

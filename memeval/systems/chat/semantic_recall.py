@@ -15,8 +15,8 @@ class Settings(SystemSettings):
     recall: RecallSettings = field(default=RecallSettings(), metadata=ANSWER)
     """Settings of the recall."""
     last_messages: int = field(default=10, metadata=ANSWER)
-    """Newest chunks of all sessions that are shown besides; top_k does not limit them. 0 shows
-    none. The default is that of Mastra's own run of LongMemEval.
+    """Newest chunks of all sessions shown in addition; top_k does not limit them. 0 shows none. The
+    default is that of Mastra's own run of LongMemEval.
     """
 
     def __post_init__(self) -> None:

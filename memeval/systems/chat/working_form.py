@@ -29,7 +29,7 @@ class WorkingMemorySettings:
     """Headings and lines `- Name:`, one below the other, or the path of a file that holds them.
     None uses the built-in form (memeval/llm/prompts/working_memory_template.txt).
 
-    It becomes the form's text, whichever was given: the text is what a memory is identified by.
+    It becomes the form's text in either case: the text is part of a memory's identity.
     """
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ def _template_text(given: str) -> str:
 
     try:
         return Path(given).read_text(encoding="utf-8")
-    # Neither a form nor a file. The check of the fields then says what a form looks like.
+    # Neither a form nor a file. The check of the fields then describes the expected form.
     except FileNotFoundError:
         return text
     except (OSError, UnicodeDecodeError, ValueError) as error:
@@ -95,7 +95,7 @@ class WorkingForm:
 
     @property
     def health(self) -> IngestHealth:
-        """Chunks of sessions for which no reply filled in a field, after a second request."""
+        """Chunks of sessions for which no reply filled in a field, even when requested again."""
         stored = self._ingested - self._lost
         return IngestHealth(asked=self._ingested, stored=stored, lost=self._lost)
 

@@ -49,7 +49,7 @@ class Artifact:
     dates: tuple[str, ...]
     """The quote's expressions of time, resolved: `7 May 2023`, `June 2023`."""
     people: tuple[str, ...]
-    """People that it is about, besides the speaker."""
+    """People that it is about, other than the speaker."""
     chunk_index: int
     """Position of its chunk in the conversation."""
     start: int

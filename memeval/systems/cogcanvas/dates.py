@@ -1,4 +1,4 @@
-"""Dates of artifacts: a quote's time expressions, resolved against when it was said."""
+"""Dates of artifacts: a quote's time expressions, resolved relative to when it was said."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def point_dates(quote: str, said: datetime | None) -> tuple[str, ...]:
 
 
 def _point(match: re.Match[str], said: date) -> date | None:
-    """The day of an expression; None if it lies outside of Python's calendar."""
+    """The day of an expression; None if it is outside Python's calendar."""
     if match["weekday"]:
         # "last Monday", said on a Monday, is a week ago.
         back = (said.weekday() - WEEKDAYS.index(match["weekday"].lower())) % 7
@@ -91,6 +91,6 @@ def time_expressions(text: str) -> list[tuple[int, str]]:
 
 
 def day_of(dates: tuple[str, ...], said: datetime | None) -> date | None:
-    """The day that orders an artifact: a date of it, else when it was said."""
+    """The day by which an artifact is ordered: one of its dates, or when it was said."""
     days = (approximate_day(text) for text in dates)
     return next((day for day in days if day), said.date() if said else None)

@@ -1,4 +1,4 @@
-"""Extracts artifacts by a model, in batches, and looks each quote up in what was said."""
+"""Extracts artifacts with a model, in batches, and looks up each quote in the conversation."""
 
 from __future__ import annotations
 
@@ -206,8 +206,8 @@ class Extractor:
         if reply is None:
             return None
 
-        # Later requests of a batch may rightly find nothing new. A first one whose quotes are all
-        # invented is useless, so the model is asked again.
+        # Later requests of a batch may rightly find nothing new. A first reply with only invented
+        # quotes is useless, so the model is asked again.
         is_beginning = not reading.first and not reading.artifacts
         before = self.counts["dropped"]
         for item in reply.items:
@@ -218,8 +218,7 @@ class Extractor:
 
     def _keep_item(self, item: Any, batch: Batch, reading: Reading) -> None:
         """Adds an item of a reply to the artifacts of the reading, if its quote can be found."""
-        # The published system never checks a quote. Here a quote that nobody said drops its
-        # artifact.
+        # The published system never checks a quote. Here an invented quote drops its artifact.
         located = self._locate(item, batch) if isinstance(item, Mapping) else None
         if located is None:
             self.counts["dropped"] += 1

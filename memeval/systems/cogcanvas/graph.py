@@ -66,7 +66,9 @@ class Canvas:
         return {"temporal": temporal, "all": by_rule.total()}
 
     def _direct_edges(self, temporal: bool) -> tuple[Positions, Positions, Positions]:
-        """Edges both ways, sorted by end: starts, distinct ends, where each end's edges begin."""
+        """Edges in both directions, sorted by end: starts, distinct ends, where each end's edges
+        begin.
+        """
         # A set: two rules may link the same pair.
         edges = {(source, target) for source, target, _ in self._edges(temporal)}
         both_ways = edges | {(target, source) for source, target in edges}

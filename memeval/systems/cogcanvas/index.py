@@ -72,7 +72,7 @@ class CanvasIndex:
     def with_neighbours(
         self, candidates: Mapping[int, float], hops: int, *, temporal: bool, as_published: bool
     ) -> dict[int, float]:
-        """The candidates and all that they reach, with scores, never below their own."""
+        """The candidates and everything that they reach, with scores, never below their own."""
         if as_published:
             return self.canvas.expand_as_published(
                 list(candidates.items()), hops, temporal=temporal

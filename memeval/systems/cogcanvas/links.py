@@ -66,7 +66,7 @@ class Links:
             _pairs(earlier & self._is_alike(settings.reference_threshold)),
         )
 
-        # A todo has one cause, an insight has all that are near enough.
+        # A todo has one cause, an insight all that are near enough.
         todo = self._between("todo", ("decision",), settings.todo_window)
         yield CAUSED_BY, "todo", self._nearest(todo & self._is_alike(settings.causal_threshold))
 

@@ -1,4 +1,4 @@
-"""Finds a quote in the chunk that it comes from, or else the sentence that the model meant."""
+"""Finds a quote in its chunk, or otherwise the sentence that the model meant."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class LocatedQuote:
 
 
 def lines(chunk: MemoryChunk) -> Iterator[Line]:
-    """One line per turn if a chunk has as many lines as turns, else the chunk as one line."""
+    """One line per turn if a chunk has as many lines as turns, otherwise the chunk as one line."""
     parts = chunk.content.split("\n")
     is_apart = len(parts) == len(chunk.turn_ids)
     start = 0
     for number, part in enumerate(parts if is_apart else [chunk.content]):
-        # Where several speak in lines that don't match the turns, no line can be given to one of
+        # If several speak in lines that don't match the turns, no line can be attributed to one of
         # them.
         speaker = ""
         if is_apart or len(chunk.speakers) == 1:
@@ -83,7 +83,7 @@ def find_verbatim(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
 
 
 def find_nearest(quote: str, chunk: MemoryChunk) -> LocatedQuote | None:
-    """The quote under other punctuation and case, else the most similar sentence."""
+    """The quote in other punctuation and case, or the most similar sentence."""
     asked = set(search_terms(quote))
     if not asked:
         return None

@@ -37,7 +37,7 @@ _REASON_WORDS = re.compile(
 
 def hybrid(dense: Scores, keyword: Scores) -> Scores:
     """0.7 * dense + 0.3 * BM25, which is in shares of its best score for this query."""
-    # As published, only BM25 is divided by its best score: the cosine counts as it is.
+    # As published, only BM25 is divided by its best score: the cosine counts unchanged.
     return DENSE_SHARE * dense + (1 - DENSE_SHARE) * shares(keyword)
 
 

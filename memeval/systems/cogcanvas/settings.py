@@ -36,15 +36,15 @@ class Settings(RerankedSettings):
     batch_units: int = field(default=10, metadata=INGEST)
     """Most chunks that one call reads."""
     batch_tokens: int = field(default=1000, metadata=INGEST)
-    """Tokens of a call's chunks at most; a longer chunk gets a call of its own."""
+    """Maximum tokens of a call's chunks; a longer chunk gets its own call."""
     earlier: int = field(default=0, metadata=INGEST)
     """Latest artifacts of earlier calls that a call is shown. Calls then wait for each other."""
     gleaning: bool = field(default=True, metadata=INGEST)
-    """Whether each batch is read a second time, for what the first reading missed."""
+    """Whether to read each batch a second time, for what the first reading missed."""
     glean_overlap: float = field(default=0.8, metadata=INGEST)
     """Shared words beyond which an artifact of the second reading is dropped."""
     dates: Literal["span", "point"] = field(default="span", metadata=INGEST)
-    """Relative dates: `span`, as exact as they are said; `point`, each as a single day."""
+    """Relative dates: `span`, as precise as stated; `point`, each as a single day."""
     temporal_fallback: bool = field(default=False, metadata=INGEST)
     """Whether expressions of time that no artifact quotes become events."""
     index_text: Literal["content_quote", "full"] = field(default="content_quote", metadata=INGEST)
@@ -58,7 +58,7 @@ class Settings(RerankedSettings):
     # The graph is built again whenever a memory is loaded, so its rules are settings of the
     # answer: a sweep over them extracts nothing twice.
     reference_threshold: float = field(default=0.5, metadata=ANSWER)
-    """Least cosine of two artifacts without a common word of which one refers to the other."""
+    """Lowest cosine of two artifacts without a common word if one refers to the other."""
     overlap_threshold: float = field(default=0.3, metadata=ANSWER)
     """Least cosine of two artifacts with a common word, for references and causes."""
     causal_threshold: float = field(default=0.45, metadata=ANSWER)
@@ -86,7 +86,7 @@ class Settings(RerankedSettings):
     reranker: str = field(default="lexical", metadata=ANSWER)
     """Reranker of the artifacts that were found, under `reranker=default`."""
     rerank_candidates: int = field(default=30, metadata=ANSWER)
-    """Artifacts whose neighbours are found, if there is a reranker; else `top_k`."""
+    """Number of artifacts whose neighbours are found, if there is a reranker; otherwise `top_k`."""
     rerank_pool: Literal["expanded", "candidates"] = field(default="expanded", metadata=ANSWER)
     """Artifacts to rerank: candidates and neighbours, or the best `rerank_candidates`."""
     show: Literal["full", "compact"] = field(default="full", metadata=ANSWER)
@@ -94,11 +94,11 @@ class Settings(RerankedSettings):
     context_budget: int = field(default=5000, metadata=ANSWER)
     """Tokens of the artifacts that are shown at most, by the published estimate."""
     show_window: bool = field(default=False, metadata=ANSWER)
-    """Whether the agent's window is shown, too: uncut, it is the whole conversation."""
+    """Whether to also show the agent's window: uncut, it is the whole conversation."""
     cot: bool = field(default=True, metadata=ANSWER)
     """Whether it answers step by step; else briefly."""
-    # The default of the last published version. The published runs give each variant a number of
-    # its own, so it is not the cell's.
+    # The default of the last published version. The published runs give each variant its own
+    # number, so it is not the cell's.
     top_k: int | None = field(default=15, metadata=ANSWER)
     """Artifacts that are shown at most, whatever the cell's `top_k`; None takes the cell's."""
     adaptive_k: bool = field(default=True, metadata=ANSWER)

@@ -298,6 +298,6 @@ def describe_losses(counts: Mapping[str, int]) -> str:
 
 
 def _load_libraries() -> None:
-    """Loads what the indexes are built with, which takes half a second the first time."""
+    """Loads the libraries that build the indexes, which takes half a second the first time."""
     for name in ("networkx", "rank_bm25"):
         importlib.import_module(name)

@@ -61,7 +61,7 @@ def _find_unquoted(
 
 
 def _is_quoted(position: int, artifacts: Sequence[Artifact]) -> bool:
-    """Whether a position in a chunk's content lies in the quote of one of its artifacts."""
+    """Whether a position in a chunk's content is inside the quote of one of its artifacts."""
     return any(
         artifact.start <= position < artifact.start + len(artifact.quote) for artifact in artifacts
     )

@@ -50,7 +50,7 @@ class Oracle(ChunkSystem):
             )
 
         evidence = set(query.evidence)
-        # In order of time and without a limit: what is measured is the reader, and not a ranking.
+        # In chronological order and without a limit: this measures the reader, not a ranking.
         shown = tuple(
             Retrieved(text=chunk.text, turn_ids=chunk.turn_ids, time=chunk.time)
             for chunk in self._chunks

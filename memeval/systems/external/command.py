@@ -115,7 +115,7 @@ class CommandService(Service):
             self._history.clear()
 
         if self._process is None:
-            # Also what the process before kept is gone: this one is sent the case again.
+            # What the previous process kept is gone as well: this one is sent the case again.
             self._home.renew()
             program = await Program.start(self._home.words(), self._home.variables(), EXAMPLE)
             self._process = Process(program)

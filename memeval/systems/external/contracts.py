@@ -28,7 +28,7 @@ class Contract(ABC):
     """Turns the operations on one case's memory into requests of a contract.
 
     No contract empties the memory of one case alone: each reset begins a user that was never used
-    before. The turns of a result are those of the chunk whose id it has, else those that it quotes.
+    before. The turns of a result are those of the chunk with its id, or those that it quotes.
     """
 
     health: ClassVar[str | None] = None
@@ -56,7 +56,7 @@ class Contract(ABC):
             self._begin(str(body["namespace"]))
             return Reply({})
         if operation == "ready":
-            # What `/add` has accepted can be searched, by both contracts.
+            # By both contracts, everything that `/add` has accepted can be searched.
             return Reply({"ready": True})
         if operation == "ingest":
             return await self._ingest(body["chunks"])
@@ -156,10 +156,9 @@ class AgentMemoryLeaderboard(Contract):
 
 
 class AddSearchReset(Contract):
-    """`add_search_reset`: texts under ids of ours, which results have.
+    """`add_search_reset`: texts under memeval's ids, which the results carry.
 
-    `DELETE /reset` empties the memories of all users, also of those that run at the same time: it
-    is not called.
+    `DELETE /reset` empties the memories of all users, including concurrent runs: it is not called.
 
     Source: the contract of PrecisionMemBench, SUBMITTING.md.
     """
@@ -190,7 +189,7 @@ CONTRACTS: Mapping[str, type[Contract]] = {
 
 
 def _message(chunk: Chunk) -> dict[str, Any]:
-    """A chunk as a message: undated, as the message has a time of its own."""
+    """A chunk as a message: undated, as the message has its own time."""
     speakers = [str(speaker).casefold() for speaker in chunk["speakers"]]
     role, content = "user", chunk["content"]
     if len(speakers) == 1 and speakers[0] in ROLES:

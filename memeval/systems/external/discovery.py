@@ -53,15 +53,15 @@ STORED = {
     "{session_id}": ("session_id", "thread_id", "conversation_id"),
     "{id}": ("id", "key", "title", "name"),
 }
-"""Names of a storing tool's arguments, by what they are given."""
+"""Names of a storing tool's arguments, by the values that they get."""
 SEARCHED = {
     "{query}": ("query", "q", "question", "search", "text", "keywords"),
     "{namespace}": _NAMESPACE,
     "{top_k}": ("limit", "top_k", "k", "n_results", "max_results", "count"),
 }
-"""Names of a searching tool's arguments, by what they are given."""
+"""Names of a searching tool's arguments, by the values that they get."""
 MORE_STORED = 20
-"""Texts that are stored besides the first, to see whether a tool lists all of them."""
+"""Further texts that are stored, to see whether a tool lists all of them."""
 LABELS = ("type", "entitytype", "kind", "category", "source")
 LABEL = "memory"
 """Value for an argument of `LABELS` that a storing tool needs."""
@@ -102,7 +102,7 @@ async def option_of_command(command: str, given: Mapping[str, Any]) -> Option:
         variables = {**homes, **(given.get("env") or {})}
         tries["mcp"] = _mcp(values | ({"env": variables} if variables else {}))
 
-    # What speaks something else may leave a request without a reply for as long as it runs.
+    # A server with another protocol may never reply to a request.
     return await _first_of(tries, f"'{one_line(command, 80)}'", in_order=False)
 
 
@@ -111,7 +111,7 @@ async def _first_of(
 ) -> Option:
     """The first option that is found; `in_order`: once all tries before it have failed.
 
-    Raises `UserError` if none is, and `UntoldError` at once.
+    Raises `UserError` if there is none, and `UntoldError` at once.
     """
     tasks = {contract: asyncio.ensure_future(attempt) for contract, attempt in tries.items()}
     reasons: dict[str, str] = {}
@@ -137,7 +137,7 @@ async def _first_of(
         for task in pending.values():
             task.cancel()
 
-        # All of them: asyncio reports an error that nobody read.
+        # All of them: asyncio reports errors that were never read.
         await asyncio.gather(*tasks.values(), return_exceptions=True)
 
     if len(set(reasons.values())) == 1:
@@ -164,7 +164,7 @@ async def _program(values: Mapping[str, Any]) -> Option:
 
 
 async def _try(service: Service, *, is_own: bool) -> None:
-    """Calls what changes nothing but the memory of a name that nobody uses."""
+    """Calls a tool that only changes the memory of an unused name."""
     body = {"namespace": _word()}
     try:
         await service.call("reset", body)
@@ -283,7 +283,7 @@ def _value_of(
 async def _results_of(session: Any, option: Option, *, is_own: bool) -> Option:
     """Option with the place of a search's results, from a search that finds a made-up sentence.
 
-    `is_own`: what is stored is gone with the session.
+    `is_own`: everything stored is gone with the session.
     """
     from memeval.systems.external.mcp_memory import CHUNK_FIELDS, filled
 
@@ -304,7 +304,7 @@ async def _results_of(session: Any, option: Option, *, is_own: bool) -> Option:
 
 
 async def _dump_of(session: Any, texts: Sequence[str]) -> Option:
-    """The tool that lists all that is stored, if one does without arguments."""
+    """The tool that lists everything stored, if one does so without arguments."""
     for name, schema in session.tools.items():
         if _DUMPS.match(name) and not schema.get("required"):
             with suppress(ModelError):

@@ -1,6 +1,6 @@
-"""Recognises a conversation's lines in what a memory returned, word for word.
+"""Recognises a conversation's lines, verbatim, in a memory's results.
 
-A store that keeps cases apart never returns a line of another case.
+A store that separates cases never returns a line of another case.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ import re
 from collections.abc import Iterable
 
 HEAD = 6
-"""Words by which a line is looked up; a shorter line is recognised only as a whole result."""
+"""Words by which a line is looked up; a shorter line is only recognised as a whole result."""
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+")
 _DATE = re.compile(r"^\[[^\]\n]*\] ")
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The words of a text; marks and spaces, in which servers differ, don't count."""
+    """The words of a text; marks and spaces, which servers change, don't count."""
     return tuple(_WORD.findall(text.casefold()))
 
 
 class Lines:
-    """Lines of conversations, as hashes: of each, only that it was said is kept."""
+    """Lines of conversations, as hashes: only the fact that each was said is kept."""
 
     def __init__(self) -> None:
         self._lines: set[int] = set()

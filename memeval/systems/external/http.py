@@ -80,7 +80,7 @@ class Settings(AnsweringSettings):
     api_key_env: str | None = field(default=None, metadata=RUNTIME)
     """The environment variable whose value is sent as `Authorization: Bearer …`."""
     max_concurrency: int = field(default=8, metadata=RUNTIME)
-    """Requests under way at once, all cases of a process together."""
+    """Concurrent requests, over all cases of a process."""
     max_retries: int = field(default=4, metadata=RUNTIME)
     """Retries of a request that met 429, 5xx or a broken connection."""
     patience_s: float = field(default=120.0, metadata=RUNTIME)
@@ -154,9 +154,9 @@ class Settings(AnsweringSettings):
 class HttpMemory(ServedMemory):
     """A namespace at the service for each case and repeat of a run.
 
-    The ingest must be complete before the first question; the wait is measured as a phase of its
-    own. If the service gives the answers (`system.answers=true`), the cell's model and prompt are
-    not used.
+    The ingest must be complete before the first question; the wait is measured as a separate phase.
+    If the service gives the answers (`system.answers=true`), the cell's model and prompt are not
+    used.
     """
 
     settings_type = Settings
@@ -261,16 +261,16 @@ class HttpService(Service):
         assert self._endpoint is not None, "an operation opens it"
         own, endpoint = current_ledger().own, self._endpoint.endpoint
         try:
-            # The request is what the memory takes; the queue before it is ours.
+            # The request is the memory's time; the queue before it is memeval's.
             with own.aside():
                 reply = await endpoint.post(path, body, as_object, most_bytes=MOST_BYTES)
         except ModelError as error:
             message = f"{self.name} failed at {path}: {error}"
-            # What a model wrote: the next call may be right.
+            # A model wrote it: the next call may be right.
             if is_tool and isinstance(error, RefusedRequestError):
                 raise ToolError(message) from error
 
-            # What is wrong with the first request is wrong with the address.
+            # A failure of the first request means that the address is wrong.
             raise remote.fault(self._address, message, EXAMPLE) from error
 
         own.add(reply.latency_s)
@@ -278,7 +278,7 @@ class HttpService(Service):
         return Reply(reply.value, setback=reply.setback)
 
     async def _check_listening(self) -> None:
-        """Raises `UserError` at once if nobody listens at an address that never answered."""
+        """Raises `UserError` at once if nothing listens at an address that never answered."""
         parts = urlsplit(self._address)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         try:
@@ -336,7 +336,7 @@ def address_of(settings: Settings) -> str:
 
 
 def endpoint_settings(settings: Settings) -> EndpointSettings:
-    """How requests are sent. Raises `UserError` for what is missing."""
+    """How requests are sent. Raises `UserError` for missing settings."""
     return EndpointSettings(
         base_url=address_of(settings),
         api_key=_api_key(settings),
@@ -349,7 +349,7 @@ def endpoint_settings(settings: Settings) -> EndpointSettings:
 
 
 def _api_key(settings: Settings) -> str:
-    """The key that is sent as `Authorization: Bearer …`; empty if none is."""
+    """The key to send as `Authorization: Bearer …`; empty if there is none."""
     if settings.api_key_env is None:
         return ""
 
@@ -387,7 +387,7 @@ class _Shared:
         return shared
 
     async def leave(self) -> None:
-        """Closes the connections if nobody is left."""
+        """Closes the connections after their last user."""
         self._users -= 1
         if self._users > 0:
             return

@@ -89,9 +89,9 @@ class Letta(MemorySystem):
     not used. Its calls are not cached here, so every repeat is paid for, and the agent sees the
     server's clock.
 
-    The results of its searches, read from its reply, are the retrieved chunks, in the order in
-    which it saw them. Its prompt names `top_k`, and it may search twice. Embedding tokens are
-    counted here, because the server does not report them.
+    The results of its searches, read from its reply, are the retrieved chunks, in that order. Its
+    prompt names `top_k`, and it may search twice. Embedding tokens are counted here, because the
+    server does not report them.
 
     The agent is deleted when the case is done, and at the latest when the process ends.
 
@@ -188,8 +188,8 @@ class Letta(MemorySystem):
         return fill(self.settings.persona or PERSONA, {"top_k": str(self.parts.top_k)})
 
     def dump(self) -> list[DumpItem]:
-        """The agent's blocks of memory: one that it can't write, so it is as it was created; and
-        the texts that a model inserted into its archive.
+        """The agent's blocks of memory: one that it can't write, so it is unchanged since creation;
+        and the texts that a model inserted into its archive.
         """
         block = {"kind": "block", "label": PERSONA_LABEL, "text": self._persona()}
         return [block, *({"kind": "passage", "text": text} for text in self._inserted)]
@@ -231,20 +231,19 @@ class Letta(MemorySystem):
         if query.choices:
             message += CHOOSE_ALL if query.multi_select else CHOOSE
 
-        # In threads of its own, as many as may call the server at once.
+        # In its own threads, as many as may call the server at once.
         own = current_ledger().own
         reply = await own.in_pool(pool(self._address), self._agent.ask, message)
         self._meter(reply)
         if reply.hits is None:
-            # Without the results there is no ranking: a partial one would count as one that
-            # missed.
+            # Without all results there is no ranking: a partial one would count as a miss.
             return Answer(text=reply.text, notes={**NOTES, **UNREAD})
 
         retrieved = self._match_hits(reply.hits)
         return Answer(
             text=reply.text,
             retrieved=retrieved,
-            # Of what a model wrote, nobody knows the turns.
+            # The turns of a model's own text are unknown.
             ranking=tuple(chunk.turn_ids for chunk in retrieved)
             if all(chunk.turn_ids for chunk in retrieved)
             else None,
@@ -255,7 +254,7 @@ class Letta(MemorySystem):
     def _match_hits(self, hits: Sequence[Hit]) -> tuple[Retrieved, ...]:
         """The chunks that the agent saw, each once.
 
-        Of chunks with equal texts, the first one seen is the first one said.
+        Of chunks with equal texts, the first one seen is taken to be the first one said.
         """
         said: dict[str, list[MemoryChunk]] = defaultdict(list)
         for chunk in self._chunks:
@@ -279,7 +278,7 @@ class Letta(MemorySystem):
         return tuple(seen.values())
 
     def _chunk_around(self, text: str) -> MemoryChunk | None:
-        """The chunk of which the server made `text` a part; None if no chunk holds it."""
+        """The chunk that the server split `text` from; None if no chunk contains it."""
         return next((chunk for chunk in self._chunks if text.strip() in chunk.text), None)
 
     def _meter(self, reply: Reply) -> None:

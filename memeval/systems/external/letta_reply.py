@@ -82,8 +82,8 @@ def _searches(event: Any) -> dict[str, str]:
             try:
                 queries[call.tool_call_id] = str(json.loads(call.arguments).get("query", ""))
             except (ValueError, AttributeError):
-                # The model writes the arguments, so they may be no JSON. The search is known all
-                # the same, and its result belongs to the ranking.
+                # The model writes the arguments, so they may be invalid JSON. The search is known
+                # nevertheless, and its result belongs to the ranking.
                 queries[call.tool_call_id] = ""
 
     return queries

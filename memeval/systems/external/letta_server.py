@@ -111,7 +111,7 @@ class Agent:
             self._insert(text[middle:], dated)
 
     def forget(self, is_meant: Callable[[str], bool]) -> int:
-        """Deletes the entries whose texts are meant; returns how many."""
+        """Deletes the entries with these texts; returns how many."""
         meant = [name for name, (text, _) in self._entries.items() if is_meant(text)]
         for name in meant:
             self._delete(name)
@@ -119,12 +119,13 @@ class Agent:
         return len(meant)
 
     def correct(self, change: Callable[[str], str]) -> list[str]:
-        """Puts changed texts in place of those of the archive, at their times; returns them."""
+        """Replaces texts of the archive by changed ones, at the same times; returns them."""
         changed = []
         for name, (before, dated) in list(self._entries.items()):
             after = change(before)
             if after != before:
-                # An entry can't be edited. The old one goes last: a failure loses nothing.
+                # An entry can't be edited. The old one is deleted last, so that a failure loses
+                # nothing.
                 self._insert(after, dated)
                 self._delete(name)
                 changed.append(after)
@@ -240,7 +241,7 @@ class _PassingError(Exception):
 def _client(address: str, token: str | None) -> Any:
     from letta_client import DefaultHttpxClient, Letta
 
-    # No redirect is followed: the conversation goes to no other address.
+    # Redirects are not followed: the conversation is sent to no other address.
     connections = DefaultHttpxClient(base_url=address, timeout=TIMEOUT_S, follow_redirects=False)
     client = Letta(
         base_url=address, timeout=TIMEOUT_S, max_retries=TRIES - 1, http_client=connections

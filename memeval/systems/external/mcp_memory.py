@@ -1,4 +1,4 @@
-"""A memory that is an MCP server: which of its tools store and search is said in YAML."""
+"""A memory that is an MCP server: its YAML says which tools store and search."""
 
 from __future__ import annotations
 
@@ -76,17 +76,17 @@ class Settings(ProgramSettings):
     `{query: "{query}"}`.
     """
     reset_tool: str | None = field(default=None, metadata=INGEST)
-    """The tool that empties a memory, if there is one."""
+    """The tool that empties a memory, if any."""
     reset_arguments: dict[str, Any] | None = field(default=None, metadata=INGEST)
     """Its arguments; `{namespace}` is replaced."""
     forget_tool: str | None = field(default=None, metadata=INGEST)
-    """The tool that removes what a user wants to have forgotten, if there is one."""
+    """The tool that removes what a user wants forgotten, if any."""
     forget_arguments: dict[str, Any] | None = field(default=None, metadata=INGEST)
     """Its arguments; `{words}`, `{about}`, `{scope}` and `{namespace}` are replaced. None is
     `{query: "{about}"}`.
     """
     correct_tool: str | None = field(default=None, metadata=INGEST)
-    """The tool that puts a new value in place of an old one, if there is one."""
+    """The tool that replaces an old value by a new one, if any."""
     correct_arguments: dict[str, Any] | None = field(default=None, metadata=INGEST)
     """Its arguments; `{words}`, `{old}`, `{new}` and `{namespace}` are replaced. None is
     `{old: "{old}", new: "{new}"}`.
@@ -100,8 +100,8 @@ class Settings(ProgramSettings):
     the tool returns, such as `memories` or `data.items`, and `.` for all of it.
     """
     result_split: str | None = field(default=None, metadata=ANSWER)
-    """Regular expression of what is between the results of one block of text. None takes each
-    block for one result.
+    """Regular expression that separates the results in one block of text. None takes each block for
+    one result.
     """
     result_text: str = field(default="text", metadata=ANSWER)
     """Path of the text within one result; a result that is a string is its own text."""
@@ -119,7 +119,7 @@ class Settings(ProgramSettings):
     namespace_argument: str | None = field(default=None, metadata=INGEST)
     """The argument of these tools that carries the case, for a server that has namespaces."""
     dump_tool: str | None = field(default=None, metadata=RUNTIME)
-    """The tool that returns all that is stored, without arguments: for lists, and for figures of
+    """The tool that returns everything stored, without arguments: for lists, and for figures of
     `writer=tools`.
     """
 
@@ -166,7 +166,7 @@ class Settings(ProgramSettings):
 
         if self.command:
             words = self.words(EXAMPLE)
-            # The script says more than its interpreter; other arguments may be secrets.
+            # The script tells more than its interpreter; other arguments may be secrets.
             script = next((word for word in words[1:] if Path(word).is_file()), words[0])
             name = f"the MCP server '{one_line(Path(script).name, 60)}'"
             return Server(name, tuple(words), timeout_s=self.request_timeout_s)
@@ -190,7 +190,7 @@ class Settings(ProgramSettings):
 
 class McpMemory(ServedMemory):
     """Chunks are stored by calls of one tool, one after the other, and questions are searched by
-    another. The cell's reader answers from what is found.
+    another. The cell's reader answers from the search results.
 
     Over stdio, each case has its own process; over HTTP, a namespace among the arguments.
     """
@@ -341,7 +341,7 @@ class McpService(Service):
             # By chance: the server may still hold the same case of an earlier run.
             self._suffix = f"-{secrets.token_hex(4)}"
 
-        # A process of its own is ended, and its folder emptied. A server at an address gets another
+        # A separate process is ended, and its folder emptied. A server at an address gets another
         # namespace instead (`name_of`).
         if self._settings.command and self._settings.reset_tool is None:
             await self.close()
@@ -404,7 +404,7 @@ class McpService(Service):
                 await self._open()
                 found = await self._call("search", asked)
             except ModelError:
-                found = ToolReply((), None)  # the case's own calls report what is wrong
+                found = ToolReply((), None)  # the case's own calls report mistakes
             finally:
                 await self.close()
 
@@ -483,8 +483,8 @@ class McpService(Service):
         return result
 
     def _turns_in(self, text: str) -> list[str] | None:
-        """The turns whose stored text a result holds word for word; None without any."""
-        # Without a path to ids, the stored text within a result is all that shows its turns.
+        """The turns whose stored text a result contains verbatim; None if there are none."""
+        # Without a path to ids, only the stored text within a result shows its turns.
         said = [chunk for chunk in self._stored if chunk["content"] in text]
         dated = [chunk for chunk in said if chunk["text"] in text]
         # Of chunks with one content, the date tells which it is.
@@ -505,12 +505,12 @@ class McpService(Service):
 
 
 _kept_apart: set[str] = set()
-"""Commands whose processes were seen to share nothing."""
+"""Commands whose processes are known to share nothing."""
 _CHECKING: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
 def _probe(word: str, kept: str) -> dict[str, Any]:
-    """A chunk of nobody's, that is found by its first word."""
+    """A test chunk of no real user, found by its first word."""
     text = f"memeval: {word} {kept}"
     return {
         **dict.fromkeys(CHUNK_FIELDS, word),

@@ -50,7 +50,7 @@ class ToolReply:
     texts: tuple[str, ...]
     """Its blocks of text."""
     structured: Any
-    """Its JSON, if it has an output schema; else None."""
+    """Its JSON, if it has an output schema; otherwise None."""
     others: tuple[str, ...] = ()
     """The kinds of its other blocks, such as `image`: they hold no text."""
 
@@ -80,8 +80,8 @@ class Session:
         session = cls(server)
         try:
             async with asyncio.timeout(server.timeout_s):
-                # A timeout cancels what it waits for. The task that opens the session must end by
-                # itself, or it could not close what it has opened.
+                # A timeout cancels what it waits for. The task that opens the session must also end
+                # it, or it could not close what it has opened.
                 await asyncio.shield(session._opened)
         except TimeoutError:
             await session.close()
@@ -188,7 +188,7 @@ class Session:
                 # First of all: the library waits for what the program still writes.
                 await self._program.stop()
 
-            # What was never opened does not look whether it is to close.
+            # A session that was never opened does not check whether to close.
             wait_s = CLOSE_S if self._opened.done() else 0
             _, late = await asyncio.wait({self._task}, timeout=wait_s)
             for task in late:
@@ -227,8 +227,8 @@ def _text_of(block: Any) -> str | None:
 async def connect(server: Server, program: Program | None, on_message: Any) -> AsyncIterator[Any]:
     """A session of the library's own, with a program that was started or with an address.
 
-    `on_message` is the library's `message_handler`: it gets what is not a reply, and lines that
-    can't be read as errors.
+    `on_message` is the library's `message_handler`: it gets messages that are not replies, and
+    unreadable lines as errors.
     """
     from mcp import ClientSession
 

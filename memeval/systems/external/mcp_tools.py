@@ -48,7 +48,7 @@ class ToolChoice:
     deny: tuple[str, ...] = field(default=(), metadata=INGEST)
     """Names that are left out."""
     write: tuple[str, ...] | None = field(default=None, metadata=INGEST)
-    """Names of those that change the memory, and so are for the writer alone. None: as the server
+    """Names of those that change the memory, and so are only for the writer. None: as the server
     says, else by a verb in their names, such as `add` or `delete`.
     """
 

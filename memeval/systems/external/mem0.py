@@ -176,9 +176,9 @@ class Mem0(RecallSystem):
         return bridge
 
     def _move(self, embedder: Embedder) -> Mem0Bridge:
-        """Puts what is stored into a new memory, whose embedder was fitted again.
+        """Copies the stored entries into a new memory, whose embedder was fitted again.
 
-        So a memory goes on the same way whether it was saved in between or not: mem0 keeps its
+        So a memory continues the same way whether it was saved in between or not: mem0 keeps its
         latest messages, which are not saved, for the next extraction.
         """
         rows, before = self._rows(), self._bridge
@@ -194,7 +194,7 @@ class Mem0(RecallSystem):
         return bridge
 
     def _insert(self, vectors: Sequence[Sequence[float]], payloads: Sequence[Any]) -> None:
-        """Stores what was stored before, under the ids that it had."""
+        """Stores earlier entries again, under their ids."""
         if self._ids:
             self._memory.vector_store.insert(
                 vectors=list(vectors), payloads=list(payloads), ids=list(self._ids)

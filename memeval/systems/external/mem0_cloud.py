@@ -26,9 +26,9 @@ LONGEST_S = 600.0
 FIRST_POLL_S, SLOWEST_POLL_S = 0.25, 5.0
 TRIES, TIMEOUT_S = 6, 60.0
 PAGE_SIZE = 100
-"""Memories that are listed at once."""
+"""Memories listed per request."""
 MAX_CONCURRENCY = 8
-"""Searches under way at once, all cases of a process together."""
+"""Concurrent searches, over all cases of a process."""
 
 
 class CloudMemory:
@@ -66,8 +66,7 @@ class CloudMemory:
             if event := sent.get("event_id"):
                 under_way.append(event)
 
-            # What is extracted depends on what is known already, so the order of the additions
-            # matters.
+            # Extraction depends on what is already known, so the order of the additions matters.
             while infer and under_way:
                 self._wait(under_way.pop())
 
@@ -103,7 +102,7 @@ class CloudMemory:
         return str(ask().get("status"))
 
     def forget(self, is_meant: Callable[[str], bool]) -> int:
-        """Deletes the memories whose texts are meant; returns how many."""
+        """Deletes the memories with these texts; returns how many."""
         meant = [name for name, text in self._memories() if is_meant(text)]
         for name in meant:
             self._try(partial(self._client.delete, name))
@@ -111,7 +110,7 @@ class CloudMemory:
         return len(meant)
 
     def correct(self, change: Callable[[str], str]) -> int:
-        """Updates the memories whose texts a change alters; returns how many."""
+        """Updates the memories whose texts a change affects; returns how many."""
         changes = [(name, text, change(text)) for name, text in self._memories()]
         altered = [(name, after) for name, before, after in changes if after != before]
         for name, after in altered:
@@ -231,7 +230,7 @@ def _connect(host: str, key: str) -> Any:
     check_address(
         "system.host", host, "the key comes from the environment:  export MEM0_API_KEY=..."
     )
-    # It follows no redirect: the conversation goes to no other address.
+    # Redirects are not followed: the conversation is sent to no other address.
     connections = httpx.Client(timeout=TIMEOUT_S)
     try:
         client = MemoryClient(api_key=key, host=host, client=connections)
@@ -252,5 +251,5 @@ def _connect(host: str, key: str) -> Any:
 
 @cache
 def _pool(host: str) -> ThreadPoolExecutor:
-    """The threads in which a host is searched: the client is synchronous."""
+    """The threads that search a host: the client is synchronous."""
     return ThreadPoolExecutor(MAX_CONCURRENCY, thread_name_prefix=f"mem0 {host}")

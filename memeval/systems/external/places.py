@@ -1,6 +1,6 @@
-"""The variables by which a program is told where to keep its data, found in its script.
+"""The variables that tell a program where to keep its data, found in its script.
 
-By default, most servers keep all data in one file beside their code, or where they are started.
+By default, most servers keep all data in one file beside their code, or in their working directory.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def places_of(words: Sequence[str]) -> dict[str, str]:
 
 
 def _scripts_of(words: Sequence[str]) -> Iterator[Path]:
-    """The scripts of an npm package that a command runs by its name, as far as it is installed."""
+    """The scripts of an npm package that a command runs by its name, if it is installed."""
     program = next(iter(words), "")
     if Path(program).name != "npx":
         if found := shutil.which(program):

@@ -38,7 +38,7 @@ PASSED_ON = ("HOME", "PATH", "LANG", "TMPDIR")
 OF_CASE = ("case_dir", "namespace")
 """Fields of a command and its variables."""
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
-"""Names of variables whose values are taken out of all that leaves the process."""
+"""Names of variables whose values are removed from everything that leaves the process."""
 _FIELD = re.compile(r"\{([a-z_]+)\}")
 _OF_CASE = re.compile(r"\{(case_dir|namespace)\}")
 
@@ -55,7 +55,7 @@ class ProgramSettings(ServedSettings):
     env: dict[str, str] | None = field(default=None, metadata=INGEST)
     """Variables that it is given, by name; fields are replaced as in `command`."""
     environment: tuple[str, ...] = field(default=(), metadata=RUNTIME)
-    """Names of variables of memeval's own environment that it gets besides HOME, PATH, LANG and
+    """Names of memeval's environment variables to pass on, in addition to HOME, PATH, LANG and
     TMPDIR, such as that of a key.
     """
 
@@ -121,7 +121,7 @@ class CaseHome:
         self._folder = started.make_folder("case")
 
     def remove(self) -> None:
-        """Removes the folder with all that the program kept in it."""
+        """Removes the folder with everything that the program kept in it."""
         folder, self._folder = self._folder, None
         if folder is not None:
             started.remove_folder(folder)
@@ -153,7 +153,7 @@ def _caches(home: str | None) -> dict[str, str]:
 
 
 class ProgramError(ModelError):
-    """The process died, hung, or wrote what is not a reply: another one may do better."""
+    """The process died, hung, or wrote something other than a reply: another one may work."""
 
 
 class LongLineError(ProgramError):
@@ -201,7 +201,7 @@ class Program:
                 stdout=PIPE,
                 stderr=PIPE,
                 env=variables,
-                # Ctrl-C in the terminal is for memeval, which then ends the program's input.
+                # Ctrl-C in the terminal only reaches memeval, which then ends the program's input.
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -279,14 +279,16 @@ class Program:
                 self._stderr.append(line.decode("utf-8", "replace"))
 
     async def stop(self) -> None:
-        """Ends the input, then the process: by force if it stays, and all that it has started."""
+        """Ends the input, then the process with everything that it has started: by force if it
+        stays.
+        """
         if self._process.stdin is not None:
             self._process.stdin.close()
 
         try:
             await self._ends_within(STOP_S)
         finally:
-            # Also if nobody has the time to wait, after Ctrl-C.
+            # Also if there is no time to wait, after Ctrl-C.
             self.kill()
 
         await self._ends_within(KILLED_S)

@@ -133,7 +133,8 @@ class Ranked(RecallSystem):
         self._quotations = None
 
     def recall(self, query: Query, depth: int) -> Sequence[Retrieved]:
-        # No system sees a question's id; this one is a stand-in for an answer to that question.
+        # Systems never see a question's id, except this one: it is a stand-in for an answer to that
+        # question.
         row = self._rows.get(current_ledger().scope)
         if row is None:
             raise MemevalError("the file has no row for it")

@@ -1,4 +1,4 @@
-"""Failures of a server that holds a system's memory, and deletion of what was stored there."""
+"""Failures of a server that holds a system's memory, and deletion of its data there."""
 
 from __future__ import annotations
 

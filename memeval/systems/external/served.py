@@ -78,18 +78,18 @@ class ServedSettings(SystemSettings):
     """Settings of all served memories."""
 
     batch_size: int = field(default=32, metadata=INGEST)
-    """Chunks that are sent at once."""
+    """Chunks per request."""
     version: int = field(default=1, metadata=INGEST)
-    """Raised when the service behind the address has changed, which nobody notices here."""
+    """Raise it when the service behind the address has changed, which memeval can't notice."""
     request_timeout_s: float = field(default=60.0, metadata=RUNTIME)
     """Limit of one request, in seconds."""
     ready_timeout_s: float = field(default=600.0, metadata=RUNTIME)
-    """The longest wait until what was sent can be found, in seconds."""
+    """Maximum wait until everything sent can be found, in seconds."""
     forget: bool = field(default=True, metadata=RUNTIME)
     """Whether the service is asked to forget a case that is done."""
     no_results: str | None = field(default=None, metadata=ANSWER)
-    """Regular expression of what the service says instead of results when it found nothing, if that
-    is not one of the common forms, such as `No results found`.
+    """Regular expression for the service's message when it found nothing, if that is not one of the
+    common forms, such as `No results found`.
     """
 
     @property
@@ -112,7 +112,7 @@ class AnsweringSettings(ServedSettings):
     """Settings of served memories that may answer by themselves."""
 
     answers: bool = field(default=False, metadata=ANSWER)
-    """Whether the service gives the answers; else the cell's reader answers from its results."""
+    """Whether the service answers itself; otherwise the cell's reader answers from its results."""
 
     operations: tuple[str, ...] = field(default=(), metadata=INGEST)
     """Which of `forget` and `correct` the service offers; the others count as not supported."""
@@ -389,7 +389,7 @@ class ServedMemory(RecallSystem):
         _said.add(content)
 
     def _check_own(self, text: str, place: str) -> None:
-        """Raises `MemoryServiceError` for a text that holds what was said in another case."""
+        """Raises `MemoryServiceError` for a text from another case."""
         self._learn()
         for line in _said.found_in(text):
             if not is_said(line, self._contents):
@@ -399,7 +399,7 @@ class ServedMemory(RecallSystem):
                 )
 
     def _learn(self) -> None:
-        """Reads what is said in all cases of the data, once a run."""
+        """Reads the texts of all cases of the data, once per run."""
         run, lines = str(self.parts.extra.get("origin", "")), self.parts.extra.get(LINES)
         if lines is not None and run not in _read_data:
             _read_data.add(run)
@@ -407,7 +407,7 @@ class ServedMemory(RecallSystem):
                 _said.add(line)
 
     def _remark(self, found: wire.Found, asked: int) -> None:
-        """Notes what a reader of the figures should know of the results."""
+        """Notes what matters for reading the figures."""
         remarks = current_ledger().remarks
         if len(found.results) > asked:
             remarks[MORE_THAN_ASKED] = (

@@ -138,7 +138,7 @@ def read_items(reply: Json) -> int | None:
 
 
 def read_ready(reply: Json) -> bool:
-    """Whether what was ingested can be found."""
+    """Whether everything ingested can be found."""
     ready = reply.get("ready")
     if not isinstance(ready, bool):
         raise _wrong("ready", "true or false", ready)

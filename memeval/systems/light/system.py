@@ -29,7 +29,7 @@ Pair = tuple[MemoryChunk, ...]
 
 
 def is_closed(pair: Sequence[MemoryChunk]) -> bool:
-    """Whether a pair takes no further chunk: it has two, or one in which several speak."""
+    """Whether a pair is full: it has two chunks, or one in which several speak."""
     return len(pair) > 1 or any(len(set(chunk.speakers)) > 1 for chunk in pair)
 
 
@@ -83,7 +83,7 @@ class Settings(SystemSettings):
     note_tokens: int = field(default=256, metadata=INGEST)
     """Most tokens that a pair adds to the scratchpad."""
     scratchpad_tokens: int = field(default=8_000, metadata=INGEST)
-    """Tokens to which the scratchpad is condensed once it has twice as many."""
+    """The scratchpad is condensed to this many tokens once it has twice as many."""
     recent_pairs: int = field(default=10, metadata=ANSWER)
     """Latest pairs that are shown; `top_k` does not limit them. 0 shows none."""
     context_tokens: int = field(default=14_000, metadata=ANSWER)
@@ -108,9 +108,9 @@ class Settings(SystemSettings):
 class Light(IndexedSystem[DenseIndex]):
     """Shows the nearest pairs, the latest pairs, and the scratchpad's notes on the question.
 
-    A pair is found by the facts that a model writes about it, and is shown as it was said. The
-    scratchpad has the model's notes on each pair; once they are too long, the model condenses them.
-    Its retrieval and its ranking are the pairs that it finds. A compression loses nothing.
+    A pair is found by a model's facts about it, and is shown verbatim. The scratchpad has the
+    model's notes on each pair; once they are too long, the model condenses them. Its retrieval and
+    its ranking are the pairs that it finds. A compression loses nothing.
     """
 
     settings_type = Settings

@@ -1,1 +1,1 @@
-"""Systems that index what was said and rank it for a query."""
+"""Systems that index the conversation and rank it for a query."""

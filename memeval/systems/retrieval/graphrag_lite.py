@@ -1,4 +1,4 @@
-"""A graph of what is mentioned together, searched from the question's entities one hop out."""
+"""A graph of entities mentioned together, searched from the question's entities one hop out."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ TEMPLATE = "entities"
 NAMES_FILE = "entities.json"
 
 SIMILAR = 0.3
-"""Least cosine at which an entity is used in place of one that the graph does not have."""
+"""Lowest cosine at which an entity replaces one that the graph does not have."""
 STAND_INS = 3
-"""Entities that are used for a question none of whose entities is known."""
+"""Entities used for a question without known entities."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Settings(SystemSettings):
     """Settings of `graphrag_lite`."""
 
     show_window: bool = field(default=False, metadata=ANSWER)
-    """Whether the agent's window is shown, too: uncut, it is the whole conversation."""
+    """Whether to also show the agent's window: uncut, it is the whole conversation."""
     entities: Literal["rules", "model"] | None = field(default=None, metadata=INGEST)
-    """Entities of a turn by a `model`, a call each, or `rules`; None: a model if there is one."""
+    """Entities of a turn by a `model`, one call each, or `rules`; None: a model if there is one."""
 
     @property
     def asks_model(self) -> bool:

@@ -37,7 +37,7 @@ class Hybrid(FactKeyedSystem[FusedIndex], RerankingSystem[FusedIndex]):
     async def build(self, saved: Path | None) -> FusedIndex:
         contents = [chunk.content for chunk in self.chunks]
         self.rerank_over(contents)
-        # The reranker reads what is shown; facts only help to find it.
+        # The reranker reads the shown text; facts only help to find it.
         words = self.expand(contents)
         return await FusedIndex.open(self.parts.embedder, self.texts(), words, saved)
 

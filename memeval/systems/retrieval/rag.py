@@ -28,7 +28,7 @@ class Settings(RerankedSettings):
     """Whether dates are embedded with the chunks; they are shown either way."""
 
     show_window: bool = field(default=False, metadata=ANSWER)
-    """Whether the agent's window is shown, too: uncut, it is the whole conversation."""
+    """Whether to also show the agent's window: uncut, it is the whole conversation."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,7 +47,7 @@ class Rag(RerankingSystem[DenseIndex]):
     keeps_window = True
     settings: Settings
     _cut: Sequence[MemoryChunk] = ()
-    """The chunks of a fixed size, in place of those that were ingested."""
+    """Chunks of a fixed size, replacing the ingested ones."""
 
     def texts(self) -> list[str]:
         return [chunk.indexed(date=self.settings.index_date) for chunk in self._cut]
