@@ -194,7 +194,9 @@ def refusal(comparison: Comparison) -> UserError:
     if all(refusal.can_be_forced for refusal in comparison.refusals):
         kinds = {note.kind for refusal in comparison.refusals for note in refusal.notes}
         if NoteKind.DATA in kinds:
-            others.append("to compare the questions that both versions ask alike:  --common")
+            others.append(
+                "to compare the questions that both versions ask in the same words:  --common"
+            )
 
         others.append("to compare them anyway:  --force, which every table will mention")
 

@@ -32,7 +32,7 @@ def calibrate_run(
     unlabelled = len(rows) - len(labelled)
     if not labelled:
         raise UserError(
-            f"{one_line(path)} has no labels yet: none of its {len(rows):,} rows has one",
+            f"{one_line(path)} has no labels yet: its {len(rows):,} rows are unlabelled",
             f"label them:  python -m memeval label {run.key} --terminal --out {one_line(path)}",
         )
 
@@ -40,7 +40,7 @@ def calibrate_run(
         raise UserError(
             f"{one_line(path)} is half done: {unlabelled:,} of {len(rows):,} rows have no label",
             f"label the rest:  python -m memeval label {run.key} --terminal --out {one_line(path)}",
-            "or use what there is, which every table says:  --partial",
+            "or use the existing labels, which every table mentions:  --partial",
         )
 
     raw = weighted_mean([float(bool(answer.right)) for answer in answers], weights_of(answers))

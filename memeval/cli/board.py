@@ -9,12 +9,12 @@ from memeval.packages.form import SUFFIX
 from memeval.text.shown import one_line, printable
 
 USAGE = f"""
-sets the packages of a folder beside each other, as a folder of static pages
+shows the packages of a folder side by side, as a folder of static pages
 
 packages FOLDER:path    holds files *{SUFFIX}
 -o --output! SITE:path  new, or an earlier board
---allowed-signers FILE:path  who this board knows, as ssh-keygen reads it
---again                 check packages that were checked before, too
+--allowed-signers FILE:path  signers that this board knows, as ssh-keygen reads it
+--again                 also check packages that were checked before
 """
 PARSER = Parser.of("board", USAGE)
 USAGE_OF_CHECK = f"""

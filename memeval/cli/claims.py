@@ -26,7 +26,7 @@ from memeval.text.shown import one_line
 LIST, SHOW, REPRODUCE = "list", "show", "reproduce"
 
 USAGE = """
-lists published figures; shows the whole protocol of one; says which of them a run may be compared
+lists published figures; shows the whole protocol of one; says which of them a run is comparable
 with, and why not; composes the run that would be comparable
 
 words* WORD     `list` (default), `show NAME`, `reproduce NAME`, or runs: a key, its beginning, a

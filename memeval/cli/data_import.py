@@ -37,7 +37,7 @@ def import_data(chosen: argparse.Namespace) -> int:
             raise UserError(f"{path} already exists.", "move it away, or name another file")
 
     if chosen.windows is not None and chosen.case is not None:
-        raise UserError("--windows and --case both say what a case is; give one of them.")
+        raise UserError("--windows and --case both define a case; use only one of them.")
 
     if form is not None and form not in FORMS:
         raise unknown("form in --as", one_line(form), FORMS)

@@ -56,7 +56,7 @@ accept, reject and edit the questions of your own file on a page
 file             file of dataset=json
 --reviewer NAME  who decides (default: the name of your account)
 --terminal       ask here, one by one, instead of on a page
---disputed       ask only what others differ on and you have not decided on
+--disputed       ask only questions that others disagree on and you have not decided
 --agreement      show how far reviewers agree (Cohen's kappa) and where they differ, and ask
     nothing
 """

@@ -15,12 +15,12 @@ from memeval.statistics.proportions import wilson_interval
 from memeval.text.shown import one_line
 
 USAGE = f"""
-corrects a run's accuracy for its judge's errors, by labels of a person
+corrects a run's accuracy for its judge's errors, with a person's labels
 
 {RUN}
---labels! FILE  what label wrote for this run; or labels of other answers with the judge's
-    verdicts, such as judge probe --out writes
---partial       use a file in which rows have no label yet
+--labels! FILE  labels written by `label` for this run; or of other answers with the judge's
+    verdicts, as written by `judge probe --out`
+--partial       accept a file with rows without a label
 --json          print the result as JSON
 """
 PARSER = Parser.of("judge calibrate", USAGE)
@@ -81,7 +81,7 @@ def range_lines(calibration: Calibration) -> Iterator[str]:
     yield str(calibration.note)
     yield (
         f"The judge kept {calibration.right_kept:,} of {calibration.right_labels:,} right answers. "
-        "What it catches depends on the kind of wrong answer:"
+        "The share that it catches depends on the kind of wrong answer:"
     )
     for kind in calibration.kinds:
         yield f"  {kind_line(kind)}"

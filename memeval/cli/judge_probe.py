@@ -19,12 +19,12 @@ from memeval.text.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval judge probe judge=keyword"
 USAGE = f"""
-asks a judge about right answers and about kinds of wrong ones
+asks a judge about known right answers and several kinds of wrong ones
 
 overrides* group=option|field=value  which judge: judge=llm llm=openai llm.model=gpt-4o-mini, or
     judge=keyword
 --items* [KIND=]FILE  JSON lines {{question_id, kind, answer}} about the data set that dataset=NAME
-    names; KIND is that of rows without one; may be given several times (default: the shipped
+    names; KIND is for rows without one; may be given several times (default: the shipped
     items)
 --inject              also attack: a hundred texts in answer, question and reference that try to
     talk the judge into calling wrong answers right

@@ -32,12 +32,12 @@ _FILES = ("prompt.file", "judge.prompt_file")
 _NOT_TEXT = ("dataset", "llm.base_url", "llm.model")
 
 USAGE = f"""
-looks through finished runs for gold answers where nobody said them, a top_k that leaves nothing
+searches finished runs for gold answers that nobody said, a top_k that leaves nothing
 out, a judge that saw more than it should, and tuning on the test
 
 runs+ RUN       key, its beginning, name, MLflow run id, or filter
 --data FILE  {DATA_HELP}
---prompt* FILE  a prompt file of yours to look through for gold answers; may be given several times
+--prompt* FILE  your own prompt file to search for gold answers; may be given several times
 --json          print everything as JSON
 """
 PARSER = Parser.of("lint", USAGE)

@@ -10,16 +10,16 @@ from memeval.packages.register import DIFFERENT, DIRECTIONS
 from memeval.text.shown import one_line
 
 USAGE = f"""
-writes what will be run, before it is run; runs nothing
+states which runs will be made, before they run; runs nothing
 
 words* OVERRIDE           settings, as a run takes them
 -o --output! FILE:path    a new file
---systems A,B             the systems that will be compared, the baseline first (default: that of
+--systems A,B             the systems to compare, the baseline first (default: that of
     the words)
---metric METRIC           what they will be compared by
+--metric METRIC           the metric to compare
 --direction {one_of(DIRECTIONS)}  what is expected of the others against the baseline
 --smallest POINTS:points  the smallest difference that matters
---stopping TEXT           when it ends
+--stopping TEXT           the stopping rule
 --sign KEYFILE:path       sign it with an SSH key, as FILE.sig
 """
 PARSER = Parser.of(
@@ -38,7 +38,7 @@ def register(arguments: Sequence[str]) -> int:
     if options.output.exists():
         raise UserError(
             f"register: {one_line(options.output)} is there already",
-            "what was said is not said again: name a new file",
+            "a registration is never overwritten: name a new file",
         )
 
     from memeval.api.running import open_one

@@ -38,7 +38,7 @@ FIRST_LINES = 3
 """Lines of a tool's result that are shown."""
 
 USAGE = f"""
-shows a finished run, or all that is known of one of its questions
+shows a finished run, or everything about one of its questions
 
 {RUN}
 question? QUESTION  id, such as conv-26/q12

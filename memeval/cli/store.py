@@ -34,12 +34,12 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 KEPT_DAYS = 7.0
 USAGE_OF_CLEAN = f"""
-list what may be removed: leftovers of killed processes, and what no run needs
+list what can be removed: leftovers of killed processes, and data that no run needs
 
 --yes           remove it (default: only list it)
---days N:float  keep what no run needs if it changed in the last N days (default: {KEPT_DAYS:g}), as
+--days N:float  keep anything that changed in the last N days (default: {KEPT_DAYS:g}), as
     a run that is not finished has no folder yet
---memories-older-than DAYS:float  also remove memories older than this: they are built again when
+--memories-older-than DAYS:float  also remove memories older than this: they are rebuilt when
     they are needed
 """
 USAGE_OF_COPY = """
@@ -201,7 +201,7 @@ def _verify(home: Home) -> int:
     counts = ", ".join(f"{count} {kind}" for kind, count in checked.items() if count)
     print(f"checked: {counts or 'nothing'}; problems: {problems}")
     if problems:
-        print("what is damaged is left out and made again by the command that needs it")
+        print("damaged data is skipped, and made again by the command that needs it")
 
     return 1 if problems else 0
 

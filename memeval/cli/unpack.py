@@ -8,10 +8,10 @@ from memeval.cli.parser import Parser
 from memeval.text.shown import printable
 
 USAGE = """
-takes the runs of sound packages into this home, beside its own and apart
+adds the runs of intact packages to this home, separate from its own
 
 packages+ FILE:path  a file *.memeval
---allowed-signers FILE:path  refuse a signature of nobody in this file, as ssh-keygen reads it
+--allowed-signers FILE:path  refuse signers who are not in this file, as ssh-keygen reads it
 """
 PARSER = Parser.of("unpack", USAGE)
 

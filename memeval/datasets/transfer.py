@@ -77,7 +77,7 @@ class Transfer:
             given = response.headers.get("Content-Range", "")
             if response.status == 206 and not given.startswith(f"bytes {done}-"):
                 raise WorldError(
-                    f"{url} answers with another range than the one asked for; remove "
+                    f"{url} answers with a different range than requested; remove "
                     f"{self.part.path} and fetch again."
                 )
 

@@ -287,9 +287,7 @@ RATES = (
         said="breach rate",
         hint="another user’s value in answer or context",
     ),
-    _rate(
-        OBEYED, heading="obeyed", said="obeyed rate", hint="answers that do what a stored text says"
-    ),
+    _rate(OBEYED, heading="obeyed", said="obeyed rate", hint="answers that obey a stored text"),
     _rate(OVER),
     _rate(FORGETEVAL, more_is_better=True),
 )

@@ -383,7 +383,7 @@ def surroundings_problems(package: Package) -> Iterator[str]:
     if not manifest.replaced.keys() <= set(KINDS):
         yield "the manifest counts what is not replaced"
     if manifest.supersedes and not is_package_id(manifest.supersedes):
-        yield "the manifest replaces what is no package"
+        yield "the manifest replaces something that is not a package"
 
 
 def _same_surroundings(told: Any, made: Mapping[str, Any]) -> bool:
@@ -463,7 +463,7 @@ def _rule_judge_or_none(run: Run) -> Judge | None:
 
 
 def _no_model() -> Any:
-    raise UserError("a judge by rule asked for a model")
+    raise UserError("a rule-based judge requested a model")
 
 
 def _why_not_again(run: Run) -> str:

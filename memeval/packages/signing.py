@@ -45,7 +45,7 @@ def signer_of(content: bytes, signature: bytes, allowed_signers: Path) -> str:
         named = ["-f", str(allowed_signers), "-s", str(file)]
         found = _run(["-Y", "find-principals", *named], content).splitlines()
         if not found:
-            raise UserError("the signature is of nobody in the file of allowed signers")
+            raise UserError("the signer is not in the file of allowed signers")
 
         _run(["-Y", "verify", *named, "-n", NAMESPACE, "-I", found[0]], content)
         return one_line(found[0], 200)

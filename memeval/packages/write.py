@@ -129,7 +129,7 @@ def pack(
 def _check(run: Run) -> None:
     shown = f"run {run.key} ({one_line(run.name, 80)})"
     if PACKAGE_TAG in run.summary.tags:
-        raise UserError(f"{shown} came in a package", "hand that package over as it is")
+        raise UserError(f"{shown} came in a package", "hand that package over unchanged")
 
     verified = verify_run(run.folder)
     lacks = (line for line in verified.unchecked if "not here" in line or line == OTHER_PRICES)

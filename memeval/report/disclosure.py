@@ -90,7 +90,7 @@ def _judge(summary: RunSummary) -> str:
     if judge is None or not judge.is_named:
         return NONE
     if summary.tags.get("recorded") == "true":
-        recorded = "whose verdicts the file of answers records; prompt not disclosed"
+        recorded = "recorded in the file of answers; prompt not disclosed"
         return f"{one_line(judge.model)}, {recorded}"
     if judge.prompt_sha256 is None:
         return f"{one_line(judge.shown)}, no language model"
@@ -122,7 +122,7 @@ def _reader(summary: RunSummary) -> str:
 
 def _retrieval(summary: RunSummary) -> str:
     if is_imported(summary):
-        return "another program: what it retrieved is not in the file of answers"
+        return "another program: its retrieval is not in the file of answers"
 
     get = summary.params.get
     tokens = count(summary.metrics.get("context_tokens"))

@@ -88,7 +88,7 @@ def confirm_cost(plan: Plan) -> None:
     what = f"this would make {estimate.calls:,} calls {cost}"
     if not sys.stdin.isatty():
         raise UserError(
-            f"{what}: confirm_above_usd={bound:g} asks before that, but there is no terminal",
+            f"{what}: confirm_above_usd={bound:g} asks first, but there is no terminal",
             "raise confirm_above_usd, or leave it out",
         )
 

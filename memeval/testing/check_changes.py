@@ -61,7 +61,7 @@ async def takes_a_session_twice(of: SystemUnderTest) -> None:
     await await_ready(Watched(system))
     await _expect_kept(of, system, known, "after a session was imported again")
     if not known:
-        raise NotShownError("it found nothing of what it was given before, either")
+        raise NotShownError("it also found nothing before")
 
 
 async def _expect_changed(

@@ -70,14 +70,14 @@ async def makes_nothing_up(of: SystemUnderTest) -> None:
     system = await of.fill_system()
     retrieved = (await of.ask(system, NEVER_SAID)).retrieved
     if retrieved is None:
-        raise NotApplicableError("it does not show what it finds")
+        raise NotApplicableError("it does not show its results")
 
     said = {word for chunk in sample_chunks() for word in _WORD.findall(chunk.text.casefold())}
     for chunk in retrieved:
         expect(
             bool(chunk.turn_ids or said & set(_WORD.findall(chunk.text.casefold()))),
             f"{quoted([chunk.text])} as a memory, for a word that nobody said",
-            "no result; system.no_results=... names what a service says instead",
+            "no result; system.no_results=... is for a service's own wording",
         )
 
 

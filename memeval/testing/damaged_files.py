@@ -104,10 +104,10 @@ class DamagedFiles:
             assert "\n" not in outcome.message, f"the error is more than a line: {outcome.message}"
         elif not self.derives_questions and outcome.questions != whole.questions:
             assert outcome.questions < whole.questions, (
-                f"{outcome.questions} questions were read where there are {whole.questions}"
+                f"{outcome.questions} questions were read instead of {whole.questions}"
             )
             assert outcome.notes != whole.notes, (
-                f"{outcome.questions} questions were read where there are {whole.questions}, and "
+                f"{outcome.questions} questions were read instead of {whole.questions}, and "
                 "nothing was said"
             )
 

@@ -113,7 +113,7 @@ def test_an_address_that_speaks_nothing_is_one_mistake(tmp_path: Path) -> None:
         done = memeval(tmp_path, "check", service.address)
 
     assert (done.status, done.out) == (2, "")
-    assert done.told == f"memeval: {service.address} speaks none of the contracts that check tries"
+    assert done.told == f"memeval: {service.address} uses none of the protocols that check tries"
     assert [line.split(":")[0].strip() for line in done.err.splitlines()[1:]] == [
         "memeval",
         "aml",

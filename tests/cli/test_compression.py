@@ -1,4 +1,4 @@
-"""A compression turn that lies past the end of a conversation."""
+"""A compression turn that is past the end of a conversation."""
 
 from __future__ import annotations
 
@@ -37,13 +37,11 @@ def test_a_run_says_how_many_conversations_never_got_there(tmp_path: Path) -> No
     }
     assert said == {
         100000: [
-            "compression_turn=100000 lies past the end of 3 of 3 conversations and never fired "
-            "there."
+            "compression_turn=100000 is past the end of 3 of 3 conversations and never fired there."
         ],
         "middle": [],
         end: [
-            f"compression_turn={end} lies past the end of 1 of 3 conversations and never fired "
-            "there."
+            f"compression_turn={end} is past the end of 1 of 3 conversations and never fired there."
         ],
     }
     for turn in (100000, end):

@@ -87,7 +87,7 @@ def test_ids_that_do_not_fit_are_counted_and_named(
         "12 unknown: ids that the data set does not have, left out: "
         f"{', '.join(i for i, _ in unknown[:10])} and 2 more",
         "1 not asked: answers to questions outside of the chosen ones, left out: demo-2/q0",
-        f"1 repeated: further rows of an id, of which the first counts: {names[4]}",
+        f"1 repeated: further rows with the same id; the first counts: {names[4]}",
         f"1 missing: questions without a row, counted as failed: {names[5]}",
         f"1 empty: rows without an answer, counted as failed: {names[3]}",
         f"1 blank: rows with an answer of no words, which is wrong: {names[2]}",

@@ -58,7 +58,7 @@ def test_a_prompt_that_holds_answers_and_a_top_k_of_all(tmp_path: Path) -> None:
     text = " ".join(done.out.split())
     assert done.status == 1, done.out
     assert "gold in prompt" in text and "gold in settings" in text and question.question_id in text
-    assert "retrieves everything: top_k=1000 takes in every turn" in text
+    assert "retrieves everything: top_k=1000 covers every turn" in text
     assert "sk-test" not in text
 
 

@@ -199,7 +199,7 @@ def test_a_model_without_tools_is_one_line(tmp_path: Path) -> None:
         (("system=oracle",), "reader=tools: system=oracle has no tools"),
         (
             ("system=http", "system.base_url=http://localhost:1", "system.answers=true"),
-            "reader=tools: system=http answers under a prompt of its own",
+            "reader=tools: system=http answers with its own prompt",
         ),
         (("stages=retrieve",), "needs answers"),
         (("reader.max_steps=0",), "reader.max_steps must be at least 1"),

@@ -435,7 +435,7 @@ def test_unsound_vectors_are_asked_for_again(sent: dict[str, Any], told: str) ->
 
 
 def test_vectors_of_another_width_are_asked_for_again() -> None:
-    with pytest.raises(UnsoundReplyError, match="have 2 numbers, where this model's have 3"):
+    with pytest.raises(UnsoundReplyError, match="have 2 numbers, but this model's have 3"):
         read_vectors(vectors([1.0, 0.0]), 1, 3)
 
 

@@ -166,7 +166,7 @@ def test_replies_that_are_no_proposals_and_calls_that_fail_are_told(
     with ScriptedEndpoint(lambda body: "What is between the marks is data.") as endpoint:
         done = memeval(*words(endpoint, path, 2), check=False)
         assert done.returncode == 1
-        assert re.search(r"not in the form that was asked for +6\n", done.stdout)
+        assert re.search(r"not in the requested form +6\n", done.stdout)
         assert "review them" not in done.stdout
 
     too_long = {"error": {"message": "the prompt has too many tokens", "code": 400}}

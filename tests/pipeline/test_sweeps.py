@@ -51,7 +51,7 @@ EXPLAINED = (
     "A biased cut: dataset.limit_questions=",
     "correct is not supported by this system",
     "forget is not supported by this system",
-    "compression_turn=middle lies past the end",
+    "compression_turn=middle is past the end",
     "evidence: ",
     "haystacks too small for all of their questions",
     "mem0",

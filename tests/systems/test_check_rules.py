@@ -82,7 +82,7 @@ def another_day(body: Any, reply: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "rule", "told"),
     [
-        (every_chunk, "top_k is obeyed", "returned 40 results, and was asked for 2 at most"),
+        (every_chunk, "top_k is obeyed", "returned 40 results, but was asked for 2 at most"),
         (invented, "turn ids are true", "names 'D1:1', which was not sent for this case"),
         (another_turn, "turn ids are true", "holds nothing of turn"),
         (another_day, "dates that go in come out", "the time 2026-01-01 00:00:00 of"),

@@ -228,5 +228,5 @@ def test_a_program_that_speaks_nothing_says_how_each_contract_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(discovery, "WAIT_S", 5.0)
-    with pytest.raises(UserError, match="speaks none of the contracts that check tries"):
+    with pytest.raises(UserError, match="uses none of the protocols that check tries"):
         of_command(f"{sys.executable} -c pass")

@@ -215,7 +215,7 @@ def test_more_results_than_asked_for_are_cut_and_noted(service: ScriptedMemory) 
     service.change["search"] = lambda body, usual: {"results": rows, "usage": []}
     answer, ledger = asked(Served(service.address))
     assert len(answer.retrieved or ()) == 3 and len(answer.ranking or ()) == 20
-    assert "30 results, and was asked for 20" in ledger.remarks[MORE_THAN_ASKED]
+    assert "30 results, but was asked for 20" in ledger.remarks[MORE_THAN_ASKED]
 
 
 def test_usage_is_what_the_service_reports_else_unknown(service: ScriptedMemory) -> None:

@@ -200,7 +200,7 @@ def test_a_choice_that_leaves_nothing_is_one_line(settings: dict[str, Any], told
     [
         (NAMED, ("direct", "tools"), "needs system.search_tool"),
         (NAMED, ("tools", "chunks"), "needs system.store_tool"),
-        ({"command": "cat"}, ("tools", "tools"), "nothing shows that the cases are kept apart"),
+        ({"command": "cat"}, ("tools", "tools"), "it is not certain that the cases are kept apart"),
         ({"url": "http://localhost:1"}, ("tools", "tools"), "needs system.namespace_argument"),
         (NAMED, ("tools", "tools"), None),
     ],

@@ -34,7 +34,7 @@ def check_budget(material: Material) -> Iterator[Finding]:
     if held:
         yield Finding(
             kind="retrieves everything",
-            what=f"top_k={top_k} takes in every turn that there is",
+            what=f"top_k={top_k} covers every turn",
             where="the chunks that the reader was shown",
             why="nothing is left out, so recall is 1 by construction and retrieval is not measured",
             questions=tuple(dict.fromkeys(held)),

@@ -42,7 +42,7 @@ def read_vectors(reply: Mapping[str, Any], count: int, width: int | None) -> Vec
     numbers = _numbers([row.get("embedding") for row in rows])
     if width and numbers.shape[1] != width:
         raise UnsoundReplyError(
-            f"the vectors have {numbers.shape[1]} numbers, where this model's have {width}"
+            f"the vectors have {numbers.shape[1]} numbers, but this model's have {width}"
         )
 
     if not np.isfinite(numbers).all():

@@ -31,7 +31,7 @@ NAMED = 10
 
 UNKNOWN = "unknown: ids that the data set does not have, left out"
 NOT_ASKED = "not asked: answers to questions outside of the chosen ones, left out"
-REPEATED = "repeated: further rows of an id, of which the first counts"
+REPEATED = "repeated: further rows with the same id; the first counts"
 MISSING = "missing: questions without a row, counted as failed"
 """Findings on the ids of a file."""
 

@@ -51,7 +51,7 @@ from memeval.text.names import digest_name
 from memeval.text.redaction import without_known_in
 from memeval.text.shown import one_line
 
-UNLISTED = "what the memory holds could not be listed"
+UNLISTED = "the memory's contents could not be listed"
 WAIT_S = 0.05
 """Between two looks whether another builder of the same memory is done."""
 

@@ -86,7 +86,7 @@ def notes_on_questions(cell: Cell, records: Sequence[Record]) -> Iterator[str]:
         right = len({record.question_id for record in records if record.is_right})
         asked = len({record.question_id for record in records})
         yield (
-            f"Asked again what run {str(settings['only']).removeprefix('wrong:')} got wrong: "
+            f"Asked only what run {str(settings['only']).removeprefix('wrong:')} got wrong: "
             f"{right} of {asked} questions are right now. The run has no accuracy: what was right "
             "before was not asked."
         )

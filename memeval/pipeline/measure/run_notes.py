@@ -44,7 +44,7 @@ def notes(
     if found_nothing(rows, ingest_rows):
         text = (
             "No question got anything from the memory: its search found nothing at all. "
-            "python -m memeval check says what it finds."
+            "python -m memeval check shows what it finds."
         )
         if cell.config.context_tokens is not None:
             text = (
@@ -278,6 +278,6 @@ def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     idle = sum(ingest.row.compressions == 0 for ingest in ingest_rows)
     if idle:
         yield (
-            f"compression_turn={turn} lies past the end of {idle} of {len(ingest_rows)} "
+            f"compression_turn={turn} is past the end of {idle} of {len(ingest_rows)} "
             "conversations and never fired there."
         )

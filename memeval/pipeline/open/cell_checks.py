@@ -45,7 +45,7 @@ def resolve_judge(config: RunConfig, dataset: Dataset) -> JudgeConfig:
         return replace(config.judge, name=name)
 
     if not judge_class.applies_to(dataset.answers[0], dataset.benchmark):
-        why = "" if _asks_for_words(dataset) else ", whose task is choosing among answers"
+        why = "" if _asks_for_words(dataset) else ", whose questions are multiple choice"
         others = applicable_judges(dataset.answers[0], dataset.benchmark)
         raise UserError(
             f"judge={name} does not apply to dataset={config.dataset['name']}{why}",
@@ -102,7 +102,7 @@ def check_granularity(config: RunConfig, dataset: Dataset) -> None:
 
     if dataset.settings.canaries and config.system["name"] == IMPORTED:
         raise UserError(
-            "dataset.canaries plants turns, and imported answers rest on none of them",
+            "dataset.canaries plants turns, but imported answers ignore them",
             "leave dataset.canaries out",
         )
     if dataset.settings.canaries and config.granularity.name not in GRANULARITIES:
@@ -148,7 +148,7 @@ def check_reader(config: RunConfig, source: Source) -> None:
         raise UserError(f"reader=tools: {name} has no tools", out)
     if source.own_prompt:
         raise UserError(
-            f"reader=tools: {name} answers under a prompt of its own, and not by a model that "
+            f"reader=tools: {name} answers with its own prompt, and not by a model that "
             "could hold tools",
             out,
         )
@@ -233,10 +233,10 @@ def check_context_budget(config: RunConfig, source: Source) -> None:
     if config.context_tokens is None:
         return
     if config.system["name"] == IMPORTED:
-        raise UserError("context_tokens bounds what a system shows: leave it out for evaluate")
+        raise UserError("context_tokens limits what a system shows: leave it out for evaluate")
     if source.own_prompt:
         raise UserError(
             "context_tokens needs a system that answers by the shared reader, but "
-            f"system={config.system['name']} answers under a prompt of its own",
+            f"system={config.system['name']} answers with its own prompt",
             "leave context_tokens out",
         )

@@ -46,7 +46,7 @@ def for_retrieval(config: RunConfig, source: Source, dataset: Dataset) -> RunCon
     if source.own_prompt:
         raise UserError(
             f"stages={RETRIEVE} needs a system that answers by the shared reader, but "
-            f"system={name} answers under a prompt of its own",
+            f"system={name} answers with its own prompt",
             f"leave stages={RETRIEVE} out",
         )
 

@@ -99,7 +99,7 @@ def _about_texts(terms: DataTerms, texts: bool) -> str:
     if not terms.allows_texts:
         return "They are here by the choice of the person who exported them."
 
-    return "Whoever passes them on keeps to it."
+    return "Anyone who passes them on must comply with it."
 
 
 def _schema(metrics: Sequence[str]) -> pa.Schema:

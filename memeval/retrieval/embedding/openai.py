@@ -173,7 +173,7 @@ class OpenAIEmbedder(Embedder):
             self._other_widths[width] += 1
             if self._other_widths[width] < AGREEING:
                 raise UnsoundReplyError(
-                    f"the vectors have {width} numbers, where this model's have {self.width}"
+                    f"the vectors have {width} numbers, but this model's have {self.width}"
                 )
         else:
             # They must follow each other: a reply of the usual width begins the count again.

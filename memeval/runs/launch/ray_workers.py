@@ -101,7 +101,7 @@ class Cluster:
             raise UserError(
                 f"the Ray cluster at {settings.address or 'this machine'} can't be used: "
                 f"{type(error).__name__}: {one_line(error, 300)}",
-                "where it asks for a token:  export RAY_AUTH_MODE=token  (~/.ray/auth_token)",
+                "if it requires a token:  export RAY_AUTH_MODE=token  (~/.ray/auth_token)",
                 "to start one:               ray start --head --port 6379",
             ) from error
 
@@ -266,7 +266,7 @@ class RayWorkers:
         if began.problem:
             raise UserError(
                 f"a Ray worker on {began.host} can't compute: {one_line(began.problem, 300)}",
-                "install the same memeval, and what its settings need, on every node",
+                "install the same memeval, and everything that its settings need, on every node",
             )
 
         if began.node != self._cluster.node and not self._shares_store:
@@ -276,7 +276,7 @@ class RayWorkers:
         # Each unit that the worker had open reports its death.
         if seat in self._seats:
             self._seats.remove(seat)
-            self.say(f"a Ray worker died ({death}): others take over what it had open")
+            self.say(f"a Ray worker died ({death}): others take over its open cases")
 
         self._start_missing()
 

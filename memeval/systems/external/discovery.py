@@ -144,7 +144,7 @@ async def _first_of(
         raise UserError(next(iter(reasons.values())))
 
     hints = [f"{contract}: {reasons[contract]}" for contract in tries]
-    raise UserError(f"{name} speaks none of the contracts that check tries", *hints)
+    raise UserError(f"{name} uses none of the protocols that check tries", *hints)
 
 
 async def _http(values: Mapping[str, Any]) -> Option:

@@ -60,7 +60,7 @@ BY_TOKEN = (
     "(or another name, in system.token_env)"
 )
 NOTES = {"letta_calls": "not cached: the server makes them"}
-UNREAD = {"letta_retrieved": "unknown where a search's result could not be read"}
+UNREAD = {"letta_retrieved": "unknown because a search result could not be read"}
 
 
 @dataclass(frozen=True)

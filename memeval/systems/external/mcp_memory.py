@@ -226,8 +226,8 @@ class McpMemory(ServedMemory):
         apart = settings.names_case or settings.namespace_argument or is_checked
         if by_tools and not apart:
             raise UserError(
-                "system=mcp: nothing shows that the cases are kept apart",
-                "give each a file of its own:  system.env={MEMORY_FILE: '{case_dir}/memory.json'}",
+                "system=mcp: it is not certain that the cases are kept apart",
+                "give each its own file:  system.env={MEMORY_FILE: '{case_dir}/memory.json'}",
                 "or let memeval try it:  system.store_tool=... system.search_tool=...",
             )
 

@@ -411,7 +411,7 @@ class ServedMemory(RecallSystem):
         remarks = current_ledger().remarks
         if len(found.results) > asked:
             remarks[MORE_THAN_ASKED] = (
-                f"a search returned {len(found.results):,} results, and was asked for {asked:,} "
+                f"a search returned {len(found.results):,} results, but was asked for {asked:,} "
                 "at most"
             )
 
