@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,29 @@ LONG = ("pipeline", "cli", "tracking", "test_readme.py", "test_python_api_docs.p
 """Folders and modules whose tests start processes."""
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts what takes long first: at the end, short tests keep all workers busy."""
-    items.sort(key=lambda item: set(LONG).isdisjoint(item.path.parts))
+    """Puts what takes long first: at the end, short tests keep all workers busy.
+
+    Each worker of xdist begins with an equal part of the list and takes tests from the end of
+    another part when its own is done. Modules that take long begin the parts in turn: few are
+    divided between workers, which would each make the fixtures of the module.
+    """
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    parts: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    short: list[pytest.Item] = []
+    for path, of_module in groupby(items, key=lambda item: item.path):
+        if set(LONG).isdisjoint(path.parts):
+            short.extend(of_module)
+        else:
+            min(parts, key=len).extend(of_module)
+
+    size = len(items) // workers
+    rest = iter(short)
+    for part in parts:
+        part.extend(islice(rest, max(0, size - len(part))))
+
+    items[:] = [*chain.from_iterable(parts), *rest]
 
 
 def pytest_collection_finish() -> None:

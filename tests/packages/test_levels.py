@@ -382,6 +382,7 @@ def test_two_hundred_single_edits_are_found(home: Path, tmp_path: Path) -> None:
     )
     key = small.key
     entries = entries_of(pack([small], tmp_path / "small.memeval").path)
+    unchanged = (entries, rewritten(entries, key))
     path, levels = tmp_path / "edited.memeval", Counter[int]()
     silent = []
     for number, (kind, edited) in zip(
@@ -389,7 +390,7 @@ def test_two_hundred_single_edits_are_found(home: Path, tmp_path: Path) -> None:
     ):
         # Half of them as they are, half with every digest made anew.
         content = edited if number % 2 else rewritten(edited, key)
-        if content == entries or content == rewritten(entries, key):
+        if content in unchanged:
             continue  # such as a text that has no end of its own
 
         write_entries(path, content)
