@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -278,20 +275,15 @@ def test_completion_knows_them(site: Path, tmp_path: Path) -> None:
         ("system=echo_last system.l", {"system.last="}),
     ):
         words = f"memeval {line}"
-        done = subprocess.run(
-            [sys.executable, "-m", "memeval", "-sc", "query=bash"],
-            env={
-                **os.environ,
-                "MEMEVAL_HOME": str(tmp_path),
-                "PYTHONPATH": f"{ROOT}:{site}",
-                "COMP_LINE": words,
-                "COMP_POINT": str(len(words)),
-            },
-            capture_output=True,
-            text=True,
-            check=True,
+        done = completed(
+            tmp_path,
+            "-sc",
+            "query=bash",
+            PYTHONPATH=f"{ROOT}:{site}",
+            COMP_LINE=words,
+            COMP_POINT=str(len(words)),
         )
-        assert set(done.stdout.split()) == wanted
+        assert set(done.out.split()) == wanted
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from conftest_pipeline import QUESTIONS, SMALL, Command, environment, records, without_times
 from doubles.endpoint import ScriptedEndpoint
+from forking import run_command_line
 from ports import free_port
 from tables import sampled
 
@@ -42,13 +43,7 @@ def port() -> int:
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory, port: int) -> list[str]:
     home = tmp_path_factory.mktemp("whole")
     with ScriptedEndpoint(port=port) as endpoint:
-        done = subprocess.run(
-            [sys.executable, "-m", "memeval", *arguments(endpoint)],
-            env=environment(home),
-            capture_output=True,
-            timeout=300,
-            check=False,
-        )
+        done = run_command_line(arguments(endpoint), env=environment(home))
         assert done.returncode == 0, done.stderr
     return without_times(records(home))
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from conftest_pipeline import Command, environment, records, summary, without_times
 from doubles.endpoint import ScriptedEndpoint
+from forking import run_command_line
 from ports import free_port
 from tables import sampled
 from test_kill import wait_until
@@ -75,13 +76,7 @@ def port() -> int:
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory, port: int) -> Path:
     home = tmp_path_factory.mktemp("whole")
     with ScriptedEndpoint(port=port) as endpoint:
-        done = subprocess.run(
-            [sys.executable, "-m", "memeval", *arguments(endpoint)],
-            env=environment(home),
-            capture_output=True,
-            timeout=300,
-            check=False,
-        )
+        done = run_command_line(arguments(endpoint), env=environment(home))
         assert done.returncode == 0, done.stderr
         assert paid_twice(endpoint) == 0
     return home

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from conftest_pipeline import Command, environment, records, without_times
 from doubles.endpoint import ScriptedEndpoint
+from forking import run_command_line
 from ports import free_port
 from postgres_server import PROGRAMS, Server
 
@@ -66,13 +67,10 @@ def words(server: Server, endpoint: ScriptedEndpoint) -> tuple[str, ...]:
 def on_files(tmp_path_factory: pytest.TempPathFactory, port: int) -> list[str]:
     home = tmp_path_factory.mktemp("files")
     with ScriptedEndpoint(port=port) as endpoint:
-        subprocess.run(
-            [sys.executable, "-m", "memeval", *CELL, f"llm.base_url={endpoint.base_url}"],
-            env=environment(home),
-            capture_output=True,
-            timeout=300,
-            check=True,
-        )
+        words = (*CELL, f"llm.base_url={endpoint.base_url}")
+        done = run_command_line(words, env=environment(home))
+        assert done.returncode == 0, done.stdout + done.stderr
+
     return without_times(records(home))
 
 

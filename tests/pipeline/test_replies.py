@@ -179,13 +179,15 @@ def test_an_endpoint_that_is_not_there_is_said_at_once(memeval: Command, tmp_pat
 
 def test_a_dripping_reply_ends_with_its_time(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(faults=Faults({"dripping": 1.0}, hang_s=60.0)) as endpoint:
-        memeval(*model(endpoint, "llm.timeout_s=0.5", "llm.patience_s=1"), check=False)
+        patience = ("llm.timeout_s=0.5", "llm.patience_s=1")
+        memeval(*model(endpoint, *patience), check=False, constants=HURRIED)
     assert all("no whole reply within 0.5 s" in row["error"] for row in records(tmp_path))
 
 
 def test_the_old_bound_by_count_still_works_and_says_what_replaces_it(memeval: Command) -> None:
     with ScriptedEndpoint(faults=Faults({"server_error": 1.0})) as endpoint:
-        done = memeval(*model(endpoint, "llm.max_retries=0"), check=False)
+        once = model(endpoint, "llm.max_retries=0")
+        done = memeval(*once, check=False, constants=HURRIED)
         assert endpoint.count(CHAT) == 3
     assert "llm.max_retries is deprecated" in done.stderr
     assert "llm.patience_s" in done.stderr
