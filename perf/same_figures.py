@@ -44,6 +44,7 @@ AT_ENDPOINT = [
 
 TIMES = ("latency_ms/", "duration_s", "retry_wait_s", "times.")
 """Beginnings of the names of what differs between two runs of the same code."""
+TIME_OF_OPERATION = "/ms"
 
 
 def main() -> int:
@@ -127,7 +128,9 @@ def _runs(home: str) -> Iterator[tuple[str, dict[str, Any]]]:
             {
                 "key": run.key,
                 "metrics": {
-                    name: value for name, value in run.metrics.items() if not name.startswith(TIMES)
+                    name: value
+                    for name, value in run.metrics.items()
+                    if not name.startswith(TIMES) and not name.endswith(TIME_OF_OPERATION)
                 },
                 "records": {
                     name: _digest(records[name].to_json(date_format="iso")) for name in kept
