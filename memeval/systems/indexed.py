@@ -148,11 +148,7 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
         # The rest of a whole ranking is for the metrics: hundreds of entries, whose cold memory
         # took longer than the search did.
         with own.aside():
-            entries = self._entries
-            return best + [
-                entries[position] if score is None else self.entry(position, score)
-                for position, score in ranked[depth:]
-            ]
+            return best + [self.entry(position, score) for position, score in ranked[depth:]]
 
     def entry(self, position: int, score: float | None) -> Retrieved:
         """The entry at a position, with its score."""

@@ -201,7 +201,7 @@ def test_imported_answers_and_recorded_verdicts_disclose_no_more_than_they_know(
     (match,) = match_claim(claim(judge_model="large"), imported)
     assert match.reasons[0] == "judged by small here, by large there"
     shown = disclosed(imported)
-    assert shown["judge"].startswith("small, whose verdicts")
+    assert shown["judge"].startswith("small, recorded in the file of answers")
     assert "dataset.sample=40" in shown["questions"]
     assert shown["retrieval"].startswith("another program")
 

@@ -16,9 +16,8 @@ def test_a_judge_of_words_is_refused(tmp_path: Path, judge: str) -> None:
     done = memeval(tmp_path, DEMO, f"judge={judge}", "tracking=none")
     assert done.status == 2
     assert (
-        done.told
-        == f"memeval: judge={judge} does not apply to dataset=demo_locomo_mc10, whose task is "
-        "choosing among answers"
+        done.told == f"memeval: judge={judge} does not apply to dataset=demo_locomo_mc10, whose "
+        "questions are multiple choice"
     )
     assert "use:  judge=accuracy" in done.err and "Traceback" not in done.err
     assert runs(tmp_path) == []

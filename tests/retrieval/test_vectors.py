@@ -150,10 +150,10 @@ from memeval.retrieval import vectors
 from memeval.retrieval.vectors import VectorIndex
 
 vectors.EXACT_UP_TO = 3
-rows = np.random.default_rng(0).normal(size=(1000, 1024)).astype(np.float32)
+rows = np.random.default_rng(0).normal(size=(300, 3072)).astype(np.float32)
 rows /= np.linalg.norm(rows, axis=1, keepdims=True)
 sizes = []
-for _ in range(9):
+for _ in range(20):
     index = VectorIndex(rows)
     index.query(rows[0], 10)
     index.close()
@@ -168,8 +168,9 @@ def test_a_dropped_index_gives_its_memory_back() -> None:
         [sys.executable, "-c", GROWING], capture_output=True, text=True, check=True, timeout=120
     )
     sizes = [int(word) for word in done.stdout.split()]
-    grown = (sizes[-1] - sizes[2]) / 1e6
-    assert grown < 6 * 4, f"six indexes of 4 MB left {grown:.0f} MB behind: {sizes}"
+    # Chroma's allocator keeps some of the first ones.
+    grown = (sizes[-1] - sizes[11]) / 1e6
+    assert grown < 6 * 3.7, f"eight indexes of 3.7 MB left {grown:.0f} MB behind: {sizes}"
 
 
 def found(seed: int) -> bool:
