@@ -23,6 +23,7 @@ from memeval.pipeline.execute.prepare import prepare
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.measure.summary import finish
 from memeval.pipeline.open.opening import open_cell
+from memeval.pipeline.verify.sound import verify_run
 from memeval.records import IngestHealth, Role, Usage
 from memeval.results import RunSummary
 from memeval.runs.compose.config import compose_config
@@ -170,6 +171,9 @@ def test_garbage_throughout_fails_the_case_until_the_model_is_sound(
     assert [row["status"] for row in rows] == ["ingest_failed"] * ASKED
     assert "ingest lost " in rows[0]["error"] and "max_ingest_loss allows 1.0 %" in rows[0]["error"]
     assert summary.metrics["coverage"] == 0 and not summary.valid
+    assert summary.metrics["calls/ingest"], "its calls are counted, although nothing came of them"
+    assert summary.metrics["tokens/total"]
+    assert verify_run(home / "outputs" / "runs" / summary.run_key).problems == ()
     assert not manifests(home), "what lost too much is not saved"
 
     endpoint.reply = replies(system, lambda number, body: None)

@@ -25,6 +25,7 @@ from memeval.pipeline.isolate.call import Steps
 from memeval.pipeline.isolate.process_state import ProcessState
 from memeval.pipeline.isolate.watch import Watched, build_watched
 from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.connections import FailedMemory
 from memeval.pipeline.open.declared import Declared
 from memeval.pipeline.open.models import Models
 from memeval.pipeline.open.retrieving import SilentReader, retrieves_only
@@ -32,6 +33,7 @@ from memeval.process.leftovers import sweep, sweep_temporary
 from memeval.records import EvalCase
 from memeval.retrieval.granularity import chunks
 from memeval.systems.base import IMAGINED, LINES, Reader, SystemContext
+from memeval.text.names import digest_name
 
 T = TypeVar("T")
 
@@ -72,6 +74,11 @@ class Builder:
             return await build.imagine()
 
         return await build.run(self._models.memories, self._models.connections.failed_memories)
+
+    def failed(self, case: EvalCase, seed: int) -> FailedMemory | None:
+        """The memory of a case if it could not be built."""
+        folder = self._cell.memory_folder(seed) / digest_name(case.case_id)
+        return self._models.connections.failed_memories.get(folder)
 
     def notes(self) -> list[str]:
         """Changes that systems made to the process that they run in."""

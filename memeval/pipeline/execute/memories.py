@@ -17,6 +17,7 @@ from memeval.pipeline.execute.source import AnswerSource, CaseAnswers, ServiceWa
 from memeval.pipeline.execute.tool_reader import ToolReader
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.connections import FailedMemory
 from memeval.pipeline.open.models import Models
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.records import EvalCase, EvalQuestion, Status
@@ -44,7 +45,7 @@ class MemorySource(AnswerSource):
         except Exception as error:  # noqa: BLE001
             # The boundary of a case: a system's failure to ingest is the status of its questions.
             self._service.failed(error)
-            return FailedIngest(error)
+            return FailedIngest(error, self._builder.failed(case, seed))
 
         if memory.unsaved:
             self._noted.append(
@@ -68,8 +69,13 @@ class MemorySource(AnswerSource):
 class FailedIngest(CaseAnswers):
     """A case without a memory: the error of its ingest is the status of each question."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: Exception, failed: FailedMemory | None) -> None:
         self._error = error
+        if failed is not None and failed.usage:
+            # It was paid for, although nothing came of it.
+            self.ingest = IngestRow(
+                id="", chunks=0, compressions=0, usage=failed.usage, origin=failed.origin
+            )
 
     async def answer(self, question: EvalQuestion, turns: CaseTurns, texts: TextStore) -> AnswerRow:
         return failed_answer(question.question_id, Status.INGEST_FAILED, self._error)

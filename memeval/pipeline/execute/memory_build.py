@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from memeval.pipeline.execute.tool_writer import CaseWriter
 from memeval.pipeline.isolate.returned import plain_notes
 from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.connections import FailedMemory
 from memeval.process.private import FILE_MODE, make_folder
 from memeval.records import EvalCase, MemoryChunk
 from memeval.results import json_line, write_atomically
@@ -71,6 +72,8 @@ class MemoryBuild:
     """Makes an empty system."""
     writer: Callable[[Watched], CaseWriter] | None
     """Makes the model that writes by the system's tools; None gives the system the chunks."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """The calls of the ingest."""
 
     @cached_property
     def folder(self) -> Path:
@@ -86,7 +89,7 @@ class MemoryBuild:
     def key(self) -> str:
         return self.cell.keys(self.seed).prepare
 
-    async def run(self, shared: SharedMemories | None, failed: dict[Path, str]) -> Memory:
+    async def run(self, shared: SharedMemories | None, failed: dict[Path, FailedMemory]) -> Memory:
         """Loads or builds it, and saves it if the system can.
 
         With `shared` memories of other machines, a missing one is fetched, and a built one is put
@@ -106,14 +109,15 @@ class MemoryBuild:
                 return loaded
 
             if folder in failed:
-                raise FailedMemoryError(failed[folder])
+                raise FailedMemoryError(failed[folder].error)
 
             try:
                 memory = await self._build()
             except (StorageError, UserError):
                 raise  # these concern the whole run
             except Exception as error:
-                failed[folder] = failure_message(error)
+                usage = tuple(totals(self.ledger.usages))
+                failed[folder] = FailedMemory(failure_message(error), usage, self.cell.run_key)
                 raise
 
             if shared is not None and memory.saved:
@@ -193,7 +197,7 @@ class MemoryBuild:
         allow_losses: bool = False,
     ) -> Memory:
         """Ingests parts of the case."""
-        ledger = Ledger()
+        ledger = self.ledger
         operations: list[OperationDone] = []
         count = parts[-1].end - parts[0].first if parts else 0
         config = self.cell.config

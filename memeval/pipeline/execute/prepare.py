@@ -91,6 +91,8 @@ async def _prepare_case(builder: Builder, case: EvalCase, seed: int, prepared: P
         # The boundary of a case: one that can't be ingested must not stop the others.
         prepared.counts["failed"] += 1
         prepared.failures.append(f"{one_line(case.case_id, 80)}: {one_line(error, 400)}")
+        failed = builder.failed(case, seed)
+        prepared.usages += failed.usage if failed else ()
         return
 
     for trouble in filter(None, (memory.unsaved, await memory.close())):

@@ -275,9 +275,11 @@ def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     if turn == "never" or not ingest_rows:
         return
 
-    idle = sum(ingest.row.compressions == 0 for ingest in ingest_rows)
+    # Those that failed have no health, and were not compressed.
+    whole = [ingest.row.compressions for ingest in ingest_rows if ingest.health is not None]
+    idle = whole.count(0)
     if idle:
         yield (
-            f"compression_turn={turn} is past the end of {idle} of {len(ingest_rows)} "
+            f"compression_turn={turn} is past the end of {idle} of {len(whole)} "
             "conversations and never fired there."
         )

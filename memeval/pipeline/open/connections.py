@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memeval.config.paths import cache_dir, outputs_dir
@@ -13,7 +13,19 @@ from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.disk import Disk
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.slots import Slots, slots_of_process
+from memeval.records import Usage
 from memeval.store.contract import FileStore, Store
+
+
+@dataclass(frozen=True)
+class FailedMemory:
+    """A memory that could not be built."""
+
+    error: str
+    usage: tuple[Usage, ...]
+    """The calls of its ingest, added up by role and model."""
+    origin: str
+    """Key of the run that paid for them."""
 
 
 class Connections:
@@ -33,9 +45,8 @@ class Connections:
         self._say, self.budget, self._processes = say, budget, processes
         self.breaker = Breaker(Disk((cache_dir(), outputs_dir())))
         self.store = store or FileStore(cache_dir())
-        self.failed_memories: dict[Path, str] = {}
-        """Why memories could not be built, by folder: cells that share one don't pay for it again.
-        """
+        self.failed_memories: dict[Path, FailedMemory] = {}
+        """By folder: cells that share a memory don't pay for it again."""
         self._endpoints: dict[tuple[object, ...], Endpoint] = {}
         self._caches: dict[str, ReplyCache] = {}
 
