@@ -137,7 +137,7 @@ def compare_named(
     if not words and last is None:
         raise UserError("compare needs two runs, or a filter such as sweep=…", EXAMPLE)
     if all_pairs and baseline is not None:
-        raise UserError("--all-pairs compares all with all: leave --baseline out")
+        raise UserError("--all-pairs compares every pair of runs: leave --baseline out")
 
     selection = select_runs(words, last)
     runs, position = selection.chosen, 0
@@ -150,7 +150,7 @@ def compare_named(
         position = [run.key for run in runs].index(first.key)
 
     if len(runs) < 2:
-        raise UserError(f"only one run: {one_line(runs[0].name)} has nothing to be compared with")
+        raise UserError(f"only one run: {one_line(runs[0].name)} has nothing to compare with")
 
     chosen = chosen_metrics(metrics, runs)
     for run in runs:
@@ -182,7 +182,7 @@ def chosen_metrics(words: Sequence[str], runs: Sequence[Run]) -> list[Metric]:
 
     names = [name.strip() for word in words for name in word.split(",")]
     if not all(names):
-        raise UserError("--metric names no metric", "use:  --metric accuracy,f1")
+        raise UserError("--metric is empty: name a metric", "use:  --metric accuracy,f1")
 
     by_name = {metric.name: metric for metric in map(metric_named, names)}
     return list(by_name.values())

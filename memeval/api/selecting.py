@@ -110,7 +110,7 @@ def select_one(run: Run | str | Path, command: str) -> Selection:
     selection = select_runs([run_word(run)])
     if len(selection.chosen) > 1:
         raise UserError(
-            f"{len(selection.chosen)} runs match, and {command} takes one",
+            f"{len(selection.chosen)} runs match, and {command} takes only one",
             "their keys:  python -m memeval list",
         )
 

@@ -90,7 +90,7 @@ def check_packages(
         except BrokenProcessPool as error:
             raise WorldError(
                 "board: a process that checked packages was killed",
-                "the same command continues: what was found before is kept",
+                "the same command continues; earlier findings are kept",
             ) from error
 
 

@@ -72,7 +72,7 @@ def _sound(checked: Sequence[Checked]) -> tuple[list[Sound], list[LeftOut]]:
     for one in checked:
         name, failed = one_line(one.path.name, LONGEST), failed_level(one.levels)
         if failed is not None or one.package is None:
-            assert failed is not None, "a package is left out for a problem"
+            assert failed is not None, "a package was left out because of a problem"
             # Only how many: a damaged package's own claims are not shown to others.
             what = f"level {failed.number} ({failed.name}): {len(failed.problems)} problems"
             left_out.append(LeftOut(name, what))
@@ -126,17 +126,17 @@ def _said(register: Mapping[str, Any] | None, registered: Level) -> str:
     if register is None:
         return "said afterwards"
     if registered.problems:
-        return "not as it was said beforehand"
+        return "not as registered beforehand"
 
     commit, said = register.get("commit"), register.get("said")
     if not isinstance(commit, dict):
         if isinstance(register.get("signature"), str) and isinstance(said, dict):
-            return f"said beforehand, in a signed note of {one_line(said.get('said_on'), 10)}"
+            return f"registered beforehand, in a signed note of {one_line(said.get('said_on'), 10)}"
 
-        return "said beforehand, without a commit or a signature that shows when"
+        return "registered beforehand, without a commit or a signature that shows when"
 
     name, date = one_line(commit.get("commit"), 12), one_line(commit.get("date"), 40)
-    return f"said beforehand, in commit {name} of {date[:10]}"
+    return f"registered beforehand, in commit {name} of {date[:10]}"
 
 
 def mark_of(level: Level) -> Mark:

@@ -61,7 +61,7 @@ def _records_of(entries: Sequence[Entry]) -> Iterator[tuple[Entry, list[Record]]
     first = entries[0].package
     with open_package(first.path) as package:
         if package.id != first.id:
-            raise UserError(f"{one_line(first.path.name)} was changed while the board was made")
+            raise UserError(f"{one_line(first.path.name)} changed while the board was being made")
 
         for entry in entries:
             yield (

@@ -57,7 +57,7 @@ def ranked(
         if values.cases < FEWEST_CLUSTERS:
             continue
         if len(pairs) * values.cases * count_vectors(values.cases) > MOST_WORK:
-            remarks.append(f"{len(own)} runs are too many pairs to be ranked")
+            remarks.append(f"{len(own)} runs have too many pairs to rank")
             continue
 
         order += own

@@ -55,7 +55,7 @@ def write_board(board: Board, folder: Path) -> None:
     is_used = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     if is_used and not (folder / BOARD_FILE).is_file():
         raise UserError(
-            f"board: {one_line(folder)} holds something else than a board",
+            f"board: {one_line(folder)} is not a board",
             "elsewhere:  -o FOLDER",
         )
 

@@ -80,14 +80,14 @@ def agree(runs: Sequence[Run]) -> Agreement:
     data = {(run.summary.dataset, run.summary.tags.get("data_sha256")) for run in runs}
     if len(data) > 1:
         names = ", ".join(dict.fromkeys(one_line(run.summary.dataset) for run in runs))
-        raise UserError(f"the runs are of different data: {names}")
+        raise UserError(f"the runs have different data: {names}")
 
     units = _units([read_answers(run) for run in runs])
     # An answer that only one judge scored says nothing about agreement.
     shared = {key: labels for key, labels in units.items() if len(labels) - labels.count(None) > 1}
     if not shared:
         raise UserError(
-            "the runs share no answer that two of them judged",
+            "no answer was judged in two of the runs",
             "judge the answers of one run again:  python -m memeval evaluate "
             "outputs/runs/KEY/hypotheses.jsonl dataset=NAME judge=NAME",
         )

@@ -84,7 +84,7 @@ def _string(row: Mapping[str, Any], name: str, where: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise UserError(f"{where}: {name} holds half a character (a lone surrogate)") from error
+        raise UserError(f"{where}: {name} contains half a character (a lone surrogate)") from error
 
     return value
 

@@ -277,14 +277,16 @@ def keep_labels(
     for row in read_labels(path):
         name = one_line(row.question_id)
         if row.run != run_key:
-            raise UserError(f"{row.where}: about run '{one_line(row.run)}', not {run_key}", other)
+            raise UserError(
+                f"{row.where}: it is about run '{one_line(row.run)}', not {run_key}", other
+            )
         if row.key in kept:
-            raise UserError(f"{row.where}: '{name}' is listed above")
+            raise UserError(f"{row.where}: '{name}' is listed twice")
 
         answer = by_key.get(row.key)
         if answer is not None and answer.answer_id == row.answer_id:
             kept[row.key] = row.label
         elif row.label is not None:
-            raise UserError(f"{row.where}: the run has another answer to '{name}' by now", other)
+            raise UserError(f"{row.where}: the run now has a different answer to '{name}'", other)
 
     return kept

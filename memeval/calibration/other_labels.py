@@ -49,7 +49,7 @@ def with_verdicts(
             other = others[row.run]
             other_judge = None
             if not is_same_judge(other.summary.judge, judge):
-                other_judge = judge_shown(other.summary.judge) or "a judge that is not named"
+                other_judge = judge_shown(other.summary.judge) or "an unnamed judge"
 
             if row.run not in verdicts:
                 verdicts[row.run] = {answer.key: answer for answer in scored_answers(other)}
@@ -62,12 +62,12 @@ def with_verdicts(
         if other_judge is not None:
             raise UserError(
                 f"{row.where}: judged by {one_line(other_judge)}, the run by "
-                f"{one_line(judge_shown(judge)) or 'a judge that is not named'}",
-                "labels correct the judge that gave the verdicts, and no other",
+                f"{one_line(judge_shown(judge)) or 'an unnamed judge'}",
+                "labels only correct the judge that gave the verdicts",
             )
 
         if verdict is None:
-            problems.append(f"{row.where}: no verdict, and no finished run that has one")
+            problems.append(f"{row.where}: no verdict, and no finished run has one")
         else:
             # A file may call its right answers `right`, as the probe does: that is not a kind of
             # wrong answer.
@@ -81,12 +81,12 @@ def with_verdicts(
 def _other_judge(row: LabelRow, judge: JudgeIdentity | None) -> str | None:
     """The judge that a row names, if it is not the run's."""
     if judge is None or not judge.is_named:
-        return row.judge or "a judge that is not named"
+        return row.judge or "an unnamed judge"
     if row.judge_key:
         return None if row.judge_key == judge.digest else row.judge or row.judge_key
 
     # A file that a person wrote names the judge as tables do.
-    return None if row.judge == one_line(judge.shown) else row.judge or "a judge that is not named"
+    return None if row.judge == one_line(judge.shown) else row.judge or "an unnamed judge"
 
 
 def by_other_labels(
@@ -105,7 +105,7 @@ def by_other_labels(
         missing = "wrong" if right else "right"
         raise UserError(
             f"{one_line(source.path)} has no labels of {missing} answers",
-            "a judge's error shows on right and on wrong answers: both are needed",
+            "label both right and wrong answers: a judge's error shows on both",
         )
 
     kept = sum(label.verdict for label in right)

@@ -26,8 +26,8 @@ def by_own_labels(
     labels = _match(source.path, answers, rows)
     if len(labels) < FEWEST:
         raise UserError(
-            f"{one_line(source.path)} has one label: no error can be given",
-            f"about 100 say something:  python -m memeval label {source.run.key} --n 100",
+            f"{one_line(source.path)} has only one label, which is too few for an error",
+            f"label about 100:   python -m memeval label {source.run.key} --n 100",
         )
 
     # Answers of one conversation are not independent.
@@ -66,9 +66,9 @@ def _match(
         if answer is None:
             problems.append(f"{row.where}: the run has no scored answer to '{name}'")
         elif row.answer_id and row.answer_id != answer.answer_id:
-            problems.append(f"{row.where}: the run has another answer to '{name}' by now")
+            problems.append(f"{row.where}: the run now has a different answer to '{name}'")
         elif row.key in labels:
-            problems.append(f"{row.where}: '{name}' is labelled above")
+            problems.append(f"{row.where}: '{name}' is labelled twice")
         elif row.label is not None:
             labels[row.key] = row.label
 

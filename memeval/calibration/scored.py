@@ -54,15 +54,15 @@ def read_answers(run: Run) -> list[JudgedAnswer]:
         # A rule reads a choice: there is no judge whose error could be corrected.
         if record.choices:
             raise UserError(
-                f"run {one_line(run.key)} chose among answers: no judge reads its replies"
+                f"run {one_line(run.key)} is multiple choice: no judge reads its replies"
             )
 
         if headline and str(record.category) not in headline:
             continue
         if record.verdict is not None and record.verdict.graded:
             raise UserError(
-                f"run {one_line(run.key)} has graded scores, not verdicts of right and wrong: "
-                "a judge's errors can't be corrected in them"
+                f"run {one_line(run.key)} has graded scores, not verdicts of right and wrong, "
+                f"so a judge's errors can't be corrected"
             )
 
         if record.status in _JUDGED and record.hypothesis is not None:

@@ -18,7 +18,7 @@ packages FOLDER:path    holds files *{SUFFIX}
 """
 PARSER = Parser.of("board", USAGE)
 USAGE_OF_CHECK = f"""
-says whether packages are sound and may be added to their folder
+says whether packages are intact and may be added to their folder
 
 packages+ PACKAGE:path  files *{SUFFIX} of the folder
 --most-mb MB:int        largest size (default: 50)
@@ -43,8 +43,8 @@ def board(arguments: Sequence[str]) -> int:
     print(f"board:    {', '.join(counted(number, noun) for noun, number in counts.items())}")
     if made.known:
         print(
-            f"checked:  {made.known} of them before, by the same code beside the same data: "
-            "--again checks them again"
+            f"checked:  {made.known} of them earlier, with the same code and data: --again "
+            f"checks them again"
         )
 
     for one in made.left_out:

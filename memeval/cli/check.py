@@ -52,7 +52,7 @@ overrides* group=option|field=value  which system, as for a run: system=http
 {CONFIG_DIR}
 -v --verbose         also print what each rule sent and got
 --junit FILE         also write the outcomes as JUnit's XML
---lag N:int          instead of the rules: how long after each of N facts was stored it is found
+--lag N:int          instead of the rules: how soon each of N facts is found after it was stored
 """
 PARSER = Parser.of("check", USAGE)
 
@@ -71,7 +71,9 @@ def check(arguments: Sequence[str]) -> int:
     if options.lag is not None and not 1 <= options.lag <= len(FACTS):
         raise UserError(f"check --lag takes 1 to {len(FACTS)} facts, not {options.lag}")
     if options.lag is not None and options.junit is not None:
-        raise UserError("check --junit reports rules, and --lag checks none: leave one out")
+        raise UserError(
+            "check --junit reports on rules, and --lag checks none: use only one of them"
+        )
 
     report = None if options.junit is None else _report_file(options.junit)
     if addresses or command:
@@ -81,7 +83,7 @@ def check(arguments: Sequence[str]) -> int:
 
     cell = open_cell(config, "")
     if not isinstance(cell.source, Declared):
-        raise UserError("check takes a memory system", EXAMPLE)
+        raise UserError("check needs a memory system", EXAMPLE)
 
     if options.lag is not None:
         return int(not run_loop(_measure_lags(cell, options.lag, options.verbose)))
@@ -197,7 +199,7 @@ async def _check_all(cell: Cell, is_verbose: bool) -> list[Outcome]:
         system = CheckedCell(cell, models)
         for rule in (*CHECKS, *OF_TOOLS):
             if outcomes and outcomes[0].state == "not shown" and rule in CHECKS:
-                why = "nothing is found at all"
+                why = "nothing was found"
                 outcome = Outcome(rule.name, "not shown", why, is_essential=rule.is_essential)
             else:
                 outcome = await outcome_of(rule, system)

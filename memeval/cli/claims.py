@@ -121,7 +121,7 @@ def cost_lines(words: Sequence[str]) -> list[str]:
     try:
         forecast = plan(*words)
     except UserError as error:
-        why = textwrap.wrap(f"cost: not known: {error.message}", WIDTH, subsequent_indent="  ")
+        why = textwrap.wrap(f"cost: unknown:  {error.message}", WIDTH, subsequent_indent="  ")
         return [*why, *(f"  {hint}" for hint in error.hints)]
 
     command = shlex.join(["python", "-m", "memeval", "plan", *words])
@@ -176,7 +176,7 @@ def run_lines(run: Run, chosen: Sequence[Claim]) -> Iterator[str]:
 
     own = claims_of(run, chosen)
     if not own:
-        yield from fold("claims", f"none are known about {one_line(run.summary.dataset)}")
+        yield from fold("claims", f"no claims are known about {one_line(run.summary.dataset)}")
 
     for claim in own:
         yield ""

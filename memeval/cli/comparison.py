@@ -136,7 +136,7 @@ def print_invalid(summaries: Sequence[RunSummary]) -> None:
     """Names the cells that ended too early, and those whose coverage is too low."""
     for summary in summaries:
         if summary.is_stopped:
-            _say(f"STOPPED: {summary.name}: not finished; the same command continues it")
+            _say(f"STOPPED: {summary.name}: not finished; the same command resumes it")
         elif not summary.valid:
             _say(f"INVALID: {summary.name}: {_why_invalid(summary)}")
 
@@ -172,9 +172,9 @@ def _say(line: str) -> None:
 def _why_invalid(summary: RunSummary) -> str:
     """How much of a cell has a score, how much was asked for, and the state of the rest."""
     if summary.found_nothing and summary.params.get("context_tokens"):
-        return "no question got anything from the memory that fits into context_tokens"
+        return "no question got a text from the memory that fits into context_tokens"
     if summary.found_nothing:
-        return "no question got anything from the memory: its search found nothing at all"
+        return "no question got anything from the memory: its search found nothing"
 
     whole = sum(summary.statuses.values())
     lost = {status: count for status, count in summary.statuses.items() if status not in SCORED}

@@ -130,7 +130,7 @@ def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None
     # Without its own `files_read` a data set is one whole.
     if dataset is None or type(dataset).files_read is Dataset.files_read:
         raise UserError(
-            f"data set '{info.name}' has no parts: {' '.join(words)} chooses nothing",
+            f"data set '{info.name}' has no parts to choose with {' '.join(words)}",
             f"use:  python -m memeval data fetch {info.name}",
         )
 
@@ -238,8 +238,8 @@ def _outcome(info: DatasetInfo, right: bool, excerpt: str) -> str:
     if info.sha256 or info.files:
         return "as registered"
     if info.url:
-        return "unpinned: no digest is registered to compare it with"
+        return "unpinned: no registered digest to compare it with"
     if has_adapter(info.name):
         return "right"
 
-    return "present; no digest is registered to compare it with"
+    return "present; no registered digest to compare it with"

@@ -104,13 +104,13 @@ def _open(path: Path, chosen: Namespace) -> _Job:
     if chosen.n is not None and chosen.n < 1:
         raise UserError(f"--n must be at least 1, not {chosen.n}")
     if is_frozen(path):
-        raise UserError(f"{path} is frozen, and a version does not change.", "draft for its source")
+        raise UserError(f"{path} is frozen, and a version can't change.", "draft for its source")
 
     shares = parse_kinds(chosen.kinds)
     config = compose_config(["dataset=json", "system=oracle", *settings])
     if config.dataset["name"] != "json" or config.system["name"] != "oracle":
         raise UserError(
-            f"{command} chooses data set and system itself: leave dataset and system out"
+            f"{command} sets the data set and the system itself: leave dataset and system out"
         )
 
     config.dataset["path"] = str(path)
@@ -160,7 +160,7 @@ def _new_cases(cases: Sequence[EvalCase], number: int | None) -> tuple[list[Eval
     new = [case for case, has in zip(cases, drafted, strict=True) if not has]
     if not new:
         raise UserError(
-            "every case has drafted questions: nothing was added since.",
+            "every case has drafted questions: no case was added since.",
             "more questions:  python -m memeval data draft FILE --n N",
         )
 
@@ -247,7 +247,7 @@ def _names_of(case: dict[str, Any]) -> dict[str, str | int]:
 
 def _report(drafting: Drafting, path: Path) -> Iterator[str]:
     """Questions that were kept or dropped, with reasons, and costs."""
-    there = f", {count(drafting.before)} were there before" if drafting.before else ""
+    there = f", {count(drafting.before)} already existed" if drafting.before else ""
     yield f"{path}: {count(drafting.kept)} questions drafted{there}"
     if drafting.proposals:
         yield f"  of {count(drafting.proposals)} proposals:"
@@ -263,8 +263,8 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
         yield f"  the call that failed last: {one_line(drafting.failure, 500)}"
     if drafting.kept and drafting.models.drafter().name == "extractive":
         yield (
-            "  drafted offline (drafted_by: extractive): simple questions, to try the path; "
-            "with a model:  llm=openai"
+            "  drafted offline (drafted_by: extractive): simple questions, only for a try; with "
+            "a model:   llm=openai"
         )
 
     calls = sum(usage.calls for usage in drafting.usages)
@@ -274,7 +274,7 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
         yield f"  model calls: {calls:,}, {cached:,} of them from the cache; cost $ {cost}"
 
     if drafting.before + drafting.kept < drafting.wanted.count:
-        yield f"  fewer than --n {drafting.wanted.count:,}: the list above says why"
+        yield f"  fewer than --n {drafting.wanted.count:,}, for the reasons listed above"
 
     if drafting.before + drafting.kept:
         yield f"review them:  python -m memeval data review {path}"
@@ -302,10 +302,11 @@ def _show_plan(job: _Job) -> int:
         print(line)
 
     print(
-        "note: if every proposal stays. One that is dropped takes up to as many calls again, and "
+        "note: if every proposal is kept. Each dropped one takes up to as many calls again, "
+        "with at most "
         f"{MOST_TRIES} proposals per question are the most"
     )
-    print("Nothing was asked. The same words without --plan draft.")
+    print("Nothing was asked. To draft, run the same command without --plan.")
     return 0
 
 

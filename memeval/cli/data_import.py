@@ -96,7 +96,7 @@ def _write_table(redactor: Redactor, table: Path) -> None:
         json.dump(redactor.originals, file, indent=1, ensure_ascii=False)
         file.write("\n")
 
-    print(f"  redacted: {', '.join(kinds)}; {table} says what each stands for: keep it to yourself")
+    print(f"  redacted: {', '.join(kinds)}; {table} lists the originals: keep it private")
 
 
 def _outlook(imported: Imported, target: Path) -> str:

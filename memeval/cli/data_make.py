@@ -26,7 +26,7 @@ def make(chosen: Namespace) -> int:
 
     if type(dataset).write_from is not Dataset.write_from:
         raise UserError(
-            f"data set '{name}' is made from published files or folders: name one or more",
+            f"data set '{name}' is made from published files or folders: name at least one",
             f"as:  python -m memeval data make {name} {path} FROM…",
         )
 

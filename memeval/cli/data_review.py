@@ -25,7 +25,7 @@ def review(chosen: Namespace) -> int:
     path = Path(chosen.file)
     if is_frozen(path):
         raise UserError(
-            f"{path} is frozen and does not change.", "review the file that it was frozen from"
+            f"{path} is frozen and can't change.", "review the file that it was frozen from"
         )
     if chosen.agreement:
         for line in agreement_lines(OwnDocument.read(path)):
@@ -39,7 +39,7 @@ def review(chosen: Namespace) -> int:
 
     opened = ReviewFile(path, name, disputed=chosen.disputed)
     if not opened.questions():
-        what = "that others differ on and you have not decided on" if chosen.disputed else "yet"
+        what = "that others disagree on and you have not decided" if chosen.disputed else "yet"
         raise UserError(
             f"{path} holds no question {what}.", "write or draft some: docs/own_data.md"
         )
@@ -77,7 +77,7 @@ def agreement_lines(document: OwnDocument) -> Iterator[str]:
     agreement = review_agreement(document.cases)
     made = {name: decisions(question) for name, question in named_questions(document.cases).items()}
     if not agreement.pairs:
-        yield "Fewer than two reviewers decided on the questions as they are."
+        yield "Fewer than two reviewers decided on the current wording of the questions."
 
     for pair in agreement.pairs:
         yield one_line(agreement_text(pair))
@@ -86,10 +86,10 @@ def agreement_lines(document: OwnDocument) -> Iterator[str]:
             yield f"  {one_line(name)}: {one_line(', '.join(words))}"
 
     if agreement.outdated:
-        yield f"{agreement.outdated:,} decisions on an earlier wording do not count"
+        yield f"{agreement.outdated:,} decisions about an earlier wording do not count"
     if any(pair.differing for pair in agreement.pairs):
         yield (
-            "a third look:  python -m memeval data review "
+            "a third opinion:   python -m memeval data review "
             f"{one_line(document.path, 1000)} --disputed --reviewer NAME"
         )
 
@@ -98,4 +98,4 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError) as error:
-        raise UserError("who reviews? name them:  --reviewer NAME") from error
+        raise UserError("name the reviewer:   --reviewer NAME") from error

@@ -144,7 +144,7 @@ def below(dataset: Dataset, stats: Stats, names: Mapping[CategoryId, str]) -> It
     else:
         size = "sessions, turns and tokens are means per case"
 
-    yield f"{size}, counted offline; evidence: turns per question that names any"
+    yield f"{size}, counted offline; evidence: turns per question that has any"
     for facet, counts in stats.facets.items():
         listed = [f"{value} {count:,}" for value, count in sorted(counts.items())]
         more = f", and {len(listed) - MOST_VALUES} more" if len(listed) > MOST_VALUES else ""

@@ -64,7 +64,9 @@ def lines_of(explanation: Explanation) -> Iterator[str]:
 
     if explanation.effects:
         yield ""
-        yield from fold("note", "each change is made alone: the changes do not add up to the gap")
+        yield from fold(
+            "note", "each change is tried alone, so the changes do not add up to the gap"
+        )
 
 
 def part_lines(explanation: Explanation, part: Part) -> Iterator[str]:

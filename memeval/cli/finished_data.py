@@ -37,7 +37,7 @@ def cases_of(run: Run, wanted: set[str], data: str | None = None) -> Iterator[Ev
 
     # Another file may have other words under the same ids.
     if opened.sha256 != run.summary.tags.get("data_sha256"):
-        raise UserError("the data file is not the one that the run was made of", "--data FILE")
+        raise UserError("the data file is not the one that the run used", "--data FILE")
 
     yield from cases
 
@@ -51,13 +51,14 @@ def _dataset(run: Run, data: str | None) -> Dataset:
     name, named_class, path = (settings.pop(key, None) for key in ("name", "class", "path"))
     if not has_adapter(str(name)) or named_class not in (None, class_path("dataset", str(name))):
         raise UserError(
-            f"data set '{one_line(name)}' is a class that is not memeval's own, and reading a run "
-            "imports none"
+            f"data set '{one_line(name)}' is not one of memeval's own classes, and reading a "
+            f"run imports no other"
         )
 
     if path and data is None:
         raise UserError(
-            f"the run names the data file {one_line(path)}, and reading a run opens no such file",
+            f"the run names the data file {one_line(path)}, but reading a run opens no file "
+            f"that it names",
             "if you trust it:  --data FILE",
         )
 

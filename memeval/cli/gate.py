@@ -92,7 +92,7 @@ def _run_of(words: Sequence[str], config_dir: str | None) -> Run:
         return known[-1]
 
     if len(settings) < len(words):
-        raise UserError("gate takes a run, or settings of one, not both", EXAMPLE)
+        raise UserError("gate takes either a run or the settings of one, not both", EXAMPLE)
 
     return run_here(settings_of("gate", settings, config_dir, EXAMPLE), progress=True)
 

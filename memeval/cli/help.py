@@ -28,7 +28,7 @@ usage: python -m memeval [COMMAND] [group=option ...] [field=value ...]
   pack, verify   hand over runs as one file; check runs and such files
   unpack, board  take such a file in; show a folder of them as a static site
   export, store  a run for other tools; show, clean and copy what is stored
-  register, init say beforehand what will be run; write a plug-in package
+  register, init register runs beforehand; write a plug-in package
 
 groups: {groups}
 more:   --help GROUP    its options and fields   --help fields  fields of a run

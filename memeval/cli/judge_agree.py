@@ -59,7 +59,7 @@ def agreement_lines(agreement: Agreement, *, whole: bool) -> Iterator[str]:
 
     text = f"{agreement.answers:,} answers with a verdict of two judges or more"
     if agreement.unshared:
-        text += f"; {agreement.unshared:,} answers that only one judge scored are left out"
+        text += f"; {agreement.unshared:,} answers scored by only one judge are left out"
 
     yield text
     yield f"Krippendorff's α: {alpha_text(agreement.alpha)} (1 is agreement, 0 is chance)"

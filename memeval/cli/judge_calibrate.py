@@ -55,7 +55,9 @@ def calibration_lines(run: Run, calibration: Calibration) -> Iterator[str]:
         yield from range_lines(calibration)
 
     yield f"written: {run.folder / CALIBRATION_FILE}"
-    yield "list, show and compare show it from now on; reports and MLflow with the run's command"
+    yield (
+        "list, show and compare now show it; to update reports and MLflow, repeat the run's command"
+    )
 
 
 def own_label_lines(calibration: Calibration) -> Iterator[str]:
@@ -70,10 +72,10 @@ def own_label_lines(calibration: Calibration) -> Iterator[str]:
     if calibration.groups is not None:
         yield f"in brackets: its 95 % interval, clustered by {calibration.groups:,} conversations"
     elif calibration.low is not None:
-        yield "in brackets: its 95 % interval, which takes the answers for independent"
+        yield "in brackets: its 95 % interval, which assumes that answers are independent"
 
     if calibration.low is None:
-        yield "no interval: the error comes out as 0, which does not prove certainty"
+        yield "no interval: the estimated error is 0, which does not prove certainty"
 
 
 def range_lines(calibration: Calibration) -> Iterator[str]:
@@ -96,7 +98,7 @@ def range_lines(calibration: Calibration) -> Iterator[str]:
 
     yield (
         "So this is a range over kinds of wrong answer, never one number (Rogan-Gladen, interval "
-        "of Lee et al.; it takes answers for independent)."
+        "of Lee et al.; it assumes that answers are independent)."
     )
 
 
@@ -104,6 +106,8 @@ def kind_line(kind: KindRange) -> str:
     """Accuracy if all wrong answers are of one kind."""
     caught = f"{one_line(kind.kind)}: caught {kind.caught:,} of {kind.labels:,}"
     if kind.share is None:
-        return f"{caught}; no better than chance, so it bounds nothing"
+        return f"{caught}; no better than chance, so it gives no bound"
 
-    return f"{caught}; if all are so, {percent(kind.share)} ({interval(kind.low, kind.high)})"
+    return (
+        f"{caught}; if all are like this, {percent(kind.share)} ({interval(kind.low, kind.high)})"
+    )

@@ -22,7 +22,7 @@ def plan_lines(result: Forecast) -> list[str]:
     lines += ["", *(outlook_line(outlook) for outlook in result.outlooks)]
     lines += [f"note: {one_line(note, 400)}" for note in result.estimate.basis]
 
-    return [*lines, "", "Nothing was run. The same words without `plan` run it."]
+    return [*lines, "", "Nothing was run. To run it, use the same command without `plan`."]
 
 
 def _unit_rows(result: Forecast) -> list[list[str]]:

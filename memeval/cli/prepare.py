@@ -27,7 +27,7 @@ def prepare(arguments: Sequence[str]) -> int:
     if any(word in ("-m", "--multirun") for word in arguments):
         raise UserError(
             "prepare takes one configuration at a time",
-            "a sweep prepares each memory once, when it needs it",
+            "a sweep prepares each memory once, when needed",
         )
 
     check_writable()

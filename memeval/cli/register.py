@@ -37,7 +37,7 @@ def register(arguments: Sequence[str]) -> int:
     options = PARSER.parse_intermixed_args(list(arguments))
     if options.output.exists():
         raise UserError(
-            f"register: {one_line(options.output)} is there already",
+            f"register: {one_line(options.output)} already exists",
             "a registration is never overwritten: name a new file",
         )
 

@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         is_ours = self.headers.get("Origin") == self.server.origin
         if not is_ours or self.headers.get_content_type() != "application/json":
-            self._refuse(HTTPStatus.FORBIDDEN, "only the page itself may save")
+            self._refuse(HTTPStatus.FORBIDDEN, "only the review page itself may save")
         elif not (length.isascii() and length.isdigit()):
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "a request needs a length")
         elif len(length) > 9 or int(length) > LARGEST_BODY:
@@ -156,7 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
         if is_here and is_own and is_known and "/" in self.path[1:]:
             return what
 
-        self._refuse(HTTPStatus.NOT_FOUND, "not found: take the whole address that was printed")
+        self._refuse(HTTPStatus.NOT_FOUND, "not found: use the whole URL that was printed")
         return None
 
     def _answer(self, find: Callable[[], Any]) -> None:

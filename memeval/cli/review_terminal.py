@@ -126,8 +126,8 @@ def _typed() -> Change:
 
     Raises `UserError` for evidence that is not a list of numbers.
     """
-    text = _ask("  question (empty: as it is): ")
-    answers = _ask(f"  answers, parted by {APART} ({NONE}: none): ")
+    text = _ask("  question (empty: unchanged):  ")
+    answers = _ask(f"  answers, separated by {APART} ({NONE}: none): ")
     evidence = _ask(f"  turns of the evidence, as 3 12 ({NONE}: none): ")
     places = None if not evidence else evidence.replace(NONE, "").split()
     if places is not None and not all(word.isascii() and word.isdigit() for word in places):

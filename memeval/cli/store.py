@@ -135,7 +135,7 @@ def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
     # Said once here, and checked again for each memory as it is removed.
     busy = cell_under_way(home)
     if busy and any(removal.item.kind is Kind.MEMORIES for removal in removals):
-        print("a run is under way in this home: memories are left alone", file=sys.stderr)
+        print("a run is in progress in this home: memories are kept", file=sys.stderr)
         removals = [removal for removal in removals if removal.item.kind is not Kind.MEMORIES]
 
     gone = failed = 0
@@ -158,8 +158,8 @@ def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
 def _say_what_is_unknown(needed: Needed) -> None:
     names = some_of([one_line(path.name, 40) for path in needed.unknown], NAMED)
     print(
-        f"run.json can't be read, or names no keys, in {names}: rows and memories are kept, as "
-        "these runs may need them",
+        f"run.json can't be read, or names no keys, in {names}: rows and memories are kept, "
+        f"because these runs may need them",
         "  to see why:  python -m memeval verify",
         sep="\n",
         file=sys.stderr,

@@ -77,8 +77,8 @@ def _print_sums(new: Counter[str], there: Counter[str], *, do_it: bool) -> None:
     total = sum(new.values())
     already = sum(there.values())
     if not total:
-        print(f"nothing to copy: {already:,} are there")
+        print(f"nothing to copy: {already:,} already exist")
     elif do_it:
-        print(f"{total:,} copied and compared with their source; {already:,} were there")
+        print(f"{total:,} copied and compared with their source; {already:,} already existed")
     else:
-        print(f"{total:,} would be copied, {already:,} are there; to copy them, add --yes")
+        print(f"{total:,} would be copied, {already:,} already exist; to copy them, add --yes")

@@ -60,7 +60,7 @@ def verify(arguments: Sequence[str]) -> int:
             print(f"  not compared: {printable(line)}")
 
     if wrong:
-        print("to repair a run:  its own command makes it again from the sound rows")
+        print("to repair a run:  repeat its command, which makes it again from the intact rows")
     elif not folders:
         print(f"no finished runs below {printable(str(outputs_dir()))}")
 

@@ -43,7 +43,7 @@ def reasons_against(
 
     if summary.dataset != other.dataset:
         names = f"{one_line(summary.dataset)}, {one_line(other.dataset)}"
-        yield Note(NoteKind.DATASET, f"other data set: {names}")
+        yield Note(NoteKind.DATASET, f"different data sets: {names}")
 
     digests = [run.tags.get("data_sha256", "") for run in (summary, other)]
     if digests[0] != digests[1]:
@@ -52,7 +52,7 @@ def reasons_against(
         if None not in versions:
             shown += f" (versions {', '.join(map(one_line, versions))})"
 
-        yield Note(NoteKind.DATA, f"other data: sha256 {shown}")
+        yield Note(NoteKind.DATA, f"different data: sha256 {shown}")
 
     yield from _other_questions(scores, other_scores)
 
@@ -64,9 +64,9 @@ def reasons_against(
     )
     # Another setting changes many golds: to name it says more than to count them.
     if labels[0] != labels[1]:
-        yield Note(NoteKind.LABELS, f"other labels: {', '.join(map(one_line, labels))}")
+        yield Note(NoteKind.LABELS, f"different labels: {', '.join(map(one_line, labels))}")
     elif relabelled:
-        text = f"other labels: {relabelled:,} questions have another gold answer"
+        text = f"different labels: {relabelled:,} questions have different gold answers"
         yield Note(NoteKind.LABELS, text, relabelled)
 
     if metric.judged and not is_same_judge(summary.judge, other.judge):
@@ -89,11 +89,11 @@ def other_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> st
         shown = ", ".join(one_line(judge_shown(judge)) or "none" for judge in (first, second))
         recorded = RECORDED in (getattr(first, "name", ""), getattr(second, "name", ""))
         more = " (evaluate --judged-by=NAME names it)" if recorded else ""
-        return f"other judge: {shown}; a judge that is not named equals no other{more}"
+        return f"different judges: {shown}; an unnamed judge never equals another one{more}"
 
     shown = f"{one_line(first.shown)}, {one_line(second.shown)}"
     parts = [one_line(part) for part in first.differences(second)]
-    return f"other judge: {shown} (differs in {'; '.join(parts)})"
+    return f"different judges: {shown} (they differ in {'; '.join(parts)})"
 
 
 def _same_model(first: RunSummary, second: RunSummary) -> str:
@@ -113,6 +113,6 @@ def _other_questions(scores: RunScores, other: RunScores) -> Iterator[Note]:
     if asked != asked_other:
         yield Note(
             NoteKind.QUESTIONS,
-            f"other questions: {len(asked):,} and {len(asked_other):,}, "
+            f"different questions: {len(asked):,} and {len(asked_other):,}, "
             f"{len(asked & asked_other):,} in common",
         )

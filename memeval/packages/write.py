@@ -138,7 +138,7 @@ def _check(run: Run) -> None:
         raise UserError(
             f"{shown} is not sound: {problems[0]}",
             f"look:  python -m memeval verify {run.key}",
-            "its own command makes it again from the sound rows",
+            "repeat its command, which makes it again from the intact rows",
         )
 
 

@@ -81,4 +81,4 @@ def test_many_runs_are_ranked_unless_their_pairs_are_too_many(
 
     monkeypatch.setattr("memeval.board.ranking.MOST_WORK", MOST_WORK / 10**9)
     found = ranked(summaries, scores, names)
-    assert set(found.letters) == {""} and "60 runs are too many" in found.remarks[-1]
+    assert set(found.letters) == {""} and "60 runs have too many" in found.remarks[-1]

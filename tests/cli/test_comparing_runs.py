@@ -43,7 +43,7 @@ def test_a_sweep_ends_with_how_its_cells_differ_from_the_first(home: Path) -> No
     (folder,) = (home / "outputs" / "sweeps").glob("*/comparison.json")
     content = json.loads(folder.read_text(encoding="utf-8"))
     assert len(content["differences"]) == 1 and len(content["refusals"]) == 2
-    assert "other judge: contains, keyword" in (folder.parent / "comparison.md").read_text()
+    assert "different judges: contains, keyword" in (folder.parent / "comparison.md").read_text()
     for name in ("comparison.csv", "comparison.tex", "comparison.html", "differences.csv"):
         assert (folder.parent / name).is_file()
 
@@ -98,9 +98,9 @@ def test_another_judge_is_refused_and_forced(home: Path, keys: dict[str, str]) -
     pair = [keys["oracle keyword"], keys["oracle contains"]]
     done = memeval(home, "compare", *pair)
     assert done.status == 2 and done.out == ""
-    assert "other judge: contains, keyword" in done.told and "--force" in done.err
+    assert "different judges: contains, keyword" in done.told and "--force" in done.err
     forced = completed(home, "compare", *pair, "--force")
-    assert forced.out.count("FORCED, not comparable: other judge: contains, keyword") >= 1
+    assert forced.out.count("FORCED, not comparable: different judges: contains, keyword") >= 1
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_recorded_judges_without_a_name_are_no_one_judge_until_they_are_named(
         assert "judge: recorded (unnamed)" in evaluate(tmp_path, file).out
 
     refused = memeval(tmp_path, "compare", "dataset=demo")
-    assert refused.status == 2 and "a judge that is not named equals no other" in refused.told
+    assert refused.status == 2 and "an unnamed judge never equals another" in refused.told
     assert "evaluate --judged-by=NAME names it" in refused.told
 
     for file in files:
@@ -274,7 +274,7 @@ def test_one_of_several_recorded_judges_is_chosen(
         assert done.status == 0 and accuracy in done.out, done.err
 
     pair = memeval(tmp_path, "compare", "dataset=demo")
-    assert pair.status == 2 and "other judge: recorded (model), recorded (person)" in pair.told
+    assert pair.status == 2 and "different judges: recorded (model), recorded (person)" in pair.told
     wrong = evaluate(tmp_path, file, "--judged-by=persn")
     assert wrong.status == 2 and "unknown judge 'persn'. Did you mean: person" in wrong.told
 

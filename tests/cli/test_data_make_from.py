@@ -61,7 +61,7 @@ def test_a_split_of_memory_agent_bench_is_made_from_parquet(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("incidents", "x.csv"), "name one or more"),
+        (("incidents", "x.csv"), "name at least one"),
         (("incidents", "x.csv", "nowhere"), "nowhere"),
         (("synthetic", "x.json", "other.json"), "can't be made from other files"),
         (("memory_agent_bench", "x.json", __file__), "can't be read as Parquet"),

@@ -114,7 +114,7 @@ def test_answers_are_gated_on_a_sample(tmp_path: Path) -> None:
     worse = memeval(tmp_path, *gate, "system=no_memory", *words)
     assert worse.status == 1, worse.out
     judged = memeval(tmp_path, *gate, "system=oracle", "judge=contains", *words)
-    assert judged.status == 3 and "other judge: keyword" in judged.out
+    assert judged.status == 3 and "different judges: keyword" in judged.out
     # Blessed again, the file keeps what must pass.
     completed(tmp_path, *gate, "--bless", *must_pass, "system=oracle", *words)
     completed(tmp_path, *gate, "--bless", "system=oracle", *words)
@@ -130,7 +130,10 @@ def test_answers_are_gated_on_a_sample(tmp_path: Path) -> None:
         (["--baseline", "BASELINE", "--non-inferior", "0"], "--non-inferior must be above 0"),
         (["--baseline", "BASELINE", "abc"], "unknown run 'abc'"),
         (["--baseline", "BASELINE", "a", "b"], "gate takes one run, not 2"),
-        (["--baseline", "BASELINE", "a", "top_k=3"], "gate takes a run, or settings of one"),
+        (
+            ["--baseline", "BASELINE", "a", "top_k=3"],
+            "gate takes either a run or the settings of one",
+        ),
         (["--baseline", "BASELINE", "--config-dir", "conf"], "--config-dir needs settings"),
         (["--baseline", "BASELINE", "--metric", "f1"], "the baseline holds recall_at_10, not f1"),
         (["--baseline", "NEW", "--bless", "--metric", "cost"], "gate compares shares"),

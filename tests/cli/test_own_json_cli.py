@@ -85,7 +85,7 @@ def test_versions_of_a_frozen_data_set(tmp_path: Path) -> None:
 
     refused = memeval(tmp_path, "compare", first, second)
     assert refused.status == 2
-    assert "other data: sha256" in refused.told and "versions 2, 1" in refused.told
+    assert "different data: sha256" in refused.told and "versions 2, 1" in refused.told
     assert "--common" in refused.err
     compared = completed(tmp_path, "compare", first, second, "--common", "--stats")
     assert "only the 15 of 16 questions asked alike" in compared.out

@@ -131,7 +131,7 @@ def test_what_a_process_holds_stays(home: Path) -> None:
     for lock in locks:
         lock.release()
 
-    assert "memories are left alone" in done.err and done.out.count("in use") == 3
+    assert "memories are kept" in done.err and done.out.count("in use") == 3
     assert listing(home) == before
 
 

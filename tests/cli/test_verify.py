@@ -140,7 +140,7 @@ def test_a_run_of_0_1_is_refused_with_the_way_out(finished: Path, tmp_path: Path
     path.write_text(json.dumps(content), encoding="utf-8")
     done = memeval(home, "verify", str(path.parent))
     assert done.status == 1 and f"{path} has no digest: memeval 0.1 wrote it" in done.out
-    assert "its own command makes it again" in done.out
+    assert "repeat its command, which makes it again" in done.out
 
     done = memeval(home, "show", path.parent.name)
     assert done.status == 2 and "memeval 0.1 wrote it" in done.err and "Traceback" not in done.err

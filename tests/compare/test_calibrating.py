@@ -244,8 +244,8 @@ def test_a_calibration_of_other_records_is_not_shown(home: Path, command: Comman
     [
         ({"label": "maybe"}, "line 2: label must be right or wrong, not 'maybe'"),
         ({"question_id": "c9\x1b/q0"}, "line 2: the run has no scored answer to 'c9\\x1b/q0'"),
-        ({"question_id": "c0/q0"}, "line 2: 'c0/q0' is labelled above"),
-        ({"answer_id": "0" * 16}, "line 2: the run has another answer to 'c1/q0' by now"),
+        ({"question_id": "c0/q0"}, "line 2: 'c0/q0' is labelled twice"),
+        ({"answer_id": "0" * 16}, "line 2: the run now has a different answer to 'c1/q0'"),
         ({"label": ""}, "is half done: 1 of 3 rows have no label"),
         ({"run": "0123", "verdict": "right"}, "mixes labels of run"),
         ({"repeat": "x"}, "line 2: repeat must be a number from 0"),
@@ -301,7 +301,7 @@ def test_labels_of_a_judge_that_is_not_named_are_refused(home: Path, command: Co
     text = file.read_text(encoding="utf-8").replace('"judge": "keyword"', '"judge": ""')
     file.write_text(text, encoding="utf-8")
     status, _, err = command("judge", "calibrate", run.key, "--labels", file)
-    assert status == 2 and "line 1: judged by a judge that is not named" in err
+    assert status == 2 and "line 1: judged by an unnamed judge" in err
 
 
 def test_labels_of_another_run_take_its_verdicts(home: Path, command: Command) -> None:
@@ -403,7 +403,7 @@ def test_answers_that_are_not_shared_are_refused(home: Path, command: Command) -
     first = independent(home, "0011", name="a")
     second = independent(home, "1100", name="b", of_records={"hypothesis": "9 May"})
     status, _, err = command("judge", "agree", first.key, second.key)
-    assert status == 2 and "share no answer" in err
+    assert status == 2 and "no answer was judged in two" in err
     other = independent(home, "1", name="c", dataset="demo")
     status, _, err = command("judge", "agree", first.key, other.key)
     assert status == 2 and "different data" in err

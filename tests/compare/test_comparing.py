@@ -84,14 +84,18 @@ def test_only_common_questions_count_and_the_others_are_named(tmp_path: Path) ->
 
 
 REFUSED = [
-    ({"tags": {"data_sha256": "0badf00d"}}, "data", "other data: sha256 0badf00d, 79fa87e9"),
-    ({"params": {"dataset.labels": "corrected"}}, "labels", "other labels: corrected, original"),
-    ({"of_records": {"gold": ("9 May",)}}, "labels", "20 questions have another gold answer"),
-    ({"judge": JudgeIdentity("contains")}, "judge", "other judge: contains, keyword"),
+    ({"tags": {"data_sha256": "0badf00d"}}, "data", "different data: sha256 0badf00d, 79fa87e9"),
+    (
+        {"params": {"dataset.labels": "corrected"}},
+        "labels",
+        "different labels: corrected, original",
+    ),
+    ({"of_records": {"gold": ("9 May",)}}, "labels", "20 questions have different gold answers"),
+    ({"judge": JudgeIdentity("contains")}, "judge", "different judges: contains, keyword"),
     ({"judge": JudgeIdentity("keyword", threshold=0.7)}, "judge", "keyword (threshold=0.7)"),
     ({"metrics": {"coverage": 0.98}}, "coverage", "coverage of A"),
     ({"metrics": {}}, "coverage", "is not known, below 99.0 %"),
-    ({"dataset": "demo"}, "dataset", "other data set: demo, locomo"),
+    ({"dataset": "demo"}, "dataset", "different data sets: demo, locomo"),
 ]
 
 
@@ -149,7 +153,7 @@ def test_a_judge_that_is_not_named_equals_no_other_not_even_itself(
     runs = [made_run(tmp_path, name, example(name), judge=unnamed) for name in "AB"]
     comparison = compared(runs)
     assert not comparison.differences
-    assert "a judge that is not named equals no other" in " ".join(refusal_lines(comparison))
+    assert "an unnamed judge never equals another" in " ".join(refusal_lines(comparison))
     assert compare_runs(runs, metric_named("accuracy"), force=True).differences
 
 
@@ -200,9 +204,9 @@ def test_the_page_says_what_was_forced_and_what_was_not_compared(tmp_path: Path)
     page, forced = (page_content(compared(runs, force=force), 3) for force in (False, True))
     assert page is not None and forced is not None
     (remark,) = page.remarks
-    assert remark.startswith("Not compared: C with B: other judge: contains, keyword")
+    assert remark.startswith("Not compared: C with B: different judges: contains, keyword")
     assert [row.label for row in forced.differences] == ["A", "C"]
-    assert forced.remarks[0].startswith("FORCED, not comparable: other judge: contains")
+    assert forced.remarks[0].startswith("FORCED, not comparable: different judges: contains")
     pairs = page_content(compared(runs, all_pairs=True), 3)
     assert pairs is not None and [row.label for row in pairs.differences] == ["B − A"]
 
@@ -211,7 +215,7 @@ def test_other_questions_are_refused_and_forced_on_those_in_common(tmp_path: Pat
     fewer = {name: value for name, value in example("A").items() if "conv-0" not in name}
     runs = [made_run(tmp_path, "B", example("B")), made_run(tmp_path, "A", fewer)]
     comparison = compared(runs)
-    assert comparison.refusals[0].reasons == ("other questions: 16 and 20, 16 in common",)
+    assert comparison.refusals[0].reasons == ("different questions: 16 and 20, 16 in common",)
     (difference,) = compared(runs, force=True).differences
     assert difference.result.groups == 4
 
@@ -401,7 +405,7 @@ def test_everything_fits_into_80_columns(tmp_path: Path) -> None:
 def test_a_run_that_was_not_judged_has_no_judge(tmp_path: Path) -> None:
     unjudged = made_run(tmp_path, "B", example("B"), judge=None)
     (line,) = refusal_lines(compared([unjudged, made_run(tmp_path, "A", example("A"))]))
-    assert "other judge: keyword, none" in line
+    assert "different judges: keyword, none" in line
 
 
 def test_what_another_program_spent_is_not_known(tmp_path: Path) -> None:

@@ -149,18 +149,18 @@ def test_a_named_question_must_pass(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"tags": {"data_sha256": "other"}}, "other data: sha256: 79fa87e9"),
+        ({"tags": {"data_sha256": "other"}}, "different data: sha256: 79fa87e9"),
         (
             {"judge": JudgeIdentity("llm")},
-            "other judge: keyword, llm (differs in name keyword, llm)",
+            "different judges: keyword, llm (they differ in name keyword, llm)",
         ),
-        ({"judge": None}, "a judge that is not named equals no other"),
-        ({"params": {"dataset.labels": "corrected"}}, "other labels"),
-        ({"dataset": "demo"}, "other data set: locomo in the baseline, demo now"),
+        ({"judge": None}, "an unnamed judge never equals another"),
+        ({"params": {"dataset.labels": "corrected"}}, "different labels"),
+        ({"dataset": "demo"}, "different data set: locomo in the baseline, demo now"),
         ({"metrics": {"coverage": 0.98}}, "coverage is 98.0 %"),
         ({"valid": False}, "coverage is"),
         ({"tags": {"only": "wrong:abc"}}, "has no score of its own"),
-        ({"of_records": {"weight": 2.0}}, "other weights of 20 questions"),
+        ({"of_records": {"weight": 2.0}}, "different weights of 20 questions"),
     ],
 )
 def test_what_is_not_comparable_is_broken(
@@ -180,7 +180,7 @@ def test_other_questions_are_broken(tmp_path: Path) -> None:
     result = judged(baseline_from(good, NAMED), fewer)
     assert result.status == 3
     assert result.reasons == (
-        "other questions: 20 in the baseline, 19 now, 19 in common",
+        "different questions: 20 in the baseline, 19 now, 19 in common",
         f"must pass: '{NAMED}' was not asked",
     )
 

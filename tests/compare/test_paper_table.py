@@ -86,12 +86,12 @@ def test_a_figure_that_was_not_measured_is_a_dash(tmp_path: Path) -> None:
 def test_other_protocols_never_share_a_column_in_silence(tmp_path: Path) -> None:
     first, second = cells(tmp_path, one=HIGH, two=LOW)
     other = made_run(tmp_path, "other", in_conversations(HIGH), judge=JudgeIdentity("contains"))
-    with pytest.raises(UserError, match=r"accuracy: not compared: .* other judge"):
+    with pytest.raises(UserError, match=r"accuracy: not compared: .* different judges"):
         paper_table([first, second, other], ["accuracy"])
 
     assert paper_table([first, second, other], ["f1"]).columns
     table = paper_table([second, other], ["accuracy"], force=True)
-    assert table.notes[0].startswith("FORCED, not comparable: other judge")
+    assert table.notes[0].startswith("FORCED, not comparable: different judges")
     assert not any(bold for _, _, bold in column(table, "accuracy"))
 
     elsewhere = made_run(tmp_path, "elsewhere", in_conversations(HIGH), dataset="demo")

@@ -329,7 +329,7 @@ def test_settings_choose_the_part_that_is_fetched(
     assert fetched == [Path("beam/chats/500K/1/chat.json")]
     assert "CC BY-SA 4.0" in capsys.readouterr().out
 
-    with pytest.raises(UserError, match=r"has no parts: dataset\.split=dev chooses"):
+    with pytest.raises(UserError, match=r"has no parts to choose with dataset\.split=dev"):
         data(["fetch", "locomo", "dataset.split=dev"])
 
 

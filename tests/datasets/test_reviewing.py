@@ -191,7 +191,7 @@ def test_agreement_is_blind_and_counts_present_wordings(
     assert data(["review", str(path), "--agreement"]) == 0
     said = capsys.readouterr().out
     assert "Ana and Ben: κ 0.74" in said and "  b/q1: Ana accepted, Ben rejected" in said
-    assert "2 decisions on an earlier wording do not count" in said
+    assert "2 decisions about an earlier wording do not count" in said
 
     # Rejected: a/q0, b/q0, b/q1. Two of the wordings of c/q0 are outdated, and Cy's is accepted.
     folder = tmp_path / "v1"
@@ -239,9 +239,9 @@ def test_a_review_on_the_terminal(
         (["missing.json"], "is not a file of dataset=json"),
         (["mine.json", "--reviewer", " "], "--reviewer must be a name"),
         (["mine.json", "--reviewer", "a\nb"], "--reviewer must be a name"),
-        (["mine.json", "--disputed", "--reviewer", "Ana"], "no question that others differ on"),
+        (["mine.json", "--disputed", "--reviewer", "Ana"], "no question that others disagree on"),
         (["empty.json", "--reviewer", "Ana"], "holds no question yet"),
-        (["v1"], "is frozen and does not change"),
+        (["v1"], "is frozen and can't change"),
     ],
 )
 def test_what_cannot_be_reviewed_is_said(

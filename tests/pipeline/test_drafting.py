@@ -141,7 +141,7 @@ def test_a_plan_says_the_calls_and_a_kill_costs_nothing_twice(
         memeval(*grow)
         assert len(questions_in(path)) == number + number // 3
         refused = memeval(*grow, check=False)
-        assert refused.returncode == 2 and "nothing was added since" in refused.stderr
+        assert refused.returncode == 2 and "no case was added since" in refused.stderr
 
 
 def test_a_budget_ends_it_and_what_is_there_stays(memeval: Command, tmp_path: Path) -> None:

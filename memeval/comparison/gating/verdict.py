@@ -234,7 +234,10 @@ def _not_comparable(
     )
     for what, before, now in pairs:
         if before != now:
-            yield f"other {what}: {one_line(before, 100)} in the baseline, {one_line(now, 100)} now"
+            yield (
+                f"different {what}: {one_line(before, 100)} in the baseline, "
+                f"{one_line(now, 100)} now"
+            )
 
     judge = judge_of(run, metric)
     if metric.judged and not is_same_judge(baseline.judge, judge):
@@ -249,7 +252,7 @@ def _not_comparable(
     asked, before_asked = scores.questions.keys(), baseline.questions.keys()
     if asked != before_asked:
         yield (
-            f"other questions: {len(before_asked):,} in the baseline, {len(asked):,} now, "
+            f"different questions: {len(before_asked):,} in the baseline, {len(asked):,} now, "
             f"{len(asked & before_asked):,} in common"
         )
         return
@@ -260,7 +263,7 @@ def _not_comparable(
         for name, question in scores.questions.items()
     )
     if weighted:
-        yield f"other weights of {weighted:,} questions: another sample"
+        yield f"different weights of {weighted:,} questions: a different sample"
 
 
 def _change(name: str, questions: Sequence[str], baseline: Baseline, scores: RunScores) -> Change:

@@ -43,7 +43,7 @@ def notes(
 
     if found_nothing(rows, ingest_rows):
         text = (
-            "No question got anything from the memory: its search found nothing at all. "
+            "No question got anything from the memory: its search found nothing. "
             "python -m memeval check shows what it finds."
         )
         if cell.config.context_tokens is not None:
