@@ -126,17 +126,17 @@ def _said(register: Mapping[str, Any] | None, registered: Level) -> str:
     if register is None:
         return "said afterwards"
     if registered.problems:
-        return "not as registered beforehand"
+        return "not as it was said beforehand"
 
     commit, said = register.get("commit"), register.get("said")
     if not isinstance(commit, dict):
         if isinstance(register.get("signature"), str) and isinstance(said, dict):
-            return f"registered beforehand, in a signed note of {one_line(said.get('said_on'), 10)}"
+            return f"said beforehand, in a signed note of {one_line(said.get('said_on'), 10)}"
 
-        return "registered beforehand, without a commit or a signature that shows when"
+        return "said beforehand, without a commit or a signature that shows when"
 
     name, date = one_line(commit.get("commit"), 12), one_line(commit.get("date"), 40)
-    return f"registered beforehand, in commit {name} of {date[:10]}"
+    return f"said beforehand, in commit {name} of {date[:10]}"
 
 
 def mark_of(level: Level) -> Mark:

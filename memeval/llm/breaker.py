@@ -76,7 +76,7 @@ def note_reading(*, readable: bool, cut: bool = False) -> None:
 
     work.unreadable = 0 if readable else work.unreadable + 1
     if work.most_failures is not None and work.unreadable >= work.most_failures:
-        form, limit = "use a model that keeps to the form", "raise llm.ingest.max_tokens"
+        form, limit = "use a model that follows the format", "raise llm.ingest.max_tokens"
         work.stop(
             WorldError(
                 f"stopped: the last {work.unreadable} replies of llm.ingest could not be read "

@@ -64,11 +64,11 @@ def answer_again(run: Run, records: Sequence[Record], count: int) -> str:
     Raises `UserError` for settings that can't be used here, and for answers of another program.
     """
     if is_imported(run.summary):
-        raise UserError("another program gave its answers: nothing here can answer again")
+        raise UserError("another program gave its answers, so nothing here can answer again")
 
     system = system_class(config_of(run).system["name"])
     if issubclass(system.settings_type, ServedSettings) or not is_built_in(system):
-        raise UserError("its system is a program or a service of its author's, which is not called")
+        raise UserError("its system is its author's own program or service, which is not called")
 
     asked = [one for one in records if one.score is not None and one.repeat == 0]
     drawn = _draw(asked, count)
@@ -88,7 +88,7 @@ def _complete(cell: object, runner: Runner | None) -> dict[str, Record]:
 
 def _draw(records: Sequence[Record], count: int) -> list[Record]:
     if not records:
-        raise UserError("it has no scored answer to draw from")
+        raise UserError("it has no scored answers")
 
     chosen = random.Random(SEED).sample(range(len(records)), min(count, len(records)))
     return [records[number] for number in sorted(chosen)]
@@ -112,10 +112,10 @@ def _config(run: Run, drawn: Sequence[Record]) -> RunConfig:
 
     for settings in (config.llm, config.llm.ingest, config.llm.judge, config.embedder):
         if getattr(settings, "headers", None):
-            raise UserError("its requests have headers of its author's, which are not sent")
+            raise UserError("its requests need its author's own headers, which are not sent")
         variable = getattr(settings, "api_key_env", None)
         if variable is not None and not variable.endswith("_API_KEY"):
-            raise UserError(f"it names a variable that is not an API key: {one_line(variable, 60)}")
+            raise UserError(f"its variable is not an API key:  {one_line(variable, 60)}")
 
     whole = dict.fromkeys(("limit_cases", "limit_questions", "sample", "only"))
     ids = [one.question_id for one in drawn]

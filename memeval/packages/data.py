@@ -68,11 +68,11 @@ def config_of(run: Run) -> RunConfig:
     own = [config.judge.class_, config.dataset.get("class"), config.system.get("class")]
     own += [config.embedder.class_, config.reranker.class_]
     if any(own):
-        raise UserError("it names a class of its author's, which is not loaded")
+        raise UserError("it names its author's own class, which is not loaded")
     if config.dataset.get("path"):
-        raise UserError("it asked about a file of its author's, which is not looked for")
+        raise UserError("it used its author's own data file, which is not searched for")
     if config.judge.prompt_file or config.prompt.file:
-        raise UserError("it was made with a prompt of its author's, which a package does not hold")
+        raise UserError("it used its author's own prompt, which a package does not contain")
 
     return config
 
@@ -88,7 +88,9 @@ def data_of(run: Run) -> Data:
 
     _known[asked] = material
     if material.loaded.sha256 != run.summary.tags.get("data_sha256"):
-        raise UserError(f"the data here has another sha256 ({material.loaded.sha256[:8]})")
+        raise UserError(
+            f"the data on this machine has a different sha256 ({material.loaded.sha256[:8]})"
+        )
 
     return replace(material, config=config)
 
@@ -97,11 +99,13 @@ def _read(config: RunConfig) -> Data:
     try:
         dataset = open_dataset(config)
         if not is_built_in(type(dataset)):
-            raise UserError("a class of an installed package reads it, which is not loaded")
+            raise UserError("a class of an installed package reads it, and is not loaded")
 
         loaded = dataset.load()
     except UserError as error:
-        raise UserError(f"the data is not here ({one_line(error.message, 200)})") from error
+        raise UserError(
+            f"the data is not on this machine ({one_line(error.message, 200)})"
+        ) from error
 
     cases = {case.case_id: case for case in dataset.cases()}
     questions = {one.question_id: one for case in cases.values() for one in case.questions}
@@ -147,17 +151,17 @@ def unlike_told(summary: RunSummary, records: list[Record], data: Data) -> Itera
     """Members of `run.json` that differ from those made from the data."""
     told = {name: value for name, value in summary.tags.items() if name.startswith(DATA)}
     if told != data_tags(data.loaded):
-        yield "run.json: its tags of the data differ from the data here"
+        yield "run.json: its data tags differ from the data on this machine"
     if dict(summary.facet_titles) != dict(data.dataset.facet_names):
         yield "run.json: its facet titles differ from those of the data set"
 
     notes = {note.text for note in as_kept(remarks((*data.loaded.notes, *data.dataset.notes())))}
     if not notes <= {note.text for note in summary.notes}:
-        yield "run.json: it lacks notes of the data"
+        yield "run.json: notes of the data set are missing"
 
     measures = data.dataset.measures
     if tuple(measures(records)) != summary.protocol_metrics:
-        yield "run.json: the data set's own metrics have other names"
+        yield "run.json: the data set's own metrics have different names"
     elif summary.protocol_metrics:
         yield from figure_problems(summary, records, None, measures)
 

@@ -149,7 +149,7 @@ class _Verifier:
         yield self._answers()
         yield who_level(self.package, self.checks.allowed_signers)
         register = self.package.register
-        said = Level(6, did="nothing was said beforehand", is_done=register is not None)
+        said = Level(6, did="nothing was registered beforehand", is_done=register is not None)
         if register is not None:
             said.did = "said beforehand"
             try:
@@ -169,11 +169,13 @@ class _Verifier:
             level.problems += [f"{run.key}: {line}" for line in rows.problems(records)]
             used |= rows.references
             if protocol_of(run.summary, records) != package.manifest.protocols[run.key]:
-                level.problems.append(f"{run.key}: its protocol in the manifest is another")
+                level.problems.append(
+                    f"{run.key}: its protocol differs from the one in the manifest"
+                )
 
             told = package.environment.get("runs", {}).get(run.key)
             if not _same_surroundings(told, surroundings(run.summary, rows.usages)):
-                level.problems.append(f"{run.key}: environment.json tells something else of it")
+                level.problems.append(f"{run.key}: environment.json describes it differently")
 
         level.problems += surroundings_problems(package)
         level.problems += text_problems(package, used)
@@ -184,17 +186,18 @@ class _Verifier:
             for run, own in zip(package.runs, terms, strict=True)
         }
         if data != asked or len(data) != len(package.manifest.data):
-            level.problems.append("the manifest names other data than the runs")
+            level.problems.append("the manifest and the runs name different data")
 
         for run in package.runs:
             named = [one for one in package.manifest.data if one.name == run.summary.dataset]
             is_said = any(one.texts for one in named)
             questions = [record.question for record in self.records[run.key]]
             if is_said == any(map(is_withheld, questions)):
-                level.problems.append(f"{run.key}: the manifest tells otherwise of its texts")
+                level.problems.append(f"{run.key}: the manifest describes its texts differently")
             if is_said and not terms_of(run.summary).allows_texts:
                 level.problems.append(
-                    f"{run.key}: it holds texts of {one_line(run.summary.dataset)}, whose licence "
+                    f"{run.key}: it contains texts of {one_line(run.summary.dataset)}, whose "
+                    f"licence "
                     "is not known to allow passing them on"
                 )
 
@@ -221,18 +224,18 @@ class _Verifier:
             if missing and not may_miss:
                 level.problems.append(
                     f"{run.key}: {counted(len(missing), 'question')} of its settings have no "
-                    f"record: {name_ids(missing)}"
+                    f"record:  {name_ids(missing)}"
                 )
             if unlike:
                 level.problems.append(
-                    f"{run.key}: {counted(len(unlike), 'record')} unlike what rows and data make: "
+                    f"{run.key}: {counted(len(unlike), 'record')} that differ from rows and data:  "
                     f"{name_ids(unlike)}"
                 )
 
         made = self._compare(level)
         level.did = (
-            f"all figures of {counted(len(runs), 'run')} and {counted(made, 'comparison')} made "
-            f"again from the rows, twice; {with_data} also from the data"
+            f"all figures of {counted(len(runs), 'run')} and {counted(made, 'comparison')} "
+            f"recomputed from the rows by two implementations; {with_data} also from the data"
         )
 
     def _compare(self, level: Level) -> int:
@@ -259,7 +262,8 @@ class _Verifier:
                 # Of two or more conversations; a single one has no p.
                 if result.groups > 1 and not all(map(same_figure, said, again)):
                     level.problems.append(
-                        f"the witness compares {one.first} and {one.second} otherwise"
+                        f"the second implementation compares {one.first} and {one.second} "
+                        f"differently"
                     )
 
         return len(comparison.differences)
@@ -278,19 +282,21 @@ class _Verifier:
                 if judge is None:
                     level.unchecked.append(f"{run.key}: {_why_not_again(run)}")
                 elif data is None:
-                    level.unchecked.append(f"{run.key}: its data is not here, nothing judged again")
+                    level.unchecked.append(
+                        f"{run.key}: its data is not on this machine, so nothing was judged again"
+                    )
                 else:
                     unlike = asyncio.run(self._judge_again(run, judge, data))
                     done += len(self.rows[run.key].verdicts)
                     if unlike:
                         level.problems.append(
-                            f"{run.key}: {counted(len(unlike), 'verdict')} unlike those of the "
-                            f"rule: {name_ids(unlike)}"
+                            f"{run.key}: {counted(len(unlike), 'verdict')} that differ from the "
+                            f"rule's:  {name_ids(unlike)}"
                         )
             except UserError as error:
                 level.unchecked.append(f"{run.key}: {error.message}")
 
-        level.did = f"{counted(done, 'verdict')} by rule made again"
+        level.did = f"{counted(done, 'verdict')} judged again by a rule"
         level.is_done = done > 0 or self.checks.judge > 0
         if self.checks.judge:
             from memeval.packages.again import judge_again
@@ -324,7 +330,7 @@ class _Verifier:
         return unlike
 
     def _answers(self) -> Level:
-        level = Level(4, did="not asked for (--answer N)", is_done=self.checks.answer > 0)
+        level = Level(4, did="not requested (--answer N)", is_done=self.checks.answer > 0)
         if not self.checks.answer:
             return level
 
@@ -355,7 +361,7 @@ def who_level(package: Package, allowed_signers: Path | None) -> Level:
         if allowed_signers is None:
             check_signature(package.manifest_bytes, package.signature)
             level.is_done = False
-            level.did = f"signed by a key that nobody vouches for ({who}): --allowed-signers"
+            level.did = f"signed by an unknown key ({who}); to check it, use --allowed-signers"
         else:
             signer = signer_of(package.manifest_bytes, package.signature, allowed_signers)
             level.did = f"signed by {signer} ({who})"
@@ -373,15 +379,15 @@ def surroundings_problems(package: Package) -> Iterator[str]:
     if list(environment) != ["packed_on", "runs"] or list(environment["runs"]) != [
         run.key for run in package.runs
     ]:
-        yield "environment.json does not tell of each run, and of the machine that packed them"
+        yield "environment.json does not describe each run and the machine that packed them"
     if not isinstance(machine, dict) or list(machine) != list(machine_class()):
-        yield "environment.json tells of the machine what no package does"
+        yield "environment.json has unexpected details about the machine"
 
     codes = [run.summary.tags.get(FIGURES_CODE, "") for run in package.runs]
     if manifest.code not in codes:
-        yield "the manifest names other code than the runs"
+        yield "the manifest and the runs name different code"
     if not manifest.replaced.keys() <= set(KINDS):
-        yield "the manifest counts what is not replaced"
+        yield "the manifest counts something that was not replaced"
     if manifest.supersedes and not is_package_id(manifest.supersedes):
         yield "the manifest replaces something that is not a package"
 
@@ -418,7 +424,7 @@ def _prices_of(package: Package) -> Iterator[None]:
     models = {}
     told = package.environment.get("runs")
     if not isinstance(told, dict) or not all(isinstance(run, dict) for run in told.values()):
-        raise UserError(f"{ENVIRONMENT} does not tell of each run")
+        raise UserError(f"{ENVIRONMENT} does not describe each run")
 
     for run in told.values():
         for model in run.get("models", ()):
@@ -471,6 +477,6 @@ def _why_not_again(run: Run) -> str:
     if judge is None:
         return "nothing was judged"
     if judge.name == RECORDED:
-        return "its verdicts were recorded elsewhere, and can't be made again"
+        return "its verdicts were recorded elsewhere, and can't be repeated"
 
-    return f"a model judged ({one_line(judge.shown)}): --judge N asks one again"
+    return f"a model judged ({one_line(judge.shown)}): to repeat some verdicts, use --judge N"

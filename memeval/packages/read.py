@@ -137,11 +137,11 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         raise UserError(f"{one_line(path)} can't be read: {error.strerror or error}") from error
     # zlib.error and others come from an archive whose bytes were changed.
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError) as error:
-        raise _bad(path, f"it is not a sound zip file ({one_line(error, 100)})") from error
+        raise _bad(path, f"it is not an intact zip file ({one_line(error, 100)})") from error
 
 
 def _bad(path: Path, what: str) -> UserError:
-    return UserError(f"{one_line(path.name)} is not a sound package: {what}")
+    return UserError(f"{one_line(path.name)} is not an intact package:  {what}")
 
 
 def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
@@ -154,14 +154,14 @@ def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
     for info in infos:
         shown = one_line(info.orig_filename, 100)
         if not is_entry(info.orig_filename) or not is_entry(info.filename):
-            raise _bad(path, f"no package holds an entry '{shown}'")
+            raise _bad(path, f"a package can't contain an entry '{shown}'")
         if info.filename in names:
             raise _bad(path, f"two entries '{shown}'")
         if not stat.S_ISREG(info.external_attr >> 16 | stat.S_IFREG) or info.flag_bits & 1:
             raise _bad(path, f"'{shown}' is a link, or encrypted")
         is_known = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
         if info.comment or info.extra or info.flag_bits or not is_known:
-            raise _bad(path, f"'{shown}' is not written as packages are")
+            raise _bad(path, f"'{shown}' is not compressed or stored like a package's entries")
 
         names.add(info.filename)
 
@@ -172,7 +172,9 @@ def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
     if sum(info.file_size for info in infos) > LARGEST:
         raise _bad(path, f"its entries are larger than {LARGEST:,} bytes")
     if not _is_gapless(path, infos):
-        raise _bad(path, "the zip file holds more than its entries, or tells of them otherwise")
+        raise _bad(
+            path, "the zip file contains more than its entries, or describes them inconsistently"
+        )
 
 
 def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
@@ -209,8 +211,8 @@ def _manifest(path: Path, content: bytes) -> Manifest:
         values = json.loads(content)
         if isinstance(values, dict) and values.get("format") != FORMAT:
             raise UserError(
-                f"{one_line(path.name)} has the format {one_line(values.get('format'), 20)}, and "
-                f"this version reads {FORMAT}",
+                f"{one_line(path.name)} has the format {one_line(values.get('format'), 20)}, "
+                f"but this version reads {FORMAT}",
                 "a newer memeval may read it:  pip install -U memeval-bench",
             )
 
@@ -221,7 +223,7 @@ def _manifest(path: Path, content: bytes) -> Manifest:
     runs = [entry_of(key, name) for key in manifest.runs for name in OF_RUN]
     first = [ENVIRONMENT, *([REGISTER] if REGISTER in manifest.entries else [])]
     if list(manifest.entries) != [*first, *runs, TEXTS] or not manifest.runs:
-        raise _bad(path, f"{MANIFEST} does not list the entries of its runs, in their order")
+        raise _bad(path, f"{MANIFEST} does not list the entries of its runs in order")
     if list(manifest.protocols) != list(manifest.runs):
         raise _bad(path, f"{MANIFEST} does not have a protocol for each run")
 
@@ -240,7 +242,7 @@ def _check_list(path: Path, archive: zipfile.ZipFile, manifest: Manifest) -> Non
 
     for name, entry in manifest.entries.items():
         if archive.getinfo(name).file_size != entry.size:
-            raise _bad(path, f"'{name}' does not have the size that {MANIFEST} says")
+            raise _bad(path, f"'{name}' does not have the size listed in {MANIFEST}")
 
 
 def _bytes(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -270,7 +272,7 @@ def _extract(
             out.write(chunk)
 
     if size != entry.size or digest.hexdigest() != entry.sha256:
-        raise _bad(path, f"'{name}' is damaged or was edited: it is not what {MANIFEST} lists")
+        raise _bad(path, f"'{name}' is damaged or was edited: it differs from {MANIFEST}")
 
 
 def _new_file(path: Path) -> IO[bytes]:
@@ -305,7 +307,7 @@ def _lay_out(path: Path, raw: Path, folder: Path, key: str) -> Run:
 
         # Interpolations would read the environment of the person who opens it.
         if b"${" in (run_folder / CONFIG_FILE).read_bytes():
-            raise ValueError(f"{CONFIG_FILE} holds an interpolation")
+            raise ValueError(f"{CONFIG_FILE} contains an interpolation")
 
         summary = RunSummary.read(run_folder)
         # They name files: `recorded_keys` refuses what could lead elsewhere.
@@ -314,7 +316,7 @@ def _lay_out(path: Path, raw: Path, folder: Path, key: str) -> Run:
         raise _bad(path, f"{entry_of(key, RUN_FILE)}: {one_line(error, 200)}") from error
 
     if summary.run_key != key:
-        raise _bad(path, f"{entry_of(key, RUN_FILE)} is of another run")
+        raise _bad(path, f"{entry_of(key, RUN_FILE)} is about a different run")
 
     answers = {own["answer"]: folder / "answers" / f"{own['answer']}.jsonl" for own in keys}
     verdicts = {own["judge"]: folder / "verdicts" / f"{own['judge']}.jsonl" for own in keys}

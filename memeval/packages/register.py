@@ -114,7 +114,7 @@ def read_said(path: Path) -> Json:
         raise UserError(f"{one_line(path)} can't be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise UserError(
-            f"{one_line(path)} is not what register wrote: {one_line(error)}"
+            f"{one_line(path)} was not written by register:  {one_line(error)}"
         ) from error
 
     return dict(content)
@@ -150,7 +150,7 @@ def signed_words(entry: Mapping[str, Any], allowed_signers: Path | None) -> str:
     content, day = said_bytes(said), one_line(said.get("said_on"), 10)
     if allowed_signers is None:
         check_signature(content, signature.encode())
-        return f", signed by a key that nobody vouches for, dated {day}"
+        return f", signed by an unknown key, dated {day}"
 
     return f", signed by {signer_of(content, signature.encode(), allowed_signers)}, dated {day}"
 
@@ -169,18 +169,20 @@ def register_problems(
     for cell in said.cells:
         run = by_key.pop(cell.key, None)
         if run is None:
-            yield f"{cell.key} ({one_line(cell.name, 80)}) was said, and is not in the package"
+            yield (
+                f"{cell.key} ({one_line(cell.name, 80)}) was registered, but is not in the package"
+            )
             continue
 
         if digest_of_ids({one.question_id for one in records[run.key]}) != cell.questions_sha256:
-            yield f"{cell.key}: other questions were asked than was said"
+            yield f"{cell.key}: the questions differ from the registered ones"
         if run.summary.tags.get("data_sha256") != cell.data_sha256:
-            yield f"{cell.key}: other data was asked about than was said"
+            yield f"{cell.key}: the data differs from the registered data"
         if cell.judge is not None and run.summary.judge != _judge(cell.judge):
-            yield f"{cell.key}: another judge judged than was said"
+            yield f"{cell.key}: the judge differs from the registered one"
 
     for key in by_key:
-        yield f"{key} ran, and was not said beforehand"
+        yield f"{key} ran, but was not registered beforehand"
 
 
 def _judge(content: Mapping[str, Any]) -> JudgeIdentity | None:

@@ -51,7 +51,7 @@ class PackagedRows:
             self.verdicts |= {(number, name): judged[name] for name in ids if name in judged}
 
         self.others = _others(lines[ANSWERS], self.answers)
-        """Rows with members that no row has."""
+        """Rows with unknown members."""
         self.others += _others(lines[VERDICTS], self.verdicts)
         self.others += _others(lines[INGESTS], self.ingests)
 
@@ -81,25 +81,25 @@ class PackagedRows:
         repeats = sorted({record.repeat for record in records})
         asked = [[one.question_id for one in records if one.repeat == own] for own in repeats]
         if self.sequences[ANSWERS] != asked:
-            yield f"{ANSWERS} does not hold a row for each record, in their order"
+            yield f"{ANSWERS} does not contain one row per record, in order"
 
         for number, ids in enumerate(self.sequences[VERDICTS]):
             known, judged = asked[number] if number < len(asked) else [], set(ids)
             if ids != [name for name in known if name in judged]:
-                yield f"{VERDICTS} holds rows of other questions, or in another order"
+                yield f"{VERDICTS} contains rows of other questions, or in a different order"
 
         cases = {record.case_id for record in records}
         for ids in self.sequences[INGESTS]:
             if len(ids) != len(set(ids)) or None in [case_of_ingest(name, cases) for name in ids]:
-                yield f"{INGESTS} holds rows of other conversations, or one twice"
+                yield f"{INGESTS} contains rows of other conversations, or duplicates"
 
         if self.others:
-            yield f"{counted(len(self.others), 'row')} with members that no row has"
+            yield f"{counted(len(self.others), 'row')} with unknown members"
 
         for place, verdict in self.verdicts.items():
             answer = self.answers.get(place)
             if answer and not is_about(verdict, answer):
-                yield f"the verdict on {one_line(verdict.id, 60)} is about another answer"
+                yield f"the verdict on {one_line(verdict.id, 60)} is about a different answer"
 
 
 def _rows_of(repeats: Sequence[SoundRows[R] | None], number: int) -> Mapping[str, R]:
@@ -147,7 +147,7 @@ def _ids(lines: Sequence[tuple[int, dict[str, Any]]]) -> list[list[str]]:
 
 
 def text_problems(package: Package, used: set[str]) -> Iterator[str]:
-    """Texts that are missing, that nothing refers to, or in another order."""
+    """Texts that are missing, that no row refers to, or in another order."""
     path = package.folder / "package" / TEXTS
     ids, parts = [], {}
     for line in path.read_bytes().splitlines():
@@ -161,9 +161,9 @@ def text_problems(package: Package, used: set[str]) -> Iterator[str]:
         parts[ids[-1]] = [str(part) for part in entry.get("parts") or ()]
 
     if ids != sorted(set(ids)):
-        yield f"{TEXTS}: a text twice, or in another order"
+        yield f"{TEXTS}: a duplicate text, or a different order"
     if ids != Texts(path).references():
-        yield f"{TEXTS}: a line that is written otherwise than a run writes it"
+        yield f"{TEXTS}: a line that is not formatted as a run writes it"
 
     reached, left = set(), list(used)
     while left:
@@ -173,6 +173,6 @@ def text_problems(package: Package, used: set[str]) -> Iterator[str]:
             left += parts.get(ref, ())
 
     if reached - set(ids):
-        yield f"{TEXTS}: {counted(len(reached - set(ids)), 'text')} of the rows are missing"
+        yield f"{TEXTS}: {counted(len(reached - set(ids)), 'text')} that rows refer to are missing"
     if set(ids) - reached:
-        yield f"{TEXTS}: {counted(len(set(ids) - reached), 'text')} that nothing refers to"
+        yield f"{TEXTS}: {counted(len(set(ids) - reached), 'text')} that no row refers to"

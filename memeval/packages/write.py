@@ -136,7 +136,7 @@ def _check(run: Run) -> None:
     problems = [*verified.problems, *lacks]
     if problems:
         raise UserError(
-            f"{shown} is not sound: {problems[0]}",
+            f"{shown} has a problem: {problems[0]}",
             f"look:  python -m memeval verify {run.key}",
             "repeat its command, which makes it again from the intact rows",
         )

@@ -84,10 +84,10 @@ def test_ids_that_do_not_fit_are_counted_and_named(
     (run,) = runs(tmp_path)
     names = [question_id for question_id, _ in right]
     expected = [
-        "12 unknown: ids that the data set does not have, left out: "
+        "12 unknown: ids that are not in the data set, left out: "
         f"{', '.join(i for i, _ in unknown[:10])} and 2 more",
-        "1 not asked: answers to questions outside of the chosen ones, left out: demo-2/q0",
-        f"1 repeated: further rows with the same id; the first counts: {names[4]}",
+        "1 not asked: answers to questions that were not chosen, left out: demo-2/q0",
+        f"1 repeated: more rows with the same id; the first one counts: {names[4]}",
         f"1 missing: questions without a row, counted as failed: {names[5]}",
         f"1 empty: rows without an answer, counted as failed: {names[3]}",
         f"1 blank: rows with an answer of no words, which is wrong: {names[2]}",
@@ -116,8 +116,7 @@ def test_ids_that_do_not_fit_are_counted_and_named(
         "reason": "the answer is blank",
     }
     assert (
-        "its row holds no answer" in by_id[names[3]]["error"]
-        and "no row" in by_id[names[5]]["error"]
+        "its row has no answer" in by_id[names[3]]["error"] and "no row" in by_id[names[5]]["error"]
     )
 
 
@@ -128,9 +127,7 @@ def test_a_file_for_another_data_set_scores_nothing(tmp_path: Path) -> None:
         "dataset.limit_questions=1",
     )
     assert done.status == 1
-    assert (
-        "note: 1 unknown: ids that the data set does not have, left out: conv-26/q0\n" in done.out
-    )
+    assert "note: 1 unknown: ids that are not in the data set, left out: conv-26/q0\n" in done.out
     (run,) = runs(tmp_path)
     assert (run["metrics"]["coverage"], run["metrics"]["accuracy"]) == (0.0, None)
 
@@ -271,10 +268,10 @@ def test_fewer_questions_on_purpose(tmp_path: Path, asked: list[EvalQuestion]) -
     left_out = len(asked) - 6
     notes = [note["text"] for note in run["notes"]]
     assert (
-        f"partial: only questions that the file lists are asked, {left_out} others are left out"
+        f"partial: only the questions listed in the file are asked,  {left_out} others are left out"
         in notes
     )
-    assert "1 unknown: ids that the data set does not have, left out: no such/q" in notes
+    assert "1 unknown: ids that are not in the data set, left out: no such/q" in notes
     assert "evaluate" in run["command"] and "--only-listed" in run["command"]
 
     assert evaluate(tmp_path, file, "judge=keyword").status == 1

@@ -75,10 +75,10 @@ def test_ids_that_fit_nowhere_are_counted_and_shown(of_bm25: Path, tmp_path: Pat
     file = written(tmp_path / "found.jsonl", rows + others)
     done = memeval(tmp_path, "evaluate", "--ranked", str(file), *FEW)
     notes = " ".join((done.out + done.err).split())
-    assert "1 unknown: ids that the data set does not have, left out: nobody" in notes
+    assert "1 unknown: ids that are not in the data set, left out: nobody" in notes
     assert f"1 missing: questions without a row, counted as failed: {left_out}" in notes
     again = rows[1]["question_id"]
-    assert f"1 repeated: further rows with the same id; the first counts: {again}" in notes
+    assert f"1 repeated: more rows with the same id; the first one counts: {again}" in notes
     failed = {one["question_id"]: one["error"] for one in records(tmp_path) if "error" in one}
     assert failed[left_out].endswith("the file has no row for it")
     why = "ranked[0].turn_ids names 'D99:1', which its case does not have"

@@ -124,7 +124,7 @@ def test_a_judge_that_never_keeps_to_the_form_stops_the_run_and_loses_nothing(
         assert (
             "memeval: the last 20 replies of judge=llm could not be read (can't be read: [31mI "
             "would say it is right.; stop_after_failures=20): "
-            "use a model that keeps to the form, or a prompt template that asks for it\n"
+            "use a model that follows the format, or a prompt template that asks for it\n"
         ) in done.err
         assert "Traceback" not in done.err and 40 <= endpoint.count() < 80
         assert not runs(tmp_path)

@@ -127,7 +127,7 @@ def test_rows_whose_seals_were_all_stripped_are_refused(finished: Path, tmp_path
         shutil.rmtree(folder)
 
     again = completed(home, *CELL)
-    assert "left out and made again" in " ".join(again.out.split())
+    assert "skipped and made again" in " ".join(again.out.split())
 
 
 def test_a_run_of_0_1_is_refused_with_the_way_out(finished: Path, tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_config_of_another_key_is_named_though_its_digest_fits(
     told["files"]["config.yaml"] = file_digest(config)
     told.pop("digest")
     (first / "run.json").write_text(json.dumps(sealed(told)))
-    assert "config.yaml makes another key" in memeval(home, "verify", first.name).out
+    assert "config.yaml gives a different key" in memeval(home, "verify", first.name).out
 
 
 def test_what_holds_conversations_is_its_owners_alone_whatever_the_umask(finished: Path) -> None:

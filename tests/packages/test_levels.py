@@ -45,7 +45,7 @@ def test_what_was_packed_is_sound(packed: Packed, capsys: pytest.CaptureFixture[
     levels = {level.name: level for level in verify_package(packed.path, Checks(data=True))}
     assert not any(level.problems for level in levels.values())
     assert levels["figures"].did.startswith("all figures of 2 runs and 1 comparison made again")
-    assert levels["verdicts"].did == "120 verdicts by rule made again"
+    assert levels["verdicts"].did == "120 verdicts judged again by a rule"
     assert run_command(["verify", str(packed.path), "--data"]) == 0
     assert "not signed (the tests)" in capsys.readouterr().out
 
@@ -202,7 +202,7 @@ def test_a_file_holds_its_entries_alone(name: str, packed: Packed, tmp_path: Pat
     path = tmp_path / "hidden.memeval"
     path.write_bytes(_hidden(name, packed.path.read_bytes()))
     (level,) = verify_package(path)
-    assert level.number == 1 and "holds more than its entries" in level.problems[0]
+    assert level.number == 1 and "contains more than its entries" in level.problems[0]
 
 
 def test_a_zip_bomb_stops_at_its_listed_size(packed: Packed, tmp_path: Path) -> None:
@@ -478,7 +478,7 @@ def test_a_note_that_the_rows_make_is_missed(home: Path, tmp_path: Path) -> None
 
     path = tmp_path / "edited.memeval"
     write_entries(path, rewritten(entries, run.key))
-    assert "it lacks the note" in next(verify_package(path)).problems[0]
+    assert "a note is missing" in next(verify_package(path)).problems[0]
 
 
 @pytest.mark.parametrize(
@@ -563,8 +563,8 @@ def test_prices_models_and_private_hosts(
     "old, new, said",
     [
         (b"max_tokens: 512", b"max_tokens: ${oc.env:HOME}", "interpolation"),
-        (b"  path: null", b"  path: /etc/passwd", "a file of its author's"),
-        (b"  name: bm25", b"  name: bm25\n  class: evil:Evil", "a class of its author's"),
+        (b"  path: null", b"  path: /etc/passwd", "its author's own data file"),
+        (b"  name: bm25", b"  name: bm25\n  class: evil:Evil", "its author's own class"),
     ],
 )
 def test_nothing_that_a_package_names_is_read_or_imported(
@@ -599,7 +599,7 @@ def test_a_signature_is_made_and_checked(
     path = tmp_path / "signed.memeval"
     pack(runs, path, key_file=tmp_path / "own")
     for signers, status, said in (
-        ([], 0, "signed by a key that nobody vouches for"),
+        ([], 0, "signed by an unknown key"),
         (["--allowed-signers", str(tmp_path / "own.signers")], 0, "signed by own@example.org"),
         (["--allowed-signers", str(tmp_path / "other.signers")], 1, "5 who"),
     ):
@@ -658,7 +658,7 @@ def test_what_was_said_beforehand_is_compared(
     keys = [run.key for run in runs]
     for chosen, status, told in (
         (keys, 0, "6 registered said beforehand"),
-        (keys[:1], 1, "was said, and is not in the package"),
+        (keys[:1], 1, "was registered, but is not in the package"),
     ):
         path = tmp_path / f"{len(chosen)}.memeval"
         assert run_command(["pack", *chosen, "--register", str(said), "-o", str(path)]) == 0
@@ -678,7 +678,7 @@ def test_what_was_said_beforehand_is_compared(
         noted = ["--register", str(tmp_path / "note.json"), "-o", str(path)]
         assert run_command(["pack", *keys, *noted]) == 0
         assert run_command(["verify", str(path)]) == 0
-        assert "said beforehand, signed by a key that nobody" in capsys.readouterr().out
+        assert "said beforehand, signed by an unknown key" in capsys.readouterr().out
 
         # Another statement, sealed anew: the signature is not of it.
         entries = entries_of(path)

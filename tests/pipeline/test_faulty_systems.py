@@ -124,7 +124,7 @@ def test_a_system_on_the_event_loop(name: str) -> None:
     _, rows = played(name, TIMEOUT)
     assert [row["status"] for row in rows] == [faulty.LOOP[name]] * ASKED
     if faulty.LOOP[name] != "ok":
-        assert "no end after 0.3 s (system.timeout_s)" in rows[0]["error"]
+        assert "did not finish within 0.3 s (system.timeout_s)" in rows[0]["error"]
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_a_service_has_a_namespace_for_each_user(
     [
         (("system=mem0_verbatim", "reader=tools"), "system=mem0_verbatim has one store"),
         (("dataset=demo", "system=bm25"), "dataset=demo has no second user"),
-        (("system=bm25", "writer=tools"), "writer=tools writes for one user"),
+        (("system=bm25", "writer=tools"), "writer=tools only writes for one user"),
         (("system=bm25", "system.tenants=both"), "must be shared, or null, not 'both'"),
     ],
 )

@@ -299,7 +299,7 @@ def test_what_stays_cut_is_counted_and_flagged(memeval: Command, tmp_path: Path)
         done = memeval(*at(endpoint, *ROLES, "system=cogcanvas", *lossy), check=False)
 
     run = summary(tmp_path)
-    assert any("cut at their limit of tokens" in note["text"] for note in run["notes"])
+    assert any("cut at their token limit" in note["text"] for note in run["notes"])
     assert run["tags"]["cut_at_ingest"] == "true"
     assert run["metrics"]["ingest_lost"] > 0
     assert "cut at ingest" in done.stdout
@@ -315,7 +315,7 @@ def test_a_memory_that_lost_much_to_cut_replies_is_not_asked(
 
     rows = records(tmp_path)
     assert {row["status"] for row in rows} == {"ingest_failed"}
-    assert all("replies were cut at their limit of tokens" in row["error"] for row in rows)
+    assert all("replies were cut at their token limit" in row["error"] for row in rows)
     assert "llm.ingest.max_tokens" in rows[0]["error"]
 
 

@@ -156,8 +156,8 @@ class CaseWork:
         # Rankings are stored as positions: an edited row could point past the case's last turn.
         if answer.ranking is not None and not turns.hold(answer.ranking):
             self._noted.append(
-                f"The stored answer to {one_line(question.question_id, 80)} names turns that its "
-                "case does not have: it was left out and made again."
+                f"The stored answer to {one_line(question.question_id, 80)} names turns that "
+                f"are not in its case: it was discarded and made again."
             )
             return None
 
@@ -267,5 +267,5 @@ class CaseWork:
             raise ModelError(
                 f"the last {self._unread} replies of judge={self.cell.config.judge.name} could not "
                 f"be read ({one_line(row.verdict.reason)}; stop_after_failures={most}): "
-                "use a model that keeps to the form, or a prompt template that asks for it"
+                "use a model that follows the format, or a prompt template that asks for it"
             )

@@ -38,7 +38,7 @@ class BudgetedReader:
             ledger.left_out = frozenset(context) - frozenset(shown)
             if context and not shown:
                 ledger.remarks[NOTHING_FITS] = (
-                    f"the best text is larger than context_tokens={self._most}: none was shown"
+                    f"the best text is larger than context_tokens={self._most}, so none was shown"
                 )
 
             return await self._reader.answer(query, shown)

@@ -29,9 +29,9 @@ NAMED = 10
 """Ids that a note names; it counts the others."""
 
 
-UNKNOWN = "unknown: ids that the data set does not have, left out"
-NOT_ASKED = "not asked: answers to questions outside of the chosen ones, left out"
-REPEATED = "repeated: further rows with the same id; the first counts"
+UNKNOWN = "unknown: ids that are not in the data set, left out"
+NOT_ASKED = "not asked: answers to questions that were not chosen, left out"
+REPEATED = "repeated: more rows with the same id; the first one counts"
 MISSING = "missing: questions without a row, counted as failed"
 """Findings on the ids of a file."""
 
@@ -195,7 +195,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
             return AnswerRow(id=question_id, status=Status.OK, hypothesis=text)
 
         listed = question_id in self._given
-        what = "its row holds no answer" if listed else "the file has no row for it"
+        what = "its row has no answer" if listed else "the file has no row for it"
         return failed_answer(question_id, Status.ANSWER_FAILED, MemevalError(what))
 
     def notes(self) -> tuple[str, ...]:
@@ -223,7 +223,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         notes = [_count_ids(what, ids) for what, ids in findings.items() if ids]
         if self._only_listed:
             notes.append(
-                "partial: only questions that the file lists are asked, "
+                "partial: only the questions listed in the file are asked,  "
                 f"{self._left_out} others are left out"
             )
 

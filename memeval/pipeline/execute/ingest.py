@@ -62,7 +62,7 @@ def check_loss(health: IngestHealth, most: float, ledger: Ledger | None = None) 
 
 
 def _cut_replies(ledger: Ledger) -> str:
-    return f"{ledger.cut_calls} of {ledger.calls} replies were cut at their limit of tokens"
+    return f"{ledger.cut_calls} of {ledger.calls} replies were cut at their token limit"
 
 
 def notes_of_ingest(ledger: Ledger) -> dict[str, str]:

@@ -214,7 +214,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise ValueError(f"a file can't be read: {error.strerror or error}") from error
 
     if manifest["files"] != files:
-        raise ValueError("its files differ from those that were saved")
+        raise ValueError("its files differ from the saved ones")
 
     return manifest
 

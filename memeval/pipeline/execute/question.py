@@ -168,7 +168,7 @@ def _check_answer(returned: Any, watched: Watched, turns: CaseTurns) -> Answer:
         what = (
             one_line(error, 400)
             if isinstance(error, NotAnAnswerError)
-            else f"{type(error).__name__} while its answer was read"
+            else f"{type(error).__name__} while reading its answer"
         )
         raise SystemFaultError(f"{location}: {what}") from error
 
@@ -177,14 +177,14 @@ def _shortfall(row: AnswerRow, ledger: Ledger) -> AnswerRow:
     """The row, marked as not scored if a reply that it rests on was cut or filtered."""
     if ledger.replies("content_filter", Role.ANSWER):
         error = (
-            "the provider's filter withheld a reply that the answer rests on "
+            "the provider's filter withheld a reply that the answer needs "
             "(finish_reason: content_filter)"
         )
         return replace(row, status=Status.ANSWER_FILTERED, error=error)
 
     if ledger.replies("length", Role.ANSWER):
         error = (
-            "a reply that the answer rests on was cut at its limit of tokens "
+            "a reply that the answer needs was cut at its token limit "
             "(finish_reason: length); see llm.max_tokens"
         )
         return replace(row, status=Status.ANSWER_CUT, error=error)

@@ -224,8 +224,8 @@ class CellRun(CaseWork):
         for path, dropped in ((answers_path, answers.dropped), (verdicts_path, verdicts.dropped)):
             if dropped:
                 self.progress.say(
-                    f"  {dropped} lines of {path} are torn, damaged, edited or of another key: "
-                    "left out"
+                    f"  {dropped} lines of {path} are torn, damaged, edited or from another "
+                    f"key: skipped"
                 )
 
         return Repeat(seed, answers, verdicts, texts, self.judge(seed))

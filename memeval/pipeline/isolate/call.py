@@ -59,7 +59,7 @@ class Call:
 
     def overdue(self) -> SystemFaultError:
         """The error of a call that took longer than its time limit."""
-        limit = f"no end after {self.timeout_s:g} s (system.timeout_s)"
+        limit = f"did not finish within {self.timeout_s:g} s (system.timeout_s)"
         return self.misuse(f"{limit}; it was given up")
 
     def run(self, step: Callable[[], T]) -> T:

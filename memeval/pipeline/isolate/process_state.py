@@ -75,4 +75,4 @@ class ProcessState:
             return []
 
         changed = ", ".join(sorted(self._changed))
-        return [f"A call of the system changed {changed} of the process: this was put back."]
+        return [f"A call of the system changed {changed} of the process: this was undone."]

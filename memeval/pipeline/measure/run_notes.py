@@ -111,7 +111,7 @@ def _settings(cell: Cell) -> Iterator[str]:
         yield (
             f"Canaries: {settings.canaries} facts of other users and {settings.canaries} stored "
             f"orders are planted in each conversation (canary_seed={settings.canary_seed}); no "
-            "question asks for one. Figures of the data without them are of other data."
+            "question asks for one. Figures without them are about different data."
         )
 
     if retrieves_only(cell.config):
@@ -127,8 +127,8 @@ def _settings(cell: Cell) -> Iterator[str]:
 
     if cell.judge_template and not cell.judge_settings.fences(cell.judge_template):
         yield (
-            "The judge gets its data without marks around it, as its prompt template is "
-            "written: judge.fence=true sets them."
+            "The judge gets its data without marks around it, as in its prompt template; to add "
+            "marks, set judge.fence=true."
         )
 
     if cell.config.llm.name == "mock":
@@ -142,7 +142,7 @@ def few_timed(rows: Sequence[Record]) -> Iterator[str]:
     if 0 < timed < len(answered) / 2:
         yield (
             f"retrieval ms was measured in {timed:,} of {len(answered):,} answers only: in the "
-            "others it could not be told from other work of the process."
+            f"others it could not be separated from the process's other work."
         )
 
 
@@ -186,7 +186,7 @@ def _said(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str
     """Notes of systems and models on answers and ingests."""
     cut = sum("cut_chunks" in row.notes for row in rows)
     if cut:
-        yield f"The context was cut at its old end for {cut} of {len(rows)} answers."
+        yield f"The oldest part of the context was cut for {cut} of {len(rows)} answers."
 
     yield from noted([row.notes for row in rows], f"of {len(rows)} answers")
     ingests = [ingest.row.notes for ingest in ingest_rows]
@@ -229,8 +229,8 @@ def _lines(finished: Finished) -> Iterator[str]:
     dropped = sum(repeat.answers.dropped + repeat.verdicts.dropped for repeat in finished.repeats)
     if dropped:
         yield (
-            f"{dropped} lines of an earlier pass were torn, damaged, edited or of another key: "
-            "they were left out and made again."
+            f"{dropped} lines of an earlier pass were torn, damaged, edited or from another "
+            f"key: they were skipped and made again."
         )
 
 
@@ -265,8 +265,8 @@ def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
         lost=sum(health.lost for health in healths),
     )
     yield (
-        f"{total.summary}, in {len(hurt)} of {len(healths)} conversations: their answers rest on "
-        "less than was said."
+        f"{total.summary}, in {len(hurt)} of {len(healths)} conversations: their answers are "
+        f"based on an incomplete memory."
     )
 
 

@@ -38,8 +38,8 @@ def check_budget(cell: Cell, more: Sequence[str] = ()) -> None:
     source = cell.source
     if isinstance(source, Declared) and source.system_class.__module__ in OWN_SERVERS:
         raise UserError(
-            f"a budget can't be kept with system={cell.config.system['name']}: its own server "
-            "makes its calls",
+            f"a budget can't be enforced with system={cell.config.system['name']}: its server "
+            f"makes the calls",
             "leave the budget out",
         )
 

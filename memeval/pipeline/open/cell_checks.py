@@ -131,7 +131,7 @@ def check_source(config: RunConfig, source: Source) -> None:
     """Raises `UserError` for a system that needs a language model in a cell without one."""
     if source.needs_language_model and not has_language_model(config):
         raise UserError(
-            f"system={config.system['name']} needs a language model under these settings, but "
+            f"system={config.system['name']} needs a language model with these settings, but "
             "llm=extractive is not one",
             "with a key:  llm=openai llm.model=gpt-4o-mini",
         )
@@ -148,8 +148,8 @@ def check_reader(config: RunConfig, source: Source) -> None:
         raise UserError(f"reader=tools: {name} has no tools", out)
     if source.own_prompt:
         raise UserError(
-            f"reader=tools: {name} answers with its own prompt, and not by a model that "
-            "could hold tools",
+            f"reader=tools: {name} answers with its own prompt, and not by a model that can use "
+            f"tools",
             out,
         )
     if config.stages == "retrieve":
@@ -193,7 +193,7 @@ def check_tenants(config: RunConfig, source: Source, dataset: Dataset) -> None:
     if not isinstance(source, Declared):
         raise UserError(f"{name} is for a memory: leave it out for evaluate")
     if config.writer.name == TOOLS:
-        raise UserError(f"{name}: writer=tools writes for one user", "use:  writer=chunks")
+        raise UserError(f"{name}: writer=tools only writes for one user", "use:  writer=chunks")
     if config.reader.name == TOOLS and not source.needs_instances:
         raise UserError(
             f"{name}: reader=tools calls tools that name no user, and "

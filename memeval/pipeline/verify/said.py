@@ -55,13 +55,13 @@ def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
     # A class of the user's own has the version of its code as its label, unless it has another.
     label = said.pop("label", None)
     if config.label not in (label, None):
-        yield f"run.json: the label is {one_line(label, 60)}, and another in config.yaml"
+        yield f"run.json: the label is {one_line(label, 60)}, and a different one in config.yaml"
 
     for name in shown.keys() ^ said.keys():
         # The fields of a package's option are only known where the package is installed.
         if name not in shown or _is_ours(name, config):
             shorter = one_line(name, 60)
-            yield f"run.json: the setting {shorter} is only there, or only in config.yaml"
+            yield f"run.json: the setting {shorter} is only here, or only in config.yaml"
 
     for name in shown.keys() & said.keys():
         if said[name] != shown[name]:
@@ -170,16 +170,16 @@ def tag_problems(summary: RunSummary) -> Iterator[str]:
 
     stages = join_digests().keys()
     if identity.keys() != {"version", "inputs", "keys"} or inputs.keys() != stages:
-        yield "run.json: its identity has other members than that of a run"
+        yield "run.json: its identity has unexpected or missing members"
     if identity.get("version") != tags.get("version.memeval"):
-        yield "run.json: its identity and its tags name two versions of memeval"
+        yield "run.json: its identity and its tags name different versions of memeval"
 
     if any(repeat.keys() != _OF_A_REPEAT for repeat in identity["keys"]):
-        yield "run.json: a repeat has other keys than those of its stages"
+        yield "run.json: the keys of a repeat differ from those of its stages"
 
     seeds = [(repeat["seed"], number) for number, repeat in enumerate(identity["keys"])]
     if summary.repeats and [(one.seed, one.repeat) for one in summary.repeats] != seeds:
-        yield "run.json: the repeats have other seeds than the keys"
+        yield "run.json: the seeds of the repeats differ from those in the keys"
 
     least, coverage = params.get("min_coverage"), summary.metrics.get("coverage")
     if isinstance(least, int | float):
@@ -210,4 +210,4 @@ def witness_problems(summary: RunSummary, rows: Sequence[Row]) -> Iterator[str]:
     unlike = [name for name in {**said, **made} if not same_figure(said.get(name), made.get(name))]
     if unlike:
         names = ", ".join(one_line(name, 60) for name in unlike[:3])
-        yield f"run.json: the witness makes {len(unlike)} figures otherwise: {names}"
+        yield f"run.json: the second implementation differs in {len(unlike)} figures:  {names}"

@@ -49,7 +49,7 @@ from memeval.text.names import digest_name
 from memeval.text.redaction import holds_replacement
 from memeval.text.shown import one_line, some_of
 
-OTHER_PRICES = "costs: they were made with other prices than those in force"
+OTHER_PRICES = "costs: they were made with prices that have changed since"
 NAMED = 3
 """Ids that a line names; it counts the others."""
 
@@ -108,7 +108,7 @@ class Look:
         self.problems += summary.misfits(self.folder)
         if self.folder.parent.name == "runs" and self.folder.name != summary.run_key:
             self.problems.append(
-                f"the folder is named {self.folder.name}, and holds the run {summary.run_key}"
+                f"the folder is named {self.folder.name}, but contains the run {summary.run_key}"
             )
 
         self.records = self._records(summary)
@@ -129,7 +129,7 @@ class Look:
             # By `asdict`: a member that was read as its default is not in the object's own `vars`.
             whole = as_plain(dataclasses.asdict(summary))
             if content != json.loads(json.dumps(whole)):
-                self.problems.append(f"{RUN_FILE}: it holds members that no run has, or lacks some")
+                self.problems.append(f"{RUN_FILE}: it has unexpected or missing members")
 
     def _figures(self, summary: RunSummary, records: list[Record]) -> None:
         """The figures, made again; with those of the ingests if the rows are here."""
@@ -137,7 +137,7 @@ class Look:
         if summary.is_stopped:
             # Costs count for conversations without an answer, too: no record names them.
             ingests = None
-            self.unchecked.append("figures of ingests: the run was stopped within them")
+            self.unchecked.append("figures of ingests: the run was stopped during ingest")
 
         has_prices = self.brings_prices or not has_other_prices(summary.tags.get(FIGURES_CODE, ""))
         if not has_prices:
@@ -178,8 +178,8 @@ class Look:
 
         if other:
             self.problems.append(
-                f"{RECORDS_FILE}: {count_ids('record', other)} written otherwise than a run writes "
-                f"them: {name_ids(other)}"
+                f"{RECORDS_FILE}: {count_ids('record', other)} not formatted as a run writes "
+                f"them:  {name_ids(other)}"
             )
 
         statuses = Counter(record.status.value for record in records)
@@ -208,8 +208,8 @@ class Look:
         # Another version may classify a field otherwise, and so makes another key of one config.
         if version != __version__:
             self.unchecked.append(
-                f"memeval {one_line(version, 20)} made it: this version can't tell whether "
-                f"{CONFIG_FILE} makes this key"
+                f"memeval {one_line(version, 20)} made it: this version can't check whether "
+                f"{CONFIG_FILE} gives this key"
             )
             return recorded
 
@@ -222,11 +222,11 @@ class Look:
             ]
             if holds_replacement((self.folder / CONFIG_FILE).read_text(encoding="utf-8")):
                 self.unchecked.append(
-                    f"a path or an address was replaced in {CONFIG_FILE}: it can't be told whether "
-                    "it makes this key"
+                    f"a path or an address was replaced in {CONFIG_FILE}: it can't be checked "
+                    f"whether it gives this key"
                 )
             elif made != identity["keys"] or run_key(config, inputs) != summary.run_key:
-                self.problems.append(f"{CONFIG_FILE} makes another key than {summary.run_key}")
+                self.problems.append(f"{CONFIG_FILE} gives a different key than {summary.run_key}")
         except Exception as error:  # noqa: BLE001
             # The file may hold anything, and what reads it raises as it likes.
             self.problems.append(f"{CONFIG_FILE} can't be read as a config: {one_line(error)}")
@@ -268,8 +268,8 @@ class Look:
                 ]
                 if unlike:
                     self.problems.append(
-                        f"{RECORDS_FILE}: {count_ids('record', unlike)} unlike the rows: "
-                        f"{name_ids(unlike)}"
+                        f"{RECORDS_FILE}: {count_ids('record', unlike)} that differ from the "
+                        f"rows: {name_ids(unlike)}"
                     )
 
             self._texts(self.outputs / f"answers/{repeat['answer']}.jsonl")
@@ -288,7 +288,7 @@ class Look:
         ]
         if unlike:
             self.problems.append(
-                f"{RECORDS_FILE}: {count_ids('record', unlike)} of another seed or top_k: "
+                f"{RECORDS_FILE}: {count_ids('record', unlike)} with a different seed or top_k:  "
                 f"{name_ids(unlike)}"
             )
 
@@ -337,7 +337,7 @@ class Look:
             if (self.outputs / "answers").is_dir():
                 self.problems.append(f"{name} is missing")
             else:
-                self.unchecked.append(f"{name} is not here: the records are compared with no rows")
+                self.unchecked.append(f"{name} is missing: the records can't be compared with rows")
 
             return None
         except OSError as error:
@@ -346,13 +346,13 @@ class Look:
 
         if rows.dropped:
             self.problems.append(
-                f"{name}: {rows.dropped} lines are torn, damaged, edited or of another key"
+                f"{name}: {rows.dropped} lines are torn, damaged, edited or from another key"
             )
 
         if not rows.headed:
             self.problems.append(f"{name}: the header of its key is missing")
         if rows_digest(ids, rows.seals) != summary.rows.get(name):
-            self.problems.append(f"{name}: the rows are not those that the run was made of")
+            self.problems.append(f"{name}: the rows are not the run's rows")
 
         return rows
 
@@ -406,7 +406,7 @@ def memory_problems(folder: Path, key: str) -> Iterator[str]:
             continue
 
         if manifest["key"] != key or digest_name(str(manifest["case_id"])) != memory.name:
-            yield f"{shown_folder}: it is the memory of another key or case"
+            yield f"{shown_folder}: it is the memory of a different key or case"
 
 
 def count_ids(noun: str, ids: list[str]) -> str:

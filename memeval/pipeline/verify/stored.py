@@ -53,7 +53,7 @@ def _rows(item: Item, stage: str, parse: Callable[[Json], StoredRow]) -> Iterato
 
     rows = read_rows(content, header, parse)
     if rows.dropped:
-        yield f"{rows.dropped} lines are torn, damaged, edited or of another key"
+        yield f"{rows.dropped} lines are torn, damaged, edited or from another key"
 
 
 def _header(content: bytes) -> Json:
@@ -87,7 +87,7 @@ def _memory(item: Item) -> Iterator[str]:
         return
 
     if manifest["key"] != item.key or digest_name(str(manifest["case_id"])) != folder.name:
-        yield "it is the memory of another key or case"
+        yield "it is the memory of a different key or case"
 
 
 def _cache(item: Item) -> Iterator[str]:
