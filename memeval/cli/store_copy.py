@@ -58,7 +58,7 @@ def copy(home: Home, chosen: argparse.Namespace) -> int:
 
     _print_sums(new, there, do_it=chosen.yes)
     if problems:
-        print(f"{problems} could not be copied; the same command tries them again")
+        print(f"{problems} could not be copied; the same command retries them")
 
     return 1 if problems else 0
 

@@ -133,7 +133,7 @@ def _check_memories(address: str) -> None:
 def check_variable(option: str, name: Any) -> None:
     """Raises `UserError`, without the name, unless it can be a variable's: it may be the key."""
     message = f"{option} must be the name of an environment variable, not the secret itself"
-    message += " (a name in small letters must be set)"
+    message += " (a name in lower case must be set in the environment)"
     hint = BY_VARIABLE.format(option=option)
     if not isinstance(name, str) or not name.strip():
         raise UserError(f"{option} is empty: it must be the name of an environment variable", hint)
@@ -161,14 +161,14 @@ def check_headers(option: str, headers: Any) -> None:
     """Raises `UserError` for an invalid header name, or an invalid variable name."""
     if not isinstance(headers, Mapping):
         raise UserError(
-            f"{option} must map names of headers to names of environment variables",
+            f"{option} must map header names to names of environment variables",
             BY_HEADER,
         )
 
     for header, variable in headers.items():
         if not _HEADER.fullmatch(str(header)) or looks_secret(str(header)):
             keep_secret(str(variable))
-            raise UserError(f"{option} has a name that is not the name of a header", BY_HEADER)
+            raise UserError(f"{option} has a key that is not a valid header name", BY_HEADER)
 
         check_variable(f"{option}.{header}", variable)
 
@@ -207,7 +207,7 @@ def _check_text(path: str, text: str) -> None:
     ):
         keep_secret(text)
         raise UserError(
-            f"{path} must not hold a secret: name its environment variable instead",
+            f"{path} must not contain a secret: name its environment variable instead",
             *hints,
         )
 
@@ -230,7 +230,7 @@ def check_overrides(words: list[str]) -> None:
             if not word.startswith("-") and looks_secret(word):
                 keep_address(word)
                 raise UserError(
-                    "a word of the command line looks like a secret",
+                    "an argument on the command line looks like a secret",
                     "put secrets into environment variables",
                 )
 

@@ -56,7 +56,7 @@ def check_one_reranker(overrides: Sequence[str]) -> None:
     if len(chosen) > 1:
         first, second, *_ = chosen.values()
         raise UserError(
-            f"{first} and {second} choose different rerankers",
+            f"{first} and {second} name different rerankers",
             f"use one of them; to compare both:  python -m memeval -m reranker={','.join(chosen)}",
         )
 

@@ -187,8 +187,8 @@ def _resolve_embedder(embedder: EmbedderConfig, llm: LlmConfig) -> None:
         embedder.api_key_env = openais
     elif embedder.headers is None and not is_local(embedder.base_url):
         raise UserError(
-            "embedder.base_url is not the address of the answers' model, and no other address's "
-            "key is sent there",
+            "embedder.base_url differs from the URL of the model that answers, so that model's "
+            "key is not sent there",
             "name the key:  embedder.api_key_env=MY_KEY, the environment variable that holds it",
         )
 

@@ -36,7 +36,7 @@ OF_BODY = {
     ),
     "reasoning_effort": "use:  {role}.reasoning_effort=...",
     "seed": "use:  seed=... or {role}.send_seed=false",
-    "n": "memeval reads one choice of a reply; for several answers:  num_runs=...",
+    "n": "memeval reads only one choice of a reply; for several answers:   num_runs=...",
     "stream": "memeval reads whole replies",
 }
 """Parameters of a request that `extra_body` must not hold, and the settings to use instead."""
@@ -121,8 +121,8 @@ def check_roles(llm: LlmConfig) -> None:
         # A server on this machine rarely requires a key.
         if address != llm.base_url and not has_key and not is_local(address):
             raise UserError(
-                f"{role}.base_url is not the address of the answers' model, whose key is not sent "
-                "there",
+                f"{role}.base_url differs from the URL of the model that answers, so that "
+                f"model's key is not sent there",
                 f"name the key:  {role}.api_key_env=MY_KEY, the environment variable that holds it",
             )
 
@@ -149,7 +149,7 @@ def share_limits(config: RunConfig) -> None:
 
         raise UserError(
             f"{first.role}.max_concurrency={first.limit} and {second.role}.max_concurrency="
-            f"{second.limit} limit the same address under the same key, which has one limit",
+            f"{second.limit} set two limits for the same URL and key",
             f"use:  only {first.role}.max_concurrency={first.limit}, or another key for "
             f"{second.role}",
         )

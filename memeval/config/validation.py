@@ -151,7 +151,7 @@ def _check_parameters(llm: LlmConfig) -> None:
         for name in role.extra_body or {}:
             if name in OF_BODY:
                 raise UserError(
-                    f"{path}.extra_body must not hold '{name}', which memeval sets itself",
+                    f"{path}.extra_body must not contain '{name}', which memeval sets itself",
                     OF_BODY[name].format(role=path),
                 )
 

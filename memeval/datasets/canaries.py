@@ -33,7 +33,8 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
     turns = list(case.turns)
     if not turns:
         raise UserError(
-            f"dataset.canaries: case {one_line(case.case_id, 80)} has no turn to plant one beside",
+            f"dataset.canaries: case {one_line(case.case_id, 80)} has no turn next to which to "
+            f"plant one",
             "leave dataset.canaries out",
         )
 

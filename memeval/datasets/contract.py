@@ -212,7 +212,7 @@ class Dataset(ABC):
 
         if side is not None and count == 0:
             raise UserError(
-                f"dataset.split={side}: no case of data set '{self.info.name}' is on this side",
+                f"dataset.split={side}: no case of data set '{self.info.name}' is in this part",
                 "use:  dataset.split=all",
             )
 

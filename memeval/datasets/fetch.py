@@ -44,7 +44,7 @@ def fetch(
         return folder / info.file
 
     if info.url is None and info.by_hand:
-        raise UserError(f"data set '{info.name}' can't be fetched as it is.", info.by_hand)
+        raise UserError(f"data set '{info.name}' can't be fetched directly.", info.by_hand)
 
     if info.url is None:
         how = "ships with memeval" if info.file else "is generated when it is read"
@@ -76,7 +76,7 @@ def _check_target(info: DatasetInfo, target: Path, in_the_way: bool) -> None:
     """Raises `UserError` if another file is in the way, or no sha256 is registered."""
     if in_the_way and info.pin is None:
         raise UserError(
-            f"{target} already exists; no sha256 is registered to compare it with.",
+            f"{target} already exists; there is no registered sha256 to compare it with.",
             *_by_hash(info),
         )
 
@@ -97,8 +97,8 @@ def _by_hash(info: DatasetInfo) -> tuple[str, ...]:
     """The ways out if no hash is registered."""
     page = (info.url or "").replace("/resolve/", "/blob/")
     return (
-        f"fetch what you expect:  python -m memeval data fetch {info.name} --sha256 HEX   (its "
-        f"publisher shows it: {page})",
+        f"give the expected sha256:   python -m memeval data fetch {info.name} --sha256 HEX   "
+        f"(shown by the publisher: {page})",
         "runs on such a file are tagged as unpinned",
     )
 
@@ -122,7 +122,8 @@ def _fill(transfer: Transfer) -> None:
         known = f" ({info.variants[digest]})" if digest in info.variants else ""
         name = "sha256" if info.sha256 else "git blob"
         raise WorldError(
-            f"{info.url} gave another file: its {name} is {digest}{known}, not {info.pin}. Nothing "
+            f"{info.url} returned a different file: its {name} is {digest}{known}, not "
+            f"{info.pin}. Nothing "
             "was kept."
         )
 

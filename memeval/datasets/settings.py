@@ -67,7 +67,7 @@ class DatasetSettings:
         for name, value in cuts.items():
             if self.sample is not None and value is not None:
                 raise UserError(
-                    f"dataset.sample draws from all questions, but {name} leaves some out",
+                    f"dataset.sample draws from all questions, but {name} excludes some",
                     f"leave {name} or dataset.sample out",
                 )
 

@@ -69,7 +69,7 @@ class Transfer:
             raise WorldError(f"{url} answers {error.code} {one_line(error.reason)}.") from error
         except (OSError, HTTPException) as error:
             raise WorldError(
-                f"{unreachable(url, error)} The file can also be put there by hand: "
+                f"{unreachable(url, error)} You can also put the file there by hand:  "
                 f"{self.part.target}"
             ) from error
 
@@ -123,7 +123,8 @@ class Transfer:
         size = self.info.size_bytes
         registered = f"{size:,} bytes are registered" if size else "no size is registered"
         raise WorldError(
-            f"{self.info.url} sends too much: {what}, {most:,} bytes are allowed ({registered}). "
+            f"{self.info.url} sends too much: {what}, but only {most:,} bytes are allowed "
+            f"({registered}). "
             "Nothing was kept; --max-bytes N allows more."
         )
 

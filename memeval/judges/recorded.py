@@ -28,7 +28,7 @@ class RecordedJudge(Judge):
     @classmethod
     def build(cls, context: JudgeContext) -> Judge:
         raise UserError(
-            "judge=recorded takes verdicts from a file of answers",
+            "judge=recorded reads verdicts from a file of answers",
             "use:  python -m memeval evaluate ANSWERS.jsonl dataset=locomo judge=recorded",
         )
 
@@ -41,7 +41,7 @@ class RecordedJudge(Judge):
         """
         votes = self._votes.get(question.question_id, ())
         if not votes:
-            raise MemevalError("its row records no verdict")
+            raise MemevalError("its row has no verdict")
 
         counts = {label: votes.count(label) for label in votes}
         label = max(counts, key=lambda label: counts[label])

@@ -130,7 +130,7 @@ class Budget:
             if limit is not None and needed > limit:
                 return (
                     f"stopped: {so_far} of budget.{name}={limit:g} are spent, and the next call "
-                    f"may take up to {next_call}"
+                    f"may cost up to {next_call}"
                 )
 
         return "stopped: the budget is spent"

@@ -3,7 +3,7 @@ processes and crashes.
 
 Keys are hashes of the content (provider, endpoint, model, messages, sampling parameters, seed,
 scope); values are JSON in SQLite. Errors and empty answers are never stored. Each entry has a
-checksum. An entry that does not match it is dropped and requested again. A damaged file is put
+checksum. An entry that does not match it was dropped and is requested again. A damaged file is put
 aside, and its sound entries are copied.
 """
 
@@ -248,7 +248,7 @@ class Cache:
     def _repair(self, damage: sqlite3.Error) -> str:
         """Puts the file aside and copies its sound entries; returns the message about it."""
         self._say(
-            f"the cache {self.path} is damaged ({damage}): its sound entries are being copied"
+            f"the cache {self.path} is damaged ({damage}): its intact entries are being copied"
         )
         salvage.put_aside(self.path)
         kept = salvage.finish(self.path)

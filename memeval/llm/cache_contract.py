@@ -36,7 +36,8 @@ class Damage:
         """Notes a damaged entry, each once."""
         if not self._keys:
             self._say(
-                f"{self._what} had a damaged entry ({key[:12]}…): it is dropped and requested again"
+                f"{self._what} had a damaged entry ({key[:12]}…): it was dropped and is "
+                f"requested again"
             )
 
         self._keys.add(key)

@@ -83,7 +83,7 @@ class InFlight:
 
         lost = self.lost + more
         what = "1 reply" if lost == 1 else f"{lost} replies"
-        why = " (sent and not stored: billed, perhaps, and asked for again)" if lost else ""
+        why = " (sent but not stored: they may be billed, and are requested again)" if lost else ""
         return f"{what} lost{why}"
 
     def reopen(self) -> None:

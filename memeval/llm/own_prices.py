@@ -89,7 +89,9 @@ def _parse(content: bytes, path: Path) -> OwnPrices:
         raise UserError(f"prices: {path} is not YAML: {one_line(error)}", EXAMPLE) from error
 
     if not isinstance(values, dict) or set(values) != {"date", "models"}:
-        raise UserError(f"prices: {path} must hold `date` and `models`, and nothing else", EXAMPLE)
+        raise UserError(
+            f"prices: {path} must contain `date` and `models`, and nothing else", EXAMPLE
+        )
 
     day = values["date"]
     if not isinstance(day, date):
@@ -112,7 +114,7 @@ def _price(path: Path, model: str, given: Any) -> tuple[float, float, float]:
         return 0.0, 0.0, 0.0
 
     if not isinstance(given, dict) or not {"input", "output"} <= set(given) <= set(FIELDS):
-        raise UserError(f"{where} must be 0, or have input, output and maybe cached", EXAMPLE)
+        raise UserError(f"{where} must be 0, or have input, output and optionally cached", EXAMPLE)
 
     for name, price in given.items():
         is_number = isinstance(price, int | float) and not isinstance(price, bool)

@@ -71,7 +71,7 @@ def finish(path: Path) -> str | None:
         return None
 
     return (
-        f"the cache {path} was damaged: entries kept: {kept}; what is lost is requested again. "
+        f"the cache {path} was damaged: entries kept: {kept}; lost entries are requested again. "
         f"The damaged file is kept in {damaged.name}"
     )
 

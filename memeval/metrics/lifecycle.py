@@ -295,7 +295,7 @@ RATES = (
 ITEMS = Unit("items")
 OF_OPERATIONS: tuple[tuple[str, Unit, str], ...] = (
     ("supported", POINTS, "requests supported"),
-    ("items", ITEMS, "items, as the system says"),
+    ("items", ITEMS, "items, as reported by the system"),
     ("vanished", ITEMS, "items that vanished"),
     ("ms", MS, "mean time"),
     ("tokens", TOKENS, "tokens"),

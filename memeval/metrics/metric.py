@@ -163,7 +163,7 @@ class Metric:
     def _failed(self, error: Exception) -> UserError:
         return UserError(
             f"metric '{one_line(self.name)}' failed: {type(error).__name__}: {one_line(error)}",
-            "no answer is lost: fix it, and the same command continues",
+            "no answer is lost: fix it, then repeat the command",
         )
 
     def of_figures(self, figures: Mapping[str, float | None]) -> float | None:

@@ -112,7 +112,7 @@ def unknown_metric(name: str, recorded: Iterable[str]) -> UserError:
         return UserError(
             f"no question of these runs has a value of {name}",
             "after stages=retrieve:  --metric recall@10",
-            "of imported answers neither retrieval nor cost is known",
+            "the retrieval and cost of imported answers are unknown",
         )
 
     return unknown("metric", one_line(name), sorted({*known, *map(one_line, recorded)}))

@@ -70,7 +70,7 @@ def _keys_of(folder: Path) -> set[tuple[str, str]]:
 DAY_S = 24 * 3600.0
 LEFT, DAMAGED, UNNEEDED, OLD = (
     "left by a killed process",
-    "its sound entries were copied",
+    "its intact entries were copied",
     "no run needs it",
     "an old memory",
 )

@@ -92,7 +92,7 @@ def test_the_first_questions_are_a_biased_cut(tmp_path: Path) -> None:
     [
         (["sample=0"], "dataset.sample must be at least 1, not 0"),
         (["sample=2"], "dataset.sample=2 is smaller than the number of categories, 5"),
-        (["sample=9", "dataset.limit_questions=2"], "dataset.limit_questions leaves some out"),
+        (["sample=9", "dataset.limit_questions=2"], "dataset.limit_questions excludes some"),
         (["question_ids=[demo-1/q0,nothing]"], "dataset=demo does not ask nothing"),
         (["question_ids=[]"], "dataset.question_ids must name a question"),
         (["only=right:abc"], "dataset.only must be wrong:RUN, not 'right:abc'"),

@@ -160,7 +160,7 @@ def test_no_key_is_sent_to_an_embedder_elsewhere_unless_it_is_named(
     assert key(answers, **third, headers={"api-key": "THIRD"}) is None
     assert key(answers, **local) is key({"name": "extractive"}, **local) is None
     assert key(answers | {"api_key_env": "K"}, **openai) == "OPENAI_API_KEY"
-    with pytest.raises(UserError, match="no other address's key"):
+    with pytest.raises(UserError, match="so that model's key is not sent"):
         # OPENAI_API_KEY is the key of the answers' gateway here.
         key(answers, **openai)
 

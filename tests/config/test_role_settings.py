@@ -96,7 +96,7 @@ def test_azures_version_needs_the_address_of_a_resource(role: str, address: str)
 
 def test_the_key_of_the_answers_is_not_sent_to_another_address() -> None:
     message, hint = refusal(judge={"base_url": REMOTE})
-    assert message.startswith("llm.judge.base_url is not the address of the answers' model")
+    assert message.startswith("llm.judge.base_url differs from the URL of the model that answers")
     assert "llm.judge.api_key_env=MY_KEY" in hint
     resolved(judge={"base_url": REMOTE, "api_key_env": "JUDGE_KEY"})
     resolved(judge={"base_url": "http://127.0.0.1:9/v1"})
@@ -105,8 +105,8 @@ def test_the_key_of_the_answers_is_not_sent_to_another_address() -> None:
 def test_one_address_under_one_key_has_one_limit() -> None:
     message, hint = refusal(max_concurrency=8, judge={"max_concurrency": 4})
     assert message == (
-        "llm.max_concurrency=8 and llm.judge.max_concurrency=4 limit the same address under the "
-        "same key, which has one limit"
+        "llm.max_concurrency=8 and llm.judge.max_concurrency=4 set two limits for the same URL "
+        "and key"
     )
     assert hint == "use:  only llm.max_concurrency=8, or another key for llm.judge"
     resolved(max_concurrency=8, judge={"max_concurrency": 8})
@@ -152,8 +152,8 @@ def test_one_address_has_one_limit_for_what_embeds_and_reranks_too(role: str) ->
         shared(**{role: {"max_concurrency": 4}})
 
     assert caught.value.message == (
-        f"llm.max_concurrency=16 and {role}.max_concurrency=4 limit the same address under the "
-        "same key, which has one limit"
+        f"llm.max_concurrency=16 and {role}.max_concurrency=4 set two limits for the same URL "
+        f"and key"
     )
     shared(**{role: {"max_concurrency": 16}})
     shared(**{role: {"max_concurrency": 4, "api_key_env": "OTHER_KEY"}})
@@ -195,11 +195,11 @@ def test_embedder_and_reranker_cannot_differ_either() -> None:
         ),
         (
             {"judge": {"extra_body": {"model": "x"}}},
-            "llm.judge.extra_body must not hold 'model', which memeval sets itself",
+            "llm.judge.extra_body must not contain 'model', which memeval sets itself",
         ),
         (
             {"extra_body": {"max_completion_tokens": 7}},
-            "llm.extra_body must not hold 'max_completion_tokens', which memeval sets itself",
+            "llm.extra_body must not contain 'max_completion_tokens', which memeval sets itself",
         ),
     ],
 )

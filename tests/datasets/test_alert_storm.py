@@ -273,7 +273,7 @@ def test_golds_are_judged_fairly_by_keywords() -> None:
         ({"duplicate_rate": float("nan")}, "0 or more each"),
         (
             {"n_alerts": 10, "n_root_causes": 8},
-            "leaves 7 lines besides duplicates and flapping links: too few for 8 root causes",
+            "leaves 7 lines after duplicates and flapping links, too few for 8 root causes",
         ),
         ({"questions_per_case": 0}, "at least 1"),
         ({"storms_per_case": 13}, "dataset.storms_per_case must be from 1 to 12, not 13"),

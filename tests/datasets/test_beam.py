@@ -120,7 +120,7 @@ def test_messages_with_one_id_are_told_apart_by_place(tmp_path: Path) -> None:
     (case,) = dataset.cases()
     assert case.questions[0].evidence == ("m0", "m3")
     assert dataset.notes() == (
-        "evidence: 1 cited ids are those of several messages, and are left out",
+        "evidence: 1 cited ids belong to several messages, and are left out",
         "evidence: 1 messages repeat the id of another one; messages are distinguished by their "
         "position",
     )
@@ -151,7 +151,7 @@ def test_odd_dates_are_counted(tmp_path: Path) -> None:
     list(dataset.cases())
     assert dataset.notes() == (
         "time: 1 batches have no date",
-        "time: 1 batches are dated before the batch in front of them; the chat's order is kept",
+        "time: 1 batches are dated before the previous batch; the chat's order is kept",
     )
 
 
@@ -189,7 +189,7 @@ def test_an_export_of_hugging_face_is_named_as_such(tmp_path: Path) -> None:
     export = tmp_path / "data" / "100K-00000-of-00001.parquet"
     export.write_bytes(b"PAR1")
     for path in (tmp_path, export):
-        with pytest.raises(UserError, match="is an export of Hugging Face") as error:
+        with pytest.raises(UserError, match="is an export from Hugging Face") as error:
             beam(path, BEAM).open()
 
         assert "data fetch beam dataset.tier=100k" in error.value.hints[0]
@@ -208,7 +208,7 @@ def test_an_export_beside_the_chats_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "rows.parquet").write_bytes(b"PAR1")
     assert len(texts(only_case(tmp_path))) == 2
 
-    with pytest.raises(UserError, match="is an export of Hugging Face"):
+    with pytest.raises(UserError, match="is an export from Hugging Face"):
         beam(tmp_path, tier="1m").open()
 
 

@@ -91,7 +91,7 @@ def test_seed_and_case_decide_what_is_planted() -> None:
 
 
 def test_a_case_without_turns_can_hold_none() -> None:
-    with pytest.raises(UserError, match="case c has no turn to plant one beside"):
+    with pytest.raises(UserError, match="case c has no turn next to which to plant one"):
         plant(replace(case(), sessions=()), 1, seed=0)
 
 

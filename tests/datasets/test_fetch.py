@@ -204,7 +204,7 @@ def test_a_whole_part_of_unknown_size_needs_no_more_bytes(
 def test_a_wrong_hash_keeps_nothing(server: tuple[Server, str], tmp_path: Path) -> None:
     faults, url = server
     faults.body = b"<html>log in first</html>"
-    with pytest.raises(WorldError, match="gave another file: its sha256 is"):
+    with pytest.raises(WorldError, match="returned a different file: its sha256 is"):
         fetch(info_for(url), tmp_path)
     assert list((tmp_path / "toy").iterdir()) == []
     variant = replace(info_for(url), variants={sha256(faults.body).hexdigest(): "the log-in page"})
@@ -222,7 +222,7 @@ def test_an_error_of_the_server_is_named(server: tuple[Server, str], tmp_path: P
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(
-        WorldError, match=r"can't be reached: .*put there by hand: .*toy/file\.bin$"
+        WorldError, match=r"can't be reached: .*put the file there by hand: .*toy/file\.bin$"
     ):
         fetch(info_for("http://127.0.0.1:9/file.bin"), tmp_path)
 
@@ -283,7 +283,7 @@ def test_the_files_of_a_folder_are_fetched_each_with_its_own_address_and_hash(
     with pytest.raises(UserError, match=r"c\.json already exists, and is not the registered file"):
         fetch(info, tmp_path)
     (tmp_path / "folder/c.json").unlink()
-    with pytest.raises(WorldError, match="gave another file"):
+    with pytest.raises(WorldError, match="returned a different file"):
         fetch(replace(info, files=(file, replace(file, name="c.json", sha256="0" * 64))), tmp_path)
 
 
@@ -438,7 +438,7 @@ def test_a_body_that_announces_too_much_is_not_read(
 ) -> None:
     faults, url = server
     faults.body = BODY + b"x" * 20_000
-    with pytest.raises(WorldError, match=r"announces 1,044,000 bytes, 1,034,240 bytes are allowed"):
+    with pytest.raises(WorldError, match=r"announces 1,044,000 bytes, but only 1,034,240 bytes are allowed"):
         fetch(info_for(url), tmp_path)
     assert list((tmp_path / "toy").iterdir()) == []
 
@@ -529,7 +529,7 @@ def test_where_no_hash_is_registered_nothing_is_kept(
     info = replace(info_for(server[1]), sha256=None)
     with pytest.raises(UserError, match="no sha256 is registered"):
         fetch(info, tmp_path)
-    with pytest.raises(WorldError, match="gave another file"):
+    with pytest.raises(WorldError, match="returned a different file"):
         fetch(info, tmp_path, limits=FetchLimits(sha256="0" * 64))
     assert (
         fetch(info, tmp_path, limits=FetchLimits(sha256=sha256(BODY).hexdigest())).read_bytes()

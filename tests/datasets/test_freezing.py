@@ -201,18 +201,18 @@ def test_frozen_sets_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[st
     changed[0]["questions"][0]["answer"] = "x"
     third = freeze(own_file(tmp_path / "c.json", changed), tmp_path / "c", "--split", "0.5")
     target = ["--into", str(tmp_path / "x")]
-    with pytest.raises(UserError, match="case 'c0' has another content in an earlier set"):
+    with pytest.raises(UserError, match="case 'c0' has different content in an earlier set"):
         data(["merge", str(first), str(third), *words, *target])
 
     plain = freeze(other, tmp_path / "d")
-    with pytest.raises(UserError, match="some of the sets have a split of their own"):
+    with pytest.raises(UserError, match="some of the sets have a split and others do not"):
         data(["merge", str(first), str(plain), *words, *target])
 
     # Half of the cases of `first` are on the other side there.
     other_side = freeze(
         own_file(tmp_path / "e.json", cases_of(4)), tmp_path / "e", "--split", "0.9"
     )
-    with pytest.raises(UserError, match="is on the other side of the split in an earlier set"):
+    with pytest.raises(UserError, match="is in a different part of the split in an earlier set"):
         data(["merge", str(first), str(other_side), *words, *target])
 
     for set_ in (plain, other_side):

@@ -532,11 +532,11 @@ def test_a_title_over_merged_cells_and_an_excel_file_of_another_name(tmp_path: P
     ("content", "words", "message"),
     (
         (b"role,role,text\nIda,x,hi\n", (), "two columns are called 'role'"),
-        (b"role,text,date\nIda,hi,2024-05-01\n", ("--date-format", "%Q"), "no time has the form"),
-        (b"role,text\nIda,hi\n", ("--as", "messages"), "not one that is imported"),
+        (b"role,text,date\nIda,hi,2024-05-01\n", ("--date-format", "%Q"), "no time matches --date-format"),
+        (b"role,text\nIda,hi\n", ("--as", "messages"), "can't be imported"),
         (b'[{"role": "user", "content": "hi"}]', ("--as", "table"), "no column is the speaker"),
         (b'role,text\nIda,say "hi"\nIda,"hi" you\n', (), "is written twice"),
-        (b"\xd0\xcf\x11\xe0" + bytes(100), (), "in the old form, or with a password"),
+        (b"\xd0\xcf\x11\xe0" + bytes(100), (), "in the old format, or has a password"),
         (b"PK\x03\x04" + bytes(100), (), "is it cut off?"),
         (b"", (), "1 file without content"),
     ),
@@ -562,7 +562,7 @@ def test_a_table_under_another_ending(tmp_path: Path) -> None:
     source = write(tmp_path / "chats.txt", b"who,text\nIda,hi\n")
     (case,) = imported(tmp_path / "mine.json", source, "--map", "speaker=who")
     assert texts(case) == [("Ida", "hi")]
-    with pytest.raises(UserError, match="not one that is imported"):
+    with pytest.raises(UserError, match="can't be imported"):
         data(["import", str(source), "--into", str(tmp_path / "x.json")])
 
 
@@ -811,8 +811,8 @@ REFUSED = {
     "cut JSON": ("conversations.json", CUT, "is it cut off?"),
     "empty": ("conversations.json", b" \n", "holds no message"),
     "nothing in it": ("conversations.json", b"[]", "holds no message"),
-    "another form": ("x.json", b'[{"a": 1}]', "the form is not one that is imported"),
-    "our own form": ("x.json", b'{"cases": []}', "has the form of dataset=json already"),
+    "another form": ("x.json", b'[{"a": 1}]', "this form can't be imported"),
+    "our own form": ("x.json", b'{"cases": []}', "already has the form of dataset=json"),
     "not UTF-8": ("x.json", b'[{"role": "user", "content": "\xff\xfe\xfa"}]', "is not UTF-8"),
     "deep": ("x.json", b"[" * 200_000, "is not JSON that can be read"),
     "cut archive": ("export.zip", b"PK\x03\x04" + b"x" * 50, "can't be read"),

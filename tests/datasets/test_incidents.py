@@ -327,8 +327,8 @@ def test_repeated_rows_and_lone_systems_are_noted(tmp_path: Path) -> None:
     assert notes == (
         "incidents: 1 of 16 rows repeat another one and are left out",
         "systems: 1 without incidents of two different times are left out",
-        "root causes: 2 of 5 later incidents hit a component without an earlier one; no question "
-        "asks for their root cause",
+        "root causes: 2 of 5 later incidents hit a component without an earlier incident; no "
+        "question asks for their root cause",
     )
 
 

@@ -77,8 +77,8 @@ def test_it_opens_and_notes_what_is_odd(data_dir: Path) -> None:
     opened = build("incidents", data_dir).open()
     assert (opened.pinned, opened.sha256) == (True, INCIDENTS.sha256)
     assert opened.notes == (
-        "clock: the time stamps of 18 rows contradict their local times, which count",
-        "root causes: 37 of 613 later incidents hit a component without an earlier one; no "
+        "clock: the time stamps of 18 rows contradict their local times; the local times are used",
+        "root causes: 37 of 613 later incidents hit a component without an earlier incident; no "
         "question asks for their root cause",
     )
 

@@ -64,7 +64,7 @@ def test_evidence_is_repaired_unique_and_counted(tmp_path: Path) -> None:
     notes = locomo(tmp_path / "locomo10.json", allow_unpinned=True).open().notes
     assert notes == (
         "evidence: 4 of 9 strings are not turn ids: 2 repaired, 2 dropped",
-        "evidence: 1 of 6 questions name no evidence",
+        "evidence: 1 of 6 questions have no evidence",
         "category 5: 1 of 2 questions carry an answer, which is ignored: the right answer is a "
         "refusal",
     )
@@ -117,7 +117,7 @@ def test_limits_and_categories_keep_ids(tmp_path: Path) -> None:
         ),
         (
             {"category_names": "zep"},
-            "dataset.category_names=zep is gone: no published table has these names",
+            "dataset.category_names=zep was removed: no published table has these names",
         ),
         ({"colour": "red"}, "unknown option 'dataset.colour'"),
     ],

@@ -124,7 +124,7 @@ def changed(path: list[Any], value: Any) -> list[Any]:
         (
             ["conversation", "session_1", 0, "text"],
             "\ud800",
-            "conv-1 session_1[0]: field 'text' holds half of a surrogate pair",
+            "conv-1 session_1[0]: field 'text' contains half of a surrogate pair",
         ),
         (["qa"], {}, "record 0: field 'qa' is an object, not a list"),
         (["qa", 3], "x", "conv-1 qa[3] is a string, not an object"),

@@ -165,7 +165,7 @@ def test_evidence_is_joined_by_place(tmp_path: Path) -> None:
         for question in case.questions
     }
     assert found["demo-1_q0"] == ("D1:6",) and found["demo-2_q20"] == ("D2:10",)
-    assert demo.notes() == ("evidence: 10 of 10 questions have theirs from demo.json, by place",)
+    assert demo.notes() == ("evidence: 10 of 10 questions have theirs from demo.json, by position",)
 
 
 def test_there_is_no_evidence_without_the_registered_locomo(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_choice_that_is_there_twice_is_told(tmp_path: Path) -> None:
     adapter = mc10(tmp_path)
     list(adapter.cases())
     assert adapter.notes() == (
-        "choices: 1 of 2 questions show a choice twice; both places count as the same answer",
+        "choices: 1 of 2 questions list a choice twice; both positions count as the same answer",
     )
 
 

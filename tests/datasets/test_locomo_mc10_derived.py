@@ -134,5 +134,5 @@ def test_a_written_file_is_read_as_what_was_derived_and_says_so(tmp_path: Path) 
     )
     questions = [question for case in read.cases() for question in case.questions]
     assert questions == [question for case in derived.cases() for question in case.questions]
-    with pytest.raises(UserError, match="is a file already"):
+    with pytest.raises(UserError, match="is already a file"):
         read.write(io.StringIO())

@@ -47,7 +47,7 @@ def test_the_excerpt(data_dir: Path) -> None:
     ]
     assert case.questions[1].gold == ("2022",)
     assert adapter.notes() == (
-        "evidence: 3 of 3 questions have theirs from locomo10.json, by place",
+        "evidence: 3 of 3 questions have theirs from locomo10.json, by position",
     )
 
 

@@ -68,7 +68,7 @@ def test_the_registered_file_opens_and_verifies(data_dir: Path, path: Path) -> N
     assert (opened.pinned, opened.sha256) == (True, LOCOMO.sha256)
     assert opened.notes == (
         "evidence: 9 of 2815 strings are not turn ids: 6 repaired, 3 dropped",
-        "evidence: 4 of 1986 questions name no evidence",
+        "evidence: 4 of 1986 questions have no evidence",
         "category 5: 2 of 446 questions carry an answer, which is ignored: the right answer is a "
         "refusal",
     )

@@ -89,7 +89,7 @@ def test_a_question_without_an_answer_keeps_its_explanation(tmp_path: Path) -> N
     (case,) = dataset.cases()
     assert (case.questions[0].gold, case.questions[0].evidence) == (("You sold no car.",), ())
     assert dataset.notes() == (
-        "evidence: 1 of 1 questions flag no turn that is remembered, and enter no retrieval metric",
+        "evidence: 1 of 1 questions flag no remembered turn, and do not count in retrieval metrics",
     )
 
 
@@ -105,7 +105,8 @@ def test_a_history_that_repeats_a_session_and_a_question_asked_before_one(tmp_pa
     (case,) = dataset.cases()
     assert [session.session_id for session in case.sessions] == ["s1", "s2"]
     assert dataset.notes() == (
-        "time: 1 of 1 questions are asked before a session of their history; it is remembered too",
+        "time: 1 of 1 questions are asked before a session of their history; it is remembered "
+        "anyway",
         "sessions: 1 histories repeat a session; each is a session of its own",
     )
 

@@ -255,7 +255,7 @@ def test_of_one_file_the_rows_of_the_split_are_read(
 
 def test_a_file_without_the_split_names_what_it_has(tmp_path: Path) -> None:
     path = write(tmp_path, [row("ruler_qa1")])
-    with pytest.raises(UserError, match="has no row of it, but of accurate_retrieval") as caught:
+    with pytest.raises(UserError, match="only has rows of accurate_retrieval") as caught:
         memory_agent_bench(path, split="conflict_resolution").open()
     assert caught.value.hints == ("use:  dataset.split=accurate_retrieval, or all",)
 

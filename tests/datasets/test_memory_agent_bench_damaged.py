@@ -32,7 +32,7 @@ def failure(folder: Path, content: Any) -> str:
         ('[{"context": "é"}]'.encode("latin-1"), "in record 0"),
         (json.dumps(row()) + "\n" + json.dumps(row("ruler_x"))[:-9], "line 2"),
         ([None], "record 0 is null, not an object"),
-        ([row(), row()], "record 1 has the context and the questions of record 0"),
+        ([row(), row()], "record 1 has the same context and questions as record 0"),
         ([row(metadata=None)], "record 0: field 'metadata' is null, not an object"),
         (
             [row("webqa")],

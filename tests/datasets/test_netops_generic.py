@@ -164,7 +164,7 @@ FAULTY = {
     ),
     "empty chunk": ([case(chunks=["x", " "])], "case 1 'north', chunk 1: field 'text' is empty"),
     "chunk of another type": ([case(chunks=[3])], "chunk 0: is an integer, not an object"),
-    "half a character": ([case(chunks=["\ud800"])], "holds half of a surrogate pair"),
+    "half a character": ([case(chunks=["\ud800"])], "contains half of a surrogate pair"),
     "chunk twice": (
         [case(chunks=[{"id": "a", "text": "x"}, {"id": "a", "text": "y"}])],
         "case 1 'north': chunk 'a' occurs 2 times",
@@ -194,7 +194,7 @@ FAULTY = {
                 ]
             )
         ],
-        "case 1 'north': some times have a zone and others have none",
+        "case 1 'north': some times have a zone and others do not",
     ),
     "session interrupted": (
         [case(chunks=[{"text": "x", "session": "a"}, "y", {"text": "z", "session": "a"}])],
@@ -202,16 +202,16 @@ FAULTY = {
     ),
     "speaker and source": (
         [case(chunks=[{"text": "x", "speaker": "a", "source": "b"}])],
-        "'source' is another name of 'speaker'",
+        "'source' is an alias of 'speaker'",
     ),
     "no questions": ([case(questions=[])], "case 1 'north': field 'questions' is empty"),
     "question not an object": ([case(questions=["x"])], "question 0: is a string, not an object"),
     "no text": ([asked(question=None)], "question 'q1': field 'question' is null"),
     "no answer": (
         [asked(answer=None)],
-        "question 'q1': field 'answer' is missing; an empty list says that a refusal is right",
+        "question 'q1': field 'answer' is missing; an empty list means that a refusal is right",
     ),
-    "answer and golds": ([asked(golds=["x"])], "'answer' is another name of 'golds'"),
+    "answer and golds": ([asked(golds=["x"])], "'answer' is an alias of 'golds'"),
     "answer true": ([asked(answer=True)], "field 'answer' is a boolean, not a string"),
     "answer NaN": ([asked(answer=float("nan"))], "'answer' is a number that is not finite"),
     "evidence": ([asked(evidence=["c12"])], "evidence 'c12' is not a chunk of the case"),
@@ -262,7 +262,7 @@ def test_all_mistakes_are_listed_and_the_rest_is_counted(tmp_path: Path) -> None
 def test_notes_count_what_is_not_measured_and_what_is_not_read(tmp_path: Path) -> None:
     path = write(tmp_path, [asked(difficulty=3), asked(evidence=[0]) | {"case_id": 2, "owner": ""}])
     assert build("netops", Path(), path=str(path)).open().notes == (
-        "evidence: 1 of 2 questions with an answer name none; recall is measured on the others",
+        "evidence: 1 of 2 questions with an answer have none; recall is measured on the others",
         "fields: case.owner is not read (1 times)",
         "fields: question.difficulty is not read (1 times)",
     )

@@ -86,7 +86,7 @@ def test_chunks_of_a_case_may_be_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([ALERT, RUNBOOK], "holds 2 records and no question about them"),
+        ([ALERT, RUNBOOK], "contains 2 records but no questions about them"),
         ([ALERT, {"content": " "}, QUESTION], "chunk 1: field 'text' is empty"),
         ([{**ALERT, "timestamp": "yesterday"}, QUESTION], "field 'time' is 'yesterday'"),
         ([{**ALERT, "timestamp": 1e300}, QUESTION], "field 'time' is '1e+300'"),

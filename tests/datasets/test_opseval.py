@@ -292,8 +292,8 @@ def test_a_runbook_is_the_solution_of_the_asked_item_among_the_others(tmp_path: 
         assert not any(question.evidence for question in others[case.case_id].questions)
 
     assert (
-        "runbook: the solution of each asked item is in memory, and is its evidence; letters of "
-        "choices are masked in 1 of 21 solutions"
+        "runbook: the solution of each asked item is in memory, and is its evidence; choice "
+        "letters are masked in 1 of 21 solutions"
     ) in dataset.notes()
 
 

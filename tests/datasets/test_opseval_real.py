@@ -162,7 +162,7 @@ def test_the_runbook_of_each_item_is_in_memory(data_dir: Path) -> None:
     ]
     assert all(question.evidence for case in cases for question in case.questions)
     assert sum(len(session.turns) for session in cases[0].sessions) == 779
-    assert found.notes()[-1].endswith("letters of choices are masked in 30 of 1558 solutions")
+    assert found.notes()[-1].endswith("choice letters are masked in 30 of 1558 solutions")
 
 
 def test_the_development_split(data_dir: Path) -> None:

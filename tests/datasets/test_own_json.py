@@ -194,9 +194,9 @@ def test_json_lines_are_read_one_case_at_a_time(tmp_path: Path) -> None:
 
 def test_a_field_that_comes_twice_is_a_mistake(tmp_path: Path) -> None:
     line = json.dumps(case()).replace('"question":', '"question": "Who?", "question":')
-    with pytest.raises(UserError, match="an object has the field 'question' twice"):
+    with pytest.raises(UserError, match="an object has a duplicate field 'question'"):
         read(write(tmp_path, f"[{line}]".encode()))
-    with pytest.raises(UserError, match="line 2: is not JSON: an object has the field 'question'"):
+    with pytest.raises(UserError, match="line 2: is not JSON: an object has a duplicate field 'question'"):
         content = f'{{"name": "x"}}\n{line}\n'.encode()
         read(write(tmp_path, content, "own.jsonl"))
 
@@ -226,7 +226,7 @@ def test_drafted_questions_are_asked_on_request_and_rejected_ones_never(tmp_path
 FAULTY = {
     "a field": (asked(evidense=["t"]), "field 'evidense' is not one of the schema; did you mean"),
     "another field": (case(zebra=1), "'zebra' is not one of the schema; there is case_id"),
-    "no answer": (asked(answer=None), "field 'answer' is missing; an empty list says"),
+    "no answer": (asked(answer=None), "field 'answer' is missing; an empty list means"),
     "evidence": (asked(evidence=["c12"]), "evidence 'c12' is not a turn of the case"),
     "past the end": (asked(evidence=[3]), "evidence '3' is not a turn of the case"),
     "not a turn": (asked(evidence=[None]), "'evidence' holds null, not the id or index of a turn"),
@@ -236,7 +236,7 @@ FAULTY = {
     "no text": (one_session(turns=[turn(text=" ")]), "session 0, turn 0: field 'text' is empty"),
     "two names": (
         one_session(turns=[turn(content="x")]),
-        "turn 0: field 'content' is another name of 'text': give one",
+        "turn 0: field 'content' is an alias of 'text': use only one",
     ),
     "not an object": (one_session(turns=["x"]), "turn 0: is a string, not an object"),
     "a turn twice": (
@@ -254,7 +254,7 @@ FAULTY = {
     ),
     "zones": (
         one_session(time="2024-03-02T00:00Z", turns=[turn(time="2024-03-03")]),
-        "some times have a zone and others have none",
+        "some times have a zone and others do not",
     ),
     "a case twice": ([case(), case()], "case 2 'north': case_id 'north' is in case 1 already"),
     "a question twice": (
@@ -274,11 +274,11 @@ FAULTY = {
     "no session": (living(after="z"), "field 'after' is 'z', which is not a session of the case"),
     "a later one": (
         case(operations=[{"kind": "reingest", "after": "a", "session": 1}]),
-        "operation 0: field 'session' comes after the session that 'after' names",
+        "operation 0: field 'session' comes after the session in 'after'",
     ),
     "too early": (
         asked(asked_after="a", evidence=[2]),
-        "question 'q1': field 'evidence' is said after the session that 'asked_after' names",
+        "question 'q1': field 'evidence' comes after the session in 'asked_after'",
     ),
     "not forgotten": (asked(forgotten=["x"]), "field 'forgotten' needs an empty list as 'answer'"),
     "a line": (lines(case()) + b"{", "line 2: is not JSON"),
@@ -503,7 +503,7 @@ def test_other_names_are_read_and_said_once(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"content": "x", "role": "a", "text": "y"}, "'content' is another name of 'text': give"),
+        ({"content": "x", "role": "a", "text": "y"}, "'content' is an alias of 'text': use"),
         ({"role": "a", "content": 5}, "turn 0: field 'content' is an integer, not a string"),
         ({"rol": "a", "content": "x"}, "field 'rol' is not one of the schema; did you mean"),
         ({"role": "a"}, "turn 0: field 'text' is missing"),

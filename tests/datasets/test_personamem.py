@@ -129,7 +129,7 @@ def test_a_place_beyond_the_end_is_counted(tmp_path: Path) -> None:
     dataset = personamem(tmp_path, [row(1), row(2, end_index_in_shared_context=99)])
     assert len(list(dataset.read())) == 2
     (note,) = dataset.notes()
-    assert note.startswith("context: 1 of 2 questions are asked beyond the end")
+    assert note.startswith("context: 1 of 2 questions are asked after the end")
 
 
 def test_a_choice_that_is_listed_twice_is_one_choice(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_what_a_system_changes_in_the_process_is_noted_once_and_put_back(
 ) -> None:
     before = sys.stdout
     summary, _ = played(name)
-    notes = [note.text for note in summary.notes if "was put back" in note.text]
+    notes = [note.text for note in summary.notes if "was undone" in note.text]
     assert [f" changed {part} of the process" in note for note in notes] == ([True] if part else [])
     assert sys.stdout is before
 

@@ -310,11 +310,11 @@ def test_canaries_come_out_of_what_is_shown_whole_and_of_nothing_that_is_not(
 
     done = memeval(*SET, "dataset.canaries=1", check=False)
     assert done.returncode == 2
-    assert "lifecycle itself has values of other users" in done.stderr
+    assert "lifecycle already has values of other users" in done.stderr
     forgeteval = ("dataset=forgeteval", "dataset.path=x.json", "dataset.canaries=1")
     done = memeval(*forgeteval, check=False)
     assert done.returncode == 2
-    assert "forgeteval scores the strings of its own cases" in done.stderr
+    assert "forgeteval only scores the strings in its own cases" in done.stderr
 
 
 OWN = {

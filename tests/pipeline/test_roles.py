@@ -170,7 +170,7 @@ def test_two_limits_for_one_key_are_refused(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:
         done = memeval(*at(endpoint, "llm.judge.max_concurrency=2"), check=False)
 
-    assert done.returncode == 2 and "which has one limit" in done.stderr
+    assert done.returncode == 2 and "set two limits" in done.stderr
     assert endpoint.count() == 0
 
 

@@ -479,7 +479,7 @@ CASES: Mapping[str, Case] = {
     "nothing but thinking, up to its limit": Case(
         [{"content": "<think>hm", "finish_reason": "length"}],
         answer=None,
-        error="limit of tokens before its first word",
+        error="token limit before its first word",
     ),
     "a call withheld by a filter": Case(
         [calls(call(), finish_reason="content_filter"), DONE], answer=None, error="filter"

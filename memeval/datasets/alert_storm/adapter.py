@@ -83,7 +83,8 @@ class AlertStormSettings(DatasetSettings):
         for field in fields(self):
             if field.name in generating and getattr(self, field.name) != field.default:
                 raise UserError(
-                    f"dataset.{field.name} needs dataset.source=generated: a log is read as it is"
+                    f"dataset.{field.name} needs dataset.source=generated: a log has no such "
+                    f"setting"
                 )
 
     def _check_shape(self) -> None:
@@ -109,9 +110,9 @@ class AlertStormSettings(DatasetSettings):
 
         if self.shape.firsts <= self.n_root_causes:
             raise UserError(
-                f"dataset.n_alerts={self.n_alerts} leaves {self.shape.firsts} lines besides "
-                "duplicates and flapping links: "
-                f"too few for {self.n_root_causes} root causes and a symptom"
+                f"dataset.n_alerts={self.n_alerts} leaves {self.shape.firsts} lines after "
+                f"duplicates and flapping links, too few for {self.n_root_causes} root causes "
+                f"and a symptom"
             )
 
 

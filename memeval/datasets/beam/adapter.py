@@ -67,11 +67,11 @@ class Beam(Dataset):
     facet_names: Mapping[str, str] = {"difficulty": "Difficulty"}
     odd_notes: Mapping[str, str] = {
         "uncited": (
-            "evidence: {uncited} of {questions} questions have an answer but cite no "
-            "message, and enter no retrieval metric"
+            "evidence: {uncited} of {questions} questions have an answer but cite no message, "
+            "and do not count in retrieval metrics"
         ),
         "ambiguous": (
-            "evidence: {ambiguous} cited ids are those of several messages, and are left out"
+            "evidence: {ambiguous} cited ids belong to several messages, and are left out"
         ),
         "absent": "evidence: {absent} cited ids are not in their chat, and are left out",
         "leaves": "evidence: {leaves} entries are not ids, and are left out",
@@ -81,8 +81,7 @@ class Beam(Dataset):
         ),
         "undated": "time: {undated} batches have no date",
         "earlier": (
-            "time: {earlier} batches are dated before the batch in front of them; the "
-            "chat's order is kept"
+            "time: {earlier} batches are dated before the previous batch; the chat's order is kept"
         ),
     }
     measure_names: Collection[str] = MEASURES
@@ -152,7 +151,7 @@ class Beam(Dataset):
         return UserError(
             f"data set '{self.info.name}': {unlike[0]} is not the registered file{others}.",
             f"the registered files:  move them away, then {self._fetch_command}",
-            "or use them as they are:  dataset.allow_unpinned=true (reports will say so)",
+            "or use these files anyway:   dataset.allow_unpinned=true (reports will say so)",
         )
 
     def _is_shipped(self, path: Path) -> bool:
@@ -211,8 +210,8 @@ class Beam(Dataset):
             raise missing(self.info, self.path)
         if _is_export(self.path):
             raise UserError(
-                f"data set '{self.info.name}': {self.path} is an export of Hugging Face; memeval "
-                "reads the files of BEAM's repository.",
+                f"data set '{self.info.name}': {self.path} is an export from Hugging Face; "
+                f"memeval reads the files of BEAM's repository.",
                 f"get them:  {self._fetch_command}",
             )
 

@@ -43,8 +43,8 @@ class ConvoMem(Dataset):
     }
     odd_notes: Mapping[str, str] = {
         "unplaced": (
-            "evidence: {unplaced} of {questions} questions cite a message that is not the text of "
-            "exactly one turn; they enter no retrieval metric"
+            "evidence: {unplaced} of {questions} questions cite a message that does not match "
+            "exactly one turn; they do not count in retrieval metrics"
         )
     }
     settings: ConvoMemSettings

@@ -66,7 +66,7 @@ class ForgetEvalSettings(DatasetSettings):
         super().__post_init__()
         if self.canaries:
             raise UserError(
-                "dataset.canaries: forgeteval scores the strings of its own cases",
+                "dataset.canaries: forgeteval only scores the strings in its own cases",
                 "leave dataset.canaries out",
             )
 

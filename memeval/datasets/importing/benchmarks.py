@@ -29,7 +29,9 @@ def read_benchmark(
     Raises `UserError` as the benchmark's adapter does.
     """
     if not path.is_file():
-        raise UserError(f"{path}: a file of {name} is read by itself.", "unpack it, and name it")
+        raise UserError(
+            f"{path}: a file of {name} must be the only input.", "unpack it, and name it"
+        )
 
     dataset = build(DATA_SETS[name], path.parent, path=str(path), allow_unpinned=True)
     dataset.open()

@@ -174,7 +174,7 @@ class _TurnWriter:
 
         time = in_utc(message.time).replace(microsecond=0)
         if time < self.latest or (before is not None and time > before):
-            self.log.leave_out("times out of order (the messages stay)")
+            self.log.leave_out("times out of order (their messages are kept)")
             return None
 
         self.latest = time

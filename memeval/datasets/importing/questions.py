@@ -65,9 +65,9 @@ def by_case(
         named = case_id or case_ids[0]
         if named not in known:
             raise UserError(
-                f"no message is of the case {quoted(named)}, which a question is about.",
+                f"no message belongs to the case {quoted(named)}, which a question is about.",
                 PAGE,
-                "--case and --windows make other cases than the questions name",
+                "the cases made by --case and --windows differ from those in the questions",
             )
 
         grouped.setdefault(named, []).append(question)

@@ -151,7 +151,7 @@ class _Reader:
 
         if content.startswith(OFFICE_MARK):
             raise UserError(
-                f"{file.place} is an Excel file in the old form, or with a password.",
+                f"{file.place} is an Excel file in the old format, or has a password.",
                 "save it as .xlsx without a password, or as CSV",
             )
         if self._read_table(content, file):
@@ -175,10 +175,12 @@ class _Reader:
         """
         if len(self.forms) > 1:
             found = "; ".join(f"{path}: {FORMS[name].title}" for name, path in self.forms.items())
-            raise UserError(f"the files have several forms ({found}).", "import each by itself")
+            raise UserError(
+                f"the files have several forms ({found}).", "import each of them separately"
+            )
         if not self.forms and self.unknown:
             raise UserError(
-                f"{self.unknown[0]}: the form is not one that is imported.",
+                f"{self.unknown[0]}: this form can't be imported.",
                 f"the forms:  {', '.join(FORMS)}",
                 "say which it is:  --as FORM, or for a table  --map speaker=COLUMN,text=COLUMN",
             )
@@ -221,7 +223,7 @@ class _Reader:
             form = "slack"
         if form == OWN:
             raise UserError(
-                f"{file.place} has the form of {OWN} already.",
+                f"{file.place} already has the form of {OWN}.",
                 f"check it:  python -m memeval data check {file.place}",
             )
         if form is None and not records:

@@ -139,7 +139,7 @@ class _Budget:
 def _too_large(path: Path, name: str, how: str) -> UserError:
     return UserError(
         f"{path}: {one_line(name)} is {how} when it is unpacked; it is not read.",
-        "if you trust it: unpack it, and name the files that hold the conversations",
+        "if you trust it: unpack it, and name the files with the conversations",
     )
 
 

@@ -31,7 +31,7 @@ def read_time(value: Any, log: ImportLog, date_format: str | None = None) -> dat
 
     time = _by_format(value, date_format) if date_format else _plain(value, log)
     if time is None:
-        log.leave_out("times that could not be read (the messages stay)")
+        log.leave_out("times that could not be read (their messages are kept)")
 
     return time
 
@@ -46,7 +46,7 @@ def format_of(values: Iterable[str], place: str, given: str | None = None) -> st
     if given is not None:
         if texts and not any(_by_format(text, given) for text in texts):
             raise UserError(
-                f"{place}: no time has the form of --date-format; one is {quoted(texts[0])}"
+                f"{place}: no time matches --date-format, for example  {quoted(texts[0])}"
             )
 
         return given

@@ -215,4 +215,7 @@ def _clock_notes(contents: Mapping[Path, bytes]) -> Iterator[str]:
 
     odd = sum(gaps.total() - max(gaps.values()) for gaps in distances.values())
     if odd:
-        yield f"clock: the time stamps of {odd} rows contradict their local times, which count"
+        yield (
+            f"clock: the time stamps of {odd} rows contradict their local times; the local "
+            f"times are used"
+        )

@@ -205,8 +205,8 @@ def _golds(entry: Entry) -> list[str]:
     """The accepted answers; none if a refusal is right."""
     given = [name for name in ("answer", "golds") if entry.values.get(name) is not None]
     if len(given) != 1:
-        what = "is missing" if not given else "is another name of 'golds': give one of them"
-        hint = "" if given else "; an empty list says that a refusal is right"
+        what = "is missing" if not given else "is an alias of 'golds': use only one of them"
+        hint = "" if given else "; an empty list means that a refusal is right"
         entry.wrong("answer", what + hint)
         return []
 
@@ -237,15 +237,15 @@ def _right(entry: Entry, choices: Sequence[str], golds: Sequence[str]) -> tuple[
 def check_zones(place: str, times: Sequence[datetime | None], mistakes: Mistakes) -> None:
     """Local times and times with a zone can't be compared."""
     if len({time.tzinfo is None for time in times if time is not None}) > 1:
-        mistakes.add(place, "some times have a zone and others have none")
+        mistakes.add(place, "some times have a zone and others do not")
 
 
 def notes_of(answerable: int, without_evidence: int, mistakes: Mistakes) -> Iterator[str]:
     """Notes for a report about a user's own file."""
     if without_evidence:
         yield (
-            f"evidence: {without_evidence} of {answerable} questions with an answer name none; "
-            "recall is measured on the others"
+            f"evidence: {without_evidence} of {answerable} questions with an answer have none; "
+            f"recall is measured on the others"
         )
 
     if mistakes.taken:

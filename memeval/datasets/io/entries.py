@@ -101,7 +101,9 @@ class Entry:
         for name, other in written.items():
             mistakes.taken[other, name] += 1
             if name in value:
-                mistakes.add(place, f"field '{other}' is another name of '{name}': give one")
+                mistakes.add(
+                    place, f"field '{other}' is an alias of '{name}': use only one of them"
+                )
 
         if written:
             value = {other_names.get(name, name): item for name, item in value.items()}
@@ -227,7 +229,7 @@ class Entry:
         elif not value.strip():
             self.wrong(name, "is empty")
         elif HALF_CHARACTER.search(value):
-            self.wrong(name, "holds half of a surrogate pair, which can't be written as UTF-8")
+            self.wrong(name, "contains half of a surrogate pair, which can't be written as UTF-8")
         else:
             return value
 

@@ -36,7 +36,7 @@ def unique_fields(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     if len(fields) < len(pairs):
         counts = Counter(name for name, _ in pairs)
         twice = next(name for name, count in counts.items() if count > 1)
-        raise ValueError(f"an object has the field {quoted(twice)} twice")
+        raise ValueError(f"an object has a duplicate field {quoted(twice)}")
 
     return fields
 
@@ -68,7 +68,7 @@ def decode(content: bytes, path: Path) -> str:
         # An archive is not damaged, but to be unpacked.
         if content.startswith(mark):
             raise UserError(
-                f"{path} is {archive}, and not the file itself", "unpack it, and name what is in it"
+                f"{path} is {archive}, not the file itself", "unpack it, and name the file in it"
             )
 
     try:
@@ -236,7 +236,7 @@ class Fields:
     def _whole(self, name: str, text: str) -> str:
         if HALF_CHARACTER.search(text):
             raise self.wrong(
-                name, "holds half of a surrogate pair, which can't be written as UTF-8"
+                name, "contains half of a surrogate pair, which can't be written as UTF-8"
             )
 
         return text

@@ -18,7 +18,7 @@ def parquet_rows(path: Path) -> list[dict[str, Any]]:
         from pyarrow import ArrowException, parquet  # type: ignore[import-untyped]
     except ImportError as error:
         raise UserError(
-            f"{path}: Parquet is read by pyarrow, which is not installed",
+            f"{path}: reading Parquet needs pyarrow, which is not installed",
             "install it:  pip install pyarrow",
         ) from error
 

@@ -47,10 +47,9 @@ class OwnJson(OwnFile):
         drafted = reader.statuses[DRAFTED]
         if not reader.counts["questions"] and drafted and self.settings.status != "all":
             raise UserError(
-                f"{self.path}: all questions that could be asked are drafted and not reviewed "
-                f"({drafted:,}).",
+                f"{self.path}: all remaining questions are drafted and not reviewed ({drafted:,}).",
                 f"review them:    python -m memeval data review {self.path}",
-                "or ask them so: dataset.status=all",
+                "or ask them anyway: dataset.status=all",
             )
         if not reader.counts["questions"]:
             raise UserError(

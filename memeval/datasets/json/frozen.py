@@ -142,7 +142,9 @@ def write_frozen(content: FrozenContent, folder: Path, more: Sequence[str] = ())
     if not VERSION.fullmatch(content.version):
         raise UserError(f"--version '{one_line(content.version)}' is not like 1, 2.0 or 2026-05.")
     if folder.exists():
-        raise UserError(f"{folder} already exists.", "a version is frozen once: name another")
+        raise UserError(
+            f"{folder} already exists.", "a version can't be frozen twice: name another"
+        )
 
     lines = [json.dumps(case, ensure_ascii=False) for case in content.cases]
     # From the content: the same data has the same canary, and so the same sha256.

@@ -112,7 +112,7 @@ def _operation(
     if kind == OperationKind.REINGEST:
         again = sessions.named(entry, "session", required=True)
         if again is not None and after is not None and again > after:
-            entry.wrong("session", "comes after the session that 'after' names")
+            entry.wrong("session", "comes after the session in 'after'")
 
         return replace(operation, session_id=session_id(again or 0))
 
@@ -150,7 +150,7 @@ def place_question(
     if after is not None:
         question = replace(question, asked_after=session_id(after))
         if any(sessions.of_turn[turn_id] > after for turn_id in question.evidence):
-            entry.wrong("evidence", "is said after the session that 'asked_after' names")
+            entry.wrong("evidence", "comes after the session in 'asked_after'")
 
     forgotten = texts(entry, "forgotten")
     if forgotten:

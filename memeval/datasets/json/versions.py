@@ -89,9 +89,7 @@ def merge(
     sides: dict[str, str] = {}
     manifests = [_manifest_of(path) for path in paths]
     if keeps_split and len({bool(manifest.sides) for manifest in manifests}) > 1:
-        raise UserError(
-            "some of the sets have a split of their own and others have none.", SPLIT_ANEW
-        )
+        raise UserError("some of the sets have a split and others do not.", SPLIT_ANEW)
 
     for path, manifest in zip(paths, manifests, strict=True):
         for case in read_checked(path)[1]:
@@ -99,10 +97,10 @@ def merge(
             side = manifest.sides.get(name, "") if keeps_split else ""
             if cases.setdefault(name, case) != case:
                 raise UserError(
-                    f"{path}: case {quoted(name)} has another content in an earlier set."
+                    f"{path}: case {quoted(name)} has different content in an earlier set."
                 )
             if sides.setdefault(name, side) != side:
-                what = "is on the other side of the split in an earlier set"
+                what = "is in a different part of the split in an earlier set"
                 raise UserError(f"{path}: case {quoted(name)} {what}.", SPLIT_ANEW)
 
     sources = [f"{one.name} {one.version} sha256 {one.sha256}" for one in manifests]

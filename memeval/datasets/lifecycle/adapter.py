@@ -58,7 +58,7 @@ class LifecycleSettings(DatasetSettings):
             raise UserError("dataset.path: lifecycle is generated, and reads no file")
         if self.canaries:
             raise UserError(
-                "dataset.canaries: lifecycle itself has values of other users, and stored orders",
+                "dataset.canaries: lifecycle already has values of other users and stored orders",
                 "leave dataset.canaries out",
             )
         if not self.languages or not set(self.languages) <= set(WORDS.languages):

@@ -24,7 +24,7 @@ class LifecycleJudge(Judge):
         self, question: EvalQuestion, answer: str, metrics: Metrics, tried: int = 0
     ) -> Verdict:
         if question.traces is None:
-            return self.unscored("the question names no values to judge by")
+            return self.unscored("the question has no values to judge by")
 
         result = outcome(answer, question.traces)
         label = LABELS.get(result, Label.WRONG)

@@ -49,9 +49,9 @@ def check_bounds(material: Material) -> Iterator[Finding]:
             what=f"{system_of(lower)} is {100 * ahead:.1f} points above {system_of(upper)} "
             f"on {len(common)} questions",
             where=f"run {rival.summary.run_key}",
-            why=f"{system_of(upper)} has all that {system_of(lower)} has, or more: chance on so "
-            "few questions, a context that is too long to be read, a judge that forgives, or "
-            "questions that need no memory",
+            why=f"{system_of(upper)} has everything that {system_of(lower)} has, or more. "
+            f"Possible causes: chance on so few questions, a context that is too long to "
+            f"read, a lenient judge, or questions that need no memory",
             questions=tuple(name for name in common if own[name] != rival.scores[name]),
         )
 
@@ -61,8 +61,8 @@ def same_everywhere(material: Material) -> Iterator[Finding]:
     runs = [scores(material.records), *(rival.scores for rival in material.rivals)]
     common = sorted(set(runs[0]).intersection(*runs[1:])) if len(runs) >= FEWEST_RUNS else []
     for score, kind, why in (
-        (1.0, "right in every run", "they tell no system from another"),
-        (0.0, "right in no run", "they tell no system from another; a wrong gold looks like this"),
+        (1.0, "right in every run", "they do not distinguish systems"),
+        (0.0, "right in no run", "they do not distinguish systems; the gold answer may be wrong"),
     ):
         same = tuple(name for name in common if all(run[name] == score for run in runs))
         if same:

@@ -44,4 +44,4 @@ def unchecked(material: Material) -> Iterator[str]:
         yield "tuning: another program gave the answers, and its settings are not known"
 
     if material.summary.params.get("judge.class") is not None:
-        yield "the judge: a class of your own is handed the whole question, evidence included"
+        yield "the judge: your own class gets the whole question, including the evidence"

@@ -63,18 +63,18 @@ def check_judge(material: Material) -> Iterator[Finding]:
             kind="judge saw more",
             what=f"answers copy {COPIED_WORDS} words or more of their context",
             where="the answers that were judged",
-            why="the judge looks for the gold answer in the context, not in an answer to the "
-            "question: a lenient judge then measures recall",
+            why="the judge then finds the gold answer in the context, not in an answer to the "
+            "question: a lenient judge measures recall",
             questions=tuple(dict.fromkeys(copied)),
         )
 
     if named:
         yield Finding(
             kind="judge saw more",
-            what="reasons name turns of the evidence",
+            what="reasons name evidence turns",
             where="the judge's reasons",
-            why="a judge is to see question, gold answer and answer; this one saw where the "
-            "answer is",
+            why="a judge should only see the question, the gold answer and the answer; this one "
+            "saw where the answer is",
             questions=tuple(dict.fromkeys(named)),
         )
 
@@ -101,7 +101,7 @@ def check_tuning(material: Material) -> Iterator[Finding]:
             kind="tuned on test",
             what=f"runs of this system with other settings on the same questions: {len(rivals)}",
             where=f"runs {names}",
-            why="the best of several settings on the same questions is flattered by the choice; "
+            why="the best of several settings on the same questions looks better than it is; "
             "tune on dataset.split=dev and report dataset.split=test",
             questions=tuple(dict.fromkeys(name for name in order if name in shared)),
         )

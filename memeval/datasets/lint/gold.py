@@ -15,10 +15,10 @@ LEAST_IN_MEMORY = 4
 """Words of a gold that are searched for. A memory puts things in its own words, and may meet a
 short gold by chance.
 """
-WHY_PROMPT = "the reader is given the answer: what is measured is the prompt, not the memory"
+WHY_PROMPT = "the reader is given the answer, so the run measures the prompt, not the memory"
 WHY_MEMORY = (
-    "nobody said these words: the answer reached the memory another way, such as by the examples "
-    "of an extraction's prompt"
+    "nobody said these words, so the answer reached the memory in another way, for example "
+    "through examples in an extraction prompt"
 )
 Hit = tuple[str, str, str]
 """Where the gold of a question was found, the question's id, and the matching words."""

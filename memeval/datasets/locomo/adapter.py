@@ -156,7 +156,7 @@ class Locomo(Dataset):
         if self._file.sha256 != dataset_info("locomo").sha256:
             raise UserError(
                 f"dataset.labels={self.settings.labels}: the audit is about the registered "
-                f"locomo10.json, but {self.path} is another file.",
+                f"locomo10.json, but {self.path} is a different file.",
                 "use dataset.labels=original",
             )
 
@@ -202,7 +202,7 @@ class Locomo(Dataset):
 
         without = sum(not question.evidence for case in self._whole for question in case.questions)
         if without:
-            yield f"evidence: {without} of {len(self._raw_questions)} questions name no evidence"
+            yield f"evidence: {without} of {len(self._raw_questions)} questions have no evidence"
 
         raws = [raw.fields.values for raw in self._raw_questions]
         adversarial = [values for values in raws if values["category"] == ADVERSARIAL]
@@ -220,7 +220,8 @@ class Locomo(Dataset):
 
         if self.settings.labels == "exclude":
             yield (
-                f"labels: {len(self._excluded)} questions left out whose gold the audit found wrong"
+                f"labels: {len(self._excluded)} questions with a wrong gold according to the "
+                f"audit are left out"
             )
 
         if self.settings.labels == "corrected":

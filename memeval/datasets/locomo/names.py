@@ -37,8 +37,9 @@ def category_names(naming: str = "official") -> Mapping[CategoryId, str]:
     """
     if naming in WITHDRAWN:
         raise UserError(
-            f"dataset.category_names={naming} is gone: no published table has these names",
-            f"Zep's table of 75.14 % is named as:  dataset.category_names={WITHDRAWN[naming]}",
+            f"dataset.category_names={naming} was removed: no published table has these names",
+            f"Zep's table of 75.14 % has the names of:   "
+            f"dataset.category_names={WITHDRAWN[naming]}",
         )
 
     if naming not in LOCOMO_NAMES:

@@ -85,8 +85,8 @@ class LocomoMc10(Dataset):
     headline: frozenset[CategoryId] = LOCOMO_HEADLINE
     odd_notes: Mapping[str, str] = {
         "twice": (
-            "choices: {twice} of {questions} questions show a choice "
-            "twice; both places count as the same answer"
+            "choices: {twice} of {questions} questions list a choice twice; both positions "
+            "count as the same answer"
         )
     }
     measure_names: Collection[str] = POSITION_MEASURES
@@ -176,7 +176,7 @@ class LocomoMc10(Dataset):
         """
         if not self.settings.derive:
             raise UserError(
-                f"data set '{self.info.name}' is a file already; derived rows can be written.",
+                f"data set '{self.info.name}' is already a file; only derived rows can be written.",
                 "say so:  dataset.derive=true",
             )
 
@@ -293,5 +293,5 @@ def _derived_note(made_from: Mapping[str, Any]) -> str:
     return (
         f"DERIVED: these rows are not LoCoMo-MC10's. They were made from {made_from.get('from')} "
         f"(sha256 {digest}…) with derive_seed={made_from.get('seed')}, wrong choices drawn from "
-        "other questions' answers; the figures compare with no published ones"
+        "other questions' answers; the figures can't be compared with published ones"
     )

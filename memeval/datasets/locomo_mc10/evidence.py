@@ -62,7 +62,7 @@ class Evidence:
             "unlike": "are other questions there",
             "moved": "are in conversations whose turns differ",
         }
-        note = f"evidence: {joined} of {total} questions have theirs from {self.file}, by place"
+        note = f"evidence: {joined} of {total} questions have theirs from {self.file}, by position"
         rest = [f"{self.counts[key]} {what}" for key, what in reasons.items() if self.counts[key]]
         return "; ".join([note, *rest])
 

@@ -42,12 +42,12 @@ class LongMemEval(Dataset):
     facet_names: Mapping[str, str] = {"ability": "Ability"}
     odd_notes: Mapping[str, str] = {
         "without": (
-            "evidence: {without} of {questions} questions flag no turn that is "
-            "remembered, and enter no retrieval metric"
+            "evidence: {without} of {questions} questions flag no remembered turn, and do not "
+            "count in retrieval metrics"
         ),
         "early": (
             "time: {early} of {questions} questions are asked before a session of their "
-            "history; it is remembered too"
+            "history; it is remembered anyway"
         ),
         "repeats": "sessions: {repeats} histories repeat a session; each is a session of its own",
         "silent": "sessions: {silent} hold no turn of dataset.roles={settings.roles}",

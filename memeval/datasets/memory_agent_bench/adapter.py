@@ -157,7 +157,7 @@ class MemoryAgentBench(Dataset):
         if not sources:
             others = sorted({str(split_of(source)) for source in self._outline.of_the_file})
             raise UserError(
-                f"dataset.split={self.settings.split}: {self._files[0]} has no row of it, but of "
+                f"dataset.split={self.settings.split}: {self._files[0]} only has rows of "
                 f"{', '.join(others)}",
                 f"use:  dataset.split={others[0]}, or all",
             )
@@ -209,7 +209,7 @@ class MemoryAgentBench(Dataset):
                 of_the_file[row.source] = None
                 if (first := seen.setdefault(row.content_sha256, row.index)) != row.index:
                     raise UserError(
-                        f"{path}: record {row.index} has the context and the questions of "
+                        f"{path}: record {row.index} has the same context and questions as "
                         f"record {first}."
                     )
 

@@ -56,7 +56,7 @@ def _check_asked(values: Sequence[tuple[str, Any]], path: Path) -> None:
     """Raises `UserError` for records that nothing is asked about."""
     if not any(isinstance(value, dict) and "question" in value for _, value in values):
         raise UserError(
-            f"{path} holds {len(values):,} records and no question about them",
+            f"{path} contains {len(values):,} records but no questions about them",
             'add objects like:  {"question": "Which switch failed?", "answer": "sw2"}',
             f"the schema:  {SCHEMA}",
         )
@@ -134,7 +134,7 @@ def _chunk(place: str, number: int, value: Any, mistakes: Mistakes) -> Chunk:
 
     speaker, source = entry.text("speaker"), entry.text("source")
     if speaker is not None and source is not None:
-        entry.wrong("source", "is another name of 'speaker': give one of them")
+        entry.wrong("source", "is an alias of 'speaker': use only one of them")
 
     return Chunk(
         turn_id=turn_id,
@@ -159,7 +159,7 @@ def _check_sessions(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> 
     for session, count in runs.items():
         if count > 1:
             mistakes.add(
-                place, f"session {quoted(session)} is interrupted; its chunks are neighbours"
+                place, f"session {quoted(session)} is interrupted; its chunks must be consecutive"
             )
 
 

@@ -223,7 +223,7 @@ class OpsEval(Dataset):
             masked = sum(remembered_text(item, mask=True) != item.solution for item in solved)
             yield (
                 "runbook: the solution of each asked item is in memory, and is its evidence; "
-                f"letters of choices are masked in {masked} of {len(solved)} solutions"
+                f"choice letters are masked in {masked} of {len(solved)} solutions"
             )
 
     def repairs(self) -> Iterable[str]:

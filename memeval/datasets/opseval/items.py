@@ -10,10 +10,10 @@ CHINESE_SHARE = 0.01
 """Share of Chinese characters among the letters from which on a row is Chinese."""
 REPAIRS: Mapping[str, str] = {
     "gold": "the gold's letters are written with blanks, marks, in lower case, or as a number",
-    "range": "the gold names a choice that does not exist, which is dropped",
+    "range": "the gold names a choice that does not exist; it is dropped",
     "statement": "a statement without choices is given 正确 (A) and 错误 (B)",
     "labels": "a choice's label inside the question is misplaced or misspelt",
-    "told": "the question gives the answer away, which is cut off",
+    "told": "the question gives the answer away; that part is cut off",
     "left_out": "left out: its choices or its gold can't be read",
 }
 """Description of each kind of repair."""

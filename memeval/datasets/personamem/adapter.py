@@ -52,12 +52,12 @@ class PersonaMem(Dataset):
     facet_names: Mapping[str, str] = {"topic": "Topic"}
     odd_notes: Mapping[str, str] = {
         "beyond": (
-            "context: {beyond} of {questions} questions are asked beyond the end of their "
-            "conversation; all of it is remembered"
+            "context: {beyond} of {questions} questions are asked after the end of their "
+            "conversation; the whole conversation is remembered"
         ),
         "repeating": (
-            "choices: {repeating} of {questions} questions list a choice twice; where it "
-            "is right, it is right at both places"
+            "choices: {repeating} of {questions} questions list a choice twice; if it is right, "
+            "it is right in both positions"
         ),
     }
     measure_names: Collection[str] = ("official/accuracy", *POSITION_MEASURES)

@@ -15,7 +15,8 @@ MOST_SECONDS = 1e7
 
 ODD_USAGE, THINKING, CHARACTERS, PARTS = "odd_usage", "thinking", "control_characters", "odd_parts"
 NOTES = {
-    ODD_USAGE: "the endpoint reported a usage that is not a count of tokens: memeval counted them",
+    ODD_USAGE: "the endpoint reported a usage that is not a token count, so memeval counted the "
+    "tokens",
     THINKING: "thinking in a reply (<think> and the like) is not part of the answer",
     CHARACTERS: "control characters and broken characters were removed from replies",
     PARTS: "parts of a reply that are not text were left out",

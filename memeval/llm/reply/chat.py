@@ -130,7 +130,7 @@ def _empty(
 ) -> ModelError:
     if finish == "length":
         return CutReplyError(
-            "the reply reached the limit of tokens before its first word (finish_reason: length)"
+            "the reply reached the token limit before its first word (finish_reason: length)"
         )
 
     if finish == "content_filter":
@@ -139,7 +139,7 @@ def _empty(
         )
 
     if thought:
-        return UnsoundReplyError("the reply holds nothing but thinking")
+        return UnsoundReplyError("the reply contains only thinking")
     if message.get("tool_calls") or message.get("function_call"):
         return UnsoundReplyError("the reply calls a tool instead of answering")
 
