@@ -167,7 +167,7 @@ def test_a_turn_without_words_is_kept() -> None:
             "the overlap must be from 0 to less than the size of 10 tokens, not 10",
         ),
         (Granularity("chunk", 10, -1), "not -1"),
-        (Granularity("turn", 10), "granularity=turn has neither a size nor an overlap"),
+        (Granularity("turn", 10), "granularity=turn has no size and no overlap"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(granularity: Granularity, message: str) -> None:

@@ -27,7 +27,7 @@ def by_own_labels(
     if len(labels) < FEWEST:
         raise UserError(
             f"{one_line(source.path)} has only one label, which is too few for an error",
-            f"label about 100:   python -m memeval label {source.run.key} --n 100",
+            f"label about 100:  python -m memeval label {source.run.key} --n 100",
         )
 
     # Answers of one conversation are not independent.

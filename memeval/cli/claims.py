@@ -121,7 +121,7 @@ def cost_lines(words: Sequence[str]) -> list[str]:
     try:
         forecast = plan(*words)
     except UserError as error:
-        why = textwrap.wrap(f"cost: unknown:  {error.message}", WIDTH, subsequent_indent="  ")
+        why = textwrap.wrap(f"cost: unknown: {error.message}", WIDTH, subsequent_indent="  ")
         return [*why, *(f"  {hint}" for hint in error.hints)]
 
     command = shlex.join(["python", "-m", "memeval", "plan", *words])

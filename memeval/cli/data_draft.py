@@ -264,7 +264,7 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
     if drafting.kept and drafting.models.drafter().name == "extractive":
         yield (
             "  drafted offline (drafted_by: extractive): simple questions, only for a try; with "
-            "a model:   llm=openai"
+            "a model:  llm=openai"
         )
 
     calls = sum(usage.calls for usage in drafting.usages)

@@ -89,7 +89,7 @@ def agreement_lines(document: OwnDocument) -> Iterator[str]:
         yield f"{agreement.outdated:,} decisions about an earlier wording do not count"
     if any(pair.differing for pair in agreement.pairs):
         yield (
-            "a third opinion:   python -m memeval data review "
+            "a third opinion:  python -m memeval data review "
             f"{one_line(document.path, 1000)} --disputed --reviewer NAME"
         )
 
@@ -98,4 +98,4 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError) as error:
-        raise UserError("name the reviewer:   --reviewer NAME") from error
+        raise UserError("name the reviewer:  --reviewer NAME") from error

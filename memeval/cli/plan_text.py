@@ -95,7 +95,7 @@ def outlook_line(outlook: Outlook) -> str:
                 f"{percent(outlook.difference_then)} points of accuracy"
             )
 
-        return f"{data} are too few for any difference to be shown{more} ({outlook.basis})"
+        return f"{data} are too few to show any difference{more} ({outlook.basis})"
 
     if outlook.difference >= 1:
         return f"{data} can't show any difference with 80 % power ({outlook.basis})"

@@ -126,7 +126,7 @@ def _typed() -> Change:
 
     Raises `UserError` for evidence that is not a list of numbers.
     """
-    text = _ask("  question (empty: unchanged):  ")
+    text = _ask("  question (empty: unchanged): ")
     answers = _ask(f"  answers, separated by {APART} ({NONE}: none): ")
     evidence = _ask(f"  turns of the evidence, as 3 12 ({NONE}: none): ")
     places = None if not evidence else evidence.replace(NONE, "").split()

@@ -58,7 +58,9 @@ def compare_runs(
     pairs = _pairs(len(runs), baseline, all_pairs=all_pairs, steps=steps)
     kept, refusals = _admit(pairs, runs, scores, metric, allowed)
     if common:
-        left_out = f"only the {len(scores[0].questions):,} of {asked:,} questions asked alike"
+        left_out = (
+            f"only the {len(scores[0].questions):,} of {asked:,} questions with the same wording"
+        )
         kept = {pair: (*reasons, left_out) for pair, reasons in kept.items()}
 
     def may_be_compared(first: int, second: int) -> bool:

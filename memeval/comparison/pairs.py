@@ -65,7 +65,7 @@ def difference_between(
 
 
 def same_values(scores: RunScores, other: RunScores) -> bool:
-    """Whether no question has another value in the two runs."""
+    """Whether no question has a different value in the two runs."""
     return all(
         value == other.values[question]
         for question, value in scores.values.items()

@@ -239,7 +239,7 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
     measured = "" if comparison.metric == "accuracy" else f" in {comparison.metric}"
     if difference.sent_alike:
         alike = f"{difference.sent_alike:,} of {result.count:,} questions"
-        rest = "" if difference.same_prompts else ", and no question has another value"
+        rest = "" if difference.same_prompts else ", and no question has a different value"
         why = f": {difference.why_alike}" if difference.why_alike else ""
         return f"{names[0]} sent the same prompts as {names[1]} on {alike}{rest}{why}."
 
@@ -264,7 +264,7 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
     p, adjusted = probability(result.p), probability(difference.adjusted_p)
     if not difference.is_shown:
         return (
-            f"{said} taken alone (p {p}), not among {difference.among:,} comparisons "
+            f"{said} on its own (p {p}), but not among {difference.among:,} comparisons "
             f"({adjusted_name(comparison)} {adjusted})."
         )
 
@@ -276,9 +276,9 @@ def limits(result: ClusteredDifference, unit: str) -> str:
     """End of a sentence that shows no difference: the difference the data could show."""
     if result.is_too_few:
         few = conversations(result.groups, "is", "are")
-        return f"{few} too few for any difference to be shown{larger_data(result, unit)}"
+        return f"{few} too few to show any difference{larger_data(result, unit)}"
     if result.mde is None:
-        return "no question has another value"
+        return "no question has a different value"
     # Two shares differ by 100 points at most.
     if unit == POINTS.name and result.mde >= 1:
         return "this data can't reliably detect any difference"

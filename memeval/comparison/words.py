@@ -10,7 +10,7 @@ from memeval.statistics.clusters import dominating
 from memeval.text.shown import one_line
 
 RAW_VERDICTS = (
-    "Differences, their intervals and p rest on the raw verdicts, without that correction."
+    "Differences, their intervals and p are based on the raw verdicts, without that correction."
 )
 
 
@@ -41,8 +41,8 @@ def legend(comparison: Comparison) -> list[str]:
         f"Δ: run minus {of_what}, on the questions that both scored, in {comparison.unit}. "
         "In brackets: 95 % intervals, which allow for the questions of one conversation "
         "being correlated. That of Δ and p come from flipping the signs of whole conversations.",
-        "The interval says what other conversations and questions would change; re-run std is the "
-        "spread over repeats. Neither replaces the other.",
+        "The interval covers other conversations and questions; re-run std is the spread over "
+        "repeats. Neither replaces the other.",
         f"adj.: p {adjusted_how(comparison)}. MDE: the smallest difference that this data shows "
         "with 80 % power.",
         *corrections(comparison),
@@ -52,7 +52,7 @@ def legend(comparison: Comparison) -> list[str]:
             "Runs that share a letter can't be told apart: with the baseline by its rows here, "
             "the others by all their pairs, adjusted together."
             if comparison.baseline
-            else "Of runs that were compared, those that share a letter can't be told apart."
+            else "Compared runs that share a letter can't be told apart."
         )
 
     if cutoff_of(comparison.metric) is not None:
@@ -65,7 +65,7 @@ def legend(comparison: Comparison) -> list[str]:
 
     if any(difference.result.mde_from_independent for difference in comparison.differences):
         lines.append(
-            "*: the MDE takes the error of independent questions, which is larger here than the "
+            "*: the MDE uses the error of independent questions, which is larger here than the "
             "clustered one."
         )
 
@@ -87,8 +87,8 @@ def adjusted_how(comparison: Comparison) -> str:
     """How p is adjusted for the number of tests."""
     if comparison.adjustment == BENJAMINI_HOCHBERG:
         return (
-            f"by Benjamini–Hochberg over {comparison.tests:,} tests of all metrics: of what is "
-            "called a difference, 5 % are expected to be chance"
+            f"by Benjamini–Hochberg over {comparison.tests:,} tests of all metrics: 5 % of the "
+            f"differences found are expected to be chance"
         )
 
     return "adjusted for all comparisons together (max-T)"

@@ -96,7 +96,7 @@ def _check_experiment(option: str, name: str) -> None:
     if not name.strip() or name != name.strip():
         raise UserError(f"{option} must not be empty, nor begin or end with a space")
     if not name.isprintable():
-        raise UserError(f"{option} contains a control character:  '{one_line(name, 60)}'")
+        raise UserError(f"{option} contains a control character: '{one_line(name, 60)}'")
     if len(name) > LONGEST_EXPERIMENT:
         raise UserError(
             f"{option} has {len(name)} characters; an experiment's name may have "
@@ -154,4 +154,4 @@ def _check_text(option: str, text: str, limit: int, allowed: str = "") -> None:
     if len(text) > limit:
         raise UserError(f"{option} has {len(text)} characters; it may have {limit}")
     if not all(character.isprintable() or character in allowed for character in text):
-        raise UserError(f"{option} contains a control character:  '{one_line(text, 60)}'")
+        raise UserError(f"{option} contains a control character: '{one_line(text, 60)}'")

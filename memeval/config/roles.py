@@ -36,7 +36,7 @@ OF_BODY = {
     ),
     "reasoning_effort": "use:  {role}.reasoning_effort=...",
     "seed": "use:  seed=... or {role}.send_seed=false",
-    "n": "memeval reads only one choice of a reply; for several answers:   num_runs=...",
+    "n": "memeval reads only one choice of a reply; for several answers:  num_runs=...",
     "stream": "memeval reads whole replies",
 }
 """Parameters of a request that `extra_body` must not hold, and the settings to use instead."""

@@ -97,7 +97,7 @@ def _by_hash(info: DatasetInfo) -> tuple[str, ...]:
     """The ways out if no hash is registered."""
     page = (info.url or "").replace("/resolve/", "/blob/")
     return (
-        f"give the expected sha256:   python -m memeval data fetch {info.name} --sha256 HEX   "
+        f"give the expected sha256:  python -m memeval data fetch {info.name} --sha256 HEX   "
         f"(shown by the publisher: {page})",
         "runs on such a file are tagged as unpinned",
     )

@@ -143,7 +143,7 @@ def check_pin(info: DatasetInfo, path: Path, digest: str, *, allow_unpinned: boo
     raise UserError(
         f"data set '{info.name}': {path} {what}.",
         f"the registered file:  move this one away, then python -m memeval data fetch {info.name}",
-        "or use this file anyway:    dataset.allow_unpinned=true (reports will say so)",
+        "or use this file anyway:   dataset.allow_unpinned=true (reports will say so)",
     )
 
 

@@ -69,7 +69,7 @@ class Transfer:
             raise WorldError(f"{url} answers {error.code} {one_line(error.reason)}.") from error
         except (OSError, HTTPException) as error:
             raise WorldError(
-                f"{unreachable(url, error)} You can also put the file there by hand:  "
+                f"{unreachable(url, error)} You can also put the file there by hand: "
                 f"{self.part.target}"
             ) from error
 

@@ -245,12 +245,12 @@ def _ways_out(setback: Setback, option: str, role: str) -> Collection[str]:
     if setback.status in (401, 403):
         return (f"check the key:  {role}.api_key_env names the variable that holds it",)
     if setback.status == 404:
-        return (f"check the model and the URL:   {role}.model=… {option}=…",)
+        return (f"check the model and the URL:  {role}.model=… {option}=…",)
 
     if setback.status == 429:
         return (f"use another key or model:  {role}.api_key_env=… {role}.model=…",)
 
-    return (f"check the URL, and that the server is running:   {option}=…",)
+    return (f"check the URL, and that the server is running:  {option}=…",)
 
 
 async def _knock(address: str) -> Setback | None:

@@ -40,7 +40,7 @@ class Disk:
             free = self._free(folder)
             if free < RESERVE:
                 raise StorageError(
-                    f"no call was sent:  {free / 2**20:.1f} MiB are free at {folder}, and replies "
+                    f"no call was sent: {free / 2**20:.1f} MiB are free at {folder}, and replies "
                     f"need {RESERVE / 2**20:.0f} MiB to be stored"
                 )
 

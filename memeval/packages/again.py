@@ -115,7 +115,7 @@ def _config(run: Run, drawn: Sequence[Record]) -> RunConfig:
             raise UserError("its requests need its author's own headers, which are not sent")
         variable = getattr(settings, "api_key_env", None)
         if variable is not None and not variable.endswith("_API_KEY"):
-            raise UserError(f"its variable is not an API key:  {one_line(variable, 60)}")
+            raise UserError(f"its variable is not an API key: {one_line(variable, 60)}")
 
     whole = dict.fromkeys(("limit_cases", "limit_questions", "sample", "only"))
     ids = [one.question_id for one in drawn]

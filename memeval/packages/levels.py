@@ -224,11 +224,11 @@ class _Verifier:
             if missing and not may_miss:
                 level.problems.append(
                     f"{run.key}: {counted(len(missing), 'question')} of its settings have no "
-                    f"record:  {name_ids(missing)}"
+                    f"record: {name_ids(missing)}"
                 )
             if unlike:
                 level.problems.append(
-                    f"{run.key}: {counted(len(unlike), 'record')} that differ from rows and data:  "
+                    f"{run.key}: {counted(len(unlike), 'record')} that differ from rows and data: "
                     f"{name_ids(unlike)}"
                 )
 
@@ -291,7 +291,7 @@ class _Verifier:
                     if unlike:
                         level.problems.append(
                             f"{run.key}: {counted(len(unlike), 'verdict')} that differ from the "
-                            f"rule's:  {name_ids(unlike)}"
+                            f"rule's: {name_ids(unlike)}"
                         )
             except UserError as error:
                 level.unchecked.append(f"{run.key}: {error.message}")

@@ -141,7 +141,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _bad(path: Path, what: str) -> UserError:
-    return UserError(f"{one_line(path.name)} is not an intact package:  {what}")
+    return UserError(f"{one_line(path.name)} is not an intact package: {what}")
 
 
 def _check_form(path: Path, archive: zipfile.ZipFile) -> None:

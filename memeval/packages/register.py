@@ -114,7 +114,7 @@ def read_said(path: Path) -> Json:
         raise UserError(f"{one_line(path)} can't be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise UserError(
-            f"{one_line(path)} was not written by register:  {one_line(error)}"
+            f"{one_line(path)} was not written by register: {one_line(error)}"
         ) from error
 
     return dict(content)

@@ -65,7 +65,7 @@ def _questions(summary: RunSummary) -> str:
     text = f"{count(summary.metrics.get('n_questions'))} ({named})"
     if others:
         apart = ", ".join(map(_category, others))
-        text += f"; reported apart: {apart}"
+        text += f"; reported separately: {apart}"
 
     limits = [
         f"{name}={one_line(summary.params[name], 80)}"
@@ -73,7 +73,7 @@ def _questions(summary: RunSummary) -> str:
         if summary.params.get(name) not in (None, "all")
     ]
     if summary.params.get("system.only_listed"):
-        limits.append("only the questions that the file of answers lists")
+        limits.append("only the questions listed in the file of answers")
 
     return "; ".join([text, *limits])
 

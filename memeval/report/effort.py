@@ -62,7 +62,7 @@ def latency(summary: RunSummary) -> list[str]:
 
     lines: list[str] = []
     if rows:
-        lines += ["", "Replies from our cache count with the time that they took at first.", ""]
+        lines += ["", "Replies from our cache count with their original time.", ""]
         lines += table(("stage", "median", "95th percentile"), rows)
 
     seconds, wait = get("duration_s"), get("retry_wait_s")
@@ -102,7 +102,7 @@ def statuses(summary: RunSummary, failures: Sequence[Record]) -> list[str]:
         )
         for record in failures
     ]
-    title = f"The first {len(rows)} that failed:" if len(rows) > 1 else "The one that failed:"
+    title = f"The first {len(rows)} that failed:" if len(rows) > 1 else "The failed one:"
     lines += ["", title, ""]
     lines += table(("question", "repeat", "status", "error"), rows, figures=False)
 

@@ -121,7 +121,7 @@ def retrieval(summary: RunSummary) -> list[str]:
         return [
             "## Retrieval",
             "",
-            "Not measured: the system does not show what it retrieved, or the data set names no "
+            "Not measured: the system does not show its retrieval, or the data set has no "
             "evidence.",
         ]
 

@@ -120,7 +120,7 @@ def headline(summary: RunSummary) -> list[str]:
     # With full coverage both bounds are the accuracy itself.
     if get("coverage") not in {None, 1.0}:
         bounds = span(get("accuracy_worst_case"), get("accuracy_best_case"))
-        rows.append(("accuracy if the unscored were all wrong, all right", bounds))
+        rows.append(("accuracy if all unscored answers were wrong, were right", bounds))
 
     rows += [(title, text) for title, text in texts_at(REPORT, summary).items() if text]
     if flagged := flags(summary):
@@ -146,7 +146,7 @@ def notes(summary: RunSummary) -> list[str]:
 def disclosure(summary: RunSummary) -> list[str]:
     """The six things to quote with the run's accuracy."""
     rows = [(name, text(value)) for name, value in disclosed(summary).items()]
-    return ["## To be quoted with", "", *table(("what", "this run"), rows, figures=False)]
+    return ["## Quote it with", "", *table(("what", "this run"), rows, figures=False)]
 
 
 def settings(summary: RunSummary) -> list[str]:

@@ -158,7 +158,7 @@ def read_shown_summary(folder: Path) -> RunSummary:
     records = summary.files.get(RECORDS_FILE)
     if (calibration.run_key, calibration.records) != (summary.run_key, records):
         return _with_remark(
-            summary, f"{CALIBRATION_FILE} is about other records of this run: calibrate it again."
+            summary, f"{CALIBRATION_FILE} is about earlier records of this run: calibrate it again."
         )
 
     figures = {

@@ -22,7 +22,7 @@ from memeval.text.shown import one_line
 if TYPE_CHECKING:
     import pandas as pd
 
-MADE_AGAIN = "the run's own command makes it again"
+MADE_AGAIN = "repeat the run's command to make it again"
 
 
 @dataclass(frozen=True, repr=False)

@@ -208,8 +208,8 @@ class RunSummary:
 
         if isinstance(content, dict) and SEAL not in content:
             raise ValueError(
-                f"{path} has no digest: memeval 0.1 wrote it, or it was edited; its own command "
-                "makes it again"
+                f"{path} has no digest: it was written by memeval 0.1, or edited; repeat the "
+                f"run's command to make it again"
             )
 
         if not isinstance(content, dict) or not is_sealed(content):
@@ -230,7 +230,7 @@ class RunSummary:
         problems = []
         for name in dict.fromkeys((RECORDS_FILE, CONFIG_FILE, *self.files)):
             if name not in self.files:
-                problems.append(f"{RUN_FILE} holds no digest of {name}")
+                problems.append(f"{RUN_FILE} has no digest of {name}")
                 continue
 
             try:

@@ -47,14 +47,13 @@ def chunks(case: EvalCase, granularity: Granularity) -> list[MemoryChunk]:
 
     if granularity.name != "chunk" and (granularity.size, granularity.overlap) != (None, None):
         raise UserError(
-            f"granularity={granularity.name} has neither a size nor an overlap; granularity=chunk "
-            "has."
+            f"granularity={granularity.name} has no size and no overlap; use granularity=chunk."
         )
 
     if granularity.name not in WITH_SPEAKERS and not granularity.speakers:
         raise UserError(
-            f"granularity={granularity.name} has no speakers to leave out: "
-            "granularity.speakers=false needs {', '.join(WITH_SPEAKERS)}."
+            f"granularity={granularity.name} has no speakers to omit: "
+            f"granularity.speakers=false needs {', '.join(WITH_SPEAKERS)}."
         )
 
     return list(CUTS[granularity.name](case, granularity))

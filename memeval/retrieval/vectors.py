@@ -39,8 +39,8 @@ _OPENING = Lock()
 def other_width(what: str, width: int, kept: int) -> ModelError:
     """The error for a vector of another width than those that a memory holds."""
     return ModelError(
-        f"{what} has {width} numbers, where those of the memory have {kept}: the embedding model "
-        f"has another width than before; use embedder.width={width}, which makes memories and "
+        f"{what} has {width} numbers, but those of the memory have {kept}: the embedding "
+        f"model's width has changed; use embedder.width={width}, which makes memories and "
         "vectors again"
     )
 

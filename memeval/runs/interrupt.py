@@ -232,7 +232,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
 
         if task.cancelled():
             raise WorldError(
-                "the system cancelled the run: it cancelled tasks that are not its own"
+                "the system cancelled the run, because it cancelled tasks that it did not start"
             )
 
         return task.result()

@@ -155,7 +155,9 @@ class Schedule:
                 raise
 
             # Nobody here cancelled this cell.
-            message = "the system cancelled the run: it cancelled tasks that are not its own"
+            message = (
+                "the system cancelled the run, because it cancelled tasks that it did not start"
+            )
             self._ended(Outcome(planned, error=WorldError(message)))
 
     def _ended(self, outcome: Outcome) -> None:

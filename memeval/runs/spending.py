@@ -26,7 +26,7 @@ def check_single(cell: Cell, *, is_sweep: bool) -> None:
     limited = limits_of(cell.config).any or cell.config.confirm_above_usd is not None
     if is_sweep and limited:
         raise UserError(
-            "budget.* and confirm_above_usd hold for a sweep as a whole, and only "
+            "budget.* and confirm_above_usd apply to a sweep as a whole, and only "
             "hydra/launcher=memeval runs a sweep as a whole",
             "leave them out, or use:  hydra/launcher=memeval",
         )
@@ -38,7 +38,7 @@ def refuse_limits(cell: Cell, command: str) -> None:
     """Raises `UserError` for limits that a command does not keep."""
     if limits_of(cell.config).any or cell.config.confirm_above_usd is not None:
         raise UserError(
-            f"{command} keeps no budget: budget.* and confirm_above_usd are for runs and sweeps",
+            f"{command} ignores budgets: budget.* and confirm_above_usd are for runs and sweeps",
             "leave them out",
         )
 
@@ -51,7 +51,8 @@ def shared_budget(plan: Plan, budgets: dict[Limits, Budget]) -> Budget | None:
     all_limits = {limits_of(planned.cell.config) for planned in plan.cells}
     if len(all_limits) > 1:
         raise UserError(
-            "the runs of a sweep share one budget, but they name several", "set one for all"
+            "the runs of a sweep share one budget, but they set several",
+            "set the same budget for all",
         )
 
     limits = next(iter(all_limits), Limits())

@@ -148,7 +148,7 @@ class Copying:
 
         target.append_all(new)
         after = set(target.read().splitlines(keepends=True))
-        problem = "" if after.issuperset(new) else "what was copied can't be read back"
+        problem = "" if after.issuperset(new) else "the copy can't be read back"
         return Copied(kind, name, new=len(new), there=there, digest=digest_of(new), problem=problem)
 
     def _copy_texts(self, name: str, path: Path) -> Copied:
@@ -162,7 +162,7 @@ class Copying:
 
         lines = _readable(source.read(new))
         target.put(lines)
-        problem = "" if target.read(list(lines)) == lines else "what was copied can't be read back"
+        problem = "" if target.read(list(lines)) == lines else "the copy can't be read back"
         digest = digest_of(lines[ref] for ref in sorted(lines))
         return Copied(
             Kind.TEXTS, name, new=len(lines), there=already, digest=digest, problem=problem
@@ -197,7 +197,7 @@ class Copying:
             entries = source.get_all(new[start : start + ENTRIES_AT_ONCE])
             _put(entries, target)
             if target.get_all(entries) != entries:
-                problem = "what was copied can't be read back"
+                problem = "the copy can't be read back"
 
             for key in sorted(entries):
                 entry = entries[key]

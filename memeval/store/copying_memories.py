@@ -80,7 +80,7 @@ def _compare(name: str, source: dict[str, str], target: dict[str, str]) -> Copie
         new=len(source),
         there=0,
         digest=digest_of(f"{file} {source[file]} ".encode() for file in sorted(source)),
-        problem="" if same else "what was copied can't be read back",
+        problem="" if same else "the copy can't be read back",
     )
 
 

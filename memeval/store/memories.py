@@ -150,7 +150,7 @@ class SharedMemories:
                 reason = one_line(error, 300)
                 if time.monotonic() - began >= self._patience_s:
                     raise StorageError(
-                        f"store.memories={self.url} was away for {self._patience_s:g} s "
+                        f"store.memories={self.url} was unreachable for {self._patience_s:g} s "
                         f"(store.patience_s): {reason}"
                     ) from error
 

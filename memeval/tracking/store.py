@@ -136,7 +136,7 @@ def refuse_foreign(store: Store, tables: Collection[str]) -> None:
     if tables and not set(tables) >= MLFLOW_TABLES:
         named = one_line(", ".join(sorted(tables)[:3]), 60)
         raise UserError(
-            f"tracking.uri: {store.name} is another program's database: it holds tables "
+            f"tracking.uri: {store.name} is another program's database: it contains tables "
             f"({named}), but not MLflow's",
             "use another database:  tracking.uri=sqlite:///runs/mlflow.db",
         )
@@ -367,14 +367,15 @@ CAUSES = (
         ),
         "it can't be written",
     ),
-    (("not a directory", "file exists"), "a file is in the place of a folder"),
+    (("not a directory", "file exists"), "a file is in place of a folder"),
     (
         ("file is not a database", "malformed", "no such table"),
         "the file is damaged, or is not an MLflow database",
     ),
     (
         ("out-of-date database schema",),
-        "another version of MLflow made it: back it up, then run `mlflow db upgrade` on it",
+        "it was made by a different version of MLflow: back it up, then run `mlflow db upgrade` "
+        "on it",
     ),
 )
 """Phrases in errors, in lower case, and their meaning."""

@@ -78,7 +78,9 @@ def test_with_and_without_a_category(tmp_path: Path) -> None:
     moved = effects(explanation, Part.CATEGORIES)
     assert (moved["with category 2"].value, moved["with category 2"].change) == (60.0, -40.0)
     # Three right answers over two questions.
-    assert moved["with category 2 above the line alone"].value == pytest.approx(150.0)
+    assert moved["with category 2 counting only categories above the line"].value == pytest.approx(
+        150.0
+    )
 
 
 def test_the_same_answers_under_another_judge(tmp_path: Path) -> None:

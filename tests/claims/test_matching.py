@@ -98,7 +98,7 @@ def test_a_run_of_the_same_protocol_is_comparable() -> None:
         ({"averaged": "cases"}, "averaged over conversations there"),
         ({"judge_model": "large"}, "judged by openai/small here, by large there"),
         ({"judge_prompt_sha256": "ef" * 32}, "the judge's prompt"),
-        ({"judge_prompt_sha256": None, "judge_like": "llm"}, "in other words"),
+        ({"judge_prompt_sha256": None, "judge_like": "llm"}, "with a different wording"),
         ({"judge_prompt_sha256": None}, "judge llm here, another there: strict"),
         ({"reader_model": "large"}, "answered by openai/small here, by large there"),
         ({"reader_prompt_sha256": "00" * 32}, "the prompt of the answers"),

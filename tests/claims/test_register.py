@@ -34,9 +34,9 @@ WHOLE: dict[str, Any] = {
         ({"protocol": {"questons": 40}}, "unknown field `questons` - at `$.protocol`"),
         ({"protocol": {"averaged": "points"}}, "Invalid enum value 'points'"),
         ({"protocol": {"data_sha256": "79fa"}}, "matching regex"),
-        ({"protocol": {"judge_model": "gpt-4o"}}, "names a model or a protocol of its judge"),
+        ({"protocol": {"judge_model": "gpt-4o"}}, "names a judge model or protocol"),
         ({"disputes": [{"text": "Not so"}]}, "missing required field `source`"),
-        ({"figures": WHOLE["figures"] * 2}, "two figures are of one system and metric"),
+        ({"figures": WHOLE["figures"] * 2}, "two figures have the same system and metric"),
         (
             {"figures": [{**WHOLE["figures"][0], "by_category": {5: 1.0}}]},
             "categories that are not asked: {'5'}",

@@ -61,7 +61,7 @@ def test_a_service_that_leaks_between_cases(tmp_path: Path, service: ScriptedMem
     broken = violated(done)
     assert done.status == 1, done.out + done.err
     assert {"a reset forgets the case before", "two cases do not mix"} <= set(broken)
-    assert "which was not sent for this case" in broken["two cases do not mix"]
+    assert "which memeval did not send for this case" in broken["two cases do not mix"]
     cases = ElementTree.parse(report).getroot().iter("failure")
     assert any("not sent for this case" in str(case.get("message")) for case in cases)
 
@@ -113,7 +113,7 @@ def test_an_address_that_speaks_nothing_is_one_mistake(tmp_path: Path) -> None:
         done = memeval(tmp_path, "check", service.address)
 
     assert (done.status, done.out) == (2, "")
-    assert done.told == f"memeval: {service.address} uses none of the protocols that check tries"
+    assert done.told == f"memeval: {service.address} uses none of the protocols that check knows"
     assert [line.split(":")[0].strip() for line in done.err.splitlines()[1:]] == [
         "memeval",
         "aml",

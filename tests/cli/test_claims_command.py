@@ -38,7 +38,7 @@ def test_the_run_that_would_compare_is_composed_and_costs_what_the_plan_says(
 ) -> None:
     done = completed(tmp_path, "claims", "reproduce", "truememory_beam")
     assert done.out.startswith("python -m memeval dataset=beam system=YOURS num_runs=3 llm=")
-    assert "not matched:" in done.out and "cost: unknown:  " in done.out
+    assert "not matched:" in done.out and "cost: unknown: " in done.out
     done = memeval(tmp_path, "claims", "reproduce", "precisionmembench/mem0")
     assert done.status == 2 and "memeval has no data set precisionmembench" in done.told
     done = memeval(tmp_path, "claims", "reproduce")

@@ -268,7 +268,7 @@ def test_fewer_questions_on_purpose(tmp_path: Path, asked: list[EvalQuestion]) -
     left_out = len(asked) - 6
     notes = [note["text"] for note in run["notes"]]
     assert (
-        f"partial: only the questions listed in the file are asked,  {left_out} others are left out"
+        f"partial: only the questions listed in the file are asked, {left_out} others are left out"
         in notes
     )
     assert "1 unknown: ids that are not in the data set, left out: no such/q" in notes

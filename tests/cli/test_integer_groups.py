@@ -132,7 +132,7 @@ BAD_FILES = {
     "an experiment with a bare integer": (
         ("experiment/bare", "defaults:\n  - override /top_k: 7\n"),
         ("+experiment=bare",),
-        "an option in the defaults list of a config file is a number",
+        "an option in a config file's defaults list is a number",
         'quote it:  override /top_k: "7"',
     ),
     "an experiment with another integer": (

@@ -88,5 +88,5 @@ def test_versions_of_a_frozen_data_set(tmp_path: Path) -> None:
     assert "different data: sha256" in refused.told and "versions 2, 1" in refused.told
     assert "--common" in refused.err
     compared = completed(tmp_path, "compare", first, second, "--common", "--stats")
-    assert "only the 15 of 16 questions asked alike" in compared.out
+    assert "only the 15 of 16 questions with the same wording" in compared.out
     assert "15 questions in common" in compared.out

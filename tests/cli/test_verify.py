@@ -139,11 +139,15 @@ def test_a_run_of_0_1_is_refused_with_the_way_out(finished: Path, tmp_path: Path
     del content["digest"]
     path.write_text(json.dumps(content), encoding="utf-8")
     done = memeval(home, "verify", str(path.parent))
-    assert done.status == 1 and f"{path} has no digest: memeval 0.1 wrote it" in done.out
+    assert done.status == 1 and f"{path} has no digest: it was written by memeval 0.1" in done.out
     assert "repeat its command, which makes it again" in done.out
 
     done = memeval(home, "show", path.parent.name)
-    assert done.status == 2 and "memeval 0.1 wrote it" in done.err and "Traceback" not in done.err
+    assert (
+        done.status == 2
+        and "it was written by memeval 0.1" in done.err
+        and "Traceback" not in done.err
+    )
 
 
 def test_what_was_edited_is_named(finished: Path, tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def test_the_corrected_accuracy_is_shown_beside_the_raw_one(home: Path, command:
     assert f"corrected for its judge's error: {shown} (PPI++, from 10 labels of" in compared
 
     # No difference is corrected: every form says so.
-    assert "Differences, their intervals and p rest on the raw verdicts" in compared
+    assert "Differences, their intervals and p are based on the raw verdicts" in compared
     (html,) = home.glob("outputs/comparisons/*/comparison.html")
     assert "rest on the raw verdicts" in html.read_text(encoding="utf-8")
     content = json.loads(html.with_suffix(".json").read_text(encoding="utf-8"))
@@ -232,7 +232,7 @@ def test_a_calibration_of_other_records_is_not_shown(home: Path, command: Comman
     assert again.folder == run.folder
     summary = read_shown_summary(run.folder)
     assert "accuracy_corrected" not in summary.metrics
-    assert any("about other records" in note.text for note in summary.notes)
+    assert any("about earlier records" in note.text for note in summary.notes)
 
     path = run.folder / CALIBRATION_FILE
     path.write_text(path.read_text(encoding="utf-8").replace("0.57", "0.97"), encoding="utf-8")

@@ -315,7 +315,7 @@ def test_what_is_shown_alone_but_not_among_many_says_so(tmp_path: Path) -> None:
     assert better.adjusted_p is not None
     adjusted = f"{better.adjusted_p:.3f}".lstrip("0")
     assert sentence(comparison, better) == (
-        "better is higher than base by 8.3 points [8.3, 8.3] taken alone (p .031), not among 4 "
+        "better is higher than base by 8.3 points [8.3, 8.3] on its own (p .031), but not among 4 "
         f"comparisons (adjusted {adjusted})."
     )
 

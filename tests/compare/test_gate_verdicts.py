@@ -77,7 +77,7 @@ def test_too_few_conversations_show_neither_a_loss_nor_its_absence(tmp_path: Pat
     assert "now 0.0 %, baseline" in shown and shown.count("too few") == 1
     assert (result.outcome, result.status) == (GateOutcome.INCONCLUSIVE, 0)
     assert result.change is not None and result.change.result.low is None
-    assert "5 conversations are too few for any difference to be shown; 10 would show" in sentence(
+    assert "5 conversations are too few to show any difference; 10 would show" in sentence(
         result, ACCURACY, GateRules()
     )
     demanded = judged(baseline_from(good), all_wrong(tmp_path), non_inferior=0.2)

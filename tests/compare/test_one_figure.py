@@ -240,7 +240,7 @@ def check_difference(comparison: Comparison, pair: Difference) -> None:
 
 
 def is_same(result: ClusteredDifference) -> bool:
-    """Whether no question has another value."""
+    """Whether no question has a different value."""
     return result.largest_error is None and result.mean == 0
 
 
@@ -250,7 +250,7 @@ def kind_of(words: str) -> str:
         "same value": "same",
         "too few": "too few",
         "No difference shown": "not shown",
-        "taken alone": "alone",
+        "on its own (p": "alone",
         "is higher": "higher",
         "is lower": "lower",
     }

@@ -77,7 +77,7 @@ def test_a_figure_that_was_not_measured_is_a_dash(tmp_path: Path) -> None:
     runs.append(made_run(tmp_path, "none", {"conv-0/q0": [None]}, metrics={"coverage": 1.0}))
     table = paper_table(runs, ["accuracy"])
     assert [text for text, _, _ in column(table, "accuracy")] == ["100.0", "12.5", "–"]
-    with pytest.raises(UserError, match="cost_usd is not known of any"):
+    with pytest.raises(UserError, match="none of these runs has cost_usd"):
         paper_table(runs, ["cost"])
     with pytest.raises(UserError, match="no question of these runs has a value of recall_at_10"):
         paper_table(runs, ["recall@10"])

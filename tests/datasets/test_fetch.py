@@ -438,7 +438,9 @@ def test_a_body_that_announces_too_much_is_not_read(
 ) -> None:
     faults, url = server
     faults.body = BODY + b"x" * 20_000
-    with pytest.raises(WorldError, match=r"announces 1,044,000 bytes, but only 1,034,240 bytes are allowed"):
+    with pytest.raises(
+        WorldError, match=r"announces 1,044,000 bytes, but only 1,034,240 bytes are allowed"
+    ):
         fetch(info_for(url), tmp_path)
     assert list((tmp_path / "toy").iterdir()) == []
 

@@ -532,7 +532,11 @@ def test_a_title_over_merged_cells_and_an_excel_file_of_another_name(tmp_path: P
     ("content", "words", "message"),
     (
         (b"role,role,text\nIda,x,hi\n", (), "two columns are called 'role'"),
-        (b"role,text,date\nIda,hi,2024-05-01\n", ("--date-format", "%Q"), "no time matches --date-format"),
+        (
+            b"role,text,date\nIda,hi,2024-05-01\n",
+            ("--date-format", "%Q"),
+            "no time matches --date-format",
+        ),
         (b"role,text\nIda,hi\n", ("--as", "messages"), "can't be imported"),
         (b'[{"role": "user", "content": "hi"}]', ("--as", "table"), "no column is the speaker"),
         (b'role,text\nIda,say "hi"\nIda,"hi" you\n', (), "is written twice"),

@@ -196,7 +196,9 @@ def test_a_field_that_comes_twice_is_a_mistake(tmp_path: Path) -> None:
     line = json.dumps(case()).replace('"question":', '"question": "Who?", "question":')
     with pytest.raises(UserError, match="an object has a duplicate field 'question'"):
         read(write(tmp_path, f"[{line}]".encode()))
-    with pytest.raises(UserError, match="line 2: is not JSON: an object has a duplicate field 'question'"):
+    with pytest.raises(
+        UserError, match="line 2: is not JSON: an object has a duplicate field 'question'"
+    ):
         content = f'{{"name": "x"}}\n{line}\n'.encode()
         read(write(tmp_path, content, "own.jsonl"))
 

@@ -1,4 +1,4 @@
-"""After the budget's stop no call was sent:  it would be cancelled, and paid again."""
+"""After the budget's stop no call was sent: it would be cancelled, and paid again."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_a_difference_is_at_most_the_whole_scale(difference: float, told: str) -
 
 
 def test_too_few_cases_are_named_and_how_many_would_do() -> None:
-    few = "demo: 3 questions in 3 cases are too few for any difference to be shown"
+    few = "demo: 3 questions in 3 cases are too few to show any difference"
     assert outlook_line(OUTLOOK) == f"{few} (assumed)"
     more = replace(OUTLOOK, cases_needed=10, difference_then=0.268)
     assert (

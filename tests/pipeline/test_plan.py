@@ -100,7 +100,7 @@ def test_a_person_reads_a_table(memeval: Command) -> None:
     ray = ("hydra/launcher=ray", "hydra.launcher.workers=2")
     shown = memeval("plan", "system=bm25", *SMALL, *ray).stdout
     assert "no calls are left" in shown
-    assert "demo: 12 questions in 3 cases are too few for any difference to be shown" in shown
+    assert "demo: 12 questions in 3 cases are too few to show any difference" in shown
     assert "Nothing was run." in shown
 
 

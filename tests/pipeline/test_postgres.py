@@ -242,7 +242,7 @@ def test_a_server_that_never_answers_again_ends_the_run_in_one_line(
 
         assert process.returncode == 1 and "Traceback" not in said, said
         (end,) = (line for line in said.splitlines() if line.startswith("memeval: "))
-        assert "was away for 2 s (store.patience_s)" in end
+        assert "was unreachable for 2 s (store.patience_s)" in end
         memeval(*words(server, endpoint))
         # Replies that arrived meanwhile are in the home.
         assert repeated(endpoint) == 0

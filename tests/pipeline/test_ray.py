@@ -155,7 +155,7 @@ def test_a_cluster_of_this_machine_makes_the_same_records(memeval: Command, tmp_
         slow(("hydra.launcher.address=ray://127.0.0.1:10001",), "must be HOST:PORT"),
         slow(("hydra.launcher.workers=0",), "must be at least 1"),
         slow(("hydra.launcher.variables=[NOT_SET_ANYWHERE]",), "NOT_SET_ANYWHERE is not set"),
-        slow(("budget.calls=5",), "a budget can't be kept with hydra/launcher=ray"),
+        slow(("budget.calls=5",), "a budget can't be enforced with hydra/launcher=ray"),
     ],
 )
 def test_a_mistake_is_one_line(memeval: Command, words: tuple[str, ...], said: str) -> None:

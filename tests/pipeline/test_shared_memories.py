@@ -73,7 +73,7 @@ def test_a_store_that_stays_away_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "case"
     folder.mkdir()
     (folder / MANIFEST).write_text("{}")
-    with pytest.raises(StorageError, match=r"store\.memories=file://.*was away for 0 s"):
+    with pytest.raises(StorageError, match=r"store\.memories=file://.*was unreachable for 0 s"):
         asyncio.run(shared.put(folder, "key", MANIFEST))
 
 

@@ -60,7 +60,7 @@ def test_a_cell_whose_processes_are_killed_fails_and_the_others_go_on(
     mark.touch()
     done = memeval(*WORDS, classes, PYTHONPATH=str(HERE), KILLED_MARK=str(mark), check=False)
     assert done.returncode == 1
-    assert "the process that computed the case was killed 2 times" in done.stderr
+    assert "the process computing the case was killed 2 times" in done.stderr
     assert "Traceback" not in done.stderr
     assert statuses(tmp_path) == [["ok"] * 12]
 

@@ -52,7 +52,7 @@ def test_a_server_that_never_answers_is_said_and_given_up(hurried: Server) -> No
     hurried.freeze()
     try:
         began = time.monotonic()
-        with pytest.raises(StorageError, match=r"was away for 0\.5 s \(store\.patience_s\)"):
+        with pytest.raises(StorageError, match=r"was unreachable for 0\.5 s \(store\.patience_s\)"):
             database.run("SELECT 1")
 
         # Its connection is cut, and the next one waits for `CONNECT_S` at most.

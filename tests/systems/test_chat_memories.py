@@ -104,7 +104,7 @@ def test_the_scope_of_a_new_thread_recalls_nothing_and_warns(build: Builder, nam
     assert answer.retrieved == ()
     assert answer.ranking == ()
     assert answer.notes == {
-        "recall": "recall.scope=thread recalls nothing: every question opens a new thread"
+        "recall": "recall.scope=thread recalls nothing, because every question opens a new thread"
     }
 
 
@@ -190,7 +190,7 @@ def test_a_reply_can_lose_neither_the_template_nor_what_a_field_held(build: Buil
         == "# People\n- Pets:\nAnn: a puppy\n- Work:\nBob: a bakery\n# Ahead\n- Plans:"
     )
     assert answer.notes == {
-        "working memory": "1 of 2 replies left fields out, which kept what they held"
+        "working memory": "1 of 2 replies left fields out, which kept their old content"
     }
 
 

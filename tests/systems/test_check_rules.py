@@ -57,7 +57,7 @@ def test_a_service_that_leaks_texts_without_ids(service: ScriptedMemory) -> None
     service.operate = leaking
     broken = outcome("two cases do not mix", service)
     assert broken.state == "violated"
-    assert "is word for word what was said in another case" in broken.line
+    assert "repeats word for word a text from another case" in broken.line
 
 
 def every_chunk(body: Any, reply: Any) -> Any:
@@ -83,7 +83,7 @@ def another_day(body: Any, reply: Any) -> Any:
     ("change", "rule", "told"),
     [
         (every_chunk, "top_k is obeyed", "returned 40 results, but was asked for 2 at most"),
-        (invented, "turn ids are true", "names 'D1:1', which was not sent for this case"),
+        (invented, "turn ids are true", "names 'D1:1', which memeval did not send for this case"),
         (another_turn, "turn ids are true", "holds nothing of turn"),
         (another_day, "dates that go in come out", "the time 2026-01-01 00:00:00 of"),
     ],
@@ -102,7 +102,7 @@ def test_a_service_that_breaks_a_rule_is_told_which(
     ("failures", "retries", "rule", "told"),
     [
         ([("POST", "/search", 500)] * 2, 0, "it answers with text", "failed at /search: HTTP 500"),
-        ([("POST", "/search", 500)] * 2, 3, "no request fails", "made again after: HTTP 500"),
+        ([("POST", "/search", 500)] * 2, 3, "no request fails", "repeated after: HTTP 500"),
     ],
     ids=["given up", "tried again"],
 )

@@ -69,7 +69,7 @@ def test_a_program_that_dies_is_one_line_with_its_last_words(tmp_path: Path) -> 
 def test_a_program_that_died_is_started_again_and_told_the_case(tmp_path: Path) -> None:
     answer, ledger = asked(faulty(tmp_path, "dies once"))
     assert len(answer.retrieved or ()) == 3
-    assert "made again after: it ended with status 3" in ledger.remarks[TRIED_AGAIN]
+    assert "repeated after: it ended with status 3" in ledger.remarks[TRIED_AGAIN]
 
 
 @pytest.mark.slow

@@ -198,7 +198,10 @@ def test_a_reply_that_does_not_fit_names_the_member(
         with pytest.raises(MemoryServiceError) as raised:
             asked(Speaking(service.address, contract))
 
-    named = f"the memory service at {service.address} sent a reply of another schema: {told}"
+    named = (
+        f"the memory service at {service.address} sent a reply that does not match the schema: "
+        f"{told}"
+    )
     assert str(raised.value).startswith(named) and "\n" not in str(raised.value)
 
 

@@ -220,7 +220,7 @@ def test_tools_that_can_not_be_told_apart_are_listed(tmp_path: Path) -> None:
     script.write_text(SERVER.format(store="frobnicate"), encoding="utf-8")
     with pytest.raises(UserError) as raised:
         of_command(f"{sys.executable} {script}")
-    told = "which tool stores can't be told from its tools: frobnicate, recall"
+    told = "memeval can't tell which of its tools stores: frobnicate, recall"
     assert told in raised.value.message
 
 
@@ -228,5 +228,5 @@ def test_a_program_that_speaks_nothing_says_how_each_contract_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(discovery, "WAIT_S", 5.0)
-    with pytest.raises(UserError, match="uses none of the protocols that check tries"):
+    with pytest.raises(UserError, match="uses none of the protocols that check knows"):
         of_command(f"{sys.executable} -c pass")

@@ -177,8 +177,9 @@ def test_a_reply_is_accepted_where_it_fits_the_schema(
     with pytest.raises(ModelError) as raised:
         asked(served)
     assert told in str(raised.value)
-    assert f"the memory service at {service.address} sent a reply of another schema" in str(
-        raised.value
+    assert (
+        f"the memory service at {service.address} sent a reply that does not match the schema"
+        in str(raised.value)
     )
     assert "\n" not in str(raised.value) and len(str(raised.value)) < 400
 
@@ -186,7 +187,10 @@ def test_a_reply_is_accepted_where_it_fits_the_schema(
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({"text": "x", "turn_ids": ["s9:9"]}, "names 's9:9', which was not sent for this case"),
+        (
+            {"text": "x", "turn_ids": ["s9:9"]},
+            "names 's9:9', which memeval did not send for this case",
+        ),
         ({"text": "x", "time": "yesterday"}, "time must be a time in ISO 8601"),
     ],
 )
@@ -207,7 +211,7 @@ def test_texts_without_ids_are_shown_and_their_ranking_is_unknown(service: Scrip
     answer, ledger = asked(Served(service.address))
     assert answer.retrieved is not None and answer.retrieved[0].turn_ids == ()
     assert answer.ranking is None
-    assert "1 of 1 results came without turn_ids" in ledger.remarks[WITHOUT_IDS]
+    assert "1 of 1 results have no turn_ids" in ledger.remarks[WITHOUT_IDS]
 
 
 def test_more_results_than_asked_for_are_cut_and_noted(service: ScriptedMemory) -> None:
@@ -286,7 +290,9 @@ def test_a_result_of_another_case_fails_the_question(
 
     told: list[str] = []
     asyncio.run(play(fill, Served(service.address)))
-    expected = "which was not sent for this case" if with_ids else "does not keep cases apart"
+    expected = (
+        "which memeval did not send for this case" if with_ids else "does not keep cases separate"
+    )
     assert expected in told[0]
 
 
@@ -381,7 +387,7 @@ def test_a_namespace_holds_no_text_of_the_data() -> None:
 def test_what_may_pass_is_tried_again_as_late_as_it_asks(service: ScriptedMemory) -> None:
     service.failures = [("POST", "/search", 429), ("POST", "/ingest", 503)]
     _, ledger = asked(Served(service.address, max_retries=4, patience_s=30))
-    assert "made again after: HTTP" in ledger.remarks[TRIED_AGAIN]
+    assert "repeated after: HTTP" in ledger.remarks[TRIED_AGAIN]
 
 
 @pytest.mark.parametrize("status", [400, 401, 500])

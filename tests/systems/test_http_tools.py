@@ -115,7 +115,11 @@ def test_what_a_tool_replies(
         (404, {"error": "no such path"}, "failed at /tools/find: HTTP 404"),
         (200, ["Quill"], "failed at /tools/find"),
         (200, {"results": [{"text": 5}]}, "results[0].text must be a string, but is 5"),
-        (200, {"results": [{"text": "a", "turn_ids": ["t7"]}]}, "was not sent for this case"),
+        (
+            200,
+            {"results": [{"text": "a", "turn_ids": ["t7"]}]},
+            "memeval did not send for this case",
+        ),
     ],
 )
 def test_a_service_that_fails_fails_the_question(
@@ -161,7 +165,7 @@ def test_what_was_said_in_another_case_fails_the_question(service: ToolService) 
         ),
         (
             [{**TOOLS[0], "parameters": {"type": "object", "properties": {"namespace": {}}}}],
-            "'namespace' of 'find' is sent by memeval",
+            "'namespace' of 'find' is the name of the case, which memeval sends",
         ),
     ],
 )
@@ -174,7 +178,7 @@ def test_a_mistake_in_the_declaration_is_one_line(tools: Any, told: str) -> None
 def test_the_reader_needs_a_tool_that_only_reads() -> None:
     settings = read_settings(Settings, {"base_url": "http://localhost:1", "tools": TOOLS[1:]})
     HttpMemory.check_use(settings, reader="direct", writer="tools")
-    with pytest.raises(UserError, match="change the memory, and only the writer may"):
+    with pytest.raises(UserError, match="change the memory, which only the writer may"):
         HttpMemory.check_use(settings, reader="tools", writer="tools")
 
 
@@ -215,4 +219,4 @@ def test_check_says_what_tools_leak(service: ToolService) -> None:
     service.found = lambda _: (200, {"text": "We named the ferry Quorvex."})
     found, _ = outcomes(service)
     assert found.startswith("violated")
-    assert "word for word what was said in another case" in found
+    assert "word for word a text from another case" in found

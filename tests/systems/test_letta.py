@@ -471,7 +471,7 @@ def test_without_an_address_one_line_says_so(
     build: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("LETTA_BASE_URL", raising=False)
-    with pytest.raises(UserError, match=r"neither system\.base_url nor LETTA_BASE_URL names one"):
+    with pytest.raises(UserError, match=r"neither system\.base_url nor LETTA_BASE_URL is set"):
         build("letta")
 
 

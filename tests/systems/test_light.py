@@ -145,7 +145,7 @@ def test_a_long_scratchpad_is_condensed(build: Builder) -> None:
     assert kinds.count("condense") == 2
     pad = [item["text"] for item in driver.call("dump") if item["kind"] == "scratchpad"]
     assert pad == ["short"]
-    assert driver.ask(Query("What?")).notes == {"scratchpad": "condensed, as it was too long"}
+    assert driver.ask(Query("What?")).notes == {"scratchpad": "condensed, because it was too long"}
 
 
 def test_a_useless_condensation_loses_nothing(build: Builder) -> None:

@@ -258,7 +258,7 @@ def test_json_is_read_by_paths(serve: Callable[..., None], results: str, value: 
         (
             '{"a": [1]}',
             {"results": "found"},
-            "results=found leads to NoneType and not to a list",
+            "results=found leads to NoneType, not to a list",
         ),
         ('{"found": [{}]}', {"results": "found"}, "results[0].text must be a string"),
     ],
@@ -331,7 +331,7 @@ def test_a_server_that_keeps_what_it_is_told_elsewhere_is_refused(
     serve(lambda texts: texts, kept=[])
     with pytest.raises(UserError) as raised:
         asked(here(env=None, command="cat -u"))
-    assert "keeps what it is told outside of its HOME" in raised.value.message
+    assert "stores data outside of its HOME" in raised.value.message
     assert "system.env={MEMORY_FILE: '{case_dir}/memory.json'}" in raised.value.hints[0]
 
 
@@ -364,7 +364,7 @@ def test_a_result_that_was_stored_for_another_case_fails_the_question(
 
     told: list[str] = []
     asyncio.run(play(fill, here(results="found")))
-    assert "results[0] is word for word what was said in another case: 'ilse i adopted" in told[0]
+    assert "results[0] repeats word for word a text from another case: 'ilse i adopted" in told[0]
 
 
 # What servers say instead of results
@@ -417,7 +417,7 @@ def test_a_block_that_is_no_text_fails_the_question(serve: Callable[..., None]) 
     assert [chunk.text for chunk in retrieved] == ["Kayaks, from cedar.", "Bertil gets one."]
 
     serve(lambda texts: [text, image])
-    with pytest.raises(MemoryServiceError, match=r"a block of another kind than text \(image\)"):
+    with pytest.raises(MemoryServiceError, match=r"a block that is not text \(image\)"):
         asked(here())
 
 
@@ -455,13 +455,13 @@ def test_the_real_server_keeps_cases_apart_in_a_file_of_the_case(tmp_path: Path)
 
 @needs_server
 def test_the_real_server_is_refused_where_it_keeps_all_cases_in_one_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="keeps what it is told outside of its HOME"):
+    with pytest.raises(UserError, match="stores data outside of its HOME"):
         asked(real(tmp_path))
 
 
 @needs_server
 def test_the_real_server_is_refused_under_a_wrong_variable(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="keeps what it is told outside of the case's folder"):
+    with pytest.raises(UserError, match="stores data outside of the case's folder"):
         asked(real(tmp_path, env={"MEMORY_PATH": "{case_dir}/memory.json"}))
 
 
@@ -524,5 +524,5 @@ def test_a_folder_that_a_server_does_not_use_keeps_nothing_apart(
     serve: Callable[..., None],
 ) -> None:
     serve(lambda texts: texts, kept=[])
-    with pytest.raises(UserError, match="keeps what it is told outside of the case's folder"):
+    with pytest.raises(UserError, match="stores data outside of the case's folder"):
         asked(here(env={"UNUSED": "{case_dir}"}, command="cat -n"))

@@ -174,7 +174,7 @@ def test_what_was_said_in_another_case_fails_the_question() -> None:
         assert other in (await tools["find"].call(word="Gotland", user="u")).text
         # As if the server had it from somewhere else.
         memory._contents.clear()
-        with pytest.raises(MemoryServiceError, match="does not keep cases apart: the result of"):
+        with pytest.raises(MemoryServiceError, match="does not keep cases separate: the result of"):
             await tools["find"].call(word="Gotland", user="u")
 
     with_tools(play)
@@ -200,7 +200,11 @@ def test_a_choice_that_leaves_nothing_is_one_line(settings: dict[str, Any], told
     [
         (NAMED, ("direct", "tools"), "needs system.search_tool"),
         (NAMED, ("tools", "chunks"), "needs system.store_tool"),
-        ({"command": "cat"}, ("tools", "tools"), "it is not certain that the cases are kept apart"),
+        (
+            {"command": "cat"},
+            ("tools", "tools"),
+            "memeval can't be sure that the cases are kept apart",
+        ),
         ({"url": "http://localhost:1"}, ("tools", "tools"), "needs system.namespace_argument"),
         (NAMED, ("tools", "tools"), None),
     ],

@@ -205,7 +205,7 @@ def test_vectors_of_another_width_than_before_are_said(
     monkeypatch.setattr(CharTfidfEmbedder, "embed", embed)
     driver = build("mem0", infer=True, model=ScriptedModel(extraction))
 
-    with pytest.raises(ModelError, match="has 8 numbers, where those of the memory have 512"):
+    with pytest.raises(ModelError, match="has 8 numbers, but those of the memory have 512"):
         driver.remember(conversation())
         calls_as_before = 0
         driver.ask(Query("What is the puppy called?"))

@@ -146,7 +146,7 @@ def test_a_wrong_setting_is_named(given: Mapping[str, Any], message: str) -> Non
             {"working_memory": {"template": "Anything"}},
             "system.working_memory.template needs lines `- Name:`",
         ),
-        ("working_memory", {"working_memory": {"template": "- A:\n- a:"}}, "each name once"),
+        ("working_memory", {"working_memory": {"template": "- A:\n- a:"}}, "with distinct names"),
         ("no_memory", {"top": 1}, "unknown option 'system.top': this system has no settings"),
     ],
 )

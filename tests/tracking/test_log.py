@@ -240,7 +240,7 @@ def test_artifacts_that_cannot_be_written_keep_the_records_and_are_logged_later(
     blocked = tmp_path / "mlruns" / "artifacts"
     blocked.write_text("")
     before = (folder / "records.jsonl").read_bytes()
-    with pytest.raises(WorldError, match="a file is in the place of a folder"):
+    with pytest.raises(WorldError, match="a file is in place of a folder"):
         log_run(folder, store)
     assert (folder / "records.jsonl").read_bytes() == before
     blocked.unlink()

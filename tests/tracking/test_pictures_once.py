@@ -84,6 +84,6 @@ def test_another_publisher_writes_the_report(tmp_path: Path) -> None:
     result = tracker.publish(folder, Filing(), drawer).result()
     tracker.close()
     assert (drawer.asked, tracker.asked) == (["report_run"], [])
-    assert "a file is in the place of a folder" in (result.error or "")
+    assert "a file is in place of a folder" in (result.error or "")
     # As the run's own settings ask for it, not those of the publisher that draws.
     assert (folder / "report.md").exists() and not (folder / "plots").exists()

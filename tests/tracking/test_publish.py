@@ -56,7 +56,7 @@ def test_a_store_that_fails_still_gets_its_report(tmp_path: Path) -> None:
     (tmp_path / "mlruns").write_text("")
     with closing(Publisher(tmp_path)) as publisher:
         result = publisher.publish(folder, Filing()).result()
-    assert result.error is not None and "a file is in the place of a folder" in result.error
+    assert result.error is not None and "a file is in place of a folder" in result.error
     assert "\n" not in result.error
     assert (folder / "report.md").exists()
 

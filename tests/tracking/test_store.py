@@ -112,7 +112,7 @@ def test_a_start_that_was_killed_half_way_leaves_no_trace(tmp_path: Path) -> Non
 
 def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
     (tmp_path / "mlruns").write_text("")
-    with pytest.raises(WorldError, match="a file is in the place of a folder"):
+    with pytest.raises(WorldError, match="a file is in place of a folder"):
         prepare_store(tmp_path)
 
 
@@ -205,7 +205,7 @@ def test_a_damaged_database(tmp_path: Path) -> None:
         ("(sqlite3.OperationalError) attempt to write a readonly database", "it can't be written"),
         (
             "Detected out-of-date database schema (found version 1)",
-            "another version of MLflow made it",
+            "it was made by a different version of MLflow",
         ),
         ("something new\nin two lines", "something new in two lines"),
     ],

@@ -150,7 +150,7 @@ def _of_answers(match: Match, run: Run, asked: Answers, known: Sequence[Run]) ->
         yield from _effect(Part.CATEGORIES, text, _figure(asked), answers)
         yield from _effect(
             Part.CATEGORIES,
-            f"{text} above the line alone",
+            f"{text} counting only categories above the line",
             _above_the_line(asked, answers),
             answers,
         )

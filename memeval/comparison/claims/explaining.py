@@ -36,10 +36,10 @@ WAYS = {
     Part.JUDGE: "the same answers, judged again: python -m memeval evaluate "
     "{folder}/hypotheses.jsonl dataset={dataset} {judge}",
     Part.CATEGORIES: "a run with the claim's dataset.categories=",
-    Part.K: "a run that differs in top_k= alone",
-    Part.FILE: "a run that differs in dataset.labels= or the file alone",
-    Part.PROMPT: "a run that differs in prompt= alone",
-    Part.MODEL: "a run that differs in llm.model= alone",
+    Part.K: "a run that differs only in top_k=",
+    Part.FILE: "a run that differs only in dataset.labels= or the file",
+    Part.PROMPT: "a run that differs only in prompt=",
+    Part.MODEL: "a run that differs only in llm.model=",
 }
 """Commands that would measure a part not measured yet."""
 _OF_THE_PROGRAM = (Part.K, Part.PROMPT, Part.MODEL)

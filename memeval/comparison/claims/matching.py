@@ -193,7 +193,7 @@ def _data(protocol: Protocol, summary: RunSummary) -> Aspect:
         return Aspect("data", Sameness.SAME, f"the same file, sha256 {own[:8]}")
 
     shown = f"sha256 {one_line(own)[:8]} here, {protocol.data_sha256[:8]} there"
-    return Aspect("data", Sameness.OTHER, f"another data file: {shown}")
+    return Aspect("data", Sameness.OTHER, f"a different data file: {shown}")
 
 
 def _labels(protocol: Protocol, summary: RunSummary) -> Aspect:
@@ -294,7 +294,7 @@ def _judge(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
 
 def _depth(claimed: int, summary: RunSummary) -> Aspect:
     if is_imported(summary):
-        text = f"how much was retrieved is not in the file of answers; k is {claimed} there"
+        text = f"the file of answers does not say how much was retrieved; k is {claimed} there"
         return Aspect("k", Sameness.NOT_DISCLOSED, text)
 
     return _stated("k", claimed, summary.params.get("top_k"))
@@ -310,8 +310,11 @@ def _stated(what: str, claimed: Any, own: Any) -> Aspect:
 
 def _recorded_judge(protocol: Protocol, own: JudgeIdentity) -> Iterator[Aspect]:
     """Verdicts that came with the answers name their judge, and do not hold its prompt."""
-    described = protocol.judge or "of a kind not disclosed"
-    text = f"whether the recorded verdicts are of the source's judge ({described}) can't be checked"
+    described = protocol.judge or "of an undisclosed kind"
+    text = (
+        f"it can't be checked whether the recorded verdicts come from the source's judge "
+        f"({described})"
+    )
     yield Aspect("judge", Sameness.NOT_DISCLOSED, text)
     yield _judge_model(protocol, own)
 
@@ -325,7 +328,7 @@ def _judge_model(protocol: Protocol, own: JudgeIdentity) -> Aspect:
 
 
 def _judge_prompt(protocol: Protocol, own: JudgeIdentity, summary: RunSummary) -> Aspect:
-    described = protocol.judge or "of a kind not disclosed"
+    described = protocol.judge or "of an undisclosed kind"
     if own.prompt_sha256 is None:
         text = f"judged by {one_line(own.name)}, no model, here; there by a judge: {described}"
         return Aspect("judge", Sameness.OTHER, text)
@@ -335,13 +338,13 @@ def _judge_prompt(protocol: Protocol, own: JudgeIdentity, summary: RunSummary) -
         return _compared("judge", is_same, f"the judge's prompt: {described} there")
 
     if summary.params.get("judge.prompt_file") is not None:
-        text = f"whether your judge's prompt is that of the source ({described}) can't be checked"
+        text = f"it can't be checked whether your judge's prompt is the source's ({described})"
         return Aspect("judge", Sameness.NOT_DISCLOSED, text)
 
     if protocol.judge_like is not None and own.name == protocol.judge_like:
-        text = f"the judge follows the same protocol ({described}) in other words"
+        text = f"the judge follows the same protocol ({described}) with a different wording"
     else:
-        text = f"judge {one_line(own.name)} here, another there: {described}"
+        text = f"judge {one_line(own.name)} here, a different one there: {described}"
 
     return Aspect("judge", Sameness.OTHER, f"{text}; judge.prompt_file= takes the original")
 
@@ -361,7 +364,7 @@ def _reader(protocol: Protocol, summary: RunSummary) -> Iterator[Aspect]:
 
     sha256 = protocol.reader_prompt_sha256
     if sha256 is None:
-        text = "whether the prompt of the answers is the same can't be checked"
+        text = "it can't be checked whether the answer prompt is the same"
         yield Aspect("prompt", Sameness.NOT_DISCLOSED, text)
     else:
         is_same = sha256 == summary.tags.get("prompt_sha256")

@@ -99,7 +99,7 @@ def _check(claim: Claim) -> None:
     """Raises `ValueError` for members that contradict each other."""
     protocol = claim.protocol
     if protocol.judge is None and (protocol.judge_model or protocol.judge_like):
-        raise ValueError("it names a model or a protocol of its judge, and no judge")
+        raise ValueError("it names a judge model or protocol, but no judge")
 
     categories = set(map(str, protocol.categories or ()))
     for figure in claim.figures:
@@ -109,4 +109,4 @@ def _check(claim: Claim) -> None:
 
     figures = [(figure.system, figure.metric) for figure in claim.figures]
     if len(set(figures)) < len(figures):
-        raise ValueError("two figures are of one system and metric")
+        raise ValueError("two figures have the same system and metric")

@@ -49,7 +49,7 @@ def reproduce(claim: Claim, figure: Figure) -> Reproduction:
     """
     if claim.dataset not in DATASETS:
         raise UserError(
-            f"claim {claim.name} can't be made again: memeval has no data set {claim.dataset}"
+            f"claim {claim.name} can't be reproduced: memeval has no data set {claim.dataset}"
         )
 
     settings = {**(claim.protocol.settings or {}), **(figure.settings or {})}
@@ -99,7 +99,7 @@ def _unmatched(claim: Claim, figure: Figure, system: str | None) -> Iterator[str
     protocol = claim.protocol
     if system is None:
         yield (
-            f"the system {figure.system}: put one of your own in place of YOURS (a class, or "
+            f"the system {figure.system}: replace YOURS with your own (a class, or "
             "system=http, command or mcp)"
         )
     elif not (protocol.settings or figure.settings):
@@ -111,7 +111,7 @@ def _unmatched(claim: Claim, figure: Figure, system: str | None) -> Iterator[str
     if protocol.data_sha256 is None:
         yield "the data file, whose sha256 the source does not state"
     if protocol.averaged == "cases":
-        yield "the average, which is over conversations there: explain shows that of a run"
+        yield "the average, which is over conversations there: explain shows it for a run"
     if protocol.questions is None:
         yield "how many questions were asked"
     if figure.metric in JUDGED:

@@ -47,11 +47,11 @@ def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
     sentences = {
         GateOutcome.WORSE: f"Worse than the baseline: {tested}.",
         GateOutcome.MUST_PASS: (
-            f"Questions that must pass do not: {', '.join(failed)}. All: {amount}."
+            f"Questions that must pass fail: {', '.join(failed)}. All: {amount}."
         ),
         GateOutcome.INFERIOR: f"A loss of {limit} points can't be ruled out: {amount}.",
         GateOutcome.NON_INFERIOR: f"Non-inferior: a loss of {limit} points is ruled out: {amount}.",
-        GateOutcome.UNCHANGED: f"Unchanged: no question has another {metric.name}.",
+        GateOutcome.UNCHANGED: f"Unchanged: {metric.name} is the same on every question.",
         GateOutcome.BETTER: f"Better than the baseline: {tested}.",
         GateOutcome.INCONCLUSIVE: (
             f"Inconclusive, which does not prove equality: {within}: {amount}."

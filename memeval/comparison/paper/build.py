@@ -183,7 +183,7 @@ def _described_column(metric: Metric, summaries: Sequence[RunSummary]) -> PaperC
     """A sum or a median of a run: it has no interval, and is not tested."""
     values = [metric.of_summary(summary) for summary in summaries]
     if all(value is None for value in values):
-        raise UserError(f"{metric.name} is not known of any of these runs", "leave the column out")
+        raise UserError(f"none of these runs has {metric.name}", "leave the column out")
 
     cells = []
     for value in values:

@@ -151,7 +151,7 @@ class Beam(Dataset):
         return UserError(
             f"data set '{self.info.name}': {unlike[0]} is not the registered file{others}.",
             f"the registered files:  move them away, then {self._fetch_command}",
-            "or use these files anyway:   dataset.allow_unpinned=true (reports will say so)",
+            "or use these files anyway:  dataset.allow_unpinned=true (reports will say so)",
         )
 
     def _is_shipped(self, path: Path) -> bool:

@@ -46,7 +46,7 @@ def format_of(values: Iterable[str], place: str, given: str | None = None) -> st
     if given is not None:
         if texts and not any(_by_format(text, given) for text in texts):
             raise UserError(
-                f"{place}: no time matches --date-format, for example  {quoted(texts[0])}"
+                f"{place}: no time matches --date-format, for example {quoted(texts[0])}"
             )
 
         return given

@@ -83,7 +83,7 @@ def sections_from_file(
     texts = dict(zip(sections[::2], sections[1::2], strict=True))
     missing = [kind for kind in kinds if kind not in texts]
     if missing:
-        hints = [f"begin it with a line:   === {kind} ===" for kind in missing]
+        hints = [f"begin it with a line:  === {kind} ===" for kind in missing]
         raise UserError(f"the prompt template {path} lacks the section '{missing[0]}'", *hints)
 
     if len(texts) < len(sections) / 2 or len(texts) > len(kinds):

@@ -223,7 +223,7 @@ class ImportedAnswers(AnswerSource, CaseAnswers):
         notes = [_count_ids(what, ids) for what, ids in findings.items() if ids]
         if self._only_listed:
             notes.append(
-                "partial: only the questions listed in the file are asked,  "
+                "partial: only the questions listed in the file are asked, "
                 f"{self._left_out} others are left out"
             )
 

@@ -49,7 +49,7 @@ class MemorySource(AnswerSource):
 
         if memory.unsaved:
             self._noted.append(
-                f"A memory could not be saved, and is rebuilt when it is needed:  {memory.unsaved}"
+                f"A memory could not be saved, and is rebuilt when it is needed: {memory.unsaved}"
             )
 
         only = retrieves_only(self._cell.config)
@@ -117,7 +117,7 @@ class MemoryAnswers(CaseAnswers):
 
     async def close(self) -> None:
         if trouble := await self._memory.close():
-            self._noted.append(f"close() of a memory failed; no answer is affected:  {trouble}")
+            self._noted.append(f"close() of a memory failed; no answer is affected: {trouble}")
 
 
 def ingest_row(ingested: Ingested) -> IngestRow:

@@ -74,7 +74,7 @@ def figure_problems(
         unlike += _unlike_rows(name, *rows)
 
     if unlike:
-        yield f"run.json: figures differ from those of the rows:  {some_of(unlike, SHOWN, '; ')}"
+        yield f"run.json: figures differ from those of the rows: {some_of(unlike, SHOWN, '; ')}"
 
 
 def note_problems(
@@ -84,7 +84,7 @@ def note_problems(
     made = as_kept(notes_of_rows(records, ingests, _headline(summary, records)))
     for note in made:
         if note not in summary.notes:
-            yield f"run.json: a note is missing:  {one_line(note.text, 100)}"
+            yield f"run.json: a note is missing: {one_line(note.text, 100)}"
 
 
 def _headline(summary: RunSummary, records: Sequence[Record]) -> Headline:

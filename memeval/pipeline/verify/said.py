@@ -210,4 +210,4 @@ def witness_problems(summary: RunSummary, rows: Sequence[Row]) -> Iterator[str]:
     unlike = [name for name in {**said, **made} if not same_figure(said.get(name), made.get(name))]
     if unlike:
         names = ", ".join(one_line(name, 60) for name in unlike[:3])
-        yield f"run.json: the second implementation differs in {len(unlike)} figures:  {names}"
+        yield f"run.json: the second implementation differs in {len(unlike)} figures: {names}"

@@ -179,7 +179,7 @@ class Look:
         if other:
             self.problems.append(
                 f"{RECORDS_FILE}: {count_ids('record', other)} not formatted as a run writes "
-                f"them:  {name_ids(other)}"
+                f"them: {name_ids(other)}"
             )
 
         statuses = Counter(record.status.value for record in records)
@@ -288,7 +288,7 @@ class Look:
         ]
         if unlike:
             self.problems.append(
-                f"{RECORDS_FILE}: {count_ids('record', unlike)} with a different seed or top_k:  "
+                f"{RECORDS_FILE}: {count_ids('record', unlike)} with a different seed or top_k: "
                 f"{name_ids(unlike)}"
             )
 

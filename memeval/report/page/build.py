@@ -198,7 +198,7 @@ def sentences(cells: Sequence[CellData], runs: Sequence[PageRun]) -> tuple[str, 
     return (
         f"{best.label} has the highest accuracy of {len(cells)} runs, "
         f"{percent(best.accuracy.value)} %.",
-        "Whether it is higher by more than chance is not tested here.",
+        "Whether this is more than chance is not tested here.",
     )
 
 

@@ -28,9 +28,9 @@ TOKENS = "dataset.tokens"
 """The setting that says how large a haystack is."""
 WORDS = {
     TOKENS: "haystack, tokens",
-    "top_k": "top_k, chunks that the reader is shown",
-    "context_tokens": "context_tokens, tokens that the reader is shown at most",
-    "compression_turn": "compression_turn, the turn after which the memory is compressed",
+    "top_k": "top_k, chunks shown to the reader",
+    "context_tokens": "context_tokens, maximum tokens shown to the reader",
+    "compression_turn": "compression_turn, turn after which the memory is compressed",
 }
 MOST_CURVES = 6
 """Plots of one sweep: a sweep of many numbers has its figures in the tables."""

@@ -109,7 +109,7 @@ class OpenAIEmbedder(Embedder):
         widths = {len(vector) // 4 for vector in vectors.values()}
         if len(widths) > 1:
             raise ModelError(
-                f"the vectors differ in width: {', '.join(map(str, sorted(widths)))} numbers"
+                f"the vectors have different widths: {', '.join(map(str, sorted(widths)))} numbers"
             )
 
         self.width = self.width or next(iter(widths), 0)

@@ -82,7 +82,10 @@ def explain(error: Exception) -> UserError:
 def _unparsed(word: str) -> UserError:
     """For a word of the command line that Hydra's grammar does not know."""
     key, equals, value = word.partition("=")
-    way = "quote a value that contains , = { [ ( or a quote twice:  \"prompt.file='a=b.txt'\""
+    way = (
+        "put double quotes around a value that contains , = { [ ( or a quote:  "
+        "\"prompt.file='a=b.txt'\""
+    )
     if equals and "'" not in value:
         way = f"quote the value twice:  \"{key}='{value}'\""
 
@@ -106,14 +109,14 @@ def _unreadable(text: str) -> UserError | None:
     if match := _SEVERAL.search(text):
         several = match["text"].replace("'", "")
         return UserError(
-            f"'{several}' has several values, but a single run takes one",
+            f"'{several}' has several values, but a single run takes only one",
             f"to compare them:  python -m memeval -m {several}",
             *_as_one_value(several),
         )
 
     if "Unsupported item value in defaults" in text:
         return UserError(
-            "an option in the defaults list of a config file is a number",
+            "an option in a config file's defaults list is a number",
             'quote it:  override /top_k: "7"',
         )
 
@@ -138,8 +141,8 @@ def _bad_header(error: Exception, text: str) -> UserError | None:
     comment = match["comment"]
     return UserError(
         f"{_config_file(error) or 'a config file'}: the comment '# {comment}' begins with @, "
-        "and Hydra reads it as an instruction",
-        "use another first character; of instructions, only '# @package NAME' is known",
+        "so Hydra reads it as an instruction",
+        "use a different first character; the only known instruction is '# @package NAME'",
     )
 
 

@@ -57,7 +57,7 @@ def _unknown_option(word: str, after: str) -> UserError:
     option, _, value = word.partition("=")
     if names := fields_called(option.lstrip("-").replace("-", "_")):
         return UserError(
-            f"unknown option '{option}': groups and fields are set without dashes",
+            f"unknown option '{option}': set groups and fields without dashes",
             f"use:  {names[0]}={value or after or '...'}",
         )
 

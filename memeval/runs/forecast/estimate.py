@@ -132,7 +132,7 @@ class Estimator:
 
         name = cell.config.system["name"]
         by_tools = TOOLS in (cell.config.reader.name, cell.config.writer.name)
-        why = "they rest on what its server finds" if by_tools else "its own server makes them"
+        why = "they depend on its server's results" if by_tools else "its own server makes them"
         self._note(f"the calls of system={name} are not counted: {why}")
         return False
 
@@ -283,8 +283,8 @@ class Estimator:
         if asked < total:
             basis.insert(
                 0,
-                f"{asked:,} of {total:,} open questions were looked at: the estimate is "
-                "extrapolated from them; --exact looks at all",
+                f"{asked:,} of {total:,} open questions were examined, and the estimate "
+                f"extrapolated from them; --exact examines all",
             )
 
         made_up = [line for line in self._lines() if line.known_calls < line.calls]
@@ -297,13 +297,14 @@ class Estimator:
         if self._unknown_length:
             models = ", ".join(sorted({kind[1] for kind in self._unknown_length}))
             basis.append(
-                f"no earlier run says how long all replies of {models} are and take: made-up ones "
-                f"are counted, and {ASSUMED_S:g} s a call"
+                f"no earlier run shows the length and time of all replies of {models}: made-up "
+                f"replies are counted, at {ASSUMED_S:g} s per call"
             )
 
         if self._failed:
             basis.append(
-                f"{self._failed} answers could not be made up: what follows them is not counted"
+                f"{self._failed} answers could not be made up: the calls that depend on them "
+                f"are not counted"
             )
 
         return basis

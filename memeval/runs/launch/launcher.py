@@ -111,7 +111,8 @@ def _check_sweeper(config: DictConfig) -> None:
     sweeper = str(config.hydra.sweeper.get("_target_"))
     if not sweeper.endswith("BasicSweeper"):
         raise UserError(
-            f"hydra.sweeper {sweeper} chooses its runs by earlier results: they can't be planned",
+            f"hydra.sweeper {sweeper} chooses its runs by earlier results, so they can't be "
+            f"planned",
             "plan one of its runs:  python -m memeval plan ... hydra/sweeper=basic",
         )
 

@@ -44,6 +44,7 @@ def check_store_is_read(store: StoreConfig) -> None:
     for name in ("url", "memories"):
         if getattr(store, name):
             raise UserError(
-                f"plan reads the files of the home, and not store.{name}",
-                f"leave store.{name} out: what this home has not finished is planned",
+                f"plan reads the files of the home, not store.{name}",
+                f"leave store.{name} out: the plan then covers everything that this home has "
+                f"not finished",
             )

@@ -52,12 +52,12 @@ class Computer:
         """Why this process can't compute for the sweep's machine; empty if it can."""
         start = self._start
         if start.version != __version__:
-            return f"it has memeval {__version__}, and this machine {start.version}"
+            return f"it has memeval {__version__}, but this machine has {start.version}"
 
         for cell in start.cells.values():
             # Equal versions are not enough: in a checkout the code may have been edited.
             if figures_code(type(cell.dataset)) != cell.figures_code:
-                return "its memeval has another code than that of this machine"
+                return "its memeval code differs from this machine's"
 
         return ""
 

@@ -47,7 +47,8 @@ def start_ray(
     for planned in computed:
         if limits_of(planned.cell.config).any:
             raise UserError(
-                "a budget can't be kept with hydra/launcher=ray: its workers call on their own",
+                "a budget can't be enforced with hydra/launcher=ray: its workers make calls "
+                "independently",
                 "leave budget.* out, or use:  hydra/launcher=memeval",
             )
 
@@ -120,7 +121,7 @@ def _check_address(address: str | None) -> None:
         raise UserError(
             f"the Ray cluster at {address} can't be reached: {error.strerror or error}",
             "start it:  ray start --head --port 6379",
-            "or leave hydra.launcher.address out: a cluster of this machine's own",
+            "or leave hydra.launcher.address out, for a cluster on this machine",
         ) from error
 
 

@@ -198,7 +198,7 @@ class RayWorkers:
                 seat.open -= 1
                 self._wake()
 
-        raise WorldError(f"{TRIES} workers died while they computed the case: is memory short?")
+        raise WorldError(f"{TRIES} workers died while computing the case: is memory short?")
 
     async def _seat(self) -> _Seat:
         """A worker that may take a unit: the one with the fewest."""
@@ -276,7 +276,7 @@ class RayWorkers:
         # Each unit that the worker had open reports its death.
         if seat in self._seats:
             self._seats.remove(seat)
-            self.say(f"a Ray worker died ({death}): others take over its open cases")
+            self.say(f"a Ray worker died ({death}): other workers take over its open cases")
 
         self._start_missing()
 
@@ -361,7 +361,8 @@ def several_nodes() -> UserError:
     """The error for a cluster of several nodes whose workers can't share anything."""
     return UserError(
         "the Ray cluster has more than one node, and files are not shared between machines",
-        "use:  store.url=postgresql://HOST/DATABASE  (and store.memories=..., which all reach)",
+        "use:  store.url=postgresql://HOST/DATABASE  (and store.memories=..., reachable from "
+        "all nodes)",
     )
 
 

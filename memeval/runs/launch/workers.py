@@ -128,7 +128,7 @@ class Workers:
                         self._idle.append(worker)
 
         raise WorldError(
-            f"the process that computed the case was killed {TRIES} times: is memory short? "
+            f"the process computing the case was killed {TRIES} times: is memory short? "
             "hydra.launcher.processes=1 computes one case at a time"
         )
 

@@ -178,14 +178,15 @@ class Database:
 
     def _give_up(self, reason: str, error: Exception | None = None) -> NoReturn:
         raise StorageError(
-            f"the store {self.url} was away for {self.patience_s:g} s (store.patience_s): {reason}"
+            f"the store {self.url} was unreachable for {self.patience_s:g} s "
+            f"(store.patience_s): {reason}"
         ) from error
 
     def _note_answer(self) -> None:
         self._away_since = None
         if self.say is not None and self._said_at is not None:
             self._said_at = None
-            self.say(f"the store {self.url} is back")
+            self.say(f"the store {self.url} is reachable again")
 
     async def call(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
         """The result of `work`, run in a thread; if the caller was cancelled, `undo` gets it."""
@@ -296,9 +297,9 @@ class Database:
 
         if version != VERSION:
             raise UserError(
-                f"store.url={self.url} holds the store of another version of memeval "
+                f"store.url={self.url} contains the store of a different version of memeval "
                 f"({one_line(version)}; this one writes {VERSION})",
-                "use a database of its own",
+                "use a separate database",
             )
 
     def _keep_renewing(self) -> None:

@@ -103,7 +103,7 @@ class PostgresRows:
             if len(stored) < len(some):
                 raise StorageError(
                     f"another process appends to {self._name} in the store {self._database.url}: "
-                    "this one did not renew its lease in time"
+                    "this process did not renew its lease in time"
                 )
 
             self._count += len(some)

@@ -26,7 +26,7 @@ from memeval.systems.base import (
 from memeval.systems.chat.working_form import TEMPLATES, WorkingForm, WorkingMemorySettings
 from memeval.systems.indexed import IndexedSystem
 
-NEW_THREAD = "recall.scope=thread recalls nothing: every question opens a new thread"
+NEW_THREAD = "recall.scope=thread recalls nothing, because every question opens a new thread"
 
 Hits = Sequence[tuple[int, float]]
 """Positions of chunks with their cosines, best first."""

@@ -40,7 +40,7 @@ class WorkingMemorySettings:
         names = field_names(template)
         if not names or len(names) != len(set(names)):
             raise UserError(
-                "system.working_memory.template needs lines `- Name:`, each name once",
+                "system.working_memory.template needs lines `- Name:` with distinct names",
                 "for example:  "
                 "'system.working_memory.template=\"# People\\n- Names:\\n# Ahead\\n- Plans:\"'",
                 "or a file:    system.working_memory.template=my_form.txt",
@@ -144,7 +144,7 @@ class WorkingForm:
             return {}
 
         replies = f"{self._incomplete} of {self._replies} replies left fields out"
-        return {"working memory": f"{replies}, which kept what they held"}
+        return {"working memory": f"{replies}, which kept their old content"}
 
     def dump(self) -> list[DumpItem]:
         """Each line of a field that is filled in."""

@@ -20,7 +20,7 @@ class Settings(SystemSettings):
 
     def __post_init__(self) -> None:
         if not self.text.strip():
-            raise UserError("system.text is empty: it is the answer to every question")
+            raise UserError("system.text is empty, but it is the answer to every question")
 
 
 class Constant(MemorySystem):

@@ -144,7 +144,7 @@ async def _first_of(
         raise UserError(next(iter(reasons.values())))
 
     hints = [f"{contract}: {reasons[contract]}" for contract in tries]
-    raise UserError(f"{name} uses none of the protocols that check tries", *hints)
+    raise UserError(f"{name} uses none of the protocols that check knows", *hints)
 
 
 async def _http(values: Mapping[str, Any]) -> Option:
@@ -220,7 +220,7 @@ def _tools_of(tools: Mapping[str, Mapping[str, Any]]) -> Option:
                 break
         else:
             raise UntoldError(
-                f"it is an MCP server, but which tool {role}s can't be told from its tools: "
+                f"it is an MCP server, but memeval can't tell which of its tools {role}s: "
                 f"{one_line(', '.join(tools), 200)}; name them: system.store_tool, "
                 "system.search_tool"
             )

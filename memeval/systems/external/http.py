@@ -127,8 +127,8 @@ class Settings(AnsweringSettings):
             raise unknown("contract", self.contract, (OWN, *CONTRACTS))
         if self.answers:
             raise UserError(
-                f"system.contract={self.contract} has no answers of the service's own: leave "
-                "system.answers out"
+                f"system.contract={self.contract} has no answers by the service: leave "
+                f"system.answers out"
             )
         if self.operations:
             raise UserError(
@@ -139,14 +139,14 @@ class Settings(AnsweringSettings):
         for option in ("tools", "dump_path"):
             if getattr(self, option) is not None:
                 raise UserError(
-                    f"system.{option} is of system.contract={OWN}: a model searches by "
-                    "search_memory under other contracts"
+                    f"system.{option} belongs to system.contract={OWN}: under other contracts "
+                    f"a model searches with search_memory"
                 )
 
         for operation in OPERATIONS:
             if getattr(self, f"{operation}_path") != f"/{operation}":
                 raise UserError(
-                    f"system.{operation}_path is a path of system.contract={OWN}: the paths of "
+                    f"system.{operation}_path belongs to system.contract={OWN}: the paths of "
                     f"{self.contract} are fixed, below system.base_url"
                 )
 
@@ -181,8 +181,8 @@ class HttpMemory(ServedMemory):
         declared = read_declared(settings.tools)
         if reader == TOOLS and declared and all(tool.is_writing for tool in declared):
             raise UserError(
-                "reader=tools: all of system.tools change the memory, and only the writer may",
-                "say which only read:  writes: false",
+                "reader=tools: all of system.tools change the memory, which only the writer may do",
+                "mark those that only read:  writes: false",
             )
 
     def open_service(self) -> Service:

@@ -57,8 +57,8 @@ def read_declared(value: Any) -> tuple[DeclaredTool, ...]:
             )
         if CASE in properties:
             raise UserError(
-                f"system.tools: '{CASE}' of '{tool.name}' is sent by memeval, with the name of the "
-                "case: leave it out of the parameters"
+                f"system.tools: '{CASE}' of '{tool.name}' is the name of the case, which "
+                f"memeval sends itself: leave it out of the parameters"
             )
 
     return tools

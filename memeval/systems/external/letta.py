@@ -118,8 +118,8 @@ class Letta(MemorySystem):
         self._address = settings.base_url or os.environ.get("LETTA_BASE_URL", "")
         if not self._address:
             raise UserError(
-                "system=letta needs a Letta server, and neither system.base_url nor LETTA_BASE_URL "
-                "names one",
+                "system=letta needs a Letta server, but neither system.base_url nor "
+                "LETTA_BASE_URL is set",
                 "for example:  export LETTA_BASE_URL=http://localhost:8283",
             )
 

@@ -226,7 +226,7 @@ class McpMemory(ServedMemory):
         apart = settings.names_case or settings.namespace_argument or is_checked
         if by_tools and not apart:
             raise UserError(
-                "system=mcp: it is not certain that the cases are kept apart",
+                "system=mcp: memeval can't be sure that the cases are kept apart",
                 "give each its own file:  system.env={MEMORY_FILE: '{case_dir}/memory.json'}",
                 "or let memeval try it:  system.store_tool=... system.search_tool=...",
             )
@@ -411,9 +411,9 @@ class McpService(Service):
             if kept in f"{found.texts} {found.structured}":
                 place = "the case's folder" if settings.names_case else "its HOME"
                 raise UserError(
-                    f"{self.name} keeps what it is told outside of {place}, where the next case "
-                    "would find it",
-                    "give each case a file of its own, by the variable that the server reads:  "
+                    f"{self.name} stores data outside of {place}, where the next case would "
+                    f"find it",
+                    "give each case its own file, with the variable that the server reads:  "
                     "system.env={MEMORY_FILE: '{case_dir}/memory.json'}",
                     "or, for a server that has namespaces, {namespace} in store_arguments and "
                     "search_arguments",
@@ -425,15 +425,15 @@ class McpService(Service):
         """The results as a memory behind HTTP would send them."""
         if reply.others:
             raise ModelError(
-                f"{self.name}: the result has a block of another kind than text "
-                f"({', '.join(sorted(set(reply.others)))}), which a reader of text can't be shown"
+                f"{self.name}: the result has a block that is not text "
+                f"({', '.join(sorted(set(reply.others)))}), which can't be shown to the reader"
             )
 
         rows = self._rows(reply)
         if not isinstance(rows, list):
             raise ModelError(
                 f"{self.name}: system.results={self._settings.results} leads to "
-                f"{one_line(type(rows).__name__)} and not to a list"
+                f"{one_line(type(rows).__name__)}, not to a list"
             )
 
         return [self._result(row) for row in rows]

@@ -16,7 +16,7 @@ from memeval.systems.external.program import LongLineError, Program, ProgramErro
 from memeval.systems.external.served import ToolError, note_noise
 from memeval.text.shown import one_line
 
-EXAMPLE = "is it an MCP server, and its command or address right?"
+EXAMPLE = "is it an MCP server, and is its command or URL correct?"
 NOWHERE = logging.NullHandler()
 TOO_LONG = -32603
 """JSON-RPC's code for a fault of the server, as a reply that is too long gets it."""

@@ -398,7 +398,7 @@ class Mem0(RecallSystem):
 
     def save(self, folder: Path) -> None:
         if self._hosted:
-            raise NotImplementedError("a memory on mem0's host is deleted with its run")
+            raise NotImplementedError("a memory on mem0's host is deleted after its run")
         if has_entities():
             raise NotImplementedError("mem0's entity store can't be saved")
 

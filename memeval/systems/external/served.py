@@ -394,8 +394,8 @@ class ServedMemory(RecallSystem):
         for line in _said.found_in(text):
             if not is_said(line, self._contents):
                 raise MemoryServiceError(
-                    f"{self._name} does not keep cases apart: {place} is word for word "
-                    f"what was said in another case: '{one_line(' '.join(line), 80)}'"
+                    f"{self._name} does not keep cases separate: {place} repeats word for word "
+                    f"a text from another case: '{one_line(' '.join(line), 80)}'"
                 )
 
     def _learn(self) -> None:
@@ -417,8 +417,8 @@ class ServedMemory(RecallSystem):
 
         if found.without_ids:
             remarks[WITHOUT_IDS] = (
-                f"{found.without_ids:,} of {len(found.results):,} results came without turn_ids: "
-                "the ranking is unknown"
+                f"{found.without_ids:,} of {len(found.results):,} results have no turn_ids, so "
+                f"the ranking is unknown"
             )
 
     async def _call(
@@ -437,14 +437,14 @@ class ServedMemory(RecallSystem):
 
         if reply.setback is not None:
             current_ledger().remarks[TRIED_AGAIN] = (
-                f"requests to {self._name} were made again after: {one_line(reply.setback)}"
+                f"requests to {self._name} were repeated after: {one_line(reply.setback)}"
             )
 
         if role is not None and operation != "ready":
             usages = self._read(lambda: wire.read_usages(reply.content, role))
             current_ledger().usages.extend(usages)
             if reply.content.get("usage") is None:
-                current_ledger().remarks[USAGE_UNKNOWN] = "the service does not report its tokens"
+                current_ledger().remarks[USAGE_UNKNOWN] = "the service does not report tokens"
 
         return reply.content
 
@@ -456,7 +456,9 @@ class ServedMemory(RecallSystem):
             raise self._misfit(error) from error
 
     def _misfit(self, error: wire.WireError) -> MemoryServiceError:
-        return MemoryServiceError(f"{self._name} sent a reply of another schema: {error}")
+        return MemoryServiceError(
+            f"{self._name} sent a reply that does not match the schema: {error}"
+        )
 
     @property
     def _name(self) -> str:
@@ -475,10 +477,12 @@ class ServedMemory(RecallSystem):
                         await service.forget({"namespace": namespace})
         except TimeoutError:
             _log.warning(
-                "%s was not told to forget a case: no reply within %g s", service.name, FORGET_S
+                "%s could not be told to forget a case: no reply within %g s",
+                service.name,
+                FORGET_S,
             )
         except MemevalError as error:
-            _log.warning("%s was not told to forget a case: %s", service.name, one_line(error))
+            _log.warning("%s could not be told to forget a case: %s", service.name, one_line(error))
         finally:
             await service.close()
 

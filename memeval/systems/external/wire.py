@@ -253,7 +253,7 @@ def _turns(value: Any, where: str, turns: Mapping[str, str]) -> tuple[str, ...]:
         # into this one.
         if turn not in turns:
             raise WireError(
-                f"{where} names '{one_line(turn, 80)}', which was not sent for this case"
+                f"{where} names '{one_line(turn, 80)}', which memeval did not send for this case"
             )
 
     return tuple(turns[turn] for turn in value)

@@ -289,7 +289,7 @@ class Light(IndexedSystem[DenseIndex]):
     def _remarks(self, *, left_out: bool) -> dict[str, Any]:
         remarks: dict[str, Any] = {}
         if self._condensed:
-            remarks["scratchpad"] = "condensed, as it was too long"
+            remarks["scratchpad"] = "condensed, because it was too long"
         if left_out:
             remarks["episodes"] = "some did not fit into context_tokens"
 
