@@ -66,7 +66,7 @@ def test_letters_are_those_of_all_pairs(cases: int) -> None:
     found = ranked(summaries, scores, [one.name for one in summaries])
     assert list(found.letters) == [run.letters for run in compared.runs]
     assert any("coverage of system 3 is 50.0 %" in line for line in found.remarks)
-    assert any("system 7, system 8: other judge" in line for line in found.remarks)
+    assert any("system 7, system 8: different judges" in line for line in found.remarks)
 
 
 def test_many_runs_are_ranked_unless_their_pairs_are_too_many(

@@ -91,7 +91,7 @@ def test_a_run_of_the_same_protocol_is_comparable() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"data_sha256": "00" * 32}, "another data file"),
+        ({"data_sha256": "00" * 32}, "a different data file"),
         ({"labels": "corrected"}, "labels are original here, corrected there"),
         ({"questions": 41}, "40 questions here, 41 there (categories 1, 2)"),
         ({"categories": (1, 2, 3, 5)}, "44 questions here, 40 there"),
@@ -99,7 +99,7 @@ def test_a_run_of_the_same_protocol_is_comparable() -> None:
         ({"judge_model": "large"}, "judged by openai/small here, by large there"),
         ({"judge_prompt_sha256": "ef" * 32}, "the judge's prompt"),
         ({"judge_prompt_sha256": None, "judge_like": "llm"}, "with a different wording"),
-        ({"judge_prompt_sha256": None}, "judge llm here, another there: strict"),
+        ({"judge_prompt_sha256": None}, "judge llm here, a different one there: strict"),
         ({"reader_model": "large"}, "answered by openai/small here, by large there"),
         ({"reader_prompt_sha256": "00" * 32}, "the prompt of the answers"),
     ],
@@ -181,7 +181,7 @@ def test_the_six_things_are_disclosed_and_hostile_text_is_text() -> None:
     assert tuple(words) == ASPECTS and all(words.values())
     assert "\x1b" not in words["judge"] and "\n" not in words["judge"]
     assert SHA in words["data"] and "40 (1 c1 10, 2 c2 30)" in words["questions"]
-    assert "apart: 5 c5" in words["questions"] and "top_k 7" in words["retrieval"]
+    assert "separately: 5 c5" in words["questions"] and "top_k 7" in words["retrieval"]
     assert "unknown from one (1 repeat)" in words["error"]
 
 

@@ -52,7 +52,7 @@ def test_what_memory_agent_bench_refuses(tmp_path: Path) -> None:
     fetched = memeval(tmp_path, "data", "fetch", "memory_agent_bench")
     assert (
         fetched.status == 2
-        and "can't be fetched as it is" in fetched.told
+        and "can't be fetched directly" in fetched.told
         and "huggingface.co/datasets/ai-hyz" in fetched.err
     )
 

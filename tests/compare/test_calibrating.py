@@ -209,7 +209,7 @@ def test_the_corrected_accuracy_is_shown_beside_the_raw_one(home: Path, command:
     # No difference is corrected: every form says so.
     assert "Differences, their intervals and p are based on the raw verdicts" in compared
     (html,) = home.glob("outputs/comparisons/*/comparison.html")
-    assert "rest on the raw verdicts" in html.read_text(encoding="utf-8")
+    assert "based on the raw verdicts" in html.read_text(encoding="utf-8")
     content = json.loads(html.with_suffix(".json").read_text(encoding="utf-8"))
     assert content["verdicts"] == "raw" and shown in content["runs"][0]["corrected"]
 

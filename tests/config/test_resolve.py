@@ -144,7 +144,7 @@ def test_no_key_is_sent_to_an_embedder_elsewhere_unless_it_is_named(
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     answers = {"name": "openai", "model": "m", "base_url": "http://elsewhere/"}
     for llm in (answers, answers | {"api_key_env": "K"}, {"name": "extractive"}):
-        with pytest.raises(UserError, match="is not the address of the answers") as error:
+        with pytest.raises(UserError, match="differs from the URL of the model") as error:
             resolved(llm=llm, embedder={"name": "openai", "model": "e", "base_url": "http://third"})
 
         assert "embedder.api_key_env=MY_KEY" in error.value.hints[0]

@@ -358,7 +358,7 @@ def test_a_broken_download_under_a_git_blob_is_continued(
 
 
 def test_what_must_be_got_by_hand_says_how(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="can't be fetched as it is") as caught:
+    with pytest.raises(UserError, match="can't be fetched directly") as caught:
         fetch(replace(LOCOMO, url=None, by_hand="ask the publisher"), tmp_path)
     assert caught.value.hints == ("ask the publisher",)
 

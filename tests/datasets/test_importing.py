@@ -650,7 +650,7 @@ def test_forms_of_benchmarks_keep_their_questions(tmp_path: Path, name: str) -> 
     with pytest.raises(UserError, match="which a question is about") as refused:
         data(["import", str(source), "--into", str(tmp_path / "x.json"), "--windows", "1"])
 
-    assert "--case and --windows make other cases" in refused.value.hints[-1]
+    assert "cases made by --case and --windows" in refused.value.hints[-1]
 
 
 def test_windows_are_disjoint_in_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,7 +68,7 @@ def test_an_ablation_that_extracts_makes_as_many_calls_as_planned(
     by_role = {line["role"]: line for line in before["by_role"]}
     assert by_role["ingest"]["known_calls"] > 0
     assert by_role["answer"]["known_calls"] == 0
-    assert any("replies that are not known yet" in note for note in before["basis"])
+    assert any("answers that don't exist yet" in note for note in before["basis"])
 
 
 def test_dollars_are_those_that_are_billed_where_prompts_are_known(

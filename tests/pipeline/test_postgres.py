@@ -149,7 +149,7 @@ def test_a_server_that_is_killed_is_waited_for(
         server.start()
         said, _ = process.communicate(timeout=300)
         assert process.returncode == 0, said
-        assert "waiting for the store" in said and "is back" in said
+        assert "waiting for the store" in said and "is reachable again" in said
         assert repeated(endpoint) == 0
 
     assert without_times(records(tmp_path)) == on_files
@@ -219,7 +219,7 @@ def test_a_server_that_never_answers_holds_nothing_up_and_is_waited_for(
 
         said, _ = process.communicate(timeout=300)
         assert process.returncode == 0, said
-        assert "is back" in said and repeated(endpoint) == 0
+        assert "is reachable again" in said and repeated(endpoint) == 0
 
     assert without_times(records(tmp_path)) == on_files
 

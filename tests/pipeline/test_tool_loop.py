@@ -485,7 +485,9 @@ CASES: Mapping[str, Case] = {
         [calls(call(), finish_reason="content_filter"), DONE], answer=None, error="filter"
     ),
     "an answer cut at its limit": Case(
-        [{"content": "Quill, a", "finish_reason": "length"}], answer=None, error="cut at its limit"
+        [{"content": "Quill, a", "finish_reason": "length"}],
+        answer=None,
+        error="cut at its token limit",
     ),
     "an answer withheld by a filter": Case(
         [{"content": "Qu", "finish_reason": "content_filter"}], answer=None, error="filter"

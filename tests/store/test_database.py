@@ -64,7 +64,7 @@ def test_a_server_that_never_answers_is_said_and_given_up(hurried: Server) -> No
 
     time.sleep(module.REST_S)
     assert database.run("SELECT 1") == [(1,)]
-    assert said[1:] == [f"the store {hurried.url} is back"]
+    assert said[1:] == [f"the store {hurried.url} is reachable again"]
     database.close()
 
 
@@ -205,7 +205,7 @@ def test_all_that_wait_for_a_server_have_one_patience(hurried: Server, database:
     hurried.thaw()
     time.sleep(module.REST_S)
     assert database.run("SELECT 1") == [(1,)]
-    assert said[-1] == f"the store {hurried.url} is back"
+    assert said[-1] == f"the store {hurried.url} is reachable again"
 
 
 def test_a_request_that_is_cancelled_while_it_is_leased_is_given_back(

@@ -198,7 +198,7 @@ def test_what_a_schema_can_not_say_is_looked_at_too(
     service: ScriptedMemory, row: dict[str, Any], told: str
 ) -> None:
     service.change["search"] = lambda body, usual: {"results": [row]}
-    with pytest.raises(ModelError, match="another schema") as raised:
+    with pytest.raises(ModelError, match="does not match the schema") as raised:
         asked(Served(service.address))
     assert told in str(raised.value)
 

@@ -142,7 +142,7 @@ def test_what_was_said_in_another_case_fails_the_question(service: ToolService) 
         await tools["add_note"].call(note=other)
         assert other in (await tools["find"].call(word="Bornholm")).text
         memory._contents.clear()  # as if it had it from somewhere else
-        with pytest.raises(MemoryServiceError, match="does not keep cases apart"):
+        with pytest.raises(MemoryServiceError, match="does not keep cases separate"):
             await tools["find"].call(word="Bornholm")
 
     with_tools(service, play)

@@ -1,4 +1,4 @@
-"""Accuracy against what it costs, tokens of context, dollars or time: a point per cell, and the
+"""Accuracy against cost, tokens of context, dollars or time: a point per cell, and the
 frontier of the cells that no other one beats.
 """
 

@@ -75,7 +75,7 @@ function goldOf(number, question, block) {
       element("div", { class: "id" }, `${id}${others} · ${ranksOf(place, question)}`),
       element("div", { class: chunk ? "text" : "soft", dir: "auto" }, text));
   });
-  rows.append(element("dt", {}, "Evidence"), element("dd", {}, turns.length ? turns : "The data set names none."));
+  rows.append(element("dt", {}, "Evidence"), element("dd", {}, turns.length ? turns : "The data set lists none."));
   return rows;
 }
 

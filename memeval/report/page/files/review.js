@@ -285,7 +285,7 @@ async function decide(decision, reason) {
   const next = others.find((question) => question.state === "open" || question.state === "changed");
   if (next) return show(next);
   await show(current);
-  tell(questions.some((question) => question.state === "open" || question.state === "changed") ? "All of this list are decided." : "All questions are decided.");
+  tell(questions.some((question) => question.state === "open" || question.state === "changed") ? "Everything in this list is decided." : "All questions are decided.");
 }
 
 function move(by) {
