@@ -81,7 +81,7 @@ def test_a_refused_first_connection_ends_the_work_at_once() -> None:
         kept(address, calls=3)
 
     assert error.value.message.startswith(f"llm.base_url={address}: ")
-    assert any("check the address" in hint for hint in error.value.hints)
+    assert any("check the URL" in hint for hint in error.value.hints)
 
 
 def test_an_endpoint_that_is_called_later_is_tried_with_the_first_call() -> None:

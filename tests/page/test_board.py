@@ -326,7 +326,7 @@ def test_the_command_line(
     # Sound packages are remembered, and the site does not tell.
     (site / "tables" / "0123456789ab.html").write_text("of an earlier board")
     assert run_command(["board", str(folder), "-o", str(site)]) == 0
-    assert "checked:  3 of them before" in capsys.readouterr().out
+    assert "checked:  3 of them earlier" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in site.rglob("*.*")} == first
     assert run_command(["board", str(folder), "-o", str(site), "--again"]) == 0
     assert "checked:" not in capsys.readouterr().out

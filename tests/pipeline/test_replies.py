@@ -63,7 +63,7 @@ def test_an_odd_usage_ends_no_run_and_is_said_once(
     assert "Traceback" not in done.stderr + again.stderr
     assert {row["status"] for row in records(tmp_path)} == {"ok"}
     notes = [note["text"] for note in summary(tmp_path)["notes"]]
-    assert sum("not a count of tokens" in note for note in notes) == 1
+    assert sum("not a token count" in note for note in notes) == 1
 
 
 def test_a_broken_entry_of_the_cache_is_asked_for_again(memeval: Command, tmp_path: Path) -> None:
