@@ -62,7 +62,7 @@ def read_answers(run: Run) -> list[JudgedAnswer]:
         if record.verdict is not None and record.verdict.graded:
             raise UserError(
                 f"run {one_line(run.key)} has graded scores, not verdicts of right and wrong, "
-                f"so a judge's errors can't be corrected"
+                "so a judge's errors can't be corrected"
             )
 
         if record.status in _JUDGED and record.hypothesis is not None:

@@ -44,7 +44,7 @@ def board(arguments: Sequence[str]) -> int:
     if made.known:
         print(
             f"checked:  {made.known} of them earlier, with the same code and data: --again "
-            f"checks them again"
+            "checks them again"
         )
 
     for one in made.left_out:

@@ -52,13 +52,13 @@ def _dataset(run: Run, data: str | None) -> Dataset:
     if not has_adapter(str(name)) or named_class not in (None, class_path("dataset", str(name))):
         raise UserError(
             f"data set '{one_line(name)}' is not one of memeval's own classes, and reading a "
-            f"run imports no other"
+            "run imports no other"
         )
 
     if path and data is None:
         raise UserError(
             f"the run names the data file {one_line(path)}, but reading a run opens no file "
-            f"that it names",
+            "that it names",
             "if you trust it:  --data FILE",
         )
 

@@ -159,7 +159,7 @@ def _say_what_is_unknown(needed: Needed) -> None:
     names = some_of([one_line(path.name, 40) for path in needed.unknown], NAMED)
     print(
         f"run.json can't be read, or names no keys, in {names}: rows and memories are kept, "
-        f"because these runs may need them",
+        "because these runs may need them",
         "  to see why:  python -m memeval verify",
         sep="\n",
         file=sys.stderr,

@@ -88,7 +88,7 @@ def adjusted_how(comparison: Comparison) -> str:
     if comparison.adjustment == BENJAMINI_HOCHBERG:
         return (
             f"by Benjamini–Hochberg over {comparison.tests:,} tests of all metrics: 5 % of the "
-            f"differences found are expected to be chance"
+            "differences found are expected to be chance"
         )
 
     return "adjusted for all comparisons together (max-T)"

@@ -122,7 +122,7 @@ def check_roles(llm: LlmConfig) -> None:
         if address != llm.base_url and not has_key and not is_local(address):
             raise UserError(
                 f"{role}.base_url differs from the URL of the model that answers, so that "
-                f"model's key is not sent there",
+                "model's key is not sent there",
                 f"name the key:  {role}.api_key_env=MY_KEY, the environment variable that holds it",
             )
 

@@ -34,7 +34,7 @@ def plant(case: EvalCase, count: int, seed: int) -> EvalCase:
     if not turns:
         raise UserError(
             f"dataset.canaries: case {one_line(case.case_id, 80)} has no turn next to which to "
-            f"plant one",
+            "plant one",
             "leave dataset.canaries out",
         )
 

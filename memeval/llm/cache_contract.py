@@ -37,7 +37,7 @@ class Damage:
         if not self._keys:
             self._say(
                 f"{self._what} had a damaged entry ({key[:12]}…): it was dropped and is "
-                f"requested again"
+                "requested again"
             )
 
         self._keys.add(key)

@@ -197,7 +197,7 @@ class _Verifier:
             if is_said and not terms_of(run.summary).allows_texts:
                 level.problems.append(
                     f"{run.key}: it contains texts of {one_line(run.summary.dataset)}, whose "
-                    f"licence "
+                    "licence "
                     "is not known to allow passing them on"
                 )
 
@@ -263,7 +263,7 @@ class _Verifier:
                 if result.groups > 1 and not all(map(same_figure, said, again)):
                     level.problems.append(
                         f"the second implementation compares {one.first} and {one.second} "
-                        f"differently"
+                        "differently"
                     )
 
         return len(comparison.differences)

@@ -209,7 +209,7 @@ class RunSummary:
         if isinstance(content, dict) and SEAL not in content:
             raise ValueError(
                 f"{path} has no digest: it was written by memeval 0.1, or edited; repeat the "
-                f"run's command to make it again"
+                "run's command to make it again"
             )
 
         if not isinstance(content, dict) or not is_sealed(content):

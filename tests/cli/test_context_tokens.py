@@ -64,7 +64,7 @@ def test_a_sweep_draws_accuracy_against_evidence(tmp_path: Path) -> None:
     assert {run["params"]["context_tokens"] for run in runs(tmp_path)} == {150, 400}
     (page,) = tmp_path.glob("outputs/sweeps/*/comparison.html")
     html = page.read_text(encoding="utf-8")
-    assert "tokens that the reader is shown at most" in html, "the curve"
+    assert "maximum tokens shown to the reader" in html, "the curve"
     assert "on average over" in html, "the area of the frontier"
     assert "per 1,000 tok" in html
 

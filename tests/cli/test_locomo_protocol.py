@@ -74,6 +74,6 @@ def test_a_naming_that_fits_no_table_is_refused(tmp_path: Path) -> None:
     done = memeval(tmp_path, "dataset=demo", "dataset.category_names=zep", "tracking=none")
     assert done.status == 2
     assert (
-        "dataset.category_names=zep is gone" in done.told
+        "dataset.category_names=zep was removed" in done.told
         and "dataset.category_names=mirix" in done.err
     )

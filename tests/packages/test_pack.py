@@ -149,7 +149,7 @@ def test_a_stopped_or_invalid_run_is_packed_and_says_so(
 
 def test_an_edited_run_is_not_packed(runs: list[memeval.FinishedRun], tmp_path: Path) -> None:
     run = runs[0]
-    with pytest.raises(UserError, match="is not sound"):
+    with pytest.raises(UserError, match="has a problem"):
         pack(
             [Run(run.folder, replace(run.summary, run_key="other")), _edited(run, tmp_path)],
             tmp_path / "x.memeval",

@@ -165,7 +165,7 @@ def test_another_launcher_and_prepare_refuse_a_budget(memeval: Command) -> None:
 
     assert (other.returncode, prepared.returncode) == (2, 2)
     assert "only hydra/launcher=memeval runs" in other.stderr
-    assert "prepare keeps no budget" in prepared.stderr
+    assert "prepare ignores budgets" in prepared.stderr
 
 
 def test_a_cost_is_confirmed_or_refused(memeval: Command) -> None:

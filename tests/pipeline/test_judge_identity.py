@@ -132,5 +132,5 @@ def test_a_judges_settings_without_its_model_are_refused() -> None:
         opened("llm=extractive", "judge=llm")
 
     assert any("llm.judge.model=" in hint for hint in refused.value.hints)
-    with pytest.raises(UserError, match="whose key is not sent"):
+    with pytest.raises(UserError, match="key is not sent there"):
         opened("judge=llm", "llm.judge.model=m", "llm.judge.base_url=https://example.com/v1")

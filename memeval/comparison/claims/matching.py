@@ -312,7 +312,7 @@ def _recorded_judge(protocol: Protocol, own: JudgeIdentity) -> Iterator[Aspect]:
     """Verdicts that came with the answers name their judge, and do not hold its prompt."""
     described = protocol.judge or "of an undisclosed kind"
     text = (
-        f"it can't be checked whether the recorded verdicts come from the source's judge "
+        "it can't be checked whether the recorded verdicts come from the source's judge "
         f"({described})"
     )
     yield Aspect("judge", Sameness.NOT_DISCLOSED, text)

@@ -84,7 +84,7 @@ class AlertStormSettings(DatasetSettings):
             if field.name in generating and getattr(self, field.name) != field.default:
                 raise UserError(
                     f"dataset.{field.name} needs dataset.source=generated: a log has no such "
-                    f"setting"
+                    "setting"
                 )
 
     def _check_shape(self) -> None:
@@ -112,7 +112,7 @@ class AlertStormSettings(DatasetSettings):
             raise UserError(
                 f"dataset.n_alerts={self.n_alerts} leaves {self.shape.firsts} lines after "
                 f"duplicates and flapping links, too few for {self.n_root_causes} root causes "
-                f"and a symptom"
+                "and a symptom"
             )
 
 

@@ -211,7 +211,7 @@ class Beam(Dataset):
         if _is_export(self.path):
             raise UserError(
                 f"data set '{self.info.name}': {self.path} is an export from Hugging Face; "
-                f"memeval reads the files of BEAM's repository.",
+                "memeval reads the files of BEAM's repository.",
                 f"get them:  {self._fetch_command}",
             )
 

@@ -210,7 +210,7 @@ class Incidents(NetOps):
         if new:
             yield (
                 f"root causes: {new} of {len(asked)} later incidents hit a component without an "
-                f"earlier incident; no question asks for their root cause"
+                "earlier incident; no question asks for their root cause"
             )
 
 

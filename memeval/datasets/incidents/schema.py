@@ -217,5 +217,5 @@ def _clock_notes(contents: Mapping[Path, bytes]) -> Iterator[str]:
     if odd:
         yield (
             f"clock: the time stamps of {odd} rows contradict their local times; the local "
-            f"times are used"
+            "times are used"
         )

@@ -245,7 +245,7 @@ def notes_of(answerable: int, without_evidence: int, mistakes: Mistakes) -> Iter
     if without_evidence:
         yield (
             f"evidence: {without_evidence} of {answerable} questions with an answer have none; "
-            f"recall is measured on the others"
+            "recall is measured on the others"
         )
 
     if mistakes.taken:

@@ -50,8 +50,8 @@ def check_bounds(material: Material) -> Iterator[Finding]:
             f"on {len(common)} questions",
             where=f"run {rival.summary.run_key}",
             why=f"{system_of(upper)} has everything that {system_of(lower)} has, or more. "
-            f"Possible causes: chance on so few questions, a context that is too long to "
-            f"read, a lenient judge, or questions that need no memory",
+            "Possible causes: chance on so few questions, a context that is too long to "
+            "read, a lenient judge, or questions that need no memory",
             questions=tuple(name for name in common if own[name] != rival.scores[name]),
         )
 

@@ -221,7 +221,7 @@ class Locomo(Dataset):
         if self.settings.labels == "exclude":
             yield (
                 f"labels: {len(self._excluded)} questions with a wrong gold according to the "
-                f"audit are left out"
+                "audit are left out"
             )
 
         if self.settings.labels == "corrected":

@@ -157,7 +157,7 @@ class CaseWork:
         if answer.ranking is not None and not turns.hold(answer.ranking):
             self._noted.append(
                 f"The stored answer to {one_line(question.question_id, 80)} names turns that "
-                f"are not in its case: it was skipped and made again."
+                "are not in its case: it was skipped and made again."
             )
             return None
 

@@ -98,7 +98,7 @@ def take_ids(case: EvalCase, taken: set[str]) -> None:
         if any("\ud800" <= character <= "\udfff" for character in row_id):
             raise UserError(
                 f"the id '{one_line(row_id)}' contains half of a surrogate pair, which can't be "
-                f"stored"
+                "stored"
             )
 
         if row_id in taken:

@@ -225,7 +225,7 @@ class CellRun(CaseWork):
             if dropped:
                 self.progress.say(
                     f"  {dropped} lines of {path} are torn, damaged, edited or from another "
-                    f"key: skipped"
+                    "key: skipped"
                 )
 
         return Repeat(seed, answers, verdicts, texts, self.judge(seed))

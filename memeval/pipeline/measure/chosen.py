@@ -71,15 +71,15 @@ def notes_on_questions(cell: Cell, records: Sequence[Record]) -> Iterator[str]:
             f"A sample: {len(sample.weights):,} of {sample.of:,} questions, drawn by category from "
             f"{sample.drawn_conversations} of {sample.conversations} conversations "
             f"(seed {settings['sample_seed']}). Figures are weighted back to all questions; "
-            f"question counts, tokens and cost are those of the sample, and metrics of the data "
-            f"set's own protocol are not weighted."
+            "question counts, tokens and cost are those of the sample, and metrics of the data "
+            "set's own protocol are not weighted."
         )
 
     cut = settings["limit_questions"]
     if cut is not None:
         yield (
             f"A biased cut: dataset.limit_questions={cut} asks the first {cut} questions of "
-            f"each conversation, which differ from the others. dataset.sample=N draws from all."
+            "each conversation, which differ from the others. dataset.sample=N draws from all."
         )
 
     if settings["only"] is not None:
@@ -88,10 +88,10 @@ def notes_on_questions(cell: Cell, records: Sequence[Record]) -> Iterator[str]:
         yield (
             f"Asked only what run {str(settings['only']).removeprefix('wrong:')} got wrong: "
             f"{right} of {asked} questions are right now. The run has no accuracy, because "
-            f"questions that were right before were not asked."
+            "questions that were right before were not asked."
         )
     elif settings["question_ids"] is not None:
         yield (
             f"{len(settings['question_ids'])} named questions: the figures are only about "
-            f"these, and not an estimate for all questions."
+            "these, and not an estimate for all questions."
         )

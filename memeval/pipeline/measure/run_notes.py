@@ -142,7 +142,7 @@ def few_timed(rows: Sequence[Record]) -> Iterator[str]:
     if 0 < timed < len(answered) / 2:
         yield (
             f"retrieval ms was measured in {timed:,} of {len(answered):,} answers only: in the "
-            f"others it could not be separated from the process's other work."
+            "others it could not be separated from the process's other work."
         )
 
 
@@ -230,7 +230,7 @@ def _lines(finished: Finished) -> Iterator[str]:
     if dropped:
         yield (
             f"{dropped} lines of an earlier pass were torn, damaged, edited or from another "
-            f"key: they were skipped and made again."
+            "key: they were skipped and made again."
         )
 
 
@@ -266,7 +266,7 @@ def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     )
     yield (
         f"{total.summary}, in {len(hurt)} of {len(healths)} conversations: their answers are "
-        f"based on an incomplete memory."
+        "based on an incomplete memory."
     )
 
 

@@ -39,7 +39,7 @@ def check_budget(cell: Cell, more: Sequence[str] = ()) -> None:
     if isinstance(source, Declared) and source.system_class.__module__ in OWN_SERVERS:
         raise UserError(
             f"a budget can't be enforced with system={cell.config.system['name']}: its server "
-            f"makes the calls",
+            "makes the calls",
             "leave the budget out",
         )
 

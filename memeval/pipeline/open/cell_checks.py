@@ -149,7 +149,7 @@ def check_reader(config: RunConfig, source: Source) -> None:
     if source.own_prompt:
         raise UserError(
             f"reader=tools: {name} answers with its own prompt, and not by a model that can use "
-            f"tools",
+            "tools",
             out,
         )
     if config.stages == "retrieve":

@@ -223,7 +223,7 @@ class Look:
             if holds_replacement((self.folder / CONFIG_FILE).read_text(encoding="utf-8")):
                 self.unchecked.append(
                     f"a path or an address was replaced in {CONFIG_FILE}: it can't be checked "
-                    f"whether it gives this key"
+                    "whether it gives this key"
                 )
             elif made != identity["keys"] or run_key(config, inputs) != summary.run_key:
                 self.problems.append(f"{CONFIG_FILE} gives a different key than {summary.run_key}")

@@ -284,7 +284,7 @@ class Estimator:
             basis.insert(
                 0,
                 f"{asked:,} of {total:,} open questions were examined, and the estimate "
-                f"extrapolated from them; --exact examines all",
+                "extrapolated from them; --exact examines all",
             )
 
         made_up = [line for line in self._lines() if line.known_calls < line.calls]
@@ -304,7 +304,7 @@ class Estimator:
         if self._failed:
             basis.append(
                 f"{self._failed} answers could not be made up: the calls that depend on them "
-                f"are not counted"
+                "are not counted"
             )
 
         return basis

@@ -112,7 +112,7 @@ def _check_sweeper(config: DictConfig) -> None:
     if not sweeper.endswith("BasicSweeper"):
         raise UserError(
             f"hydra.sweeper {sweeper} chooses its runs by earlier results, so they can't be "
-            f"planned",
+            "planned",
             "plan one of its runs:  python -m memeval plan ... hydra/sweeper=basic",
         )
 

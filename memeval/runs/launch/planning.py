@@ -46,5 +46,5 @@ def check_store_is_read(store: StoreConfig) -> None:
             raise UserError(
                 f"plan reads the files of the home, not store.{name}",
                 f"leave store.{name} out: the plan then covers everything that this home has "
-                f"not finished",
+                "not finished",
             )

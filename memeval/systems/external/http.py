@@ -128,7 +128,7 @@ class Settings(AnsweringSettings):
         if self.answers:
             raise UserError(
                 f"system.contract={self.contract} has no answers by the service: leave "
-                f"system.answers out"
+                "system.answers out"
             )
         if self.operations:
             raise UserError(
@@ -140,7 +140,7 @@ class Settings(AnsweringSettings):
             if getattr(self, option) is not None:
                 raise UserError(
                     f"system.{option} belongs to system.contract={OWN}: under other contracts "
-                    f"a model searches with search_memory"
+                    "a model searches with search_memory"
                 )
 
         for operation in OPERATIONS:

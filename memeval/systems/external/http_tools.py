@@ -58,7 +58,7 @@ def read_declared(value: Any) -> tuple[DeclaredTool, ...]:
         if CASE in properties:
             raise UserError(
                 f"system.tools: '{CASE}' of '{tool.name}' is the name of the case, which "
-                f"memeval sends itself: leave it out of the parameters"
+                "memeval sends itself: leave it out of the parameters"
             )
 
     return tools

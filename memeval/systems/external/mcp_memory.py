@@ -412,7 +412,7 @@ class McpService(Service):
                 place = "the case's folder" if settings.names_case else "its HOME"
                 raise UserError(
                     f"{self.name} stores data outside of {place}, where the next case would "
-                    f"find it",
+                    "find it",
                     "give each case its own file, with the variable that the server reads:  "
                     "system.env={MEMORY_FILE: '{case_dir}/memory.json'}",
                     "or, for a server that has namespaces, {namespace} in store_arguments and "

@@ -418,7 +418,7 @@ class ServedMemory(RecallSystem):
         if found.without_ids:
             remarks[WITHOUT_IDS] = (
                 f"{found.without_ids:,} of {len(found.results):,} results have no turn_ids, so "
-                f"the ranking is unknown"
+                "the ranking is unknown"
             )
 
     async def _call(

@@ -35,7 +35,7 @@ class Settings(RerankedSettings):
         check_positive(chunk_size=self.chunk_size)
         if not 0 <= self.overlap < self.chunk_size:
             raise UserError(
-                f"system.overlap must be at least 0 and below system.chunk_size "
+                "system.overlap must be at least 0 and below system.chunk_size "
                 f"({self.chunk_size}), but is {self.overlap}"
             )
 
