@@ -273,7 +273,7 @@ def test_a_comparison_in_words_and_figures(folders: list[Path], tmp_path: Path) 
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
 
     assert f'<p class="lead">{html.escape(sentence)}' in page
-    assert "Difference from bm25" in page and "by more than chance is not tested" not in page
+    assert "Difference from bm25" in page and "is more than chance is not tested" not in page
     mean = comparison.differences[0].result.mean
     ends = [figure(mean + reach, "points") for reach in (-0.03, 0.03)]
     shown = f'{figure(mean, "points", signed=True)} <span class="ends">[{", ".join(ends)}]</span>'
