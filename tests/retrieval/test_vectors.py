@@ -162,6 +162,7 @@ print(*sizes)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 def test_a_dropped_index_gives_its_memory_back() -> None:
     done = subprocess.run(
