@@ -244,7 +244,7 @@ class IngestRow(Struct, frozen=True, omit_defaults=True):
     compressions: Count
     """How often the window was cut."""
     health: IngestHealth | None = None
-    """How many chunks were stored or lost; None if the system does not say."""
+    """How many chunks were stored or lost; None if the ingest failed."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     usage: tuple[Usage, ...] = field(default_factory=_no_usage)
     """Added up by role, model and kind: an ingest may make thousands of calls."""

@@ -14,7 +14,7 @@ from memeval.config.settings import TENANTS, TIMEOUT
 from memeval.llm.metering import current_ledger
 from memeval.pipeline.execute.context_budget import BudgetedReader
 from memeval.pipeline.execute.memory import Memory
-from memeval.pipeline.execute.memory_build import MemoryBuild
+from memeval.pipeline.execute.memory_build import MemoryBuild, memory_path
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.execute.timeline import OTHER_USER, USER, with_other_user
 from memeval.pipeline.execute.tool_loop import Limits
@@ -33,7 +33,6 @@ from memeval.process.leftovers import sweep, sweep_temporary
 from memeval.records import EvalCase
 from memeval.retrieval.granularity import chunks
 from memeval.systems.base import IMAGINED, LINES, Reader, SystemContext
-from memeval.text.names import digest_name
 
 T = TypeVar("T")
 
@@ -77,7 +76,7 @@ class Builder:
 
     def failed(self, case: EvalCase, seed: int) -> FailedMemory | None:
         """The memory of a case if it could not be built."""
-        folder = self._cell.memory_folder(seed) / digest_name(case.case_id)
+        folder = memory_path(self._cell, case.case_id, seed)
         return self._models.connections.failed_memories.get(folder)
 
     def notes(self) -> list[str]:

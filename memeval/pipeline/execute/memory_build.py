@@ -60,6 +60,13 @@ _made_again: set[Path] = set()
 """Folders built again under `fresh=prepare` in this process: cells of a sweep share one."""
 
 
+def memory_path(cell: Cell, case_id: str, seed: int) -> Path:
+    """The folder of a case's memory in the repeat under `seed`."""
+    # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder; the
+    # manifest and `meta.json` hold the id.
+    return cell.memory_folder(seed) / digest_name(case_id)
+
+
 @dataclass(frozen=True)
 class MemoryBuild:
     """The memory of one case in one repeat: loaded if it was saved whole, else built."""
@@ -81,9 +88,7 @@ class MemoryBuild:
         return self._folder_of(self.case.case_id)
 
     def _folder_of(self, case_id: str) -> Path:
-        # The id comes from the data: `..` or `a/b` would lead elsewhere. A digest names the folder;
-        # the manifest and `meta.json` hold the id.
-        return self.cell.memory_folder(self.seed) / digest_name(case_id)
+        return memory_path(self.cell, case_id, self.seed)
 
     @cached_property
     def key(self) -> str:
