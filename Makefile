@@ -31,8 +31,9 @@ letta: $(LETTA_VENV)/.letta
 test: $(BIN)/.dev check compiled
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 3 --dist worksteal --durations=15 -m "not slow"
 
+# The pages' commands begin with `python`, and Ray starts programs of its own.
 test-all: $(BIN)/.dev check compiled
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 3 --dist worksteal --durations=15
+	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 3 --dist worksteal --durations=15
 
 # Before a release: 300 small changes of the code whose figures must be exact, of which the tests notice at least 95 %.
 mutants: $(BIN)/.dev
