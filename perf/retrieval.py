@@ -96,7 +96,7 @@ def vectors() -> None:
         (700, 4096),
         (700, 8192),
         (50_000, 512),
-        (60_000, 256),
+        (60_000, 512),
     ]:
         rows = _sparse_rows(rng, count, width)
         queries = _sparse_rows(rng, 40, width)
