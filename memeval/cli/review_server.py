@@ -18,6 +18,7 @@ from memeval.errors import UserError
 from memeval.records import EvalCase
 from memeval.report.page.write import review_page
 from memeval.text.shown import one_line
+from memeval.text.typed import decoder
 
 HOST = "127.0.0.1"
 LARGEST_BODY = 1 << 20
@@ -81,7 +82,7 @@ class ReviewServer(ThreadingHTTPServer):
     def change(self, what: str, body: bytes) -> Any:
         """Saves or takes back. Raises as `content`, and `msgspec.MsgspecError` for another body."""
         if what == "save":
-            asked = msgspec.json.decode(body, type=SaveRequest)
+            asked = decoder(SaveRequest).decode(body)
             return self.review.save(asked.name, asked.version, asked.change)
         if what == "undo":
             return {"question": self.review.undo()}

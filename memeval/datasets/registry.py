@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
 from memeval.config.options import Registry, built_in_classes
 from memeval.config.plugins import plugins
 from memeval.datasets.contract import Dataset, DatasetInfo
 from memeval.errors import UserError, unknown
 from memeval.text.beside import load_beside
+from memeval.text.typed import convert
 
 GROUP = "dataset"
 ADAPTERS = Registry(GROUP, Dataset, noun="data set")  # type: ignore[type-abstract]
@@ -32,7 +31,7 @@ def _infos() -> Iterator[DatasetInfo]:
             if "files" in entry:
                 entry["files"] = _files(path.with_name("files.tsv"), **entry["files"])
 
-            yield msgspec.convert({"name": name, **entry}, DatasetInfo)
+            yield convert({"name": name, **entry}, DatasetInfo)
 
 
 def _files(table: Path, address: str | None = None) -> list[dict[str, Any]]:

@@ -9,9 +9,10 @@ from datetime import datetime
 from json import dumps, loads
 from typing import Annotated, Any, TypeVar
 
-from msgspec import DecodeError, Meta, ValidationError, convert, json, to_builtins
+from msgspec import DecodeError, Meta, ValidationError, json, to_builtins
 
 from memeval.records import MOST, Finite
+from memeval.text.typed import convert, decode, decoder
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -27,7 +28,7 @@ Weight = Annotated[float, Meta(gt=0, le=MOST)]
 def read_json(content: bytes) -> Any:
     """JSON as the standard library reads it, in a third of the time. Raises `ValueError`."""
     try:
-        return json.decode(content)
+        return decode(content)
     except (DecodeError, UnicodeDecodeError):
         # Halves of characters, and numbers that are none: only Python's own reader takes them.
         return loads(content)
@@ -36,7 +37,7 @@ def read_json(content: bytes) -> Any:
 def as_read(content: Json) -> Json:
     """JSON as it would be read again: with lists for tuples."""
     try:
-        return dict(json.decode(json.encode(content)))
+        return dict(decode(json.encode(content)))
     except UnicodeEncodeError:
         return dict(loads(dumps(content)))
 
@@ -59,7 +60,7 @@ def decode_as(line: bytes, wanted: type[T]) -> T:
     Raises `ValueError` like `read_as`, and for invalid JSON.
     """
     try:
-        return json.decode(line, type=wanted)
+        return decoder(wanted).decode(line)
     except DecodeError as error:
         raise ValueError(str(error)) from error
 

@@ -8,11 +8,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
 from memeval.records import CorrectRequest, MemoryChunk
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.forgetting import corrected, count_changed
+from memeval.text.typed import convert
 
 
 def leaving(

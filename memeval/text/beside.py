@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
+from memeval.text.typed import convert
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ def load_beside(module_file: str, name: str, content: type[T]) -> T:
     The keys of the stages cover a file that a module names in quotes: see `memeval.config.sources`.
     Raises `msgspec.ValidationError`, which names the path in the file, for a value of another type.
     """
-    return msgspec.convert(load_yaml(Path(module_file).with_name(name)), content)
+    return convert(load_yaml(Path(module_file).with_name(name)), content)
 
 
 def load_yaml(path: Path) -> Any:

@@ -28,6 +28,7 @@ from memeval.records import (
 )
 from memeval.results import Record
 from memeval.text.shown import one_line
+from memeval.text.typed import decoder
 
 SPEAKER = "user"
 SCHEMA = "the form:  docs/datasets/forgeteval.md"
@@ -95,9 +96,9 @@ class ForgetEval(OwnFile):
     def _rows(self) -> Sequence[Row]:
         try:
             if self._content.lstrip()[:1] == b"[":
-                rows = msgspec.json.decode(self._content, type=list[Row])
+                rows = decoder(list[Row]).decode(self._content)
             else:
-                rows = msgspec.json.Decoder(Row).decode_lines(self._content)
+                rows = decoder(Row).decode_lines(self._content)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UserError(f"{self.path}: {one_line(error, 300)}", SCHEMA) from error
 

@@ -22,6 +22,7 @@ from memeval.llm.tokens import count_tokens
 from memeval.process.private import make_folder
 from memeval.results.files import file_digest
 from memeval.text.shown import one_line
+from memeval.text.typed import decoder
 
 DATA_FILE, MANIFEST_FILE, SHEET_FILE = "data.jsonl", "frozen.json", "DATASHEET.md"
 VERSION = re.compile(r"[\w.+-]{1,40}")
@@ -69,7 +70,7 @@ def read_manifest(folder: Path) -> Manifest:
     Raises `UserError` if it is missing or damaged, and if the data was edited since.
     """
     try:
-        manifest = msgspec.json.decode((folder / MANIFEST_FILE).read_bytes(), type=Manifest)
+        manifest = decoder(Manifest).decode((folder / MANIFEST_FILE).read_bytes())
         digest = file_digest(folder / DATA_FILE)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UserError(

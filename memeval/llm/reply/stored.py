@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from memeval.llm.reply.body import MOST_SECONDS, MOST_TOKENS, NOTES, odd_notes
 from memeval.llm.reply.ranking import MOST_SCORE
 from memeval.llm.reply.text import without_controls, without_thinking
+from memeval.text.typed import decoder
 
 T = TypeVar("T", bound=Struct)
 Tokens = Annotated[int, Meta(ge=0, le=MOST_TOKENS)]
@@ -72,6 +73,6 @@ def stored_ranking(value: bytes, documents: int) -> dict[str, Any] | None:
 
 def _read(value: bytes, wanted: type[T]) -> T | None:
     try:
-        return msgspec.json.decode(value, type=wanted)
+        return decoder(wanted).decode(value)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None

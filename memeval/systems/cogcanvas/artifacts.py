@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from msgspec import convert
-
 from memeval.records import MemoryChunk, format_time
+from memeval.text.typed import convert
 from memeval.text.words import search_terms
 
 KINDS = (

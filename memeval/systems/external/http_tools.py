@@ -14,6 +14,7 @@ from memeval.systems.external import wire
 from memeval.systems.external.mcp_tools import changes_by_name
 from memeval.systems.external.said import error_in
 from memeval.systems.tools import Tool, ToolResult, object_schema
+from memeval.text.typed import convert
 
 CASE = "namespace"
 """The member of each request that carries the case."""
@@ -40,7 +41,7 @@ class DeclaredTool(Struct, frozen=True, forbid_unknown_fields=True):
 def read_declared(value: Any) -> tuple[DeclaredTool, ...]:
     """The tools of `system.tools`. Raises `UserError` for what is not one."""
     try:
-        tools = msgspec.convert(value or [], tuple[DeclaredTool, ...])
+        tools = convert(value or [], tuple[DeclaredTool, ...])
     except msgspec.ValidationError as error:
         raise UserError(f"system.tools: {error}", EXAMPLE) from error
 

@@ -8,7 +8,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta, Struct
 
 from memeval.errors import MemevalError, UserError
@@ -19,6 +18,7 @@ from memeval.results.files import reading
 from memeval.systems.base import RUNTIME, RecallSystem, SystemContext, SystemSettings
 from memeval.systems.external.wire import LONGEST_TEXT, MOST_RESULTS
 from memeval.text.shown import one_line
+from memeval.text.typed import decoder
 
 EXAMPLE = 'rows look like:  {"question_id": "conv-26/q0", "ranked": [{"text": "…", "score": 0.9}]}'
 
@@ -62,7 +62,6 @@ def read_rankings(file: str) -> Rankings:
 # Each case has a system of its own.
 @lru_cache(maxsize=4)
 def _read(file: str, content: bytes) -> Rankings:
-    decoder = msgspec.json.Decoder(RankedRow)
     rows: dict[str, RankedRow] = {}
     repeated = []
     for number, line in enumerate(content.split(b"\n"), start=1):
@@ -71,7 +70,7 @@ def _read(file: str, content: bytes) -> Rankings:
 
         where = f"{one_line(file)}, line {number}"
         try:
-            row = decoder.decode(line)
+            row = decoder(RankedRow).decode(line)
         except (ValueError, RecursionError) as error:
             raise UserError(f"{where}: {one_line(error, 200)}", EXAMPLE) from error
 

@@ -1,0 +1,41 @@
+"""Reads JSON, and what was read from JSON or YAML, into typed records. Safe in threads.
+
+What msgspec (0.22) finds out about a class, it keeps in that class before it is complete. A second
+thread that meets the class at that moment reads through a null pointer, which ends the process. So
+each type is prepared here, with all types that it consists of, by one thread at a time.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.json import Decoder
+
+T = TypeVar("T")
+
+decode = msgspec.json.decode
+"""Reads JSON as plain data; as typed records, `decoder` does."""
+
+_lock = Lock()
+_decoders: dict[Any, Decoder[Any]] = {}
+
+
+def decoder(wanted: type[T]) -> Decoder[T]:
+    """Reads JSON as `wanted`."""
+    prepared = _decoders.get(wanted)
+    if prepared is None:
+        with _lock:
+            prepared = _decoders[wanted] = Decoder(wanted)
+
+    return prepared
+
+
+def convert(content: Any, wanted: type[T]) -> T:
+    """Plain data as a typed record.
+
+    Raises `msgspec.ValidationError`, which names the path of the member that does not fit.
+    """
+    decoder(wanted)
+    return msgspec.convert(content, wanted)

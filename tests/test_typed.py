@@ -1,0 +1,55 @@
+"""Typed records are read by several threads at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import sys
+from dataclasses import make_dataclass
+from threading import Barrier, Thread
+from memeval.text.typed import convert, decoder
+
+def fresh_type():
+    inner = make_dataclass("Inner", [(f"member_{i}", int, 0) for i in range(30)])
+    members = [("inner", inner, None), *((f"other_{i}", int, 0) for i in range(30))]
+    return make_dataclass("Outer", members)
+
+def by_decoder(wanted):
+    return decoder(wanted).decode(b'{"other_1": 1, "inner": {"member_1": 2}}')
+
+def by_convert(wanted):
+    return convert({"other_1": 1, "inner": {"member_1": 2}}, wanted)
+
+def read(wanted):
+    barrier.wait()
+    record = READER(wanted)
+    assert record.inner.member_1 == 2
+    whole.append(record)
+
+READER = {"decoder": by_decoder, "convert": by_convert}[sys.argv[1]]
+sys.setswitchinterval(1e-6)
+whole = []
+for _ in range(20):
+    wanted = fresh_type()
+    barrier = Barrier(3)
+    threads = [Thread(target=read, args=(wanted,)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+
+    for thread in threads:
+        thread.join()
+
+print(len(whole))
+"""
+
+
+@pytest.mark.parametrize("reader", ["decoder", "convert"])
+def test_a_type_is_first_met_by_several_threads(reader: str) -> None:
+    """With msgspec's own functions, nearly every run ends with SIGSEGV."""
+    command = [sys.executable, "-c", SCRIPT, reader]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "60\n"), done.stderr
