@@ -45,14 +45,20 @@ def over_cells(sweep: str, config: DictConfig) -> DictConfig:
     # Taken out: the schema of a run has no such field.
     grids = config.pop("grids", None)
     if grids is not None:
-        count = sum(1 for _ in cells(grids))
+        count = len(cells(tuple(grids)))
         params = {"+cell": ",".join(f"{sweep}-{number}" for number in range(1, count + 1))}
         OmegaConf.update(config, "hydra.sweeper.params", params, force_add=True)
 
     return config
 
 
-def cells(grids: Sequence[str]) -> Iterator[tuple[str, ...]]:
+@cache
+def cells(grids: tuple[str, ...]) -> Sequence[tuple[str, ...]]:
+    """The overrides of all cells. Read once: each cell is composed with the whole sweep."""
+    return tuple(_cells(grids))
+
+
+def _cells(grids: Sequence[str]) -> Iterator[tuple[str, ...]]:
     for grid in grids:
         given = shlex.split(grid)
         check_given_once(given)
@@ -78,10 +84,6 @@ def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def _grids_in(text: str) -> Sequence[str]:
-    return OmegaConf.select(OmegaConf.create(text), "grids") or ()
-
-
 def cell_config(sweep: str, number: int) -> DictConfig | None:
     """The config of one cell, counted from 1; None if there is no such cell."""
     file = sweep_file(sweep)
@@ -94,8 +96,8 @@ def cell_config(sweep: str, number: int) -> DictConfig | None:
 
 @cache
 def _cells_of(text: str) -> Sequence[tuple[str, ...]]:
-    """The overrides of all cells of a sweep's text: read once, not once per cell."""
-    return tuple(cells(_grids_in(text)))
+    """The overrides of all cells of a sweep's text."""
+    return cells(tuple(OmegaConf.select(OmegaConf.create(text), "grids") or ()))
 
 
 def _config(overrides: Sequence[str]) -> DictConfig:

@@ -27,6 +27,14 @@ JOBS = (
     ["system=bm25", "top_k='7'", "compression_turn='4'", "min_coverage=0.5"],
     ["system=bm25", "top_k='9'", "compression_turn='8'"],
     ["+tags.paper=x", "system=bm25", "top_k='9'"],
+    ["+tags.paper=x", "system=bm25", "top_k='7'", "seed=3"],
+    ["+tags.paper=y", "system=bm25", "tags.paper=z"],
+    ["tags={paper: z}", "system=bm25", "+tags.year=1"],
+    ["+sweep=evidence", "system=bm25", "top_k='200'", "context_tokens=500"],
+    ["+sweep=evidence", "system=bm25", "top_k='200'", "context_tokens=1000", "sweep_name=mine"],
+    ["+sweep=evidence", "system=rag", "top_k='200'", "context_tokens=500"],
+    ["system=bm25", "+cell=smoke_endpoint-1", "seed=4"],
+    ["system=bm25", "+cell=smoke_endpoint-71", "seed=4"],
     ["seed=5"],
     # Values of each type, and those that take more than an assignment.
     ["system=bm25", "note='a, b'", "plots=true", "fresh=null", "min_coverage=1e-3"],
@@ -93,20 +101,44 @@ def plain(fields: Any) -> Any:
     return OmegaConf.to_container(fields, resolve=True) if OmegaConf.is_config(fields) else fields
 
 
-def test_each_cell_is_as_it_is_composed_alone(loader: ConfigLoader, master: DictConfig) -> None:
-    jobs = list(enumerate(JOBS))
-    alone = [composed_alone(loader, master, words, number) for number, words in jobs]
+@pytest.mark.parametrize(
+    "step", [1, pytest.param(-1, marks=pytest.mark.slow)], ids=["in order", "backwards"]
+)
+def test_each_cell_is_as_it_is_composed_alone(
+    loader: ConfigLoader, master: DictConfig, step: int
+) -> None:
+    composer = SweepComposer(loader, master)
+    for number, words in list(enumerate(JOBS))[::step]:
+        fields_alone, hydra_alone = composed_alone(loader, master, words, number)
+        fields, task = composer.compose(words, number)
 
-    for ordered in (jobs, jobs[::-1]):
-        composer = SweepComposer(loader, master)
-        for number, words in ordered:
-            fields, task = composer.compose(words, number)
-            fields_alone, hydra_alone = alone[number]
+        assert hydra_itself() == hydra_alone, words
+        assert task == hydra_alone["overrides"]["task"]
+        # 1, 1.0 and true are equal, and not the same.
+        assert repr(plain(fields)) == repr(fields_alone), words
 
-            assert hydra_itself() == hydra_alone, words
-            assert task == hydra_alone["overrides"]["task"]
-            # 1, 1.0 and true are equal, and not the same.
-            assert repr(plain(fields)) == repr(fields_alone), words
+
+def test_cells_of_a_named_sweep_share_a_composition_of_their_options(
+    loader: ConfigLoader, master: DictConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    composed = []
+    compose = loader.load_sweep_config
+
+    def counted(config: DictConfig, words: list[str]) -> DictConfig:
+        composed.append(words)
+        return compose(config, words)
+
+    monkeypatch.setattr(loader, "load_sweep_config", counted)
+    composer = SweepComposer(loader, master)
+    for system in ("bm25", "rag"):
+        for tokens in (500, 1000, 2000):
+            words = ["+sweep=evidence", f"system={system}", f"context_tokens={tokens}", "+tags.a=b"]
+            composer.compose(words, 0)
+
+    assert composed == [
+        ["+sweep=evidence", "system=bm25", "+tags.a=b"],
+        ["+sweep=evidence", "system=rag", "+tags.a=b"],
+    ]
 
 
 @pytest.mark.parametrize("words", WRONG, ids=" ".join)

@@ -29,17 +29,17 @@ def sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_grid_is_the_product_of_its_lists_and_grids_follow_one_another() -> None:
-    assert list(cells(["a=1,2 b=x,y", "c=3"])) == [
+    assert cells(("a=1,2 b=x,y", "c=3")) == (
         ("a=1", "b=x"),
         ("a=1", "b=y"),
         ("a=2", "b=x"),
         ("a=2", "b=y"),
         ("c=3",),
-    ]
-    assert list(cells(["dataset.categories=[1,2] n=range(0,2)"])) == [
+    )
+    assert cells(("dataset.categories=[1,2] n=range(0,2)",)) == (
         ("dataset.categories=[1,2]", "n=0"),
         ("dataset.categories=[1,2]", "n=1"),
-    ]
+    )
 
 
 def test_a_sweep_with_grids_goes_over_its_cells(sweeps: Path) -> None:

@@ -62,4 +62,4 @@ def test_the_same_word_twice_says_the_same() -> None:
 
 def test_a_grid_that_drops_a_system_is_refused() -> None:
     with pytest.raises(UserError, match="system is given twice"):
-        list(cells(["system=bm25 system=rag"]))
+        cells(("system=bm25 system=rag",))

@@ -108,7 +108,7 @@ def check_table(memeval: Command, tmp_path: Path, sweep: str, *words: str) -> No
 def cells_of(sweep: str) -> list[dict[str, str]]:
     """The overrides of each cell of a sweep, by name."""
     grids = OmegaConf.load(SWEEPS / f"{sweep}.yaml").grids
-    return [dict(word.split("=", 1) for word in cell) for cell in cells(grids)]
+    return [dict(word.split("=", 1) for word in cell) for cell in cells(tuple(grids))]
 
 
 @pytest.mark.parametrize(

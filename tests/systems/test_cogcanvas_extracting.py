@@ -150,7 +150,10 @@ def test_a_conversation_of_locomo(
 
 def systems_of(sweep: str) -> list[str]:
     params = yaml.safe_load((ROOT / "sweeps" / f"{sweep}.yaml").read_text(encoding="utf-8"))
-    return [dict(word.split("=", 1) for word in cell)["system"] for cell in cells(params["grids"])]
+    return [
+        dict(word.split("=", 1) for word in cell)["system"]
+        for cell in cells(tuple(params["grids"]))
+    ]
 
 
 def test_both_sweeps_differ_in_the_compression_alone() -> None:

@@ -29,16 +29,22 @@ class _Word:
     """A word of a job."""
 
     override: Override
-    is_group: bool
-    """Whether it chooses an option of a group, and gives no field its value."""
+    is_option: bool
+    """Whether it chooses an option of a group: `system=bm25`, `+sweep=smoke`."""
+    adds_field: bool
     integer: int | None
     """Value given to a group that takes any integer."""
-    is_plain: bool
-    """Whether it is `name=value`, of the run and not of Hydra."""
+    may_share: bool
+    """Whether cells with this word may share a composition."""
 
     @property
     def name(self) -> str:
         return self.override.key_or_group
+
+    @property
+    def is_composed(self) -> bool:
+        """Whether it is part of a composition; else it gives a field of one its value."""
+        return self.is_option or self.adds_field
 
 
 class _Base:
@@ -63,7 +69,7 @@ class _Base:
 
         A field of `INTEGER_GROUPS` gets its integer.
         """
-        own = [word for word in words if not word.is_group]
+        own = [word for word in words if not word.is_composed]
         given = self._assign(own) or self._update(own)
         if given is None:
             return None
@@ -142,8 +148,7 @@ class SweepComposer:
         """
         overrides = self._without_others_fields(overrides)
         words = [self._read(word) for word in overrides]
-        # A word for Hydra itself, or one that adds or deletes, may change what is composed.
-        shared = self._base_of(words) if all(word.is_plain for word in words) else None
+        shared = self._base_of(words) if _may_share(words) else None
         fields = shared.give(words) if shared else None
         if shared is None or fields is None:
             # Hydra itself reports what is wrong with a word.
@@ -169,15 +174,15 @@ class SweepComposer:
         return kept
 
     def _base_of(self, words: Sequence[_Word]) -> _Base | None:
-        """The composition of the options that the words choose."""
-        groups = [word for word in words if word.is_group]
-        integers = {word.name: word.integer for word in groups if word.integer is not None}
-        others = [word.override.input_line or "" for word in groups if word.integer is None]
+        """The composition of the words that are part of one."""
+        composed = [word for word in words if word.is_composed]
+        integers = {word.name: word.integer for word in composed if word.integer is not None}
+        others = [word.override.input_line or "" for word in composed if word.integer is None]
         key = (*others, *sorted(integers))
 
         if key not in self._bases:
-            options = [word.override.input_line or "" for word in groups]
-            config = self._loader.load_sweep_config(self._master, options)
+            lines = [word.override.input_line or "" for word in composed]
+            config = self._loader.load_sweep_config(self._master, lines)
             # A config file that assigns the field beats the option: a copy would hide that.
             is_chosen = all(config[name] == number for name, number in integers.items())
             self._bases[key] = _Base(config) if is_chosen else None
@@ -189,11 +194,18 @@ class SweepComposer:
         if text not in self._words:
             (override,) = self._parser.parse_overrides([text])
             sources = self._loader.get_sources()
+            is_option = any(source.is_group(override.key_or_group) for source in sources)
             self._words[text] = _Word(
                 override=override,
-                is_group=any(source.is_group(override.key_or_group) for source in sources),
+                is_option=is_option,
+                adds_field=not is_option and (override.is_add() or override.is_force_add()),
                 integer=_integer(override),
-                is_plain=_is_plain(override),
+                may_share=not (
+                    override.is_hydra_override()
+                    or override.package is not None
+                    or override.is_delete()
+                    or override.is_sweep_override()
+                ),
             )
 
         return self._words[text]
@@ -206,10 +218,17 @@ def _integer(override: Override) -> int | None:
     return int(text) or None if is_integer else None
 
 
-def _is_plain(override: Override) -> bool:
-    is_marked = override.is_add() or override.is_force_add() or override.is_delete()
-    is_ours = not override.is_hydra_override() and override.package is None
-    return is_ours and not is_marked and not override.is_sweep_override()
+def _may_share(words: Sequence[_Word]) -> bool:
+    """Whether a job is a shared composition whose fields get other values.
+
+    It is not where a field is added and given a value as well: there Hydra goes by their order.
+    """
+    added = [f"{word.name}." for word in words if word.adds_field]
+    given = [f"{word.name}." for word in words if not word.is_composed]
+    is_given = any(
+        one.startswith(other) or other.startswith(one) for one in added for other in given
+    )
+    return all(word.may_share for word in words) and not is_given
 
 
 def _put(values: dict[str, Any], word: _Word) -> bool:
