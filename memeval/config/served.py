@@ -8,8 +8,8 @@ classes, whose options have the fields of their settings type. A class that only
 
 from __future__ import annotations
 
-import copy
 import os
+import pickle
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
@@ -278,16 +278,16 @@ class ServedConfigs(ConfigSource):
 
 def _read(file: Path) -> Served:
     """A file with its header. It is parsed once, and again after it was changed."""
-    config, header = _parse(file, file.read_text(encoding="utf-8"))
-    # The composition modifies its input.
-    return copy.deepcopy(config), header
+    # The composition modifies its input. Unpickling takes a fifth of the time of `deepcopy`.
+    served: Served = pickle.loads(_parsed(file, file.read_text(encoding="utf-8")))
+    return served
 
 
 @cache
-def _parse(file: Path, text: str) -> Served:
+def _parsed(file: Path, text: str) -> bytes:
     config = OmegaConf.load(file)
     assert isinstance(config, DictConfig), f"{file.name} is not a mapping"
-    return config, ConfigSource._get_header_dict(text)
+    return pickle.dumps((config, ConfigSource._get_header_dict(text)))
 
 
 def _chosen_among(group: str) -> Collection[str]:
