@@ -313,7 +313,7 @@ def test_the_metrics_of_every_data_set_are_documented(tmp_path: Path) -> None:
         [
             "-m",
             f"dataset={shipped}",
-            "dataset.limit_cases=3",
+            "dataset.limit_cases=1",
             "tracking=none",
         ],
         tmp_path,

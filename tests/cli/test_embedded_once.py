@@ -13,7 +13,7 @@ from doubles.endpoint import ScriptedEndpoint
 from memeval.datasets.locate import build
 from memeval.retrieval.granularity import Granularity, chunks
 
-HISTORIES = 15
+HISTORIES = 9
 """Enough for sessions that recur; two do among the first twelve."""
 
 

@@ -35,7 +35,7 @@ def test_permuted_cells_have_the_same_compared_figures(memeval: Command, tmp_pat
         with ScriptedEndpoint(latency_s=LATENCY_S) as endpoint:
             memeval(
                 *("-m", f"system={systems}", f"top_k={top_ks}", "judge=llm", "tracking=none"),
-                *("dataset=demo", "dataset.limit_questions=3"),
+                *("dataset=demo", "dataset.limit_cases=4", "dataset.limit_questions=3"),
                 *("llm=openai", "llm.model=gpt-4o-mini", f"llm.base_url={endpoint.base_url}"),
                 *("embedder=openai", "embedder.model=text-embedding-3-small"),
                 f"embedder.base_url={endpoint.base_url}",
