@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +54,22 @@ def test_a_run_composes_once(composed: list[Any]) -> None:
     assert len(composed) == 1
 
 
-@pytest.mark.parametrize("flag", ["-m", "--multirun"])
-def test_a_sweep_composes_once_besides_its_jobs(composed: list[Any], flag: str) -> None:
-    words = ("system=rag,bm25", "seed=3", flag)
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (("system=rag,bm25", "seed=3,4", "-m"), 2),
+        (("system=rag,bm25", "seed=3,4", "--multirun"), 2),
+        (("+sweep=evidence", "seed=3,4"), 5),
+        (("-m", "+sweep=evidence", "seed=3,4"), 5),
+    ],
+)
+def test_a_sweep_composes_once_besides_the_options_of_its_jobs(
+    composed: list[Any], words: Sequence[str], options: int
+) -> None:
     with planning(lambda plan: None):
         assert jobs_of(*words) == []
 
-    # Once for the sweep, and once for each system.
-    assert len(composed) == 3
+    assert len(composed) == 1 + options
 
 
 def test_jobs_run_in_the_order_of_the_words(composed: list[Any]) -> None:

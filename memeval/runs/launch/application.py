@@ -37,7 +37,7 @@ MULTIRUN = ("-m", "--multirun")
 CONFIG_DIR = ("-cd", "--config-dir")
 _ONE_VALUE = re.compile(r"[^,()\[\]{}'\"$\s]+")
 """A value that is not a list, a mapping or a sweep, and has no quotes."""
-_PLAIN = re.compile(r"(?!hydra)[a-z]")
+_PLAIN = re.compile(r"(?!hydra)(\+sweep=)?[a-z]")
 
 
 def hydra_application(arguments: Sequence[str]) -> Callable[[], Any]:
@@ -108,12 +108,11 @@ def _for_cells_alone(words: Sequence[str]) -> list[str]:
 
 
 def _stated_mode(arguments: Sequence[str]) -> RunMode | None:
-    """The mode that the words ask for; None if a config file, or Hydra's own, may decide."""
-    own = [word for word in arguments if word not in MULTIRUN]
-    if not all(map(_PLAIN.match, own)):
+    """The mode that the words ask for; None if a file that is no sweep, or Hydra, may decide."""
+    if not all(word in MULTIRUN or _PLAIN.match(word) for word in arguments):
         return None
 
-    return RunMode.RUN if len(own) == len(arguments) else RunMode.MULTIRUN
+    return RunMode.RUN if _is_single_run(arguments) else RunMode.MULTIRUN
 
 
 def _run_in_mode(mode: RunMode, overrides: Sequence[str]) -> None:
