@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from memeval.config.paths import conf_dir
 from memeval.config.served import register
+from memeval.runs.compose import sweep
 from memeval.runs.compose.sweep import SweepComposer
 
 JOBS = (
@@ -102,11 +104,21 @@ def plain(fields: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "step", [1, pytest.param(-1, marks=pytest.mark.slow)], ids=["in order", "backwards"]
+    ("step", "many"),
+    [
+        pytest.param(1, 1000, id="in order"),
+        pytest.param(-1, 1000, id="backwards", marks=pytest.mark.slow),
+        pytest.param(1, 0, id="put together"),
+    ],
 )
 def test_each_cell_is_as_it_is_composed_alone(
-    loader: ConfigLoader, master: DictConfig, step: int
+    loader: ConfigLoader,
+    master: DictConfig,
+    step: int,
+    many: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(sweep, "MANY", many)
     composer = SweepComposer(loader, master)
     for number, words in list(enumerate(JOBS))[::step]:
         fields_alone, hydra_alone = composed_alone(loader, master, words, number)
@@ -116,6 +128,68 @@ def test_each_cell_is_as_it_is_composed_alone(
         assert task == hydra_alone["overrides"]["task"]
         # 1, 1.0 and true are equal, and not the same.
         assert repr(plain(fields)) == repr(fields_alone), words
+
+
+PRODUCT = (
+    ("system=bm25", "system=rag", "system=cogcanvas_nograph", "system=mem0"),
+    ("dataset=demo", "dataset=demo_beam", "dataset=synthetic"),
+    ("llm=extractive", "llm=openai", "llm=mock"),
+    ("judge=llm", "judge=exact_match"),
+    ("embedder=openai", "embedder=tfidf"),
+    ("reader=tools", "granularity=session", "top_k='7'", "compression_turn=middle"),
+)
+
+
+def test_most_of_a_large_product_is_put_together_of_options(
+    loader: ConfigLoader, master: DictConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    composed = []
+    compose = loader.load_sweep_config
+
+    def counted(config: DictConfig, words: list[str]) -> DictConfig:
+        composed.append(words)
+        return compose(config, words)
+
+    jobs = [("+sweep=evidence", *words, f"seed={n}") for n, words in enumerate(product(*PRODUCT))]
+    composer = SweepComposer(loader, master, jobs)
+    monkeypatch.setattr(loader, "load_sweep_config", counted)
+    made = [(plain(composer.compose(words, 0)[0]), hydra_itself()) for words in jobs]
+    options = sum(map(len, PRODUCT))
+    assert len(jobs) == 576 and len(composed) == sweep.MANY + 1 + options
+
+    monkeypatch.undo()
+    for number in (*range(sweep.MANY, len(jobs), 97), len(jobs) - 1):
+        alone = composed_alone(loader, master, jobs[number], 0)
+        assert repr(made[number][0]) == repr(alone[0]), jobs[number]
+        assert made[number][1] == alone[1], jobs[number]
+
+
+def test_an_option_that_depends_on_others_is_composed_by_hydra(
+    loader: ConfigLoader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in {
+        "system/own.yaml": "defaults: [bm25, {/variant@_here_: 'of_${judge}'}, _self_]\n",
+        "system/heir.yaml": "defaults: [own, _self_]\n",
+        "variant/of_llm.yaml": "k1: 7\n",
+        "variant/of_exact_match.yaml": "k1: 8\n",
+        "judge/other.yaml": "# @package _global_\njudge: {name: llm}\nsystem: {k1: 9}\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    monkeypatch.setattr(sweep, "MANY", 0)
+    path = [f"hydra.searchpath=[file://{tmp_path}]"]
+    master = loader.load_configuration("config", path, RunMode.RUN)
+    composer = SweepComposer(loader, master)
+    for system in ("own", "heir"):
+        for judge, k1 in (("llm", 7), ("exact_match", 8), ("llm", 7)):
+            words = [f"system={system}", "dataset=demo", f"judge={judge}"]
+            fields, _ = composer.compose(words, 0)
+            assert plain(fields)["system"]["k1"] == k1
+
+    for judge, k1 in (("other", 9), ("llm", None), ("other", 9)):
+        fields, _ = composer.compose(["system=bm25", "dataset=demo", f"judge={judge}"], 0)
+        assert plain(fields)["system"].get("k1") == k1
 
 
 def test_cells_of_a_named_sweep_share_a_composition_of_their_options(

@@ -5,122 +5,19 @@ Hydra composes all files again for each job: a thousand cells would take minutes
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from omegaconf import DictConfig, OmegaConf, open_dict, read_write
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig
 
 from memeval.config.integers import INTEGER_GROUPS
 from memeval.config.names import homes_of, plain
+from memeval.runs.compose.composition import Base, Fields, Parts, Word
 
-Fields = DictConfig | dict[str, Any]
-"""Fields composed by a job, without Hydra's own part."""
-
-
-@dataclass(frozen=True)
-class _Word:
-    """A word of a job."""
-
-    override: Override
-    is_option: bool
-    """Whether it chooses an option of a group: `system=bm25`, `+sweep=smoke`."""
-    adds_field: bool
-    integer: int | None
-    """Value given to a group that takes any integer."""
-    may_share: bool
-    """Whether cells with this word may share a composition."""
-
-    @property
-    def name(self) -> str:
-        return self.override.key_or_group
-
-    @property
-    def is_composed(self) -> bool:
-        """Whether it is part of a composition; else it gives a field of one its value."""
-        return self.is_option or self.adds_field
-
-
-class _Base:
-    """A composition, which cells with the same options share."""
-
-    def __init__(self, config: DictConfig) -> None:
-        """`config` is given away: Hydra's own part is taken out of it."""
-        HydraConfig.instance().set_config(config)
-        self._hydra = HydraConfig.instance().cfg
-        with open_dict(config):
-            del config["hydra"]
-
-        self.fields = config
-        values: Any = OmegaConf.to_container(config)
-        self._values: dict[str, Any] | None = (
-            None if any(map(_is_reference, _leaves(values))) else values
-        )
-        """The same as Python's own dictionaries; None if fields refer to others."""
-
-    def give(self, words: Sequence[_Word]) -> Fields | None:
-        """The fields with the values that the words give; None for a word that OmegaConf refuses.
-
-        A field of `INTEGER_GROUPS` gets its integer.
-        """
-        own = [word for word in words if not word.is_composed]
-        given = self._assign(own) or self._update(own)
-        if given is None:
-            return None
-
-        for word in words:
-            if word.integer is not None:
-                given[word.name] = word.integer
-
-        return given
-
-    def _assign(self, words: Sequence[_Word]) -> Fields | None:
-        """Python's own dictionaries with these values; None if that takes more than assignments."""
-        values = copy.deepcopy(self._values)
-        if values is None or not all(_put(values, word) for word in words):
-            return None
-
-        return values
-
-    def _update(self, words: Sequence[_Word]) -> Fields | None:
-        """The fields as Hydra updates them; None for a word that OmegaConf refuses."""
-        fields = copy.deepcopy(self.fields)
-        try:
-            for word in words:
-                OmegaConf.update(fields, word.name, word.override.value(), merge=True)
-        except OmegaConfBaseException:
-            return None
-
-        return fields
-
-    def announce(self, number: int, words: Sequence[_Word] = ()) -> list[str]:
-        """Makes this Hydra's own config for a job; returns the job's overrides.
-
-        `words` are those of the job if the composition is shared.
-        """
-        HydraConfig.instance().cfg = self._hydra
-        hydra: Any = HydraConfig.get()
-        with read_write(hydra.job):
-            hydra.job.id, hydra.job.num = str(number), number
-
-        # Hydra's data about the job must be about this job, not the first one.
-        if words:
-            with read_write(hydra.overrides):
-                hydra.overrides.task = [word.override.input_line for word in words]
-
-        with read_write(hydra.runtime.choices):
-            for word in words:
-                if word.integer is not None:
-                    hydra.runtime.choices[word.name] = str(word.integer)
-
-        task: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
-        return list(task)
+MANY = 12
+"""Compositions of a sweep after which the others are put together."""
 
 
 class SweepComposer:
@@ -137,9 +34,10 @@ class SweepComposer:
         self._options = frozenset(plain(word) for overrides in jobs for word in overrides)
         """All words of the sweep, of which some choose options: `llm=openai`."""
         self._parser = OverridesParser.create()
-        self._words: dict[str, _Word] = {}
-        self._bases: dict[tuple[str, ...], _Base | None] = {}
+        self._words: dict[str, Word] = {}
+        self._bases: dict[tuple[str, ...], Base | None] = {}
         """By options; None if a config file decides on an integer, so that copies won't do."""
+        self._parts: dict[tuple[str, ...], Parts] = {}
 
     def compose(self, overrides: Sequence[str], number: int) -> tuple[Fields, list[str]]:
         """The fields of a job, as Hydra's loader composes them, and the job's overrides.
@@ -152,7 +50,8 @@ class SweepComposer:
         fields = shared.give(words) if shared else None
         if shared is None or fields is None:
             # Hydra itself reports what is wrong with a word.
-            alone = _Base(self._loader.load_sweep_config(self._master, list(overrides)))
+            alone = Base.of(self._load(overrides))
+            assert alone.fields is not None
             return alone.fields, alone.announce(number)
 
         return fields, shared.announce(number, words)
@@ -173,29 +72,47 @@ class SweepComposer:
 
         return kept
 
-    def _base_of(self, words: Sequence[_Word]) -> _Base | None:
+    def _base_of(self, words: Sequence[Word]) -> Base | None:
         """The composition of the words that are part of one."""
         composed = [word for word in words if word.is_composed]
         integers = {word.name: word.integer for word in composed if word.integer is not None}
-        others = [word.override.input_line or "" for word in composed if word.integer is None]
+        others = [word.line for word in composed if word.integer is None]
         key = (*others, *sorted(integers))
 
         if key not in self._bases:
-            lines = [word.override.input_line or "" for word in composed]
-            config = self._loader.load_sweep_config(self._master, lines)
-            # A config file that assigns the field beats the option: a copy would hide that.
-            is_chosen = all(config[name] == number for name, number in integers.items())
-            self._bases[key] = _Base(config) if is_chosen else None
+            self._bases[key] = self._put_together(composed) or self._composed(composed, integers)
 
         return self._bases[key]
 
-    def _read(self, text: str) -> _Word:
+    def _composed(self, words: Sequence[Word], integers: Mapping[str, int]) -> Base | None:
+        config = self._load([word.line for word in words])
+        # A config file that assigns the field beats the option: a copy would hide that.
+        is_chosen = all(config[name] == number for name, number in integers.items())
+        return Base.of(config) if is_chosen else None
+
+    def _put_together(self, words: Sequence[Word]) -> Base | None:
+        """A composition of options that were composed alone; None for one of the first."""
+        options = [word for word in words if word.is_option and not word.line.startswith("+")]
+        names = {word.name for word in options}
+        if len(self._bases) < MANY or not 2 <= len(names) == len(options):
+            return None
+
+        frame = tuple(word.line for word in words if word not in options)
+        if frame not in self._parts:
+            self._parts[frame] = Parts(self._load, frame)
+
+        return self._parts[frame].put_together(options)
+
+    def _load(self, lines: Sequence[str]) -> DictConfig:
+        return self._loader.load_sweep_config(self._master, list(lines))
+
+    def _read(self, text: str) -> Word:
         """A word, parsed once."""
         if text not in self._words:
             (override,) = self._parser.parse_overrides([text])
             sources = self._loader.get_sources()
             is_option = any(source.is_group(override.key_or_group) for source in sources)
-            self._words[text] = _Word(
+            self._words[text] = Word(
                 override=override,
                 is_option=is_option,
                 adds_field=not is_option and (override.is_add() or override.is_force_add()),
@@ -218,7 +135,7 @@ def _integer(override: Override) -> int | None:
     return int(text) or None if is_integer else None
 
 
-def _may_share(words: Sequence[_Word]) -> bool:
+def _may_share(words: Sequence[Word]) -> bool:
     """Whether a job is a shared composition whose fields get other values.
 
     It is not where a field is added and given a value as well: there Hydra goes by their order.
@@ -229,44 +146,3 @@ def _may_share(words: Sequence[_Word]) -> bool:
         one.startswith(other) or other.startswith(one) for one in added for other in given
     )
     return all(word.may_share for word in words) and not is_given
-
-
-def _put(values: dict[str, Any], word: _Word) -> bool:
-    """Gives a field its value; whether that is what OmegaConf would do.
-
-    It does more with mappings and references, and refuses unknown fields.
-    """
-    value = word.override.value()
-    *path, last = word.name.split(".")
-    inner: Any = values
-    for name in path:
-        inner = inner.get(name) if isinstance(inner, dict) else None
-
-    if not isinstance(inner, dict) or last not in inner:
-        return False
-
-    items = value if isinstance(value, list) else [value]
-    is_list = isinstance(inner[last], list)
-    if isinstance(inner[last], dict) or (is_list and not isinstance(value, list)):
-        return False
-    if any(isinstance(item, dict | list) or _is_reference(item) for item in items):
-        return False
-
-    inner[last] = copy.copy(value)
-    return True
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _leaves(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _leaves(inner)
-    else:
-        yield value
-
-
-def _is_reference(value: Any) -> bool:
-    """Whether a value refers to another one, or is not given yet."""
-    return isinstance(value, str) and ("${" in value or value == "???")

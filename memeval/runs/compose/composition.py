@@ -1,0 +1,239 @@
+"""Compositions that cells of a sweep share, and compositions put together of options."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+from omegaconf.errors import OmegaConfBaseException
+
+Fields = DictConfig | dict[str, Any]
+"""Fields composed by a job, without Hydra's own part."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a job."""
+
+    override: Override
+    is_option: bool
+    """Whether it chooses an option of a group: `system=bm25`, `+sweep=smoke`."""
+    adds_field: bool
+    integer: int | None
+    """Value given to a group that takes any integer."""
+    may_share: bool
+    """Whether cells with this word may share a composition."""
+
+    @property
+    def name(self) -> str:
+        return self.override.key_or_group
+
+    @property
+    def line(self) -> str:
+        """The word as it was given."""
+        return self.override.input_line or ""
+
+    @property
+    def is_composed(self) -> bool:
+        """Whether it is part of a composition; else it gives a field of one its value."""
+        return self.is_option or self.adds_field
+
+
+@dataclass(frozen=True)
+class Base:
+    """A composition, which cells with the same options share."""
+
+    fields: DictConfig | None
+    """None if it was put together, and has only values."""
+    values: dict[str, Any] | None
+    """The fields as Python's own dictionaries; None if fields refer to others."""
+    hydra: Any
+    """Hydra's own part, which is made that of one job after the other."""
+    choices: Mapping[str, str] = field(default_factory=dict)
+    """Options that Hydra's own part does not name, by group."""
+
+    @classmethod
+    def of(cls, config: DictConfig) -> Base:
+        """`config` is given away: Hydra's own part is taken out of it."""
+        HydraConfig.instance().set_config(config)
+        with open_dict(config):
+            del config["hydra"]
+
+        values: Any = OmegaConf.to_container(config)
+        has_references = any(map(_is_reference, _leaves(values)))
+        return cls(config, None if has_references else values, HydraConfig.instance().cfg)
+
+    def give(self, words: Sequence[Word]) -> Fields | None:
+        """The fields with the values that the words give; None for a word that OmegaConf refuses.
+
+        A field of `INTEGER_GROUPS` gets its integer.
+        """
+        own = [word for word in words if not word.is_composed]
+        given = self._assign(own) or self._update(own)
+        if given is None:
+            return None
+
+        for word in words:
+            if word.integer is not None:
+                given[word.name] = word.integer
+
+        return given
+
+    def _assign(self, words: Sequence[Word]) -> Fields | None:
+        """Python's own dictionaries with these values; None if that takes more than assignments."""
+        values = copy.deepcopy(self.values)
+        if values is None or not all(_put(values, word) for word in words):
+            return None
+
+        return values
+
+    def _update(self, words: Sequence[Word]) -> Fields | None:
+        """The fields as Hydra updates them; None without them, or if OmegaConf refuses a word."""
+        if self.fields is None:
+            return None
+
+        fields = copy.deepcopy(self.fields)
+        try:
+            for word in words:
+                OmegaConf.update(fields, word.name, word.override.value(), merge=True)
+        except OmegaConfBaseException:
+            return None
+
+        return fields
+
+    def announce(self, number: int, words: Sequence[Word] = ()) -> list[str]:
+        """Makes this Hydra's own config for a job; returns the job's overrides.
+
+        `words` are those of the job if the composition is shared.
+        """
+        HydraConfig.instance().cfg = self.hydra
+        hydra: Any = HydraConfig.get()
+        with read_write(hydra.job):
+            hydra.job.id, hydra.job.num = str(number), number
+
+        # Hydra's data about the job must be about this job, not the first one.
+        if words:
+            with read_write(hydra.overrides):
+                hydra.overrides.task = [word.line for word in words]
+
+        integers = {word.name: str(word.integer) for word in words if word.integer is not None}
+        with read_write(hydra.runtime.choices):
+            for name, chosen in {**self.choices, **integers}.items():
+                hydra.runtime.choices[name] = chosen
+
+        task: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+        return list(task)
+
+
+class Parts:
+    """Options that were composed alone, of which compositions are put together: of five systems and
+    four data sets nine are composed, and not twenty.
+    """
+
+    def __init__(
+        self, compose: Callable[[Sequence[str]], DictConfig], frame: Sequence[str]
+    ) -> None:
+        """`frame` are words that all of these compositions have."""
+        self._compose, self._frame = compose, list(frame)
+        self._plain = Base.of(compose(self._frame))
+        self._choices, self._rest = _hydra_of(self._plain)
+        self._known: dict[str, tuple[Any, str] | None] = {}
+        """By option: the field of its group, and its name in Hydra's own part; None for an option
+        that changes anything else.
+        """
+
+    def put_together(self, words: Sequence[Word]) -> Base | None:
+        """The composition with these options; None if it takes Hydra itself."""
+        if self._plain.values is None:
+            return None
+
+        values, choices = dict(self._plain.values), dict(self._choices)
+        for word in words:
+            part = self._part(word, self._plain.values)
+            if part is None:
+                return None
+
+            values[word.name], choices[word.name] = part
+
+        return Base(None, values, self._plain.hydra, choices)
+
+    def _part(self, word: Word, plain_values: Mapping[str, Any]) -> tuple[Any, str] | None:
+        key = word.line if word.integer is None else word.name
+        if key not in self._known:
+            self._known[key] = None
+            # One that needs another option can't be composed without it.
+            with suppress(HydraException, OmegaConfBaseException):
+                base = Base.of(self._compose([*self._frame, word.line]))
+                self._known[key] = self._changed(word, base, plain_values)
+
+        return self._known[key]
+
+    def _changed(
+        self, word: Word, base: Base, plain_values: Mapping[str, Any]
+    ) -> tuple[Any, str] | None:
+        """What an option changes, if that is the field of its group alone."""
+        name, (choices, rest) = word.name, _hydra_of(base)
+        if base.values is None or not (name in base.values and name in choices):
+            return None
+        if word.integer is not None and base.values[name] != word.integer:
+            return None
+
+        # As text, in which 1, 1.0 and true differ, and the order counts.
+        before = repr([{**plain_values, name: 0}, {**self._choices, name: 0}, self._rest])
+        after = repr([{**base.values, name: 0}, {**choices, name: 0}, rest])
+        return (base.values[name], choices[name]) if before == after else None
+
+
+def _hydra_of(base: Base) -> tuple[dict[str, str], dict[str, Any]]:
+    """The options that Hydra's own part names, by group, and the rest of it that is of no job."""
+    rest: Any = OmegaConf.to_container(base.hydra.hydra)
+    del rest["job"]["override_dirname"], rest["overrides"]["task"]
+    return rest["runtime"].pop("choices"), rest
+
+
+def _put(values: dict[str, Any], word: Word) -> bool:
+    """Gives a field its value; whether that is what OmegaConf would do.
+
+    It does more with mappings and references, and refuses unknown fields.
+    """
+    value = word.override.value()
+    *path, last = word.name.split(".")
+    inner: Any = values
+    for name in path:
+        inner = inner.get(name) if isinstance(inner, dict) else None
+
+    if not isinstance(inner, dict) or last not in inner:
+        return False
+
+    items = value if isinstance(value, list) else [value]
+    is_list = isinstance(inner[last], list)
+    if isinstance(inner[last], dict) or (is_list and not isinstance(value, list)):
+        return False
+    if any(isinstance(item, dict | list) or _is_reference(item) for item in items):
+        return False
+
+    inner[last] = copy.copy(value)
+    return True
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _leaves(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner)
+    else:
+        yield value
+
+
+def _is_reference(value: Any) -> bool:
+    """Whether a value refers to another one, or is not given yet."""
+    return isinstance(value, str) and ("${" in value or value == "???")
