@@ -150,6 +150,11 @@ def thread_left_behind() -> None:
     threading.Thread(target=NEVER.wait, daemon=True).start()
 
 
+def swapped_variables() -> None:
+    os.environ.pop("UNRELATED", None)
+    os.environ["MEMEVAL_ADDED"] = "1"
+
+
 def junk_on_stdout() -> None:
     sys.stdout.write("\x1b[2J\x00\x07")
 
@@ -234,6 +239,7 @@ METHODS |= {
         "ok",
     ),
     "DeletesHome": ("answer", changes(lambda: os.environ.pop("MEMEVAL_HOME", None)), "ok"),
+    "SwapsVariables": ("answer", changes(swapped_variables), "ok"),
     "ChangesSeeds": ("answer", changes(lambda: (random.seed(0), np.random.seed(0))), "ok"),
     "IgnoresSignals": (
         "ingest",

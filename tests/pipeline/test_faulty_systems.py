@@ -133,14 +133,16 @@ def test_a_system_on_the_event_loop(name: str) -> None:
         ("ChangesFolder", "the working directory"),
         ("ChangesHome", "memeval's environment variables"),
         ("DeletesHome", "memeval's environment variables"),
+        ("SwapsVariables", "memeval's environment variables"),
         ("ChangesHandlers", "signal handlers"),
         ("DropsStdout", "standard streams"),
         ("Sound", ""),
     ],
 )
 def test_what_a_system_changes_in_the_process_is_noted_once_and_put_back(
-    name: str, part: str
+    name: str, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("UNRELATED", "1")
     before = sys.stdout
     summary, _ = played(name)
     notes = [note.text for note in summary.notes if "was undone" in note.text]

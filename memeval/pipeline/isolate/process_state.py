@@ -21,24 +21,9 @@ def _folder() -> str:
         return ""
 
 
-class _Variables:
-    """Reads memeval's environment variables. It searches all variables only if their number has
-    changed, as it runs after each call of a system.
-    """
-
-    def __init__(self) -> None:
-        self._count = -1
-        self._names: tuple[bytes, ...] = ()
-
-    def __call__(self) -> dict[bytes, bytes | None]:
-        if len(os.environb) != self._count:
-            self._count = len(os.environb)
-            self._names = tuple(name for name in os.environb if name.startswith(_OURS))
-
-        return {name: os.environb.get(name) for name in self._names}
-
-
-_variables = _Variables()
+def _variables() -> dict[bytes, bytes]:
+    # As bytes, and only ours are read: it runs after each call of a system.
+    return {name: os.environb[name] for name in os.environb if name.startswith(_OURS)}
 
 
 def _set_variables(variables: dict[bytes, bytes]) -> None:
