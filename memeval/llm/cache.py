@@ -3,7 +3,7 @@ processes and crashes.
 
 Keys are hashes of the content (provider, endpoint, model, messages, sampling parameters, seed,
 scope); values are JSON in SQLite. Errors and empty answers are never stored. Each entry has a
-checksum. An entry that does not match it was dropped and is requested again. A damaged file is put
+checksum. An entry that does not match it is dropped and requested again. A damaged file is put
 aside, and its sound entries are copied.
 """
 

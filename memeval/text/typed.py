@@ -1,8 +1,8 @@
 """Reads JSON, and what was read from JSON or YAML, into typed records. Safe in threads.
 
-What msgspec (0.22) finds out about a class, it keeps in that class before it is complete. A second
-thread that meets the class at that moment reads through a null pointer, which ends the process. So
-each type is prepared here, with all types that it consists of, by one thread at a time.
+msgspec (0.22) caches what it learns about a class on the class itself, before it is complete. A
+second thread that uses the class at that moment follows a null pointer, which ends the process. So
+each type is prepared here, with all types that it contains, by one thread at a time.
 """
 
 from __future__ import annotations

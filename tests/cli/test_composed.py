@@ -108,7 +108,7 @@ def plain(fields: Any) -> Any:
     [
         pytest.param(1, 1000, id="in order"),
         pytest.param(-1, 1000, id="backwards", marks=pytest.mark.slow),
-        pytest.param(1, 0, id="put together"),
+        pytest.param(1, 0, id="assembled"),
     ],
 )
 def test_each_cell_is_as_it_is_composed_alone(
@@ -140,24 +140,29 @@ PRODUCT = (
 )
 
 
-def test_most_of_a_large_product_is_put_together_of_options(
-    loader: ConfigLoader, master: DictConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    composed = []
+@pytest.fixture
+def composed(loader: ConfigLoader, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The words of each composition of the loader from here on."""
+    words_of_each: list[list[str]] = []
     compose = loader.load_sweep_config
 
     def counted(config: DictConfig, words: list[str]) -> DictConfig:
-        composed.append(words)
+        words_of_each.append(words)
         return compose(config, words)
 
+    monkeypatch.setattr(loader, "load_sweep_config", counted)
+    return words_of_each
+
+
+def test_most_of_a_large_product_is_assembled_from_options(
+    loader: ConfigLoader, master: DictConfig, composed: list[list[str]]
+) -> None:
     jobs = [("+sweep=evidence", *words, f"seed={n}") for n, words in enumerate(product(*PRODUCT))]
     composer = SweepComposer(loader, master, jobs)
-    monkeypatch.setattr(loader, "load_sweep_config", counted)
     made = [(plain(composer.compose(words, 0)[0]), hydra_itself()) for words in jobs]
     options = sum(map(len, PRODUCT))
     assert len(jobs) == 576 and len(composed) == sweep.MANY + 1 + options
 
-    monkeypatch.undo()
     for number in (*range(sweep.MANY, len(jobs), 97), len(jobs) - 1):
         alone = composed_alone(loader, master, jobs[number], 0)
         assert repr(made[number][0]) == repr(alone[0]), jobs[number]
@@ -192,17 +197,26 @@ def test_an_option_that_depends_on_others_is_composed_by_hydra(
         assert plain(fields)["system"].get("k1") == k1
 
 
-def test_cells_of_a_named_sweep_share_a_composition_of_their_options(
-    loader: ConfigLoader, master: DictConfig, monkeypatch: pytest.MonkeyPatch
+def test_values_that_take_more_than_an_assignment_cost_no_composition_each(
+    loader: ConfigLoader,
+    master: DictConfig,
+    composed: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    composed = []
-    compose = loader.load_sweep_config
+    monkeypatch.setattr(sweep, "MANY", 0)
+    composer = SweepComposer(loader, master)
+    for seed in range(5):
+        words = ["system=rag", "dataset=demo", "budget={usd: 3}", f"seed={seed}"]
+        fields, _ = composer.compose(words, 0)
+        assert (plain(fields)["budget"]["usd"], plain(fields)["seed"]) == (3, seed)
 
-    def counted(config: DictConfig, words: list[str]) -> DictConfig:
-        composed.append(words)
-        return compose(config, words)
+    # The frame, each option alone, and then both.
+    assert len(composed) == 4
 
-    monkeypatch.setattr(loader, "load_sweep_config", counted)
+
+def test_cells_of_a_named_sweep_share_a_composition_of_their_options(
+    loader: ConfigLoader, master: DictConfig, composed: list[list[str]]
+) -> None:
     composer = SweepComposer(loader, master)
     for system in ("bm25", "rag"):
         for tokens in (500, 1000, 2000):

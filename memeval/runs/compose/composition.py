@@ -1,4 +1,4 @@
-"""Compositions that cells of a sweep share, and compositions put together of options."""
+"""Compositions that cells of a sweep share, and compositions that are assembled from options."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Base:
     """A composition, which cells with the same options share."""
 
     fields: DictConfig | None
-    """None if it was put together, and has only values."""
+    """None if it was assembled, and has only values."""
     values: dict[str, Any] | None
     """The fields as Python's own dictionaries; None if fields refer to others."""
     hydra: Any
@@ -133,25 +133,25 @@ class Base:
 
 
 class Parts:
-    """Options that were composed alone, of which compositions are put together: of five systems and
-    four data sets nine are composed, and not twenty.
+    """Options that were composed alone, from which compositions are assembled: for five systems and
+    four data sets, Hydra composes ten times instead of twenty.
     """
 
     def __init__(
         self, compose: Callable[[Sequence[str]], DictConfig], frame: Sequence[str]
     ) -> None:
-        """`frame` are words that all of these compositions have."""
+        """`frame` are the words that all of these compositions share."""
         self._compose, self._frame = compose, list(frame)
-        self._plain = Base.of(compose(self._frame))
-        self._choices, self._rest = _hydra_of(self._plain)
+        self._plain = self._base(())
+        self._choices, self._rest = _hydra_of(self._plain) if self._plain else ({}, {})
         self._known: dict[str, tuple[Any, str] | None] = {}
         """By option: the field of its group, and its name in Hydra's own part; None for an option
         that changes anything else.
         """
 
-    def put_together(self, words: Sequence[Word]) -> Base | None:
-        """The composition with these options; None if it takes Hydra itself."""
-        if self._plain.values is None:
+    def assemble(self, words: Sequence[Word]) -> Base | None:
+        """The composition with these options; None if only Hydra can compose it."""
+        if self._plain is None or self._plain.values is None:
             return None
 
         values, choices = dict(self._plain.values), dict(self._choices)
@@ -167,13 +167,17 @@ class Parts:
     def _part(self, word: Word, plain_values: Mapping[str, Any]) -> tuple[Any, str] | None:
         key = word.line if word.integer is None else word.name
         if key not in self._known:
-            self._known[key] = None
-            # One that needs another option can't be composed without it.
-            with suppress(HydraException, OmegaConfBaseException):
-                base = Base.of(self._compose([*self._frame, word.line]))
-                self._known[key] = self._changed(word, base, plain_values)
+            base = self._base([word.line])
+            self._known[key] = self._changed(word, base, plain_values) if base else None
 
         return self._known[key]
+
+    def _base(self, lines: Sequence[str]) -> Base | None:
+        """The composition with these words as well; None if they can't do without others."""
+        with suppress(HydraException, OmegaConfBaseException):
+            return Base.of(self._compose([*self._frame, *lines]))
+
+        return None
 
     def _changed(
         self, word: Word, base: Base, plain_values: Mapping[str, Any]
@@ -192,7 +196,7 @@ class Parts:
 
 
 def _hydra_of(base: Base) -> tuple[dict[str, str], dict[str, Any]]:
-    """The options that Hydra's own part names, by group, and the rest of it that is of no job."""
+    """The options that Hydra's own part names, by group, and the rest without the job's data."""
     rest: Any = OmegaConf.to_container(base.hydra.hydra)
     del rest["job"]["override_dirname"], rest["overrides"]["task"]
     return rest["runtime"].pop("choices"), rest

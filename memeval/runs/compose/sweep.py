@@ -17,7 +17,7 @@ from memeval.config.names import homes_of, plain
 from memeval.runs.compose.composition import Base, Fields, Parts, Word
 
 MANY = 12
-"""Compositions of a sweep after which the others are put together."""
+"""Number of compositions of a sweep after which the others are assembled."""
 
 
 class SweepComposer:
@@ -80,7 +80,10 @@ class SweepComposer:
         key = (*others, *sorted(integers))
 
         if key not in self._bases:
-            self._bases[key] = self._put_together(composed) or self._composed(composed, integers)
+            base = self._assembled(composed)
+            # An assembled one can only be given plain values.
+            is_enough = base is not None and base.give(words) is not None
+            self._bases[key] = base if is_enough else self._composed(composed, integers)
 
         return self._bases[key]
 
@@ -90,8 +93,8 @@ class SweepComposer:
         is_chosen = all(config[name] == number for name, number in integers.items())
         return Base.of(config) if is_chosen else None
 
-    def _put_together(self, words: Sequence[Word]) -> Base | None:
-        """A composition of options that were composed alone; None for one of the first."""
+    def _assembled(self, words: Sequence[Word]) -> Base | None:
+        """A composition of options that were composed alone; None for the first ones of a sweep."""
         options = [word for word in words if word.is_option and not word.line.startswith("+")]
         names = {word.name for word in options}
         if len(self._bases) < MANY or not 2 <= len(names) == len(options):
@@ -101,7 +104,7 @@ class SweepComposer:
         if frame not in self._parts:
             self._parts[frame] = Parts(self._load, frame)
 
-        return self._parts[frame].put_together(options)
+        return self._parts[frame].assemble(options)
 
     def _load(self, lines: Sequence[str]) -> DictConfig:
         return self._loader.load_sweep_config(self._master, list(lines))
