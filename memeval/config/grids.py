@@ -22,7 +22,8 @@ from memeval.config.overrides import check_given_once, choose_classes, full_over
 from memeval.config.paths import conf_dir
 from memeval.config.plugins import SWEEP, own_file, own_files, plugin, plugins
 
-CELL = re.compile(r"cell/([\w]+)-([0-9]+)")
+CELL = re.compile(r"([\w]+)-([0-9]+)")
+"""An option of the group `cell`: a sweep, and the number of a cell, counted from 1."""
 
 
 def sweep_file(name: str) -> Path | None:
@@ -84,14 +85,21 @@ def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def cell_config(sweep: str, number: int) -> DictConfig | None:
-    """The config of one cell, counted from 1; None if there is no such cell."""
-    file = sweep_file(sweep)
-    if file is None:
+def words_of_cell(option: str) -> Sequence[str] | None:
+    """The overrides of an option of `cell`, such as `smoke-1`; None if there is no such cell."""
+    parts = CELL.fullmatch(option)
+    file = sweep_file(parts[1]) if parts else None
+    if parts is None or file is None:
         return None
 
-    overrides = _cells_of(_text(file))
-    return _config(overrides[number - 1]) if 0 < number <= len(overrides) else None
+    overrides, number = _cells_of(_text(file)), int(parts[2])
+    return overrides[number - 1] if 0 < number <= len(overrides) else None
+
+
+def cell_config(option: str) -> DictConfig | None:
+    """The config of an option of `cell`; None if there is no such cell."""
+    overrides = words_of_cell(option)
+    return None if overrides is None else _config(overrides)
 
 
 @cache

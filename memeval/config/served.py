@@ -26,7 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from memeval.config.classes import import_named
-from memeval.config.grids import CELL, cell_config, over_cells, sweep_file, sweep_files
+from memeval.config.grids import cell_config, over_cells, sweep_file, sweep_files, words_of_cell
 from memeval.config.integers import INTEGER
 from memeval.config.leaves import fields_of, flatten
 from memeval.config.overrides import CLASS_OPTION, GROUPS
@@ -214,12 +214,11 @@ class ServedConfigs(ConfigSource):
         if integer := INTEGER.fullmatch(name):
             return OmegaConf.create({integer[1]: int(integer[2])}), {"package": "_global_"}
 
-        cell = CELL.fullmatch(name)
-        config = cell_config(cell[1], int(cell[2])) if cell else None
-        if config is not None:
-            return config, {"package": "_global_"}
-
         group, _, option = name.rpartition("/")
+        if group == "cell":
+            cell = cell_config(option)
+            return None if cell is None else (cell, {"package": "_global_"})
+
         file = self._file(name)
         if file is not None:
             config, header = _read(file)
@@ -249,10 +248,9 @@ class ServedConfigs(ConfigSource):
 
     def is_config(self, config_path: str) -> bool:
         name = config_path.removesuffix(".yaml")
-        if cell := CELL.fullmatch(name):
-            return cell_config(cell[1], int(cell[2])) is not None
-
         group, _, option = name.rpartition("/")
+        if group == "cell":
+            return words_of_cell(option) is not None
         if INTEGER.fullmatch(name):
             return True
         if group in GROUPS and CLASS_OPTION.fullmatch(option):

@@ -37,6 +37,11 @@ JOBS = (
     ["+sweep=evidence", "system=rag", "top_k='200'", "context_tokens=500"],
     ["system=bm25", "+cell=smoke_endpoint-1", "seed=4"],
     ["system=bm25", "+cell=smoke_endpoint-71", "seed=4"],
+    ["+sweep=smoke_endpoint", "+cell=smoke_endpoint-3", "judge=llm", "top_k='9'"],
+    ["+sweep=smoke_endpoint", "+cell=smoke_endpoint-404", "dataset.limit_cases=3"],
+    ["+sweep=smoke_endpoint", "dataset=demo", "+cell=smoke_endpoint-404", "llm.headers={a: B}"],
+    ["+cell=cogcanvas_ablation-1", "+sweep=cogcanvas_ablation", "embedder=tfidf", "seed=2"],
+    ["+sweep=smoke_endpoint", "system=bm25"],
     ["seed=5"],
     # Values of each type, and those that take more than an assignment.
     ["system=bm25", "note='a, b'", "plots=true", "fresh=null", "min_coverage=1e-3"],
@@ -53,6 +58,9 @@ JOBS = (
     ["system=bm25", "seed=1", "seed=2", "note=int(3)"],
 )
 WRONG = (
+    ["+cell=smoke_endpoint-1", "system=bm52"],
+    ["+cell=smoke_endpoint-9999"],
+    ["+cell=smoke_endpoint-1", "+cell=smoke_endpoint-2"],
     ["system=bm25", "llm.sed=1"],
     ["system=bm25", "sed.x=1"],
     ["system=bm25", "seed.x=1"],
@@ -227,6 +235,24 @@ def test_cells_of_a_named_sweep_share_a_composition_of_their_options(
         ["+sweep=evidence", "system=bm25", "+tags.a=b"],
         ["+sweep=evidence", "system=rag", "+tags.a=b"],
     ]
+
+
+def test_cells_of_a_union_of_grids_are_assembled_from_the_options_of_their_grids(
+    loader: ConfigLoader,
+    master: DictConfig,
+    composed: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sweep, "MANY", 0)
+    # Eleven data sets times 22 systems: the first cells are two data sets' of all systems.
+    jobs = [["+sweep=smoke_endpoint", f"+cell=smoke_endpoint-{n}"] for n in range(1, 45)]
+    composer = SweepComposer(loader, master, jobs)
+    made = [(plain(composer.compose(words, 0)[0]), hydra_itself()) for words in jobs]
+    assert len(composed) == 1 + len({"llm", "embedder", "compression_turn"}) + 2 + 22
+
+    for number in (0, 30, 43):
+        alone = composed_alone(loader, master, jobs[number], 0)
+        assert (repr(made[number][0]), made[number][1]) == (repr(alone[0]), alone[1]), number
 
 
 @pytest.mark.parametrize("words", WRONG, ids=" ".join)

@@ -65,9 +65,9 @@ def test_a_cell_composes_to_what_its_line_says(sweeps: Path) -> None:
 
 
 def test_there_is_no_cell_past_the_last(sweeps: Path) -> None:
-    assert cell_config("mine", 5) is not None
-    assert cell_config("mine", 6) is None and cell_config("mine", 0) is None
+    assert cell_config("mine-5") is not None
+    assert cell_config("mine-6") is None and cell_config("mine-0") is None
     with pytest.raises(UserError, match="unknown cell 'mine-6'") as caught:
         compose_config(["+cell=mine-6"])
     assert caught.value.hints == ("cells of the sweeps with grids:  +cell=mine-1 to mine-5",)
-    assert cell_config("plain", 1) is None and cell_config("none", 1) is None
+    assert cell_config("plain-1") is None and cell_config("none-1") is None

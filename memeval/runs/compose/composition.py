@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
@@ -56,8 +56,8 @@ class Base:
     """The fields as Python's own dictionaries; None if fields refer to others."""
     hydra: Any
     """Hydra's own part, which is made that of one job after the other."""
-    choices: Mapping[str, str] = field(default_factory=dict)
-    """Options that Hydra's own part does not name, by group."""
+    choices: Mapping[str, str]
+    """The options, by group, as Hydra's own part is to name them."""
 
     @classmethod
     def of(cls, config: DictConfig) -> Base:
@@ -68,7 +68,9 @@ class Base:
 
         values: Any = OmegaConf.to_container(config)
         has_references = any(map(_is_reference, _leaves(values)))
-        return cls(config, None if has_references else values, HydraConfig.instance().cfg)
+        own: Any = HydraConfig.instance().cfg
+        choices: Any = OmegaConf.to_container(own.hydra.runtime.choices)
+        return cls(config, None if has_references else values, own, choices)
 
     def give(self, words: Sequence[Word]) -> Fields | None:
         """The fields with the values that the words give; None for a word that OmegaConf refuses.
@@ -108,10 +110,11 @@ class Base:
 
         return fields
 
-    def announce(self, number: int, words: Sequence[Word] = ()) -> list[str]:
+    def announce(self, number: int, task: Sequence[str], choices: Mapping[str, str]) -> list[str]:
         """Makes this Hydra's own config for a job; returns the job's overrides.
 
-        `words` are those of the job if the composition is shared.
+        If jobs share the composition, `task` are the overrides of this one, and `choices` the
+        options that it alone has; else both are empty.
         """
         HydraConfig.instance().cfg = self.hydra
         hydra: Any = HydraConfig.get()
@@ -119,17 +122,15 @@ class Base:
             hydra.job.id, hydra.job.num = str(number), number
 
         # Hydra's data about the job must be about this job, not the first one.
-        if words:
+        if task:
             with read_write(hydra.overrides):
-                hydra.overrides.task = [word.line for word in words]
+                hydra.overrides.task = list(task)
 
-        integers = {word.name: str(word.integer) for word in words if word.integer is not None}
-        with read_write(hydra.runtime.choices):
-            for name, chosen in {**self.choices, **integers}.items():
-                hydra.runtime.choices[name] = chosen
+        with read_write(hydra.runtime):
+            hydra.runtime.choices = {**self.choices, **choices}
 
-        task: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
-        return list(task)
+        overrides: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+        return list(overrides)
 
 
 class Parts:

@@ -12,6 +12,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig
 
+from memeval.config.grids import words_of_cell
 from memeval.config.integers import INTEGER_GROUPS
 from memeval.config.names import homes_of, plain
 from memeval.runs.compose.composition import Base, Fields, Parts, Word
@@ -45,16 +46,35 @@ class SweepComposer:
         Hydra's own config is that of the job from here on.
         """
         overrides = self._without_others_fields(overrides)
-        words = [self._read(word) for word in overrides]
+        given = [self._read(word) for word in overrides]
+        words, cell = self._open_cell(given)
         shared = self._base_of(words) if _may_share(words) else None
         fields = shared.give(words) if shared else None
         if shared is None or fields is None:
             # Hydra itself reports what is wrong with a word.
             alone = Base.of(self._load(overrides))
             assert alone.fields is not None
-            return alone.fields, alone.announce(number)
+            return alone.fields, alone.announce(number, (), {})
 
-        return fields, shared.announce(number, words)
+        integers = {word.name: str(word.integer) for word in words if word.integer is not None}
+        task = [word.line for word in given]
+        return fields, shared.announce(number, task, {**cell, **integers})
+
+    def _open_cell(self, given: Sequence[Word]) -> tuple[Sequence[Word], dict[str, str]]:
+        """The words of a job with those of its cell in place of `+cell=smoke-1`, and that choice.
+
+        An option of the job beats that of its cell, and comes after it, as a field does.
+        """
+        cells = [word for word in given if word.name == "cell" and word.may_share]
+        option = str(cells[0].override.value()) if len(cells) == 1 else ""
+        lines = words_of_cell(option)
+        if lines is None:
+            return given, {}
+
+        rest = [word for word in given if word not in cells]
+        chosen = {word.name for word in rest if word.is_option}
+        of_cell = [word for word in map(self._read, lines) if word.name not in chosen]
+        return [*of_cell, *rest], {"cell": option}
 
     def _without_others_fields(self, overrides: Sequence[str]) -> list[str]:
         """The words of a cell without fields that its option does not have, but that of another
