@@ -87,17 +87,18 @@ class Conclusion:
     def draw(self, *, plots: bool = True) -> list[str]:
         """Draws what is not in the folder yet; returns why something could not be drawn."""
         plots = plots and any(cell.plots for cell in self.cells)
-        pictures = self._pictures(plots=plots)
-        left = iter([picture for picture in pictures if not picture.copy()])
-        drawers: Sequence[Publisher] = [Publisher(self.folder, track=False, plots=False)]
+        missing = [picture for picture in self._pictures(plots=plots) if not picture.copy()]
+        if not missing:
+            return []
+
+        # All drawers take from one iterator.
+        left = iter(missing)
 
         def draw_left(drawer: Publisher) -> list[str | None]:
-            # All drawers take from one iterator.
             return [picture.make(drawer) for picture in left]
 
-        if plots and pictures:
-            drawers = start_drawers()
-
+        without_plots = [Publisher(self.folder, track=False, plots=False)]
+        drawers = start_drawers() if plots else without_plots
         with ThreadPoolExecutor(len(drawers)) as threads:
             errors = [error for made in threads.map(draw_left, drawers) for error in made]
 
