@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from memeval.pipeline.execute.ingest import fill, ingest_calls
+from memeval.pipeline.execute.ingest import ingest_calls
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import EvalCase, Turn
 from memeval.testing.check_finding import FACTS, questions_about, sentence_of
@@ -48,7 +48,7 @@ async def measure_lag(
     name = FACTS[thing]
     case = _case_with(thing, name)
     system = of.start(of.parts(of.model(), case_id=case.case_id))
-    await fill(Watched(system), ingest_calls(sample_chunks(case), []))
+    await Watched(system).run(ingest_calls(sample_chunks(case), []))
 
     began, looks = clock(), 0
     while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 from memeval.errors import IngestLossError, SystemFaultError
@@ -95,25 +95,9 @@ async def ingest(
 ) -> None:
     """Fills a system that nothing else is known of."""
     watched = Watched(system)
-    await fill(watched, ingest_calls(chunks, [Compression(point, retain) for point in points]))
+    compressions = [Compression(point, retain) for point in points]
+    await watched.run(ingest_calls(chunks, compressions))
     await await_ready(watched)
-
-
-async def fill(watched: Watched, calls: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
-    """Fills a memory: plain methods run in one worker thread if asked, others on the event loop."""
-    methods = [
-        watched.attribute(name, name) for name in ("reset", "ingest", "compress", "consolidate")
-    ]
-    # One `async` method is enough: a system is never called from two threads.
-    if not watched.attribute("in_thread", "ingest") or any(
-        map(inspect.iscoroutinefunction, methods)
-    ):
-        for name, arguments in calls:
-            await watched.call(name, *arguments)
-
-        return
-
-    await watched.run(calls)
 
 
 def ingest_calls(

@@ -21,7 +21,6 @@ from memeval.pipeline.execute.compression import plan_compressions
 from memeval.pipeline.execute.ingest import (
     await_ready,
     check_loss,
-    fill,
     health_of_ingest,
     ingest_calls,
     notes_of_ingest,
@@ -223,8 +222,8 @@ class MemoryBuild:
                             self.chunks[part.first : part.end], begins=part.first == 0
                         )
                     elif is_new:
-                        await fill(
-                            watched, ingest_calls(self.chunks, compressions, part.first, part.end)
+                        await watched.run(
+                            ingest_calls(self.chunks, compressions, part.first, part.end)
                         )
 
                     operations += [

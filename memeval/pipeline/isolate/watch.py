@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -30,6 +31,8 @@ from memeval.text.shown import one_line
 
 THREADS = min(32, (os.cpu_count() or 1) + 4)
 """Plain calls of systems that run at once."""
+FILLING = ("reset", "ingest", "compress", "consolidate")
+"""Methods that build a memory."""
 LOOK_S = 0.05
 """Between two looks at a thread whose calls are timed one by one."""
 
@@ -82,20 +85,40 @@ class Watched:
             return await self._value_of(call, tool.call, lambda: tool.call(**arguments))
 
     async def run(self, calls: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
-        """Calls plain methods, by name and arguments, one by one in one worker thread."""
+        """Calls methods in turn, by name and arguments. Raises as `call` does."""
+        in_thread = self.attribute("in_thread", "ingest")
+        methods = [self.attribute(name, name) for name in FILLING]
+        if in_thread and any(map(inspect.iscoroutinefunction, methods)):
+            # Each is called where it belongs, but never two of them at once.
+            for name, arguments in calls:
+                await self.call(name, *arguments)
+
+            return
+
         call = self._call("reset")
+        steps = self._steps(call, calls)
 
         def play() -> None:
-            for name, arguments in calls:
-                if call.is_stopped:
-                    return
-
-                # The time limit holds for each call, and not for all of them together.
-                call.method, call.since = name, time.monotonic()
-                _check_ran(call, getattr(self.system, name)(*arguments))
+            for step in steps:
+                _check_ran(call, step())
 
         with _track(call, self._state):
-            await self._in_thread(call, play)
+            if in_thread:
+                await self._in_thread(call, play)
+            else:
+                await self._on_loop(call, _play(call, steps))
+
+    def _steps(
+        self, call: Call, calls: Iterable[tuple[str, tuple[Any, ...]]]
+    ) -> Iterator[Callable[[], Any]]:
+        """The calls that are to be made, until the run is stopped."""
+        for name, arguments in calls:
+            if call.is_stopped:
+                return
+
+            # The time limit holds for each call, and not for all of them together.
+            call.method, call.since = name, time.monotonic()
+            yield partial(getattr(self.system, name), *arguments)
 
     def attribute(self, name: str, method: str) -> Any:
         """An attribute of the system, which may run its code. Raises `SystemFaultError`."""
@@ -226,6 +249,17 @@ def _track(call: Call, state: ProcessState) -> Iterator[None]:
     finally:
         del _under_way[id(call)]
         state.restore()
+
+
+async def _play(call: Call, steps: Iterable[Callable[[], Any]]) -> None:
+    """Makes calls on the event loop, which is free between them."""
+    for step in steps:
+        value = step()
+        if isinstance(value, Awaitable):
+            value = await value
+
+        _check_ran(call, value)
+        await asyncio.sleep(0)
 
 
 async def _ends(call: Call, ended: asyncio.Future[Any], stop: Callable[[], object]) -> bool:
