@@ -376,7 +376,8 @@ def edits(entries: Entries, key: str, chance: random.Random) -> Iterator[tuple[s
         )
 
 
-def test_two_hundred_single_edits_are_found(home: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.slow)])
+def test_single_edits_are_found(home: Path, tmp_path: Path, count: int) -> None:
     small = memeval.run(
         "dataset=demo", "system=bm25", "dataset.limit_questions=1", "tracking=none", progress=False
     )
@@ -386,7 +387,7 @@ def test_two_hundred_single_edits_are_found(home: Path, tmp_path: Path) -> None:
     path, levels = tmp_path / "edited.memeval", Counter[int]()
     silent = []
     for number, (kind, edited) in zip(
-        range(200), edits(entries, key, random.Random(1)), strict=False
+        range(count), edits(entries, key, random.Random(1)), strict=False
     ):
         # Half of them as they are, half with every digest made anew.
         content = edited if number % 2 else rewritten(edited, key)
