@@ -32,7 +32,9 @@ class Load:
     ended: float = 0.0
     """When the last one ended."""
     worked_s: float = 0.0
-    """CPU time of the event loop's thread between the two."""
+    """CPU time of this process between the two. Not that of the event loop's thread: while others
+    compute, it waits for the interpreter's lock, and computes no more for that.
+    """
     _worked_before: float = 0.0
 
     @asynccontextmanager
@@ -40,7 +42,7 @@ class Load:
         """Counts a try. It does not start once the run is to end."""
         async with in_flight.request():
             if self.began is None:
-                self.began, self._worked_before = time.perf_counter(), time.thread_time()
+                self.began, self._worked_before = time.perf_counter(), time.process_time()
 
             self.under_way += 1
             with exchange() as own:
@@ -50,7 +52,7 @@ class Load:
                     self.under_way -= 1
                     self.calls += 1
                     self.ended = time.perf_counter()
-                    self.worked_s = time.thread_time() - self._worked_before
+                    self.worked_s = time.process_time() - self._worked_before
                     self.busy_s += own.seconds()
 
     def endpoint_share(self, slots: int) -> float | None:
@@ -59,8 +61,8 @@ class Load:
 
     @property
     def processor_share(self) -> float | None:
-        """The share of that time in which this machine's event loop computed."""
-        return None if not self._elapsed_s else self.worked_s / self._elapsed_s
+        """The share of a processor that this process used in that time, at most 1."""
+        return None if not self._elapsed_s else min(self.worked_s / self._elapsed_s, 1.0)
 
     @property
     def _elapsed_s(self) -> float:
