@@ -153,7 +153,10 @@ def test_processes_of_a_sweep_end_with_a_signal(tmp_path: Path, number: signal.S
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray")
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_ray_cluster_of_our_own_ends_with_a_signal(number: signal.Signals) -> None:
+@pytest.mark.parametrize("after_s", [0.0, 2.0], ids=["while it starts", "under way"])
+def test_a_ray_cluster_of_our_own_ends_with_a_signal(
+    number: signal.Signals, after_s: float
+) -> None:
     mark = uuid.uuid4().hex
     # A short path: Ray's sockets lie below it.
     with tempfile.TemporaryDirectory(prefix="r") as name:
@@ -161,7 +164,7 @@ def test_a_ray_cluster_of_our_own_ends_with_a_signal(number: signal.Signals) -> 
         words = ("-m", "system=bm25,dense", "dataset=synthetic", "dataset.n_cases=100")
         process = start(home, mark, *words, "hydra/launcher=ray", "tracking=none")
         wait_for(mark, ("raylet/raylet", "agent.py"), process)
-        time.sleep(2)
+        time.sleep(after_s)
         process.send_signal(number)
         process.wait(60)
         check_nothing_left(mark)

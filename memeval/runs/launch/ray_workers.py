@@ -8,6 +8,7 @@ dies costs only its open calls.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import itertools
 import logging
 import pickle
@@ -82,6 +83,8 @@ class Cluster:
             self._folder = Path(tempfile.mkdtemp(prefix="memeval-ray-"))
             # Ray's agents outlive a process that was killed. All of them name the folder.
             started.adopt_folder(self._folder)
+            # Ctrl-C may come before anybody has this object to close it.
+            atexit.register(self.close)
             how = {
                 "address": "local",
                 "num_cpus": settings.workers or cores,
@@ -120,9 +123,11 @@ class Cluster:
         if self._owns and ray.is_initialized():
             ray.shutdown()
 
+        atexit.unregister(self.close)
         if self._folder is not None:
             # Agents outlive a cluster that was shut down, too.
             started.end_folder(self._folder)
+            self._folder = None
 
 
 class _DiedError(Exception):
