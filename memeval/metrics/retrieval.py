@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from math import log2
 
@@ -130,7 +131,7 @@ def retrieval_metrics(
     look further, such as recall@10 of three chunks, are not measured. `recall_shown` and `mrr` look
     at all of them. Names with `ranking_` are about the whole ranking, which is longer.
     """
-    metrics = _metrics_of(shown)
+    metrics = {**_metrics_of(shown)}
     for k in CUTOFFS:
         if top_k is None or k > top_k:
             too_far = [name for name in metrics if name.endswith(f"_at_{k}")]
@@ -151,8 +152,12 @@ def retrieval_of(record: Record) -> dict[str, float | None]:
     return retrieval_metrics(shown, ranking, record.top_k)
 
 
-def _metrics_of(found: EvidenceRanks | None) -> dict[str, float | None]:
-    """The metrics of one list of chunks, those of sessions with the prefix `session_`."""
+@lru_cache(maxsize=1 << 14)
+def _metrics_of(found: EvidenceRanks | None) -> Mapping[str, float | None]:
+    """The metrics of one list of chunks, those of sessions with the prefix `session_`.
+
+    Kept: most questions have one piece of evidence, and so the ranks of others.
+    """
     cut_metrics = {"recall": recall_at, "hit": hit_at, "recall_all": recall_all_at}
     metrics: dict[str, float | None] = {}
     turns, sessions = (found.turns, found.sessions) if found else ((), ())
