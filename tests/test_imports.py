@@ -52,6 +52,16 @@ def test_nothing_heavy_is_imported(code: str) -> None:
     assert loaded_by(code) == "[]"
 
 
+def test_nothing_looks_at_every_step_of_python() -> None:
+    """A hook for audit events is called at each `id()`: copying an object takes thrice as long."""
+    code = (
+        "import sys; hooks = []; sys.addaudithook = hooks.append\n"
+        "import filelock, memeval.cli.run, memeval.runs.cell, memeval.llm.openai\n"
+        "filelock.FileLock('unused').release(); assert hooks == [], hooks"
+    )
+    loaded_by(code)
+
+
 def test_the_measure_sees_an_import() -> None:
     assert loaded_by("import rich") == "['rich']"
 

@@ -22,7 +22,7 @@ from memeval.config.overrides import check_given_once, choose_classes, full_over
 from memeval.config.paths import conf_dir
 from memeval.config.plugins import SWEEP, own_file, own_files, plugin, plugins
 
-CELL = re.compile(r"([\w]+)-([0-9]+)")
+CELL = re.compile(r"(\w+)-([0-9]+)")
 """An option of the group `cell`: a sweep, and the number of a cell, counted from 1."""
 
 

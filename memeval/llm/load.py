@@ -32,8 +32,8 @@ class Load:
     ended: float = 0.0
     """When the last one ended."""
     worked_s: float = 0.0
-    """CPU time of this process between the two. Not that of the event loop's thread: while others
-    compute, it waits for the interpreter's lock, and computes no more for that.
+    """CPU time of this process between the two. The event loop's thread alone would say too little:
+    it waits for the interpreter's lock while other threads compute.
     """
     _worked_before: float = 0.0
 

@@ -90,7 +90,7 @@ def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:
     return total
 
 
-# A summary asks six times: by role, billed or not, and in sum.
+# A summary asks for each price six times: by role and in total, billed or not.
 @lru_cache(maxsize=1 << 15)
 def _price(model: str, provider: str, prompt: int, completion: int, cached: int) -> float | None:
     if _looked_up(model, provider, 0, 0, 0) is None:

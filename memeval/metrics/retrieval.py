@@ -156,7 +156,7 @@ def retrieval_of(record: Record) -> dict[str, float | None]:
 def _metrics_of(found: EvidenceRanks | None) -> Mapping[str, float | None]:
     """The metrics of one list of chunks, those of sessions with the prefix `session_`.
 
-    Kept: most questions have one piece of evidence, and so the ranks of others.
+    Cached: most questions have one piece of evidence, so their ranks recur.
     """
     cut_metrics = {"recall": recall_at, "hit": hit_at, "recall_all": recall_all_at}
     metrics: dict[str, float | None] = {}

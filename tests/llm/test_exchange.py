@@ -64,6 +64,24 @@ def test_a_reply_that_comes_within_a_tick_of_the_kernel_took_some_time() -> None
         assert min(asyncio.run(latencies(server.base_url))) > 0
 
 
+def test_what_other_threads_compute_is_work_of_this_machine() -> None:
+    def compute() -> None:
+        until = time.thread_time() + BUSY_S
+        while time.thread_time() < until:
+            pass
+
+    async def call() -> Load:
+        load = Load()
+        async with load.calling():
+            await asyncio.to_thread(compute)
+
+        return load
+
+    load = asyncio.run(call())
+    assert load.worked_s >= BUSY_S
+    assert load.processor_share is not None and 0 < load.processor_share <= 1
+
+
 @pytest.mark.parametrize(
     ("busy_s", "worked_s", "line"),
     [

@@ -28,6 +28,13 @@ def test_a_rank_is_that_of_the_first_unit_that_covers_the_turn() -> None:
     assert evidence_ranks(ranking, ["b", "d", "x", "c"]) == [1, 3, None, 2]
 
 
+def test_equal_ranks_at_another_top_k_have_their_own_metrics() -> None:
+    ranks = EvidenceRanks((2,), (1,))
+    few, many = (retrieval_metrics(ranks, ranks, top_k) for top_k in (3, 10))
+    assert (few["recall_at_10"], many["recall_at_10"]) == (None, 1.0)
+    assert retrieval_metrics(ranks, None, 3)["recall_at_10"] is None
+
+
 def test_metrics_by_hand() -> None:
     ranks = [2, None, 7]
     assert recall_at(ranks, 1) == 0.0

@@ -7,13 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sample_runs import summary, write_folder
 
 from memeval.config.filing import Filing
 from memeval.report.plots.differences import DifferenceRow, forest_plot
 from memeval.report.plots.sweep import sweep_plots
+from memeval.runs.publish import conclusion
+from memeval.runs.publish.conclusion import Conclusion
 from memeval.runs.publish.pictures import Picture
 from memeval.runs.publish.publisher import Publisher
+from memeval.runs.session import DoneCell
 
 DIFFERENCES = forest_plot([DifferenceRow("rag", 4.1, 0.9, 7.3, True)], "a title", "points")
 CELLS = [summary(system) for system in ("bm25", "rag")]
@@ -68,6 +72,25 @@ def test_a_page_of_other_runs_is_made_again(tmp_path: Path) -> None:
     assert page.make(Drawer(tmp_path)) is None and page.copy()
     replace(CELLS[0], valid=False).write(run)
     assert not replace(page, runs=[run]).copy()
+
+
+def test_a_comparison_that_is_drawn_starts_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Drawer] = []
+
+    def start() -> list[Drawer]:
+        started.append(Drawer(tmp_path))
+        return started[-1:]
+
+    folder = tmp_path / "a"
+    monkeypatch.setattr(conclusion, "start_drawers", start)
+    monkeypatch.setattr(Conclusion, "_pictures", lambda _, *, plots: pictures(folder))
+    cell = DoneCell(job=0, folder="", reused=True, plots=True, url=None)
+    for _ in range(2):
+        assert Conclusion(folder, [cell], CELLS, []).draw() == []
+
+    assert [drawer.asked for drawer in started] == [["draw_plot"] * len(pictures(folder))]
 
 
 def test_why_nothing_was_drawn_is_said(tmp_path: Path) -> None:

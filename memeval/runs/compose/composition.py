@@ -144,7 +144,7 @@ class Parts:
         """`frame` are the words that all of these compositions share."""
         self._compose, self._frame = compose, list(frame)
         self._plain = self._base(())
-        self._choices, self._rest = _hydra_of(self._plain) if self._plain else ({}, {})
+        self._rest = _rest_of(self._plain) if self._plain else {}
         self._known: dict[str, tuple[Any, str] | None] = {}
         """By option: the field of its group, and its name in Hydra's own part; None for an option
         that changes anything else.
@@ -155,9 +155,9 @@ class Parts:
         if self._plain is None or self._plain.values is None:
             return None
 
-        values, choices = dict(self._plain.values), dict(self._choices)
+        values, choices = dict(self._plain.values), dict(self._plain.choices)
         for word in words:
-            part = self._part(word, self._plain.values)
+            part = self._part(word, self._plain)
             if part is None:
                 return None
 
@@ -165,11 +165,11 @@ class Parts:
 
         return Base(None, values, self._plain.hydra, choices)
 
-    def _part(self, word: Word, plain_values: Mapping[str, Any]) -> tuple[Any, str] | None:
+    def _part(self, word: Word, plain: Base) -> tuple[Any, str] | None:
         key = word.line if word.integer is None else word.name
         if key not in self._known:
             base = self._base([word.line])
-            self._known[key] = self._changed(word, base, plain_values) if base else None
+            self._known[key] = self._changed(word, base, plain) if base else None
 
         return self._known[key]
 
@@ -180,27 +180,27 @@ class Parts:
 
         return None
 
-    def _changed(
-        self, word: Word, base: Base, plain_values: Mapping[str, Any]
-    ) -> tuple[Any, str] | None:
+    def _changed(self, word: Word, base: Base, plain: Base) -> tuple[Any, str] | None:
         """What an option changes, if that is the field of its group alone."""
-        name, (choices, rest) = word.name, _hydra_of(base)
-        if base.values is None or not (name in base.values and name in choices):
+        name = word.name
+        if plain.values is None or base.values is None:
+            return None
+        if name not in base.values or name not in base.choices:
             return None
         if word.integer is not None and base.values[name] != word.integer:
             return None
 
         # As text, in which 1, 1.0 and true differ, and the order counts.
-        before = repr([{**plain_values, name: 0}, {**self._choices, name: 0}, self._rest])
-        after = repr([{**base.values, name: 0}, {**choices, name: 0}, rest])
-        return (base.values[name], choices[name]) if before == after else None
+        before = repr([{**plain.values, name: 0}, {**plain.choices, name: 0}, self._rest])
+        after = repr([{**base.values, name: 0}, {**base.choices, name: 0}, _rest_of(base)])
+        return (base.values[name], base.choices[name]) if before == after else None
 
 
-def _hydra_of(base: Base) -> tuple[dict[str, str], dict[str, Any]]:
-    """The options that Hydra's own part names, by group, and the rest without the job's data."""
-    rest: Any = OmegaConf.to_container(base.hydra.hydra)
-    del rest["job"]["override_dirname"], rest["overrides"]["task"]
-    return rest["runtime"].pop("choices"), rest
+def _rest_of(base: Base) -> dict[str, Any]:
+    """Hydra's own part, without the options that it names and the job's data."""
+    rest: dict[str, Any] = OmegaConf.to_container(base.hydra.hydra)  # type: ignore[assignment]
+    del rest["runtime"]["choices"], rest["job"]["override_dirname"], rest["overrides"]["task"]
+    return rest
 
 
 def _put(values: dict[str, Any], word: Word) -> bool:

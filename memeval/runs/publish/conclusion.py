@@ -97,8 +97,7 @@ class Conclusion:
         def draw_left(drawer: Publisher) -> list[str | None]:
             return [picture.make(drawer) for picture in left]
 
-        without_plots = [Publisher(self.folder, track=False, plots=False)]
-        drawers = start_drawers() if plots else without_plots
+        drawers = start_drawers() if plots else [Publisher(self.folder, track=False, plots=False)]
         with ThreadPoolExecutor(len(drawers)) as threads:
             errors = [error for made in threads.map(draw_left, drawers) for error in made]
 
