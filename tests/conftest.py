@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
+from tables import leave_out
 
 # A busy machine is no fault of the code: only what is found counts, not how long it took.
 settings.register_profile("memeval", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -26,8 +27,15 @@ LONG = ("pipeline", "cli", "tracking", "test_readme.py", "test_python_api_docs.p
 """Folders and modules whose tests start processes."""
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Samples long tables before pytest selects by marks, and orders what it selected."""
+    leave_out(items)
+    yield
+    put_long_first(items)
+
+
+def put_long_first(items: list[pytest.Item]) -> None:
     """Puts what takes long first: at the end, short tests keep all workers busy.
 
     Each worker of xdist begins with an equal part of the list and takes tests from the end of

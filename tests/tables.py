@@ -1,22 +1,25 @@
-"""Long tables of cases, of which `make test` runs a part."""
+"""Long tables of cases, of which `make test` runs a part: `@pytest.mark.sampled(kept=3)`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable
 
 import pytest
 
 
-def sampled(values: Collection[Any], kept: int) -> list[Any]:
-    """The values as parameters: `kept` of them, spread over the table, run with `make test`, all of
-    them with `make test-all`.
-    """
-    step = max(1, len(values) // kept)
-    chosen = set(range(0, step * kept, step))
-    return [value if index in chosen else _slow(value) for index, value in enumerate(values)]
+def leave_out(items: Iterable[pytest.Item]) -> None:
+    """Marks as slow all cases of a sampled test but `kept` of them, spread over its table."""
+    tables: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        sampled = item.get_closest_marker("sampled")
+        if sampled is not None:
+            function = item.nodeid.partition("[")[0]
+            tables[function, sampled.kwargs["kept"]].append(item)
 
-
-def _slow(value: Any) -> Any:
-    values = value if isinstance(value, tuple) else (value,)
-    return pytest.param(*values, marks=pytest.mark.slow)
+    for (_, kept), cases in tables.items():
+        step = max(1, len(cases) // kept)
+        chosen = range(0, step * kept, step)
+        for index, case in enumerate(cases):
+            if index not in chosen:
+                case.add_marker(pytest.mark.slow)

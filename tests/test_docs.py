@@ -210,6 +210,7 @@ def commands() -> list[str]:
     return [line.partition(" #")[0].strip() for line in blocks.splitlines()]
 
 
+@pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize("command", commands())
 def test_a_command_runs(command: str, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLE, tmp_path / "work")
@@ -234,6 +235,7 @@ def run(arguments: list[str], home: Path, cwd: Path = ROOT, **environment: str) 
     return run_command_line(arguments, env=env, cwd=cwd)
 
 
+@pytest.mark.slow
 def test_the_commands_for_own_data_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs" / "own_data.md").read_text(encoding="utf-8")
     tables = re.findall(r"^```csv\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
@@ -303,6 +305,7 @@ def metric_patterns() -> list[re.Pattern[str]]:
     ]
 
 
+@pytest.mark.slow
 def test_the_metrics_of_every_data_set_are_documented(tmp_path: Path) -> None:
     shipped = ",".join(
         name
@@ -334,6 +337,7 @@ def test_the_metrics_of_every_data_set_are_documented(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_model", [False, True], ids=["offline", "with a model"])
 def test_every_metric_of_a_run_is_documented(with_model: bool, tmp_path: Path) -> None:
     few = ["num_runs=2", "dataset.limit_questions=10", "tracking=none"]

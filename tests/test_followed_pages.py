@@ -190,6 +190,7 @@ def test_the_tutorial(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
     assert endpoint.count("/chat/completions") > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in QUICK])
 def test_a_how_to_quickly(tmp_path: Path, endpoint: ScriptedEndpoint, page: Path) -> None:
     with LeaderboardDouble() as memory:

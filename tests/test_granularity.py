@@ -191,6 +191,7 @@ SETTINGS = st.sampled_from(sorted(set(GRANULARITIES) - {"chunk"})).map(Granulari
 )
 
 
+@pytest.mark.slow
 @given(CASES, SETTINGS)
 def test_every_cut_covers_every_turn_once_in_order(
     case: EvalCase, granularity: Granularity
@@ -218,6 +219,7 @@ def test_every_cut_covers_every_turn_once_in_order(
     assert chunks(case, granularity) == cut
 
 
+@pytest.mark.slow
 @given(CASES, st.integers(1, 20), st.data())
 def test_chunks_hold_at_most_their_size_and_lose_no_word(
     case: EvalCase, size: int, data: st.DataObject
@@ -239,6 +241,7 @@ def test_chunks_hold_at_most_their_size_and_lose_no_word(
     assert all(word in found for word in everything)
 
 
+@pytest.mark.slow
 @given(CASES, st.integers(1, 20))
 def test_without_overlap_no_word_is_repeated(case: EvalCase, size: int) -> None:
     cut = chunks(case, Granularity("chunk", size))

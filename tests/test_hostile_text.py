@@ -175,6 +175,7 @@ def long_texts() -> dict[str, str]:
     return hostile(LENGTH)
 
 
+@pytest.mark.sampled(kept=4)
 @pytest.mark.parametrize("name", READERS)
 def test_reading_takes_no_longer_than_the_text(name: str, long_texts: dict[str, str]) -> None:
     read = READERS[name]

@@ -115,6 +115,7 @@ def is_run(command: str) -> bool:
     return not command.removeprefix(MEMEVAL).split()[0].isidentifier()
 
 
+@pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize(
     "command", [sorted_out(command) for command in commands(*PAGES) if command != FIRST]
 )
@@ -153,6 +154,7 @@ def test_a_command_runs(
     assert asks == (endpoint.count("/chat/completions") > 0)
 
 
+@pytest.mark.slow
 def test_the_first_result_is_what_the_first_command_prints(folder: Path) -> None:
     assert FIRST in commands(README) and FIRST in commands(HOME)
     done = run(f"{FIRST} tracking=none", folder)  # which changes nothing of the table

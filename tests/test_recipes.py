@@ -40,6 +40,7 @@ def test_a_recipe_is_locked_and_documented(recipe: Path) -> None:
             assert tuple(wanted.split("==")) in pinned
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("recipe", MEMORIES, ids=lambda path: path.name)
 def test_a_memory_is_a_system(recipe: Path) -> None:
     config = compose_config(["--config-dir", str(CONF), f"system={recipe.name}"])
@@ -47,6 +48,7 @@ def test_a_memory_is_a_system(recipe: Path) -> None:
     assert config.system["base_url"] == "http://localhost:8077"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["server_memory", "am_memory"])
 def test_an_mcp_server_is_a_system_with_a_folder_for_each_case(name: str) -> None:
     config = compose_config(["--config-dir", str(CONF), f"system={name}"])

@@ -36,6 +36,7 @@ def test_there_are_enough_of_them() -> None:
     assert len(set(MESSAGES)) == len(MESSAGES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("message", MESSAGES)
 def test_a_message_is_in_the_code(message: str) -> None:
     assert any(message in text for text in texts()), "changed? mend docs/troubleshooting.md"

@@ -23,6 +23,7 @@ from memeval import __version__
 from memeval.config.overrides import GROUPS
 from memeval.config.paths import conf_dir, sweeps_dir
 from memeval.errors import UserError
+from memeval.text.beside import load_yaml
 
 PARTS = {
     "system": "memeval.systems",
@@ -100,12 +101,10 @@ def own_files(group: str) -> list[Path]:
 
 @cache
 def read_yaml(path: Path) -> Mapping[str, Any]:
-    """The content of an option's file, which is read once."""
-    # Loaded here: it takes longer than `--help` may take.
-    from omegaconf import OmegaConf
-
-    loaded: Any = OmegaConf.to_container(OmegaConf.load(path))
-    return dict(loaded or {})
+    """The content of an option's file, which is read once. Hydra alone reads values as it means
+    them: here a date is one.
+    """
+    return dict(load_yaml(path) or {})
 
 
 def packages_of(module: str) -> str:

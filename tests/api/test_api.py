@@ -72,6 +72,7 @@ def test_run_works_inside_a_running_event_loop(run: memeval.Run) -> None:
     assert asyncio.run(cell()).key == run.key
 
 
+@pytest.mark.slow
 def test_several_runs_may_be_awaited_at_once(home: Path) -> None:
     async def both() -> list[memeval.Run]:
         runs = (memeval.arun(*SMALL, system="bm25", top_k=k, progress=False) for k in (1, 2))

@@ -19,6 +19,7 @@ def swept(home: Path) -> memeval.Sweep:
     return memeval.sweep(*SMALL, system="bm25,no_memory", progress=False)
 
 
+@pytest.mark.slow
 def test_a_sweep_has_its_runs_and_how_they_differ(swept: memeval.Sweep) -> None:
     assert [run.params["system"] for run in swept.runs] == ["bm25", "no_memory"]
     assert not swept.failures
@@ -37,6 +38,7 @@ def test_differences_are_a_table(swept: memeval.Sweep) -> None:
     assert whole["adjusted_p"] <= 0.05
 
 
+@pytest.mark.slow
 def test_a_sweep_says_what_it_does_unless_it_should_not(
     swept: memeval.Sweep, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -61,6 +63,7 @@ def test_a_sweep_with_a_mistake_runs_nothing(home: Path) -> None:
     assert len(memeval.load_runs()) == before
 
 
+@pytest.mark.slow
 def test_a_sweep_may_go_on_without_what_can_not_be_run(home: Path) -> None:
     swept = memeval.sweep(*SMALL, system="bm25,bm52", progress=False, keep_going=True)
     assert [run.params["system"] for run in swept.runs] == ["bm25"]

@@ -125,6 +125,7 @@ def only_json(folder: Path) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.slow
 def test_inspect_reads_the_log(run: memeval.FinishedRun, tmp_path: Path) -> None:
     made = memeval.export(run, "inspect")
     log = read(INSPECT, made.folder, tool="inspect_ai", home=tmp_path)

@@ -56,6 +56,7 @@ def hostile(swept: memeval.Sweep) -> memeval.Sweep:
     return replace(swept, runs=runs, comparisons=Comparisons([many]))
 
 
+@pytest.mark.slow
 def test_a_repr_has_a_few_lines(swept: memeval.Sweep) -> None:
     run = swept.runs[0]
     assert repr(run).startswith(f"<Run {run.key}: bm25 ")

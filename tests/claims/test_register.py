@@ -105,6 +105,7 @@ def test_a_figure_is_named_by_claim_and_system() -> None:
             find_figure(word, claims)
 
 
+@pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize("name", KNOWN)
 def test_the_run_that_would_compare_can_be_composed(name: str) -> None:
     claim = KNOWN[name]

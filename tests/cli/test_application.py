@@ -54,6 +54,7 @@ def test_a_run_composes_once(composed: list[Any]) -> None:
     assert len(composed) == 1
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize(
     ("words", "options"),
     [
@@ -72,11 +73,13 @@ def test_a_sweep_composes_once_besides_the_options_of_its_jobs(
     assert len(composed) == 1 + options
 
 
+@pytest.mark.slow
 def test_jobs_run_in_the_order_of_the_words(composed: list[Any]) -> None:
     words = ("hydra/launcher=basic", "system=rag,bm25", "seed=3", "-m")
     assert jobs_of(*words) == [("rag", 3), ("bm25", 3)]
 
 
+@pytest.mark.slow
 def test_a_file_may_ask_for_several_runs(composed: list[Any]) -> None:
     words = ("+sweep=baselines", "hydra/launcher=basic", "hydra.sweeper.params=null")
     assert len(jobs_of(*words, "seed=1,2")) == 2

@@ -351,14 +351,6 @@ MISTAKES = [
 ]
 
 
-SHARE = 5
-"""One mistake of so many is made by `make test`, all of them by `make test-all`."""
-SAMPLED = [
-    pytest.param(case, id=case.command, marks=() if index % SHARE == 0 else pytest.mark.slow)
-    for index, case in enumerate(MISTAKES)
-]
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with a finished run in it."""
@@ -368,7 +360,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.mark.parametrize("case", SAMPLED)
+@pytest.mark.sampled(kept=10)
+@pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.command)
 def test_a_mistake_is_told_in_one_line_and_nothing_is_lost(
     home: Path, tmp_path: Path, case: Mistake
 ) -> None:
@@ -417,6 +410,7 @@ def test_a_bad_cell_stops_a_sweep_before_it_begins(home: Path) -> None:
     assert kept(home) == before
 
 
+@pytest.mark.slow
 def test_a_bad_cell_does_not_stop_the_others_if_they_are_to_go_on(home: Path) -> None:
     before = kept(home)
     done = memeval(home, *MIXED, "--keep-going")

@@ -35,6 +35,7 @@ def violated(done: Ended) -> dict[str, str]:
     return {pair[0]: pair[1] for pair in pairs}
 
 
+@pytest.mark.slow
 def test_a_sound_service_keeps_every_rule(tmp_path: Path, service: ScriptedMemory) -> None:
     report = tmp_path / "out" / "check.xml"
     done = check(tmp_path, service.address, "--junit", str(report))
@@ -78,6 +79,7 @@ def test_a_memory_that_finds_nothing_does_not_pass(tmp_path: Path, service: Scri
     assert ElementTree.parse(report).getroot().get("failures") == "3", "the essential ones"
 
 
+@pytest.mark.slow
 def test_a_notice_instead_of_results_is_reported(tmp_path: Path, service: ScriptedMemory) -> None:
     def search(body: Any, usual: Any) -> Any:
         said = "Xyrqualbondt" in body["query"]
@@ -88,6 +90,7 @@ def test_a_notice_instead_of_results_is_reported(tmp_path: Path, service: Script
     assert broken["it makes nothing up"].startswith("'Ask me later!' as a memory")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contract", ["aml", "add_search_reset"])
 def test_an_address_alone_is_enough(tmp_path: Path, contract: str) -> None:
     doubles = {"aml": LeaderboardDouble, "add_search_reset": AddSearchResetDouble}
@@ -122,6 +125,7 @@ def test_an_address_that_speaks_nothing_is_one_mistake(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_other_systems_are_checked_alike(tmp_path: Path) -> None:
     done = memeval(tmp_path, "check", "system=bm25")
     assert done.status == 0, done.out + done.err

@@ -11,6 +11,7 @@ from command_line import answers, memeval, records, runs
 DEMO = "dataset=demo_locomo_mc10"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge", ["keyword", "token_f1", "llm", "mem0"])
 def test_a_judge_of_words_is_refused(tmp_path: Path, judge: str) -> None:
     done = memeval(tmp_path, DEMO, f"judge={judge}", "tracking=none")
@@ -23,11 +24,13 @@ def test_a_judge_of_words_is_refused(tmp_path: Path, judge: str) -> None:
     assert runs(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_accuracy_is_refused_where_answers_are_words(tmp_path: Path) -> None:
     done = memeval(tmp_path, "dataset=demo", "judge=accuracy", "tracking=none")
     assert done.status == 2 and "judge=accuracy does not apply to dataset=demo" in done.told
 
 
+@pytest.mark.slow
 def test_a_run_chooses_and_is_judged_by_accuracy(tmp_path: Path) -> None:
     done = memeval(tmp_path, DEMO, "system=oracle", "tracking=none")
     assert done.status == 0, done.err
@@ -54,6 +57,7 @@ def test_a_run_chooses_and_is_judged_by_accuracy(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_derived_data_are_flagged_in_every_table(tmp_path: Path) -> None:
     done = memeval(
         tmp_path,

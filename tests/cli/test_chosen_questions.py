@@ -28,6 +28,7 @@ def only_run(home: Path) -> tuple[Mapping[str, Any], list[Record]]:
     return summary, list(read_records(folder / "records.jsonl"))
 
 
+@pytest.mark.slow
 def test_a_sample_is_named_and_weighted_back(tmp_path: Path) -> None:
     done = completed(tmp_path, *DEMO, "sample=25")
     summary, records = only_run(tmp_path)
@@ -45,6 +46,7 @@ def test_a_sample_is_named_and_weighted_back(tmp_path: Path) -> None:
     assert sum(record.weight for record in records) == pytest.approx(SHIPPED.counts["questions"])
 
 
+@pytest.mark.slow
 def test_runs_of_one_sample_are_compared_under_their_weights(tmp_path: Path) -> None:
     completed(tmp_path, "-m", *DEMO, "dataset.sample=30", "system=oracle,no_memory")
     oracle, nothing = sorted(
@@ -58,6 +60,7 @@ def test_runs_of_one_sample_are_compared_under_their_weights(tmp_path: Path) -> 
     assert comparison.runs[0].result.mean == pytest.approx(oracle.summary.metrics["accuracy"])
 
 
+@pytest.mark.slow
 def test_what_was_wrong_is_asked_again_and_has_no_score(tmp_path: Path) -> None:
     completed(tmp_path, *DEMO, "system=no_memory")
     summary, records = only_run(tmp_path)
@@ -75,6 +78,7 @@ def test_what_was_wrong_is_asked_again_and_has_no_score(tmp_path: Path) -> None:
     assert again.summary.metrics["recall_at_5"] is not None
 
 
+@pytest.mark.slow
 def test_named_questions_are_asked_alone(tmp_path: Path) -> None:
     done = completed(tmp_path, *DEMO, "dataset.question_ids=[demo-2/q1,demo-1/q0]")
     summary, records = only_run(tmp_path)
@@ -82,11 +86,13 @@ def test_named_questions_are_asked_alone(tmp_path: Path) -> None:
     assert "2 named questions" in done.out and summary["tags"]["named_questions"] == "2"
 
 
+@pytest.mark.slow
 def test_the_first_questions_are_a_biased_cut(tmp_path: Path) -> None:
     done = completed(tmp_path, *DEMO, "dataset.limit_questions=2")
     assert "biased cut: first 2 of each conversation" in " ".join(done.out.split())
 
 
+@pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize(
     ("words", "told"),
     [

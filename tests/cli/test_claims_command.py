@@ -45,6 +45,7 @@ def test_the_run_that_would_compare_is_composed_and_costs_what_the_plan_says(
     assert done.status == 2 and "needs one claim" in done.told
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_a_recorded_figure_is_explained_by_its_judge(tmp_path: Path, data_dir: Path) -> None:
     """GPT-4o-mini on the full context, under its recorded judge and under keywords."""
@@ -121,6 +122,7 @@ def test_mistakes(tmp_path: Path) -> None:
     assert done.status == 2 and "Did you mean: zep_2025_first" in done.told
 
 
+@pytest.mark.slow
 def test_a_run_on_models_discloses_judge_and_reader(tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         completed(

@@ -48,6 +48,7 @@ def test_a_sweep_ends_with_how_its_cells_differ_from_the_first(home: Path) -> No
         assert (folder.parent / name).is_file()
 
 
+@pytest.mark.slow
 def test_the_end_of_a_sweep_is_printed(tmp_path: Path) -> None:
     done = completed(tmp_path, "-m", "system=no_memory,oracle", *DEMO)
     text = " ".join(done.out.split())
@@ -59,6 +60,7 @@ def test_the_end_of_a_sweep_is_printed(tmp_path: Path) -> None:
     assert again.out.index("[95%]") < again.out.index("(baseline);") < again.out.index("MDE")
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_a_sentence(tmp_path: Path) -> None:
     done = completed(tmp_path, "system=oracle", *DEMO)
     assert re.match(
@@ -66,6 +68,7 @@ def test_a_run_ends_with_a_sentence(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_comparing_by_filter_and_by_key(home: Path, keys: dict[str, str]) -> None:
     done = completed(home, "compare", "judge=keyword", "--baseline", "no_memory")
     assert "is higher than no_memory" in done.out and "(baseline)" not in done.out
@@ -221,6 +224,7 @@ def evaluate(home: Path, file: Path, *arguments: str) -> Ended:
     return memeval(home, "evaluate", str(file), "judge=recorded", *DEMO, *arguments)
 
 
+@pytest.mark.slow
 def test_recorded_verdicts_enter_comparisons(
     home: Path, keys: dict[str, str], tmp_path: Path
 ) -> None:
@@ -240,6 +244,7 @@ def test_recorded_verdicts_enter_comparisons(
     assert means[0] == pytest.approx(means[1])
 
 
+@pytest.mark.slow
 def test_recorded_judges_without_a_name_are_no_one_judge_until_they_are_named(
     home: Path, keys: dict[str, str], tmp_path: Path
 ) -> None:
@@ -296,6 +301,7 @@ def test_verdicts_that_can_not_be_read(
     assert done.status == 2 and told in done.told, done.err
 
 
+@pytest.mark.slow
 def test_votes_and_longmemevals_own_form(home: Path, keys: dict[str, str], tmp_path: Path) -> None:
     key = keys["oracle keyword"]
     votes = recorded(tmp_path, home, "votes", key, label=["yes", "no", True])
@@ -319,6 +325,7 @@ def test_recorded_verdicts_belong_to_evaluate(tmp_path: Path) -> None:
     assert done.status == 2 and "judge=recorded" in done.told
 
 
+@pytest.mark.slow
 def test_the_differences_are_drawn_on_request(home: Path) -> None:
     done = completed(home, "compare", "judge=keyword", "--baseline", "no_memory", "--plots")
     (line,) = (line for line in done.out.split("\n") if line.startswith("files: "))

@@ -125,11 +125,12 @@ def plain(fields: Any) -> Any:
     return OmegaConf.to_container(fields, resolve=True) if OmegaConf.is_config(fields) else fields
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "many"),
     [
         pytest.param(1, 1000, id="in order"),
-        pytest.param(-1, 1000, id="backwards", marks=pytest.mark.slow),
+        pytest.param(-1, 1000, id="backwards"),
         pytest.param(1, 0, id="assembled"),
     ],
 )
@@ -176,6 +177,7 @@ def composed(loader: ConfigLoader, monkeypatch: pytest.MonkeyPatch) -> list[list
     return words_of_each
 
 
+@pytest.mark.slow
 def test_most_of_a_large_product_is_assembled_from_options(
     loader: ConfigLoader, master: DictConfig, composed: list[list[str]]
 ) -> None:
@@ -191,6 +193,7 @@ def test_most_of_a_large_product_is_assembled_from_options(
         assert made[number][1] == alone[1], jobs[number]
 
 
+@pytest.mark.slow
 def test_an_option_that_depends_on_others_is_composed_by_hydra(
     loader: ConfigLoader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +239,7 @@ def test_values_that_take_more_than_an_assignment_cost_no_composition_each(
     assert len(composed) == 4
 
 
+@pytest.mark.slow
 def test_cells_of_a_named_sweep_share_a_composition_of_their_options(
     loader: ConfigLoader, master: DictConfig, composed: list[list[str]]
 ) -> None:
@@ -270,6 +274,7 @@ def test_cells_of_a_union_of_grids_are_assembled_from_the_options_of_their_grids
         assert (repr(made[number][0]), made[number][1]) == (repr(alone[0]), alone[1]), number
 
 
+@pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize("words", WRONG, ids=" ".join)
 def test_a_mistake_is_told_as_hydra_tells_it(
     loader: ConfigLoader, master: DictConfig, words: list[str]
@@ -284,6 +289,7 @@ def test_a_mistake_is_told_as_hydra_tells_it(
     assert (type(own.value), str(own.value)) == (type(alone.value), str(alone.value))
 
 
+@pytest.mark.slow
 def test_fields_that_refer_to_others_follow_what_a_cell_sets(
     loader: ConfigLoader, tmp_path: Path
 ) -> None:
@@ -299,6 +305,7 @@ def test_fields_that_refer_to_others_follow_what_a_cell_sets(
         assert plain(fields)["system"]["k1"] == recent
 
 
+@pytest.mark.slow
 def test_cells_that_differ_in_values_alone_are_composed_once(
     loader: ConfigLoader, master: DictConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,6 +326,7 @@ def test_cells_that_differ_in_values_alone_are_composed_once(
     assert len(composed) == 1
 
 
+@pytest.mark.slow
 def test_a_field_of_an_option_that_some_cells_have_is_theirs_alone(
     loader: ConfigLoader, master: DictConfig
 ) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from command_line import ROOT, completed, runs
+
+pytestmark = pytest.mark.slow
 
 
 def lengths() -> list[int]:

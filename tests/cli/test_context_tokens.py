@@ -23,6 +23,7 @@ ANSWERING = ("system=http", "system.base_url=http://127.0.0.1:9", "system.answer
 FEW = ("dataset.limit_cases=2", "tracking=none", "plots=false")
 
 
+@pytest.mark.slow
 def test_the_reader_sees_whole_chunks_in_order_of_rank_within_the_budget(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     completed(whole, "system=bm25", "top_k=50", *FEW)
@@ -43,6 +44,7 @@ def test_the_reader_sees_whole_chunks_in_order_of_rank_within_the_budget(tmp_pat
     assert "context_tokens" not in before["name"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["last_k", "full_history", "summarization"])
 def test_of_what_is_shown_in_order_of_time_the_latest_stays(system: str, tmp_path: Path) -> None:
     completed(tmp_path, f"system={system}", "context_tokens=120", "dataset.limit_cases=1", *FEW[1:])
@@ -57,6 +59,7 @@ def test_of_what_is_shown_in_order_of_time_the_latest_stays(system: str, tmp_pat
         assert shown.splitlines()[-1] == in_all.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_sweep_draws_accuracy_against_evidence(tmp_path: Path) -> None:
     words = ("system=bm25,rag", "top_k=100", "context_tokens=150,400", "tracking=none", *FEW[:1])
     done = completed(tmp_path, "-m", *words)

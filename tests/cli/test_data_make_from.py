@@ -84,6 +84,7 @@ def test_fetch_says_how_to_get_what_it_can_not_fetch(tmp_path: Path) -> None:
         assert f"data make {name}" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_what_is_made_from_parquet_is_the_registered_file(tmp_path: Path, data_dir: Path) -> None:
     registered = data_dir / "memoryagentbench" / "Conflict_Resolution.json"

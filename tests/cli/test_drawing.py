@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from command_line import SMALL, completed, memeval, runs
 
 
@@ -11,6 +12,7 @@ def pictures(home: Path) -> set[str]:
     return {path.name for path in home.glob("outputs/**/*.png")}
 
 
+@pytest.mark.slow
 def test_plots_are_drawn_unless_they_are_turned_off(tmp_path: Path) -> None:
     words = ("-m", "system=bm25,no_memory", *SMALL)
     without = completed(tmp_path, *words, "plots=false", MEMEVAL_PLOTS="true")
@@ -37,6 +39,7 @@ def test_plots_are_drawn_unless_they_are_turned_off(tmp_path: Path) -> None:
     assert without.out.splitlines()[:3] == drawn.out.splitlines()[:3]
 
 
+@pytest.mark.slow
 def test_a_run_keeps_nothing_of_the_setting(tmp_path: Path) -> None:
     completed(tmp_path, *SMALL, "plots=false")
     (run,) = runs(tmp_path)
@@ -52,6 +55,7 @@ def test_a_variable_that_is_neither_is_refused(tmp_path: Path) -> None:
     assert ended.told == "memeval: MEMEVAL_PLOTS must be true or false, not 'no'"
 
 
+@pytest.mark.slow
 def test_a_report_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     """The report is written in the run's own process, where nothing is tracked or drawn."""
     completed(tmp_path, *SMALL)

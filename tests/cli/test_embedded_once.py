@@ -13,6 +13,8 @@ from doubles.endpoint import ScriptedEndpoint
 from memeval.datasets.locate import build
 from memeval.retrieval.granularity import Granularity, chunks
 
+pytestmark = pytest.mark.slow
+
 HISTORIES = 9
 """Enough for sessions that recur; two do among the first twelve."""
 

@@ -31,6 +31,7 @@ def evaluate(home: Path, file: Path, *arguments: str, **environment: str) -> End
     return memeval(home, "evaluate", str(file), *arguments, "tracking=none", **environment)
 
 
+@pytest.mark.slow
 def test_a_perfect_file(tmp_path: Path, asked: list[EvalQuestion]) -> None:
     file = answers(
         tmp_path / "k=5, perfect.jsonl",
@@ -143,6 +144,7 @@ WITHIN = 1e-9 + 5e-11
 """The recorded values have ten decimals."""
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", ["full_context_gpt_4o_mini", "mem0_2025", "vague_wrong_answers"])
 def test_recorded_answers_get_their_recorded_metrics(
@@ -238,6 +240,7 @@ def test_a_row_that_is_wrong_is_told_with_its_line(
     assert told in str(caught.value) and "\x1b" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_blank_choice_names_none(tmp_path: Path) -> None:
     choosing = build("demo_locomo_mc10", ROOT / "data")
     first, second = [
@@ -254,6 +257,7 @@ def test_a_blank_choice_names_none(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_fewer_questions_on_purpose(tmp_path: Path, asked: list[EvalQuestion]) -> None:
     chosen = [one for one in asked if one.gold][3:9]
     file = answers(
@@ -295,6 +299,7 @@ def test_none_of_the_listed_is_known(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_time_grows_with_the_rows_and_not_with_their_square(tmp_path: Path) -> None:
     """Answers to questions that are not asked, or not known: ten times as many take ten times as
     long, and not a hundred times.

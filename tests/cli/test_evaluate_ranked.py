@@ -45,6 +45,7 @@ def rankings(home: Path, member: str) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("member", ["text", "turn_ids"])
 def test_rankings_of_a_system_give_its_figures(member: str, of_bm25: Path, tmp_path: Path) -> None:
     file = written(tmp_path / "found.jsonl", rankings(of_bm25, member))
@@ -85,6 +86,7 @@ def test_ids_that_fit_nowhere_are_counted_and_shown(of_bm25: Path, tmp_path: Pat
     assert why in failed[wrong["question_id"]]
 
 
+@pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize(
     ("row", "told"),
     [

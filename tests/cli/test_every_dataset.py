@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from command_line import Ended, completed, runs
-from tables import sampled
 
 from memeval.config.options import built_in_classes
 from memeval.datasets.registry import DATASETS
+
+pytestmark = pytest.mark.slow
 
 SHIPPED = sorted(
     name
@@ -41,7 +42,7 @@ def run_of(home: Path, name: str, imported: str = "false") -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", sampled(SHIPPED, kept=4))
+@pytest.mark.parametrize("name", SHIPPED)
 def test_a_data_set_is_run_and_its_answers_are_judged_again(home: Path, name: str) -> None:
     run = run_of(home, name)
     assert run["statuses"].keys() == {"ok"}

@@ -18,6 +18,7 @@ from command_line import SMALL, memeval
 LOGGED = tuple(word for word in SMALL if word != "tracking=none")
 
 
+@pytest.mark.sampled(kept=4)
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -67,6 +68,7 @@ def cells(home: Path) -> Iterator[tuple[str, dict[str, str]]]:
                 yield experiment, tags
 
 
+@pytest.mark.slow
 def test_a_sweep_is_filed_and_filed_again(
     tmp_path: Path, give_store: Callable[[Path], None]
 ) -> None:

@@ -27,6 +27,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_same_system_passes_and_a_worse_one_fails(home: Path) -> None:
     baseline, summary = str(home / "baseline.json"), home / "summary.md"
     same = completed(home, "gate", "--baseline", baseline, "system=rag", *RETRIEVE)
@@ -75,6 +76,7 @@ def test_recall_has_one_value_for_one_run(home: Path) -> None:
     assert in_comparison == pytest.approx(in_table, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_reader_who_is_shown_less_does_not_pass(home: Path) -> None:
     baseline = str(home / "baseline.json")
     cut = memeval(home, "gate", "--baseline", baseline, "system=rag", "top_k=3", *RETRIEVE)
@@ -99,6 +101,7 @@ def test_a_run_of_another_kind_is_broken(home: Path) -> None:
     assert "in the baseline, 40 now" in other.out
 
 
+@pytest.mark.slow
 def test_answers_are_gated_on_a_sample(tmp_path: Path) -> None:
     words = ("dataset=demo", "sample=40", "tracking=none", "plots=false")
     baseline = str(tmp_path / "baseline.json")
@@ -183,6 +186,7 @@ def run_step(name: str, folder: Path, **inputs: str) -> subprocess.CompletedProc
     )
 
 
+@pytest.mark.slow
 def test_the_steps_of_the_action(home: Path, tmp_path: Path) -> None:
     installed = run_step("Install memeval", tmp_path).stdout.splitlines()
     quiet = "-m pip install --quiet"
@@ -223,6 +227,7 @@ def test_a_fault_of_the_world_is_broken_and_not_worse(home: Path, tmp_path: Path
     assert done.status == 3 and "can't be written" in done.err
 
 
+@pytest.mark.slow
 def test_what_leaks_is_gated_and_less_of_it_is_better(tmp_path: Path) -> None:
     """A memory that begins to keep what it is told to forget does not pass."""
     data = ("dataset=demo_lifecycle", "dataset.n_cases=6", "dataset.languages=[en]")

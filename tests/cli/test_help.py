@@ -49,6 +49,7 @@ def test_a_group_has_a_page(capsys: pytest.CaptureFixture[str], shown: str) -> N
 OPTIONS = sorted(path for path in conf_dir().glob("*/*.yaml") if path.parent.name != "sweep")
 
 
+@pytest.mark.sampled(kept=12)
 @pytest.mark.parametrize("file", OPTIONS, ids=lambda path: f"{path.parent.name}={path.stem}")
 def test_an_option_is_listed_below_its_group_with_its_fields(shown: str, file: Path) -> None:
     group = re.search(rf"^  {file.parent.name}\b.*\n((?:   .*\n)+)", shown, re.MULTILINE)

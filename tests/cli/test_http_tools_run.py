@@ -42,6 +42,7 @@ def test_a_model_reads_and_writes_by_them(tmp_path: Path, service: ToolService) 
     assert len({sent["namespace"] for sent in service.sent("tools/find")}) == 1
 
 
+@pytest.mark.slow
 def test_tools_that_only_read_leave_writing_to_ingest(tmp_path: Path, service: ToolService) -> None:
     words = option(tmp_path, service, tools=TOOLS[:1])
     completed(tmp_path, *words, "reader=tools", "writer=tools", *SMALL)
@@ -49,18 +50,21 @@ def test_tools_that_only_read_leave_writing_to_ingest(tmp_path: Path, service: T
     assert service.sent("ingest") and not service.sent("tools/note")
 
 
+@pytest.mark.slow
 def test_a_plan_calls_none_of_them(tmp_path: Path, service: ToolService) -> None:
     words = (*option(tmp_path, service), "reader=tools", "writer=tools", *SMALL)
     completed(tmp_path, "plan", *words)
     assert not service.requests
 
 
+@pytest.mark.slow
 def test_a_run_without_a_tool_to_read_by_is_one_line(tmp_path: Path, service: ToolService) -> None:
     ended = memeval(tmp_path, *option(tmp_path, service, tools=TOOLS[1:]), "reader=tools", *SMALL)
     assert ended.status == 2
     assert "reader=tools: all of system.tools change the memory" in ended.told
 
 
+@pytest.mark.slow
 def test_check_tries_them(tmp_path: Path, service: ToolService) -> None:
     done = completed(tmp_path, "check", *option(tmp_path, service))
     assert "ok              its tools find what they wrote" in done.out

@@ -13,6 +13,8 @@ from command_line import completed, memeval, records, runs
 
 from memeval.records import Status
 
+pytestmark = pytest.mark.slow
+
 FIGURES = (
     "accuracy",
     "accuracy_macro",

@@ -53,6 +53,7 @@ def test_they_run_by_name(site: Path, tmp_path: Path) -> None:
     assert run["valid"] and run["metrics"]["accuracy"] is not None
 
 
+@pytest.mark.slow
 def test_they_run_by_name_through_the_api(site: Path, tmp_path: Path) -> None:
     code = (
         "import memeval\n"
@@ -72,6 +73,7 @@ def test_they_run_by_name_through_the_api(site: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_they_keep_their_conformance_suites(packages: Path, site: Path) -> None:
     tests = [str(packages / f"my-{kind}" / "tests") for kind in KINDS]
     done = subprocess.run(

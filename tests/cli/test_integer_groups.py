@@ -89,6 +89,7 @@ def test_an_experiment_and_a_range(tmp_path: Path, folder: Path) -> None:
     assert resolved(tmp_path) == {(7, 1), (7, 5), (7, 9)}
 
 
+@pytest.mark.slow
 def test_a_users_own_option_stands_beside_integers(tmp_path: Path, folder: Path) -> None:
     write(folder, "top_k/huge", "top_k: 100\n")
     completed(
@@ -156,6 +157,7 @@ BAD_FILES = {
 }
 
 
+@pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize("case", BAD_FILES)
 def test_a_mistake_in_a_users_file(tmp_path: Path, folder: Path, case: str) -> None:
     (name, text), arguments, told, way_out = BAD_FILES[case]

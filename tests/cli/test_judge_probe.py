@@ -64,6 +64,7 @@ def test_a_model_is_probed_and_asked_only_once(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_an_offline_judge_is_probed_and_its_errors_corrected_for(tmp_path: Path) -> None:
     labels = str(tmp_path / "probe.jsonl")
     done = completed(tmp_path, "judge", "probe", "judge=keyword", "--out", labels)
@@ -95,6 +96,7 @@ def echoing(body: Mapping[str, Any]) -> str:
     return robust(body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("judge", "flipped", "unread"), [(robust, 0, 0), (gullible, 59, 1), (echoing, 0, 101)]
 )
@@ -155,6 +157,7 @@ def test_a_mistake_is_one_line(tmp_path: Path, words: tuple[str, ...], line: str
     assert done.status == 2 and line in done.err and "Traceback" not in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_real_vague_answers(tmp_path: Path, data_dir: Path) -> None:
     file = data_dir.parent / "outputs" / "locomo" / "vague_wrong_answers.jsonl"

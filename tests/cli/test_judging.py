@@ -46,6 +46,7 @@ def judge(home: Path, endpoint: ScriptedEndpoint, file: Path, *words: str) -> En
     )
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_asked_once_more_and_by_the_same_command_again(
     tmp_path: Path,
 ) -> None:
@@ -82,6 +83,7 @@ def test_what_cannot_be_read_is_asked_once_more_and_by_the_same_command_again(
         assert "already done: reused 4 results" in again.err and endpoint.count() == 9
 
 
+@pytest.mark.slow
 def test_an_interrupted_pass_is_continued_from_the_cache_with_the_same_verdicts(
     tmp_path: Path,
 ) -> None:
@@ -173,6 +175,7 @@ def test_the_majority_of_several_judgings_counts(tmp_path: Path) -> None:
     assert metrics["calls/judge"] == 10 and run["params"]["judge.repeats"] == 3
 
 
+@pytest.mark.slow
 def test_one_judging_and_several_are_two_runs(tmp_path: Path) -> None:
     file = listed(tmp_path / "answers.jsonl", 2)
     with ScriptedEndpoint(lambda body: RIGHT) as endpoint:
@@ -195,6 +198,7 @@ def test_one_judging_and_several_are_two_runs(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -228,6 +232,7 @@ def test_settings_that_make_no_sense_are_refused(
     assert done.status == 2 and told in done.told and "Traceback" not in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reading", "right"), [("first_word", 0.0), ("official", 1.0)])
 def test_how_yes_and_no_are_read(tmp_path: Path, reading: str, right: float) -> None:
     def reply(body: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ FREE = (
 )
 
 
+@pytest.mark.slow
 def test_the_recall_of_locomo_and_each_metric_by_category(tmp_path: Path) -> None:
     words = (
         "dataset=demo",

@@ -25,6 +25,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.slow
 def test_recorded_judgements_give_the_official_figures(tmp_path: Path, data_dir: Path) -> None:
     """All 500 answers of a real model, each judged as was recorded: per type, task-averaged,
     overall, abstention.
@@ -96,6 +97,7 @@ def test_recorded_judgements_give_the_official_figures(tmp_path: Path, data_dir:
     assert metrics["accuracy/ability/MR"] == pytest.approx(fmean(told))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("granularity", ["session", pytest.param("turn", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("tokens", "ties", "wanted_as"),

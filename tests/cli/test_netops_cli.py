@@ -37,6 +37,7 @@ def test_the_demonstration_of_netops_runs_offline(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_runbooks_of_incidents_run_offline(tmp_path: Path) -> None:
     oracle, nothing = (
         metrics(tmp_path / system, *RUNBOOKS, f"system={system}")
@@ -48,6 +49,7 @@ def test_runbooks_of_incidents_run_offline(tmp_path: Path) -> None:
     assert nothing["accuracy"] == 0.0
 
 
+@pytest.mark.slow
 def test_a_runbook_of_opseval_is_found_and_has_keys_of_its_own(tmp_path: Path) -> None:
     for framing in ("runbook", "knowledge"):
         words = ("dataset=demo_opseval", f"dataset.framing={framing}", "system=bm25")
@@ -62,6 +64,7 @@ def test_a_runbook_of_opseval_is_found_and_has_keys_of_its_own(tmp_path: Path) -
     assert recalls == {"runbook": 1.0, "knowledge": None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -92,6 +95,7 @@ def test_they_run_with_models(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert found["coverage"] == 1.0
 
 
+@pytest.mark.slow
 def test_a_faulty_file_is_refused_with_its_mistakes(tmp_path: Path) -> None:
     chunk = {"id": "rb", "text": "Runbook: swap the cable."}
     question = {"id": "q7", "question": "What to do?", "answer": "swap", "evidence": ["c12"]}

@@ -23,6 +23,7 @@ READ_FIRST = {"beam", "demo_beam", "locomo", "demo"}
 QUIET = ("tracking=none", "dataset.limit_cases=1", "dataset.limit_questions=1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["demo", "demo_beam", "demo_opseval"])
 def test_a_misspelt_objective_is_refused_before_the_run(name: str, tmp_path: Path) -> None:
     ended = memeval(tmp_path, f"dataset={name}", "objective=acuracy", *QUIET)

@@ -98,6 +98,7 @@ def shown_fields(run: Command, *words: str) -> str:
     return " ".join(line for line in lines if not line.startswith(of_every_system))
 
 
+@pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize(
     ("words", "fields"),
     [
@@ -121,6 +122,7 @@ def test_a_run_by_name_and_its_keys(run: Command, site: Path, tmp_path: Path) ->
     assert re.search(rf'"{CLASS}@[0-9a-f]{{64}} echo-memory 1\.2"', json.dumps(summary["identity"]))
 
 
+@pytest.mark.slow
 def test_another_version_is_another_memory(site: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     points = {"memeval.systems": {"echo_last": CLASS}}
@@ -150,11 +152,13 @@ def test_a_sweep_over_options_and_settings(run: Command, tmp_path: Path) -> None
     assert swept == {("bm25", None), *lasts}
 
 
+@pytest.mark.slow
 def test_a_sweep_over_classes(run: Command, tmp_path: Path) -> None:
     run("-m", f"system.class={CLASS}", "system.last=1,4", "plots=false", *SMALL)
     assert sorted(found["params"]["system.last"] for found in runs(tmp_path)) == [1, 4]
 
 
+@pytest.mark.slow
 def test_a_sweep_of_a_package(run: Command, tmp_path: Path) -> None:
     run("-m", "+sweep=lasts", "plots=false", *SMALL)
     assert sorted(found["params"]["system.last"] for found in runs(tmp_path)) == [1, 2]

@@ -53,6 +53,7 @@ def rows(home: Path) -> list[Mapping[str, Any]]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["bm25", "files", "cogcanvas"])
 def test_it_runs_offline(system: str, tmp_path: Path) -> None:
     completed(tmp_path, "reader=tools", f"system={system}", *SMALL)
@@ -64,6 +65,7 @@ def test_it_runs_offline(system: str, tmp_path: Path) -> None:
         assert "calls" not in row["steps"][-1]
 
 
+@pytest.mark.slow
 def test_a_class_of_ones_own_brings_its_tools(tmp_path: Path) -> None:
     (tmp_path / "my_notes.py").write_text(OWN, encoding="utf-8")
     completed(
@@ -85,6 +87,7 @@ def test_context_tokens_bound_all_results_of_a_question(tmp_path: Path) -> None:
     assert any(row["step_limit"] for row in found)
 
 
+@pytest.mark.slow
 def test_both_readers_share_one_memory_and_the_table_names_them(tmp_path: Path) -> None:
     done = completed(tmp_path, "-m", "reader=direct,tools", "system=bm25", *SMALL)
     assert "reader" in done.out
@@ -138,6 +141,7 @@ def at_recipes_endpoint(home: Path, *words: str) -> list[Mapping[str, Any]]:
     return rows(home)
 
 
+@pytest.mark.slow
 def test_the_endpoint_of_the_recipes_plays_the_offline_policy(tmp_path: Path) -> None:
     words = ("reader=tools", "writer=tools", "system=bm25")
     completed(tmp_path / "offline", *words, "judge=keyword", *SMALL)

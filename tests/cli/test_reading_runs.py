@@ -45,6 +45,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", ["class", "path"])
 def test_reading_a_run_opens_and_imports_nothing_that_it_names(
     finished: Path, tmp_path: Path, named: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from command_line import completed, memeval
 
 from memeval.comparison.finding import finished_runs
@@ -13,6 +14,7 @@ from memeval.results import read_records
 DEMO = ("dataset=demo", "tracking=none", "plots=false")
 
 
+@pytest.mark.slow
 def test_retrieval_alone_needs_no_key_and_has_the_figures_of_a_whole_run(tmp_path: Path) -> None:
     completed(tmp_path, *DEMO, "system=rag")
     # A model and a judge that can't be reached: neither is asked.
@@ -48,6 +50,7 @@ def test_the_same_command_and_another_judge_are_the_same_run(tmp_path: Path) -> 
     assert memeval(tmp_path, "verify").status == 0
 
 
+@pytest.mark.slow
 def test_a_sweep_of_retrieval_is_compared_by_recall(tmp_path: Path) -> None:
     done = completed(tmp_path, "-m", *DEMO, "system=bm25,dense", "stages=retrieve", "sample=40")
     assert done.out.startswith("recall_at_10: dense ")
@@ -55,6 +58,7 @@ def test_a_sweep_of_retrieval_is_compared_by_recall(tmp_path: Path) -> None:
     assert json.loads(file.read_text(encoding="utf-8"))["metric"] == "recall_at_10"
 
 
+@pytest.mark.slow
 def test_mistakes(tmp_path: Path) -> None:
     done = memeval(tmp_path, *DEMO, "stages=retrieval")
     assert done.status == 2 and "unknown stages 'retrieval'" in done.err

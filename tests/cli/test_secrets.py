@@ -469,15 +469,8 @@ def _watch(pid: int, home: bytes, over: threading.Event, lines: set[bytes]) -> N
                 continue
 
 
-SHARE = 16
-"""One scenario of so many runs with `make test`, all of them with `make test-all`."""
-SAMPLED = [
-    pytest.param(scenario, id=scenario.name, marks=[] if index % SHARE == 0 else pytest.mark.slow)
-    for index, scenario in enumerate(SCENARIOS)
-]
-
-
-@pytest.mark.parametrize("scenario", SAMPLED)
+@pytest.mark.sampled(kept=3)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_no_secret_leaves_the_process(
     scenario: Scenario,
     gateway: Gateway,

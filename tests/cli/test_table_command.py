@@ -12,6 +12,7 @@ from command_line import completed, memeval
 CELLS = ("-m", "system=bm25,rag", "dataset.limit_questions=4", "tracking=none", "plots=false")
 
 
+@pytest.mark.slow
 def test_a_sweep_becomes_a_table_of_a_paper(tmp_path: Path) -> None:
     completed(tmp_path, *CELLS)
     done = completed(tmp_path, "table", "dataset=demo", "--rows", "system")
@@ -32,6 +33,7 @@ def test_a_sweep_becomes_a_table_of_a_paper(tmp_path: Path) -> None:
         assert float(row["recall_at_5"]) == pytest.approx(own["recall_at_5"])
 
 
+@pytest.mark.slow
 def test_recall_that_counts_sessions_says_so_in_every_table(tmp_path: Path) -> None:
     words = ("system=bm25", "granularity=session", "dataset.limit_questions=4")
     done = completed(tmp_path, *words, "tracking=none", "plots=false")
@@ -44,6 +46,7 @@ def test_recall_that_counts_sessions_says_so_in_every_table(tmp_path: Path) -> N
     assert "turn recall@5 (%)" in table and "@5 can't miss anything" in table.replace("\\", "")
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_the_figures_of_recorded_answers(tmp_path: Path, data_dir: Path) -> None:
     """Official F1, mem0's F1, BLEU-1 and keywords, as computed independently of memeval."""

@@ -143,6 +143,7 @@ def page(chromium: Browser) -> Iterator[Page]:
     shown.close()
 
 
+@pytest.mark.slow
 def test_the_addresses_are_told(served: Served) -> None:
     assert f"MLflow's page:  {served.address}   (Ctrl-C ends it)" in served.said
     assert re.search(rf"  locomo +{served.address}/#/experiments/1/runs\?", served.said), (
@@ -155,6 +156,7 @@ def test_the_addresses_are_told(served: Served) -> None:
 class TestPages:
     pytestmark = browser
 
+    @pytest.mark.slow
     def test_the_experiment_lists_the_runs_with_their_metrics(
         self, served: Served, page: Page
     ) -> None:
@@ -170,6 +172,7 @@ class TestPages:
             page.get_by_text(re.compile(r"^\s*3\s*$"))
         ).first.wait_for()
 
+    @pytest.mark.slow
     def test_the_compare_page_shows_what_differs(self, served: Served, page: Page) -> None:
         page.goto(
             f'{served.address}/#/compare-runs?runs={json.dumps(served.runs[:2])}&experiments=["1"]'
@@ -186,6 +189,7 @@ class TestPages:
         axes = page.locator(".axis-title").all_text_contents()
         assert "system" in axes and axes[-1] == "accuracy"
 
+    @pytest.mark.slow
     def test_the_records_open_as_a_table(self, served: Served, page: Page) -> None:
         page.goto(
             f"{served.address}/#/experiments/1/runs/{served.runs[0]}/artifacts/records_table.json"
@@ -193,6 +197,7 @@ class TestPages:
         for text in ("View as table", "hypothesis", "conv-26/q0"):
             page.get_by_text(text).first.wait_for()
 
+    @pytest.mark.slow
     def test_the_page_of_a_run_opens_among_its_artifacts(self, served: Served, page: Page) -> None:
         page.goto(
             f"{served.address}/#/experiments/1/runs/{served.runs[0]}/artifacts/report.html"
@@ -203,12 +208,14 @@ class TestPages:
         frame.locator("#list a").nth(2).click()
         frame.locator("#question .facts a").get_by_text("conv-26/q2", exact=True).wait_for()
 
+    @pytest.mark.slow
     def test_the_report_is_the_runs_description(self, served: Served, page: Page) -> None:
         page.goto(
             f"{served.address}/#/experiments/1/runs/{served.runs[0]}?workflowType=machine_learning"
         )
         page.get_by_text("95 % interval, clustered by case").first.wait_for()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("place", "shown"),
         [

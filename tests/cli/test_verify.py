@@ -34,6 +34,7 @@ def folders(home: Path) -> list[Path]:
     return sorted((home / "outputs" / "runs").iterdir())
 
 
+@pytest.mark.slow
 def test_sound_runs_fit_by_key_beginning_and_folder(finished: Path) -> None:
     first, second = folders(finished)
     assert completed(finished, "verify").out.count(": sound") == 2

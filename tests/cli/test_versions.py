@@ -37,6 +37,7 @@ def listed(home: Path, *words: str) -> list[dict[str, object]]:
     return content
 
 
+@pytest.mark.slow
 def test_runs_of_two_labels_are_kept_apart_and_named(home: Path) -> None:
     runs = listed(home)
     assert [(run["system"], run["label"]) for run in runs] == [
@@ -107,6 +108,7 @@ def test_a_label_is_a_version_if_the_code_cant_be_seen(system: str, same: bool) 
     assert plain.run_key != labelled.run_key
 
 
+@pytest.mark.slow
 def test_a_class_is_named_by_the_commit_of_its_file_and_by_its_edits(tmp_path: Path) -> None:
     file = tmp_path / "own_notes.py"
     file.write_text(OWN, encoding="utf-8")

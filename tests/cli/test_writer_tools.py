@@ -23,6 +23,7 @@ def lines(home: Path, pattern: str) -> list[Mapping[str, Any]]:
     return [json.loads(line) for text in texts for line in text.splitlines()]
 
 
+@pytest.mark.slow
 def test_notes_take_the_place_of_the_chunks_and_are_written_once(tmp_path: Path) -> None:
     words = ("-m", "writer=chunks,tools", "reader=direct,tools", "system=bm25", *SMALL)
     done = completed(tmp_path, *words)
@@ -97,6 +98,7 @@ def test_the_files_of_a_writer_hold_its_notes_only(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_at_an_endpoint_each_session_is_written_and_paid_once(tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         words = (

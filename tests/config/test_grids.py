@@ -51,6 +51,7 @@ def test_a_sweep_with_grids_goes_over_its_cells(sweeps: Path) -> None:
     assert over_cells("plain", OmegaConf.create({"sweep_name": "plain"})) == {"sweep_name": "plain"}
 
 
+@pytest.mark.slow
 def test_a_cell_composes_to_what_its_line_says(sweeps: Path) -> None:
     last, wide = compose_config(["+cell=mine-5"]), compose_config(["+cell=mine-2"])
     assert (last.judge.name, last.judge.threshold, last.seed, last.system["name"]) == (

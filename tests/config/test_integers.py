@@ -22,6 +22,7 @@ from memeval.errors import UserError
 from memeval.runs.compose.config import compose_config
 
 
+@pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize(
     ("override", "field", "value"),
     [

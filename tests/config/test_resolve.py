@@ -165,6 +165,7 @@ def test_no_key_is_sent_to_an_embedder_elsewhere_unless_it_is_named(
         key(answers, **openai)
 
 
+@pytest.mark.slow
 @given(st.integers(-3, 3), st.floats(-0.5, 1.5))
 def test_what_passes_is_within_its_bounds(num_runs: int, coverage: float) -> None:
     try:

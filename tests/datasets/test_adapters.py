@@ -97,12 +97,14 @@ def ran(home: Path, folder: Path) -> Done:
     return run_command_line(words, cwd=folder, env=env)
 
 
+@pytest.mark.slow
 def test_the_example_runs_by_the_command_that_is_printed(tmp_path: Path) -> None:
     done = ran(tmp_path, EXAMPLE)
     assert done.returncode == 0, done.stderr
     assert "answer 4/4" in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_an_edit_of_the_adapter_makes_its_results_anew(tmp_path: Path) -> None:
     folder, home = shutil.copytree(EXAMPLE, tmp_path / "example"), tmp_path / "home"
     assert "already done: reused" not in ran(home, folder).stderr

@@ -63,6 +63,7 @@ def test_the_default_storms_have_every_ability_and_template() -> None:
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     n_alerts=st.integers(10, 400),
@@ -127,6 +128,7 @@ HISTORY = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     n_alerts=st.integers(20, 120),
@@ -190,6 +192,7 @@ def test_networks_are_connected_and_their_names_unmistakable(kind: Any, count: i
     assert reached == set(net.devices)
 
 
+@pytest.mark.slow
 def test_equal_settings_give_equal_bytes_in_every_process() -> None:
     here = digest()
     for hash_seed in ("1", "2"):

@@ -35,6 +35,7 @@ def digest_of(case: EvalCase) -> str:
     return sha256("\n".join(texts).encode()).hexdigest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tier", "chats"), [("100k", 10), ("500k", 2), ("1m", 2)])
 def test_every_chat_is_what_it_was_found_to_be(
     data_dir: Path, golden: Any, tier: str, chats: int

@@ -195,6 +195,7 @@ def test_a_deleted_message_is_passed_by_and_a_weightless_one_hidden(tmp_path: Pa
     ]
 
 
+@pytest.mark.slow
 def test_a_deep_tree_takes_time_in_proportion(tmp_path: Path) -> None:
     def import_tree(count: int) -> None:
         mapping = {"0": node(None)}

@@ -136,6 +136,7 @@ def tables(draw: st.DrawFn) -> list[str]:
     return rows
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(rows=tables(), seed=st.integers(0, 5), share=st.sampled_from([0.3, 0.7, 0.9]))
 def test_every_gold_of_any_table_is_proved(
@@ -353,6 +354,7 @@ def test_what_is_disputed_is_not_counted(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_run_reports_the_rankings(tmp_path: Path) -> None:
     words = ["dataset=demo_incidents", "system=oracle", "tracking=none"]
     env = {**os.environ, "MEMEVAL_HOME": str(tmp_path)}

@@ -144,6 +144,7 @@ def test_damaged_openrca_and_dejavu_tables(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_mutated_bytes_are_read_or_refused(

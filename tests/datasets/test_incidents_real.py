@@ -83,6 +83,7 @@ def test_it_opens_and_notes_what_is_odd(data_dir: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_cases_and_every_gold(data_dir: Path) -> None:
     found = list(build("incidents", data_dir).cases())
     assert {

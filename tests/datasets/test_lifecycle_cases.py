@@ -21,6 +21,7 @@ def of_kind(case: EvalCase, kind: str) -> list[EvalQuestion]:
     return [question for question in case.questions if question.category == kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_case_names_the_person_whom_only_another_user_knows(language: str) -> None:
     """Else the question for the other user's value has an answer here."""
@@ -31,6 +32,7 @@ def test_no_case_names_the_person_whom_only_another_user_knows(language: str) ->
         assert not [turn.text for turn in case.turns if other.name in turn.text]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_value_gives_another_one_and_no_question_is_asked_twice(language: str) -> None:
     for seed in range(20):

@@ -219,6 +219,7 @@ def survives(folder: Path, content: Any) -> None:
         json.dumps([repr(case)], ensure_ascii=False).encode()
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(content=mutated())
 def test_mutated_records_are_read_or_refused(

@@ -51,6 +51,7 @@ def test_the_excerpt(data_dir: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_its_turns_are_locomos(data_dir: Path) -> None:
     (case,) = mc10(data_dir)
     origin = next(Locomo(data_dir / "locomo/locomo10.json", info=DATASETS["locomo"]).read())
@@ -67,6 +68,7 @@ def test_its_turns_are_locomos(data_dir: Path) -> None:
     assert len(said) == 419
 
 
+@pytest.mark.slow
 def test_the_whole_is_derived(data_dir: Path) -> None:
     adapter = build("locomo_mc10", data_dir, derive=True)
     assert adapter.open().derived and adapter.open().pinned

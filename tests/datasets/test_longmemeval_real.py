@@ -138,6 +138,7 @@ REFERENCES = [
 ]
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize(("granularity", "tokens", "ties"), REFERENCES)
 def test_the_official_metrics_of_every_item(
     data_dir: Path, dev31: Dataset, granularity: str, tokens: str, ties: str

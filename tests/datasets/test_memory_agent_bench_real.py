@@ -63,6 +63,7 @@ def test_first_tenth_and_last_question(cases: list[EvalCase]) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "turns"),
     [(512, [11, 56, 111, 445, 11, 56, 111, 445]), (4096, [2, 7, 14, 55, 2, 7, 14, 55])],

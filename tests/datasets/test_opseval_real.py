@@ -34,11 +34,13 @@ def questions(dataset: OpsEval) -> dict[str, EvalQuestion]:
     }
 
 
+@pytest.mark.slow
 def test_it_is_as_registered(data_dir: Path) -> None:
     found = verify(OPSEVAL, data_dir)
     assert found.right and found.problems == () and len(found.repairs) == 60
 
 
+@pytest.mark.slow
 def test_the_counts_of_the_protocol(questions: dict[str, EvalQuestion]) -> None:
     kinds = Counter((question.category, question.facets["kind"]) for question in questions.values())
     assert len(questions) == 2_596
@@ -129,6 +131,7 @@ def test_repairs(dataset: OpsEval, questions: dict[str, EvalQuestion]) -> None:
     assert not any("答案：" in question.text for question in questions.values())
 
 
+@pytest.mark.slow
 def test_no_item_has_its_own_solution_or_that_of_a_repeat_in_memory(data_dir: Path) -> None:
     found = build("opseval", data_dir, framing="knowledge")
     found.open()
@@ -152,6 +155,7 @@ def test_no_item_has_its_own_solution_or_that_of_a_repeat_in_memory(data_dir: Pa
         assert len(remembered) > 500
 
 
+@pytest.mark.slow
 def test_the_runbook_of_each_item_is_in_memory(data_dir: Path) -> None:
     found = build("opseval", data_dir, framing="runbook")
     found.open()

@@ -337,6 +337,7 @@ ACCEPTED = (
 )
 
 
+@pytest.mark.slow
 def test_the_json_schema_says_what_the_reader_accepts(tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((DOCS / "json.schema.json").read_text(encoding="utf-8"))

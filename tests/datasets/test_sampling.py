@@ -74,6 +74,7 @@ def test_weights_add_up_to_the_questions_of_each_category() -> None:
         assert sum(weights) == pytest.approx(len(own))
 
 
+@pytest.mark.slow
 def test_estimates_are_unbiased_and_their_interval_is_honest() -> None:
     questions = population()
     by_id = {question.question_id: question for question in questions}

@@ -126,6 +126,7 @@ class Reader:
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [
@@ -146,6 +147,7 @@ def test_golds_and_evidence_follow_from_what_is_shown(given: dict[str, Any]) -> 
             assert evidence == set(question.evidence), question.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [10, 11, 14, 50, 100, 1_000, 20_000, 200_000])
 def test_a_haystack_is_as_large_as_was_asked_for(tokens: int) -> None:
     for case in cases(tokens=tokens, n_cases=2):
@@ -217,6 +219,7 @@ def test_cases_do_not_depend_on_how_many_there_are() -> None:
     assert cases(n_cases=1, tokens=500) != cases(n_cases=1, tokens=500, seed=1)
 
 
+@pytest.mark.slow
 def test_another_process_makes_the_same() -> None:
     code = (
         "from pathlib import Path; from memeval.datasets.locate import build; d = "

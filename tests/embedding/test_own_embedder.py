@@ -62,6 +62,7 @@ def test_an_embedder_of_ones_own_makes_the_vectors() -> None:
     assert len(vectors(cell(*OWN, "embedder.width=64"))) == 64
 
 
+@pytest.mark.slow
 def test_an_edit_of_its_file_builds_memories_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,6 +76,7 @@ def test_an_edit_of_its_file_builds_memories_again(
     assert len(set(keys)) == 2
 
 
+@pytest.mark.slow
 def test_a_reranker_of_ones_own_answers_again_and_builds_nothing() -> None:
     plain = cell("system=rag").keys(0)
     own = cell("system=rag", "reranker.class=my_parts:SharedWords").keys(0)

@@ -38,6 +38,7 @@ def test_rows_are_unit_vectors_of_the_stated_width() -> None:
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_wide_enough_it_equals_scikit_learn_unhashed() -> None:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -76,6 +77,7 @@ def test_an_embedder_survives_pickle() -> None:
         assert np.array_equal(embed(copy, TEXTS), embed(embedder, TEXTS))
 
 
+@pytest.mark.slow
 def test_other_processes_get_the_same_vectors() -> None:
     program = (
         "import asyncio, sys, hashlib\n"
@@ -113,6 +115,7 @@ def test_refuses_senseless_settings(wrong: dict[str, int]) -> None:
         CharTfidfEmbedder(**wrong)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.text(max_size=40), max_size=6), st.text(max_size=40))
 def test_any_text_gives_a_unit_or_zero_vector_and_the_same_one_again(
@@ -125,6 +128,7 @@ def test_any_text_gives_a_unit_or_zero_vector_and_the_same_one_again(
     assert length == 0 or abs(length - 1) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_beats_bm25_on_locomo(data_dir: Path) -> None:
     """Evidence recall@5 over turns: BM25 has .435, unhashed tf-idf .485."""

@@ -100,6 +100,7 @@ def run(command: str, home: Path, folder: Path = EXAMPLE) -> subprocess.Complete
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", re.findall(r"^python -m .*$", PAGE, re.MULTILINE))
 def test_the_commands_that_are_printed_run(command: str, tmp_path: Path) -> None:
     done = run(command, tmp_path)
@@ -131,6 +132,7 @@ def test_an_edit_of_a_judge_judges_again_and_answers_no_question_again(tmp_path:
     assert "judge 5/5" in again.stderr and "judge 5/5 (" not in again.stderr
 
 
+@pytest.mark.slow
 def test_a_judge_of_answers_in_words_does_not_apply_to_choices(tmp_path: Path) -> None:
     done = run(
         "python -m memeval judge.class=my_judges:Contains dataset=demo_locomo_mc10", tmp_path

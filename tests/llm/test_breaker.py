@@ -160,6 +160,7 @@ def test_failures_in_a_row_stop_the_work_and_a_success_between_them_does_not() -
         assert 10 < failed < 50
 
 
+@pytest.mark.slow
 def test_retries_are_counted() -> None:
     with ScriptedEndpoint(faults=Faults({"rate_limit": 0.5})) as endpoint:
         _, called = kept(endpoint.base_url, calls=20)

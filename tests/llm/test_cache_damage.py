@@ -193,6 +193,7 @@ def test_the_matrix_is_large() -> None:
     assert len(MATRIX) >= 60
 
 
+@pytest.mark.sampled(kept=12)
 @pytest.mark.parametrize("name", MATRIX)
 def test_damage(sound: Path, tmp_path: Path, name: str) -> None:
     path = tmp_path / "c.sqlite"

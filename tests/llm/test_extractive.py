@@ -190,6 +190,7 @@ QUESTIONS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(QUESTIONS, st.lists(PIECES, max_size=6), st.text(max_size=20))
 def test_never_raises_and_repeats_itself(question: str, context: list[str], more: str) -> None:
@@ -229,6 +230,7 @@ def locomo(data_dir: Path) -> list[tuple[dict[str, str], list[dict[str, object]]
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_on_locomo_it_answers_what_is_there_and_abstains_on_another_conversation(
     data_dir: Path,

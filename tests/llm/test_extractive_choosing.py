@@ -108,6 +108,7 @@ def test_a_choice_that_says_there_is_no_answer_is_taken_where_the_context_tells_
     )
 
 
+@pytest.mark.slow
 def test_without_a_context_no_position_is_preferred() -> None:
     rng, places = random.Random(5), []
     for number in range(2000):
@@ -128,6 +129,7 @@ def test_without_a_context_the_words_of_the_question_decide() -> None:
     )
 
 
+@pytest.mark.slow
 @given(
     st.text(max_size=40),
     st.lists(st.text(min_size=1, max_size=15), min_size=2, max_size=10, unique=True),

@@ -175,6 +175,7 @@ def test_schemas_come_from_outside(schema: Any, least: Any) -> None:
     assert filled(schema, note="note", label="label") == least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["$defs", "definitions"])
 def test_a_schema_whose_parts_hold_each_other_is_read_in_a_bounded_time(place: str) -> None:
     names = [f"part{number}" for number in range(30)]

@@ -173,6 +173,7 @@ def test_a_lease_that_never_ends_is_waited_for_no_longer_than_patience(tmp_path:
     leases.give([KEY])
 
 
+@pytest.mark.slow
 def test_processes_share_flights_of_replies_and_vectors(tmp_path: Path) -> None:
     with ScriptedEndpoint(latency_s=0.05) as server, ExitStack() as stack:
         workers = [

@@ -31,6 +31,7 @@ usages = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(usages, st.randoms())
 def test_totals_keep_every_token_and_do_not_depend_on_order(
     many: list[Usage], random: object
@@ -63,6 +64,7 @@ def test_concurrent_questions_have_ledgers_of_their_own_in_threads_too() -> None
     assert asyncio.run(both()) == ["a", "b"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("tokens", [(1234, 56, 0), (300_001, 99_999, 12_345), (3, 1, 3)])
 def test_each_price_is_that_of_the_table_to_the_last_digit(tokens: tuple[int, int, int]) -> None:

@@ -28,6 +28,7 @@ def config_of(*words: str) -> RunConfig:
     return compose_config(words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", PROVIDERS)
 def test_a_provider_is_called_at_its_address_with_its_key(
     option: str, monkeypatch: pytest.MonkeyPatch

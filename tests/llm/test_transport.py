@@ -145,6 +145,7 @@ def send(
     return asyncio.run(call())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "loads"), [("/chat/completions", False), ("/embeddings", True)])
 def test_only_embeddings_load_the_client_of_openai(path: str, loads: bool) -> None:
     done = subprocess.run(
@@ -168,6 +169,7 @@ def test_headers_of_the_user_replace_ours_in_any_case(
     assert (headers["authorization"], headers["user-agent"]) == ("theirs", "me")
 
 
+@pytest.mark.sampled(kept=1)
 @EITHER
 @pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])
 def test_a_proxy_of_the_environment_is_used(
@@ -229,6 +231,7 @@ def test_nothing_of_this_machine_is_sent(
     }
 
 
+@pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize(
     ("key", "headers", "sent"),
     [
@@ -294,6 +297,7 @@ def call_securely(address: str, path: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 @BOTH_PATHS
 def test_an_authority_of_the_environment_is_trusted(
     recorder: Recorder, secure: str, authority: Path, monkeypatch: pytest.MonkeyPatch, path: str
@@ -304,6 +308,7 @@ def test_an_authority_of_the_environment_is_trusted(
     assert (target, headers["authorization"]) == (f"/v1{path}", "Bearer key")
 
 
+@pytest.mark.slow
 @BOTH_PATHS
 def test_an_endpoint_with_an_unknown_certificate_is_sent_nothing(
     recorder: Recorder, secure: str, monkeypatch: pytest.MonkeyPatch, path: str

@@ -50,6 +50,7 @@ def test_what_was_packed_is_sound(packed: Packed, capsys: pytest.CaptureFixture[
     assert "not signed (the tests)" in capsys.readouterr().out
 
 
+@pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize(
     "words",
     [
@@ -95,6 +96,7 @@ def test_what_the_data_says_is_made_again(
     assert found_at(path) in (1, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ingest_lost", "tokens/total", "cost_usd/total"])
 def test_figures_of_imported_answers_are_made_again(name: str, home: Path, tmp_path: Path) -> None:
     few = ("dataset=demo", "dataset.limit_cases=2", "tracking=none")
@@ -442,6 +444,7 @@ TOLD: dict[str, tuple[str, Callable[[Any], object]]] = {
 """An entry of a run, and a single edit of it, which leaves all figures as they are."""
 
 
+@pytest.mark.sampled(kept=12)
 @pytest.mark.parametrize("name", TOLD)
 def test_an_edit_that_moves_no_figure_is_found(
     name: str, runs: list[memeval.FinishedRun], packed: Packed, tmp_path: Path
@@ -462,6 +465,7 @@ def test_an_edit_that_moves_no_figure_is_found(
     assert found_at(path) in (1, 2)
 
 
+@pytest.mark.slow
 def test_a_note_that_the_rows_make_is_missed(home: Path, tmp_path: Path) -> None:
     run = memeval.run(
         "dataset=demo_lifecycle",

@@ -12,10 +12,11 @@ import memeval
 from memeval.packages import open_package, pack
 from memeval.packages.levels import Checks, verify_package
 
+pytestmark = pytest.mark.slow
+
 FILES = ("mem0_2025", "full_context_gpt_4o_mini", "vague_wrong_answers")
 
 
-@pytest.mark.slow
 @pytest.mark.real_data
 def test_figures_of_recorded_systems_survive_the_package(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

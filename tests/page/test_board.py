@@ -108,6 +108,7 @@ def board(packages: dict[str, Packed], home: Path) -> Board:
     return collect(home / "packages")
 
 
+@pytest.mark.slow
 def test_a_table_holds_one_protocol_and_the_figures_of_its_comparison(
     board: Board, packages: dict[str, Packed]
 ) -> None:
@@ -238,6 +239,7 @@ def test_a_gold_is_suspect_if_wrong_answers_agree(
     assert question_of(Record("q"), given).kind == kind
 
 
+@pytest.mark.slow
 def test_packages_of_one_system_that_differ_are_listed(
     packages: dict[str, Packed], home: Path, tmp_path: Path
 ) -> None:
@@ -540,6 +542,7 @@ def test_the_feed_and_board_json_can_be_read(board: Board) -> None:
             assert {normpath(f"{name}/../{link}") for link in links} <= set(files)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"no Chromium at {CHROMIUM}")
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")

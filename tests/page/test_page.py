@@ -81,6 +81,7 @@ def words(markup: str) -> str:
     return re.sub(r"<[^>]+>", "", markup).strip()
 
 
+@pytest.mark.slow
 def test_cells_are_compared_by_what_a_fresh_run_costs(page: str) -> None:
     first, second = cells_of(page)
     assert (first["cost $"], first["billed $"]) == ("0.2", "0.2")

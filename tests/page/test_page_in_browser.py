@@ -149,6 +149,7 @@ def test_chunks_mark_the_evidence_and_repeats_can_be_chosen(
     assert answers.first.text_content() == rows[1].hypothesis
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 380])
 def test_the_timeline_of_a_case_is_beside_its_question(
     chromium: Browser, folders: list[Path], tmp_path: Path, width: int
@@ -180,6 +181,7 @@ def test_the_timeline_of_a_case_is_beside_its_question(
     seen.page.close()
 
 
+@pytest.mark.slow
 def test_filters_count_what_they_should(seen: Seen, address: str, folders: list[Path]) -> None:
     runs = [PageRun.read(folder) for folder in folders]
 
@@ -273,6 +275,7 @@ def test_a_tablet_leaves_most_of_its_width_to_the_question(chromium: Browser, ad
     assert seen.page.evaluate("document.documentElement.scrollWidth") == 768
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["", "#questions", "#q=conv-26/q3"])
 def test_a_phone_shows_it_without_scrolling_sideways(
     chromium: Browser, address: str, place: str
@@ -314,6 +317,7 @@ def test_text_of_models_stays_text(seen: Seen, folders: list[Path], tmp_path: Pa
     assert seen.requests == [target.as_uri()] and seen.complaints == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["blob", "srcdoc"])
 def test_it_works_in_the_closed_frame_of_another_page(
     seen: Seen, address: str, tmp_path: Path, how: str
@@ -345,6 +349,7 @@ def test_it_works_in_the_closed_frame_of_another_page(
     assert seen.complaints == []
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("place", ["", "#q=conv-26/q3"])
 def test_axe_finds_nothing_serious(seen: Seen, address: str, scheme: Any, place: str) -> None:
@@ -367,6 +372,7 @@ def check_with_axe(seen: Seen) -> None:
     assert serious == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 380])
 def test_the_steps_of_a_question_show_calls_results_and_evidence(
     seen: Seen, address: str, folders: list[Path], width: int

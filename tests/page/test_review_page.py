@@ -169,6 +169,7 @@ def test_nobody_else_is_answered(server: ReviewServer) -> None:
         assert ask(server, what)[0] in (404, 422)
 
 
+@pytest.mark.slow
 def test_the_command_serves_until_ctrl_c(tmp_path: Path) -> None:
     path = own_file(tmp_path)
     command = [sys.executable, "-m", "memeval", "data", "review", str(path), "--reviewer", "Ana"]
@@ -193,6 +194,7 @@ def found_by_axe(page: Page) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"no Chromium at {CHROMIUM}")
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")

@@ -64,6 +64,7 @@ def printed(summaries: list[RunSummary]) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize(
     ("dataset", "offline", "with_model"),
     [

@@ -75,6 +75,7 @@ def styles(endpoint: ScriptedEndpoint) -> dict[str, set[str]]:
     return asked
 
 
+@pytest.mark.slow
 def test_locomo_is_answered_in_few_words(endpoint: ScriptedEndpoint) -> None:
     summary = run(endpoint, "dataset=demo", "dataset.limit_cases=1", "judge=keyword")
 
@@ -82,6 +83,7 @@ def test_locomo_is_answered_in_few_words(endpoint: ScriptedEndpoint) -> None:
     assert summary.params["prompt"] == "auto"
 
 
+@pytest.mark.slow
 def test_a_preference_of_longmemeval_gets_a_whole_answer(endpoint: ScriptedEndpoint) -> None:
     words = ("dataset=demo_longmemeval", "judge=keyword")
     run(endpoint, *words, "dataset.categories=[single-session-preference]")
@@ -93,6 +95,7 @@ def test_a_preference_of_longmemeval_gets_a_whole_answer(endpoint: ScriptedEndpo
     assert not asked["short"] & asked["whole"]
 
 
+@pytest.mark.slow
 def test_each_task_of_memory_agent_bench_has_its_form(endpoint: ScriptedEndpoint) -> None:
     words = ("dataset=demo_memory_agent_bench", "judge=keyword")
     forms = {
@@ -107,6 +110,7 @@ def test_each_task_of_memory_agent_bench_has_its_form(endpoint: ScriptedEndpoint
         assert set(styles(endpoint)) == {form}, subset
 
 
+@pytest.mark.slow
 def test_choices_are_asked_as_choices(endpoint: ScriptedEndpoint) -> None:
     run(endpoint, "dataset=demo_locomo_mc10", "dataset.limit_cases=1")
 
@@ -121,6 +125,7 @@ def test_a_whole_answer_keeps_its_lines(endpoint: ScriptedEndpoint, home: Path) 
     assert "A whole answer\\nof two lines" in records.read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["short", "cot"])
 def test_a_prompt_for_few_words_says_where_more_is_asked_for(
     endpoint: ScriptedEndpoint, style: str
@@ -136,6 +141,7 @@ def test_a_prompt_for_few_words_says_where_more_is_asked_for(
     assert note in [own.text for own in summary.notes]
 
 
+@pytest.mark.slow
 def test_no_mismatch_is_said_where_there_is_none(endpoint: ScriptedEndpoint) -> None:
     auto = run(endpoint, "dataset=demo_longmemeval", "judge=keyword")
     short = run(endpoint, "dataset=demo", "judge=keyword", "prompt=short", "dataset.limit_cases=1")

@@ -33,6 +33,7 @@ def rows_stored(home: Path, folder: str) -> int:
     return sum("id" in line and not line["id"].startswith("ingest ") for line in lines)
 
 
+@pytest.mark.slow
 def test_calls_are_spent_to_the_last_and_a_larger_budget_goes_on(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -92,6 +93,7 @@ def logged(home: Path) -> list[tuple[str, str]]:
         ).fetchall()
 
 
+@pytest.mark.slow
 def test_a_run_that_could_not_begin_is_stopped_without_figures(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -119,6 +121,7 @@ def test_a_stopped_sweep_leaves_what_each_cell_has(memeval: Command, tmp_path: P
     assert not stopped_runs(tmp_path)
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("budget", ["budget.tokens=20000", "budget.usd=0.003"])
 def test_tokens_and_dollars_are_never_exceeded(
     memeval: Command, tmp_path: Path, budget: str

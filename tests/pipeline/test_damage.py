@@ -183,8 +183,6 @@ def of_another_key(folder: Path, home: Home) -> None:
     replace_by(folder, home.file("memory folder", home.others))
 
 
-SHARE = 12
-"""One damage of so many is tried with `make test`."""
 FOLDER_DAMAGES = [without, emptied, as_a_file, of_another_case, of_another_key]
 RARELY_READ = ("report", "tracked", "answers' lock", "memory's lock")
 COMBINATIONS = [
@@ -309,15 +307,8 @@ def is_unseen(kind: str, damage: Damage, before: bytes, file: Path) -> bool:
     return file.read_bytes() == before
 
 
-def sampled(combinations: list[tuple[str, Damage]]) -> list[Any]:
-    """The combinations, one of `SHARE` for `make test` and all of them for `make test-all`."""
-    return [
-        pytest.param(*combination, marks=[] if index % SHARE == 0 else pytest.mark.slow)
-        for index, combination in enumerate(combinations)
-    ]
-
-
-@pytest.mark.parametrize(("kind", "damage"), sampled(COMBINATIONS), ids=named)
+@pytest.mark.sampled(kept=3)
+@pytest.mark.parametrize(("kind", "damage"), COMBINATIONS, ids=named)
 def test_a_damage_of_a_finished_run(
     home: Home,
     sound: Home,
@@ -351,7 +342,8 @@ def test_a_damage_of_a_finished_run(
         assert "is damaged" in said or "memeval: " in said
 
 
-@pytest.mark.parametrize(("kind", "damage"), sampled(CONTINUED), ids=named)
+@pytest.mark.sampled(kept=3)
+@pytest.mark.parametrize(("kind", "damage"), CONTINUED, ids=named)
 def test_a_damage_of_a_run_that_is_continued(
     home: Home,
     sound: Home,
@@ -379,6 +371,7 @@ def test_a_damage_of_a_run_that_is_continued(
         assert "left out" in said or "skipped" in said or "memeval: " in said
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("damage", FOLDER_DAMAGES, ids=named)
 def test_a_damage_of_a_memory_folder(
     home: Home,

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from conftest_pipeline import QUESTIONS, SMALL, Command, environment, records, without_times
 from doubles.endpoint import ScriptedEndpoint
 
@@ -54,6 +55,7 @@ def test_a_full_disk_stops_with_one_line_and_loses_nothing_finished(
     assert without_times(records(home)) == without_times(records(tmp_path / "other"))
 
 
+@pytest.mark.slow
 def test_a_tracking_server_that_is_away_costs_no_record_and_the_same_command_logs_later(
     memeval: Command, tmp_path: Path, empty_database: Path
 ) -> None:
@@ -72,6 +74,7 @@ def test_a_tracking_server_that_is_away_costs_no_record_and_the_same_command_log
     assert logged
 
 
+@pytest.mark.slow
 def test_an_offline_run_asks_for_no_outside_host(
     tmp_path: Path, give_store: Callable[[Path], None]
 ) -> None:

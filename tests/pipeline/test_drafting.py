@@ -43,6 +43,7 @@ def words(endpoint: ScriptedEndpoint, path: Path, number: int, *more: str) -> tu
     return ("data", "draft", str(path), "--n", str(number), *model, *limits, *more)
 
 
+@pytest.mark.slow
 def test_bad_proposals_are_dropped_for_the_right_reason_and_good_ones_stay(
     memeval: Command, tmp_path: Path
 ) -> None:

@@ -10,7 +10,6 @@ import pytest
 from conftest_pipeline import HURRIED, QUESTIONS, SMALL, Command, records, summary
 from doubles.endpoint import Faults, ScriptedEndpoint
 from doubles.faults import LASTING, PASSING
-from tables import sampled
 
 CHAT = "/chat/completions"
 
@@ -25,7 +24,8 @@ def model(endpoint: ScriptedEndpoint, *more: str, timeout_s: float = 60.0) -> tu
     return (*SMALL, *reach, *judged, *more)
 
 
-@pytest.mark.parametrize("kind", sampled(PASSING, kept=3))
+@pytest.mark.sampled(kept=1)
+@pytest.mark.parametrize("kind", PASSING)
 def test_passing_faults_are_tried_again(memeval: Command, tmp_path: Path, kind: str) -> None:
     faults = Faults({kind: 0.3}, seed=3, hang_s=2.5)
     patience = PATIENCE_S.get(kind, 60.0)
@@ -38,7 +38,8 @@ def test_passing_faults_are_tried_again(memeval: Command, tmp_path: Path, kind: 
     assert summary(tmp_path)["metrics"]["coverage"] == 1.0
 
 
-@pytest.mark.parametrize("kind", sampled(LASTING, kept=2))
+@pytest.mark.sampled(kept=1)
+@pytest.mark.parametrize("kind", LASTING)
 def test_lasting_faults_become_statuses_and_are_not_tried_again(
     memeval: Command, tmp_path: Path, kind: str
 ) -> None:
@@ -82,6 +83,7 @@ def test_failures_are_tried_again_by_the_same_command(memeval: Command, tmp_path
     assert {row["status"] for row in records(tmp_path)} == {"ok"}
 
 
+@pytest.mark.slow
 def test_a_judge_without_a_label_leaves_the_answer_unscored(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -115,6 +117,7 @@ def test_one_limit_holds_for_answers_judge_and_embedder(memeval: Command) -> Non
         assert endpoint.peak == 3
 
 
+@pytest.mark.slow
 def test_usage_and_cost_are_reported_or_marked_as_estimated(
     memeval: Command, tmp_path: Path
 ) -> None:

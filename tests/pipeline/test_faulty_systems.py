@@ -19,7 +19,6 @@ from typing import Any
 import faulty
 import pytest
 from conftest_pipeline import environment
-from tables import sampled
 
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError, WorldError
@@ -97,6 +96,7 @@ def check(
     assert all(note.text.isprintable() for note in summary.notes)
 
 
+@pytest.mark.sampled(kept=15)
 @pytest.mark.parametrize("name", faulty.METHODS)
 def test_a_method_that_misbehaves(name: str) -> None:
     method, _, outcome = faulty.METHODS[name]
@@ -108,6 +108,7 @@ def test_a_method_that_misbehaves(name: str) -> None:
         assert any(f" in {method}: " in note.text for note in summary.notes)
 
 
+@pytest.mark.sampled(kept=20)
 @pytest.mark.parametrize("name", faulty.ANSWERS)
 def test_an_answer_that_is_none(name: str) -> None:
     outcome = faulty.ANSWERS[name][1]
@@ -119,6 +120,7 @@ def test_an_answer_that_is_none(name: str) -> None:
         check(name, "answer", outcome, summary, rows)
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("name", faulty.LOOP)
 def test_a_system_on_the_event_loop(name: str) -> None:
     _, rows = played(name, TIMEOUT)
@@ -177,6 +179,7 @@ def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
     assert "7 May" in rows[0]["hypothesis"]
 
 
+@pytest.mark.sampled(kept=6)
 @pytest.mark.parametrize(
     ("path", "told"),
     [
@@ -268,19 +271,17 @@ def waited_for(process: subprocess.Popen[str], what: str) -> str:
     raise AssertionError(f"ended with {process.wait()}: {said}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    sampled(
-        [
-            "IngestHangs",
-            "AnswerHangs",
-            "CloseHangs",
-            "BlocksTheLoop",
-            "SpinsOnTheLoop",
-            "SwallowsEverything",
-        ],
-        kept=2,
-    ),
+    [
+        "IngestHangs",
+        "AnswerHangs",
+        "CloseHangs",
+        "BlocksTheLoop",
+        "SpinsOnTheLoop",
+        "SwallowsEverything",
+    ],
 )
 def test_the_second_ctrl_c_ends_the_process_at_once(name: str, home: Path) -> None:
     process = command(name, home)
@@ -297,9 +298,8 @@ def test_the_second_ctrl_c_ends_the_process_at_once(name: str, home: Path) -> No
     assert "same command continues" in rest and "Traceback" not in said + rest
 
 
-@pytest.mark.parametrize(
-    "name", sampled(["AnswerRaisesSystemExit21", "AnswerHangs", "LeavesThreads"], kept=1)
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["AnswerRaisesSystemExit21", "AnswerHangs", "LeavesThreads"])
 def test_the_command_line_ends_with_its_records(name: str, home: Path) -> None:
     process = command(name, home, TIMEOUT, "tracking=none")
     out, err = process.communicate(timeout=60)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from conftest_pipeline import SMALL, Command, records
-from tables import sampled
 
 STAGES = re.compile(r"(prepare|answer|judge) (\d+)/\2(?: \((\d+) reused\))?")
 
@@ -18,17 +17,15 @@ def made(stderr: str) -> set[str]:
     return {stage for stage, total, reused in found if int(total) > int(reused or 0)}
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize(
     ("option", "stages"),
-    sampled(
-        [
-            ("--fresh", {"prepare", "answer", "judge"}),
-            ("--fresh=prepare", {"prepare", "answer", "judge"}),
-            ("--fresh=answer", {"answer", "judge"}),
-            ("fresh=judge", {"judge"}),
-        ],
-        kept=2,
-    ),
+    [
+        ("--fresh", {"prepare", "answer", "judge"}),
+        ("--fresh=prepare", {"prepare", "answer", "judge"}),
+        ("--fresh=answer", {"answer", "judge"}),
+        ("fresh=judge", {"judge"}),
+    ],
 )
 def test_a_stage_is_run_again_on_demand(
     memeval: Command, tmp_path: Path, option: str, stages: set[str]
@@ -64,6 +61,7 @@ def test_a_stage_that_there_is_not_is_refused(memeval: Command) -> None:
     assert "unknown fresh 'answers'. Did you mean: answer?" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_command_that_repeats_a_run_repeats_no_fresh_start(
     memeval: Command, tmp_path: Path
 ) -> None:

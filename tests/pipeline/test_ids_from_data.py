@@ -58,6 +58,7 @@ def locomo_file(path: Path, ids: list[str]) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_ids_of_cases_touch_nothing_but_their_own_folders(memeval: Command, tmp_path: Path) -> None:
     home = tmp_path / "deep" / "home"
     kept = home / "data" / "prepared" / "0123456789abcdef" / "case" / "kept.txt"
@@ -84,6 +85,7 @@ def test_ids_of_cases_touch_nothing_but_their_own_folders(memeval: Command, tmp_
     assert f"{len(HOSTILE)} found" in memeval("prepare", *cell, home=home).stdout
 
 
+@pytest.mark.slow
 def test_folders_that_an_earlier_version_named_by_the_id_itself_stay(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -103,6 +105,7 @@ def test_folders_that_an_earlier_version_named_by_the_id_itself_stay(
     assert (old / "memory.json").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case_id", ["\ud800", " ", ""])
 def test_an_id_that_cannot_be_stored_is_one_clear_line(
     memeval: Command, tmp_path: Path, case_id: str

@@ -64,6 +64,7 @@ def kind(request: pytest.FixtureRequest) -> type[Slow]:
     return kind
 
 
+@pytest.mark.slow
 def test_all_calls_are_made_in_turn_though_together_they_take_longer_than_the_limit(
     kind: type[Slow],
 ) -> None:
@@ -72,6 +73,7 @@ def test_all_calls_are_made_in_turn_though_together_they_take_longer_than_the_li
     assert system.seen == ["reset", 0, 1, 2, 3, "consolidate"]
 
 
+@pytest.mark.sampled(kept=2)
 def test_the_call_that_hangs_is_named_and_ends_what_follows(kind: type[Slow]) -> None:
     system = kind(hangs_at=2)
     watched = Watched(system, timeout_s=LIMIT_S)

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from doubles.endpoint import ScriptedEndpoint
 from doubles.loopback import Request, send
-from tables import sampled
 from test_faulty_systems import Silent
 
 from memeval.llm.contract import ChatPrompt, Completion, Prompt
@@ -135,6 +134,7 @@ def manifests(home: Path) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("system", SOUND)
 def test_a_sound_ingest_has_lost_nothing(
     endpoint: ScriptedEndpoint, home: Path, system: str
@@ -148,7 +148,8 @@ def test_a_sound_ingest_has_lost_nothing(
         assert manifest["health"]["asked"] == manifest["health"]["stored"] == manifest["chunks"]
 
 
-@pytest.mark.parametrize("garbage", sampled(GARBAGE[:4], kept=1))
+@pytest.mark.slow
+@pytest.mark.parametrize("garbage", GARBAGE[:4])
 @pytest.mark.parametrize("system", SOUND)
 def test_garbage_once_is_asked_again_and_leaves_no_trace(
     endpoint: ScriptedEndpoint, home: Path, system: str, garbage: str
@@ -160,7 +161,8 @@ def test_garbage_once_is_asked_again_and_leaves_no_trace(
     assert not any("lost" in note.text for note in summary.notes)
 
 
-@pytest.mark.parametrize("garbage", sampled(GARBAGE, kept=1))
+@pytest.mark.slow
+@pytest.mark.parametrize("garbage", GARBAGE)
 @pytest.mark.parametrize("system", SOUND)
 def test_garbage_throughout_fails_the_case_until_the_model_is_sound(
     endpoint: ScriptedEndpoint, home: Path, system: str, garbage: str
@@ -218,6 +220,7 @@ class Poisoned(ScriptedEndpoint):
         return await super().respond(request, writer)
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize(("refusals", "lost"), [(0, 0), (1, 0), (2, 0), (3, 1)])
 def test_a_memory_that_mem0_drops_is_added_once_more(home: Path, refusals: int, lost: int) -> None:
     """mem0 asks for a batch, then for each text alone, then drops the text without a word; it is

@@ -18,6 +18,7 @@ needs_joblib = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_joblib
 def test_all_processes_together_keep_the_limit(memeval: Command) -> None:
     with ScriptedEndpoint(latency_s=0.05) as endpoint:
@@ -34,6 +35,7 @@ def test_all_processes_together_keep_the_limit(memeval: Command) -> None:
         assert 2 < endpoint.peak <= 4, "two of the five slots each, and both had work"
 
 
+@pytest.mark.slow
 @needs_joblib
 def test_fewer_slots_than_processes_are_one_line(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:

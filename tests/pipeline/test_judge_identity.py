@@ -36,6 +36,7 @@ def identity(*words: str) -> JudgeIdentity:
     return found
 
 
+@pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize(
     ("word", "shown"),
     [
@@ -64,6 +65,7 @@ def test_every_setting_of_a_model_judge_makes_another_judge(
     assert shown in other.shown and shown not in usual.shown
 
 
+@pytest.mark.slow
 def test_the_prompts_text_makes_another_judge(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
     file = tmp_path / "strict.txt"
     keys = set()
@@ -74,11 +76,13 @@ def test_the_prompts_text_makes_another_judge(tmp_path: Path, endpoint: Scripted
     assert len(keys) == 2
 
 
+@pytest.mark.slow
 def test_the_answers_model_makes_no_other_judge(endpoint: ScriptedEndpoint) -> None:
     judge = ["judge=llm", *model(endpoint), "llm.judge.model=judge"]
     assert identity(*judge) == identity(*judge, "llm.model=other", "llm.temperature=0.9")
 
 
+@pytest.mark.slow
 def test_a_threshold_makes_another_judge_and_another_protocol() -> None:
     for value in (0.3, 0.7):
         cell = opened("judge=token_f1", f"judge.threshold={value}")
@@ -89,6 +93,7 @@ def test_a_threshold_makes_another_judge_and_another_protocol() -> None:
     assert identity("dataset=demo_opseval") == identity("dataset=demo_opseval", "judge=token_f1")
 
 
+@pytest.mark.slow
 def test_it_is_one_object_in_run_json(endpoint: ScriptedEndpoint, home: Path) -> None:
     few = ["dataset.limit_cases=1", "dataset.limit_questions=2"]
     summary = run("dataset=demo", *few, *model(endpoint), "llm.judge.temperature=0.2")
@@ -103,6 +108,7 @@ def test_it_is_one_object_in_run_json(endpoint: ScriptedEndpoint, home: Path) ->
     assert only.judge is None and "judge_key" not in only.tags
 
 
+@pytest.mark.slow
 def test_a_model_judges_what_the_offline_reader_answers(
     endpoint: ScriptedEndpoint, home: Path
 ) -> None:

@@ -17,7 +17,6 @@ from conftest_pipeline import QUESTIONS, SMALL, Command, environment, records, w
 from doubles.endpoint import ScriptedEndpoint
 from forking import run_command_line
 from ports import free_port
-from tables import sampled
 
 CONCURRENCY = 4
 CELL = (
@@ -48,7 +47,8 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory, port: int) -> list[s
     return without_times(records(home))
 
 
-@pytest.mark.parametrize("after", sampled([7, 1, QUESTIONS // 2, QUESTIONS + 3], kept=1))
+@pytest.mark.sampled(kept=1)
+@pytest.mark.parametrize("after", [7, 1, QUESTIONS // 2, QUESTIONS + 3])
 def test_sigkill(
     memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str], after: int
 ) -> None:
@@ -73,6 +73,7 @@ def test_sigkill(
     assert without_times(records(tmp_path)) == uninterrupted
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
     memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str], number: signal.Signals
@@ -105,6 +106,7 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(
     assert without_times(records(tmp_path)) == uninterrupted
 
 
+@pytest.mark.slow
 def test_a_torn_line_is_dropped_and_made_anew(
     memeval: Command, tmp_path: Path, port: int, uninterrupted: list[str]
 ) -> None:

@@ -18,8 +18,9 @@ from conftest_pipeline import Command, environment, records, summary, without_ti
 from doubles.endpoint import ScriptedEndpoint
 from forking import run_command_line
 from ports import free_port
-from tables import sampled
 from test_kill import wait_until
+
+pytestmark = pytest.mark.slow
 
 CONCURRENCY = 3
 CELL = (
@@ -82,8 +83,8 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory, port: int) -> Path:
     return home
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("after", sampled([1, 3, 6, 12, 24], kept=1))
+@pytest.mark.sampled(kept=1)
+@pytest.mark.parametrize("after", [1, 3, 6, 12, 24])
 def test_sigkill(
     memeval: Command, tmp_path: Path, port: int, uninterrupted: Path, after: int
 ) -> None:

@@ -12,8 +12,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from conftest_pipeline import SMALL, Command, environment, records
 from doubles.endpoint import ScriptedEndpoint
+
+pytestmark = pytest.mark.slow
 
 CELL = (
     *SMALL,

@@ -27,6 +27,7 @@ def figures(
     return metrics
 
 
+@pytest.mark.slow
 def test_no_memory_leaks_nothing_and_knows_nothing(memeval: Command, tmp_path: Path) -> None:
     found = figures(memeval, tmp_path, system="no_memory")
     assert [found[f"leak_rate/{depth}"] for depth in ("answer", "context", "probe", "store")] == [
@@ -41,6 +42,7 @@ def test_a_run_with_checkpoints_is_sound(memeval: Command, tmp_path: Path) -> No
     assert ": sound" in memeval("verify").stdout
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("channel", ["conversation", "operation", "both"])
 def test_the_oracle_is_the_ceiling(
@@ -59,6 +61,7 @@ def test_the_oracle_is_the_ceiling(
     assert found["known_rate/context"] == found["selective_forgetting"] == 1.0
 
 
+@pytest.mark.slow
 def test_a_wish_that_is_only_said_removes_nothing_from_an_index(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -67,6 +70,7 @@ def test_a_wish_that_is_only_said_removes_nothing_from_an_index(
     assert found["selective_forgetting"] == 0.0
 
 
+@pytest.mark.slow
 def test_a_model_that_holds_the_tools_deletes_what_the_user_wants_gone(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -77,6 +81,7 @@ def test_a_model_that_holds_the_tools_deletes_what_the_user_wants_gone(
     assert found["known_rate/context"] > 0.2
 
 
+@pytest.mark.slow
 def test_what_only_ranks_first_is_gone_from_answers_and_not_from_the_store(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -84,6 +89,7 @@ def test_what_only_ranks_first_is_gone_from_answers_and_not_from_the_store(
     assert found["leak_rate/answer"] < found["leak_rate/probe"]
 
 
+@pytest.mark.slow
 def test_what_is_found_is_stored_whatever_the_system_lists(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -93,6 +99,7 @@ def test_what_is_found_is_stored_whatever_the_system_lists(
     assert found["leak_rate/store"] == found["leak_rate/probe"]
 
 
+@pytest.mark.slow
 def test_dropping_whole_sessions_forgets_too_much(memeval: Command, tmp_path: Path) -> None:
     words = ("dataset.channel=operation", "dataset.languages=[en]")
     found = figures(memeval, tmp_path, *words, path="forgetful:WholeSession")
@@ -100,6 +107,7 @@ def test_dropping_whole_sessions_forgets_too_much(memeval: Command, tmp_path: Pa
     assert found["over_forgetting"] > 0.0
 
 
+@pytest.mark.slow
 def test_marks_that_maintenance_forgets_return(memeval: Command, tmp_path: Path) -> None:
     words = ("dataset.channel=operation", "dataset.languages=[en]")
     found = figures(memeval, tmp_path, *words, path="forgetful:Marking")
@@ -107,6 +115,7 @@ def test_marks_that_maintenance_forgets_return(memeval: Command, tmp_path: Path)
     assert found["return_rate"] == 1.0
 
 
+@pytest.mark.slow
 def test_one_index_for_all_users_is_breached_unless_it_filters(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -117,6 +126,7 @@ def test_one_index_for_all_users_is_breached_unless_it_filters(
 SHARED = ("system.tenants=shared", "dataset.later_tokens=0")
 
 
+@pytest.mark.slow
 def test_built_in_systems_keep_their_users_apart(memeval: Command, tmp_path: Path) -> None:
     """One of each family, with two users in its store."""
     systems = "bm25,rag,oracle,full_history,combined,cogcanvas,light,mem0_verbatim"
@@ -133,6 +143,7 @@ def test_built_in_systems_keep_their_users_apart(memeval: Command, tmp_path: Pat
     assert found["bm25"]["operations/forget/vanished"] > 0
 
 
+@pytest.mark.slow
 def test_users_with_an_instance_each_are_as_if_they_were_alone(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -155,6 +166,7 @@ def answers(path: Path) -> list[str]:
     return [json.loads(line)["hypothesis"] for line in lines]
 
 
+@pytest.mark.slow
 def test_two_users_of_one_store_are_breached_unless_it_filters(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -211,6 +223,7 @@ def test_a_system_that_cannot_forget_is_said_to_be_so(memeval: Command, tmp_path
     assert "deleted facts were still found when asked for directly: 100.0 %" in said
 
 
+@pytest.mark.slow
 def test_the_timeline_of_a_record_says_what_the_operations_did(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -236,6 +249,7 @@ def test_the_timeline_of_a_record_says_what_the_operations_did(
     assert told == ("not supported",) * 10
 
 
+@pytest.mark.slow
 def test_what_is_said_to_be_removed_stands_beside_what_vanished(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -250,6 +264,7 @@ def test_what_is_said_to_be_removed_stands_beside_what_vanished(
     assert found["operations/forget/vanished"] > 0
 
 
+@pytest.mark.slow
 def test_memories_of_checkpoints_are_found_again(memeval: Command, tmp_path: Path) -> None:
     """Each checkpoint continues the one before it, and another `top_k` ingests nothing."""
     memeval(*SET, "system=bm25")
@@ -263,6 +278,7 @@ def test_memories_of_checkpoints_are_found_again(memeval: Command, tmp_path: Pat
     assert [path.stat().st_mtime_ns for path in saved] == before
 
 
+@pytest.mark.slow
 def test_a_memory_that_is_continued_is_the_one_that_is_built_in_one_go(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -274,6 +290,7 @@ def test_a_memory_that_is_continued_is_the_one_that_is_built_in_one_go(
     assert without_times(records(alone)) == without_times(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "built"), [("forget", 0), ("s5", 1), ("s7", 3)])
 def test_a_case_that_is_killed_within_its_life_goes_on_at_the_last_checkpoint(
     memeval: Command, tmp_path: Path, place: str, built: int
@@ -295,6 +312,7 @@ def test_a_case_that_is_killed_within_its_life_goes_on_at_the_last_checkpoint(
     assert {path: path.stat().st_mtime_ns for path in saved} == saved
 
 
+@pytest.mark.slow
 def test_canaries_come_out_of_what_is_shown_whole_and_of_nothing_that_is_not(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -340,6 +358,7 @@ OWN = {
 }
 
 
+@pytest.mark.slow
 def test_a_file_of_ones_own_has_a_life(memeval: Command, tmp_path: Path) -> None:
     path = tmp_path / "own.json"
     path.write_text(json.dumps(OWN), encoding="utf-8")
@@ -392,6 +411,7 @@ def test_forgeteval_counts_what_a_system_cannot_express_by_itself(
     assert found["forgeteval_pass_not_applicable"] == unable
 
 
+@pytest.mark.slow
 def test_runs_are_compared_by_what_leaks(memeval: Command, tmp_path: Path) -> None:
     memeval("-m", *SET, "dataset.limit_cases=1", "system=bm25,oracle")
     runs = sorted((tmp_path / "outputs" / "runs").iterdir())

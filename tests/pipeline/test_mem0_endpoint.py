@@ -88,6 +88,7 @@ def extractions(endpoint: ScriptedEndpoint) -> int:
     )
 
 
+@pytest.mark.slow
 def test_with_a_model_it_extracts_under_vectors_of_unknown_width(
     endpoint: ScriptedEndpoint, home: Path
 ) -> None:
@@ -103,6 +104,7 @@ def test_with_a_model_it_extracts_under_vectors_of_unknown_width(
     assert all(text.startswith("It is known that") for text in texts)
 
 
+@pytest.mark.slow
 def test_what_its_own_prompts_cost_is_counted_as_ingest(endpoint: ScriptedEndpoint) -> None:
     summary = run("system=mem0", *at(endpoint))
 
@@ -117,6 +119,7 @@ def test_what_its_own_prompts_cost_is_counted_as_ingest(endpoint: ScriptedEndpoi
     assert metrics["latency_ms/ingest/p50"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["mem0", "mem0_verbatim"])
 def test_verbatim_vectors_of_unknown_width_are_stored_too(
     endpoint: ScriptedEndpoint, system: str

@@ -101,6 +101,7 @@ def mcp_server(home: Path) -> tuple[str, ...]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "number"),
     [
@@ -127,6 +128,7 @@ def test_programs_and_their_children_end_with_a_signal(
     assert not list((tmp_path / "tmp").glob("memeval-case-*")), "folders of cases go as well"
 
 
+@pytest.mark.slow
 def test_a_child_that_a_program_leaves_ends_with_a_clean_run(tmp_path: Path) -> None:
     mark = uuid.uuid4().hex
     process = start(tmp_path, mark, *by_program("leaves-a-child", tmp_path))

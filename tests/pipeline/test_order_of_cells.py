@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest_pipeline import Command
 from doubles.endpoint import ScriptedEndpoint
+
+pytestmark = pytest.mark.slow
 
 LATENCY_S = 0.03
 CALLS_OF_AN_ANSWER = {"rag": 2, "bm25": 1}

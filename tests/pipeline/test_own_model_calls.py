@@ -44,6 +44,7 @@ def play(home: Path, endpoint: ScriptedEndpoint, *more: str) -> Done:
     return run_command_line([*words.split(), address, *more], env=environment(home), cwd=EXAMPLE)
 
 
+@pytest.mark.slow
 def test_its_calls_are_metered_and_its_facts_are_found(tmp_path: Path) -> None:
     with ScriptedEndpoint(facts_of) as endpoint:
         done = play(tmp_path, endpoint)

@@ -40,6 +40,7 @@ def row(question_id: str, text: str = "x") -> AnswerRow:
     return AnswerRow(id=question_id, status=Status.OK, hypothesis=text)
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=8), st.data())
 def test_whatever_the_file_is_cut_to_whole_rows_survive(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], data: st.DataObject

@@ -27,6 +27,7 @@ def files(home: Path) -> list[Path]:
     return sorted(path for path in home.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_12_cells_make_as_many_calls_as_planned(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         words = (
@@ -71,6 +72,7 @@ def test_an_ablation_that_extracts_makes_as_many_calls_as_planned(
     assert any("answers that don't exist yet" in note for note in before["basis"])
 
 
+@pytest.mark.slow
 def test_dollars_are_those_that_are_billed_where_prompts_are_known(
     memeval: Command, tmp_path: Path
 ) -> None:

@@ -100,6 +100,7 @@ def repeated(endpoint: ScriptedEndpoint) -> int:
     return sum(count - 1 for count in asked.values())
 
 
+@pytest.mark.slow
 def test_a_second_home_finds_what_the_first_one_made(
     memeval: Command, tmp_path: Path, server: Server, port: int, on_files: list[str]
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_second_home_finds_what_the_first_one_made(
     assert ": sound" in memeval("verify", home=other).stdout
 
 
+@pytest.mark.slow
 def test_rows_of_files_are_taken_over(
     memeval: Command, tmp_path: Path, server: Server, port: int, on_files: list[str]
 ) -> None:
@@ -179,6 +181,7 @@ def test_a_server_that_stays_away_ends_the_run_and_loses_nothing(
     assert without_times(records(tmp_path)) == on_files
 
 
+@pytest.mark.slow
 def test_two_homes_share_calls_and_the_limit(
     tmp_path: Path, server: Server, port: int, on_files: list[str]
 ) -> None:
@@ -270,6 +273,7 @@ def test_a_killed_process_is_taken_over_from(
     assert without_times(records(tmp_path / "other")) == on_files
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize(
     ("url", "said"),
     [

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from conftest_pipeline import SMALL, Command, environment, records, without_times
 from doubles.endpoint import ScriptedEndpoint
-from tables import sampled
 
 from memeval.text.names import digest_name
 
@@ -40,6 +39,7 @@ def thinking(endpoint: ScriptedEndpoint) -> tuple[str, ...]:
     )
 
 
+@pytest.mark.slow
 def test_a_run_finds_what_was_prepared(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(lambda body: "A short summary.") as endpoint:
         said = memeval("prepare", *thinking(endpoint))
@@ -52,6 +52,7 @@ def test_a_run_finds_what_was_prepared(memeval: Command, tmp_path: Path) -> None
         assert endpoint.count(CHAT) == thought + 3, "only the answers were asked for"
 
 
+@pytest.mark.slow
 def test_a_memory_lies_where_a_person_finds_it_and_says_what_made_it(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_memory_lies_where_a_person_finds_it_and_says_what_made_it(
     assert "meta.json" in json.loads((memory / "memory.json").read_bytes())["files"]
 
 
+@pytest.mark.slow
 def test_a_sweep_over_top_k_prepares_once_and_needs_no_cache_for_it(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -85,7 +87,8 @@ def test_a_sweep_over_top_k_prepares_once_and_needs_no_cache_for_it(
     assert len(memories(tmp_path)) == 1
 
 
-@pytest.mark.parametrize("damage", sampled(["truncated", "missing", "manifest"], kept=1))
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", ["truncated", "missing", "manifest"])
 def test_a_damaged_memory_is_built_again(memeval: Command, tmp_path: Path, damage: str) -> None:
     memeval("prepare", *QUICK, "system=rag")
     memeval(*QUICK, "system=rag")
@@ -108,6 +111,7 @@ def test_a_damaged_memory_is_built_again(memeval: Command, tmp_path: Path, damag
     assert without_times(records(tmp_path)) == before
 
 
+@pytest.mark.slow
 def test_another_key_is_another_memory(memeval: Command, tmp_path: Path) -> None:
     for change in (
         (),
@@ -123,6 +127,7 @@ def test_another_key_is_another_memory(memeval: Command, tmp_path: Path) -> None
     assert len(memories(tmp_path)) == 5
 
 
+@pytest.mark.slow
 def test_prepare_goes_on_where_it_was_killed(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(lambda body: "A short summary.", latency_s=0.1) as endpoint:
         cell = [word for word in thinking(endpoint) if "limit_cases" not in word] + [

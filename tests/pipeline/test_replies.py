@@ -15,7 +15,6 @@ from conftest_pipeline import HURRIED, Command, environment, records, summary
 from doubles.endpoint import Faults, ScriptedEndpoint
 from doubles.faults import VECTOR_FAULTS
 from forking import run_command_line
-from tables import sampled
 
 FEW = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "tracking=none")
 CHAT = "/chat/completions"
@@ -41,17 +40,15 @@ def finish_of(reason: Any, content: Any = "7 May") -> Any:
     return edit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "usage",
-    sampled(
-        [
-            {"prompt_tokens": 7, "completion_tokens": "7"},
-            {"prompt_tokens": -7, "completion_tokens": True},
-            {"prompt_tokens": 7, "completion_tokens": int("9" * 400)},
-            {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": "none"},
-        ],
-        kept=2,
-    ),
+    [
+        {"prompt_tokens": 7, "completion_tokens": "7"},
+        {"prompt_tokens": -7, "completion_tokens": True},
+        {"prompt_tokens": 7, "completion_tokens": int("9" * 400)},
+        {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": "none"},
+    ],
     ids=["text", "negative", "digits", "details"],
 )
 def test_an_odd_usage_ends_no_run_and_is_said_once(
@@ -66,6 +63,7 @@ def test_an_odd_usage_ends_no_run_and_is_said_once(
     assert sum("not a token count" in note for note in notes) == 1
 
 
+@pytest.mark.slow
 def test_a_broken_entry_of_the_cache_is_asked_for_again(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         memeval(*model(endpoint))
@@ -85,18 +83,16 @@ def test_a_broken_entry_of_the_cache_is_asked_for_again(memeval: Command, tmp_pa
     assert {row["status"] for row in records(tmp_path)} == {"ok"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reason", "content", "status"),
-    sampled(
-        [
-            ("length", "7 May", "answer_cut"),
-            ("MAX_TOKENS", "7 May", "answer_cut"),
-            ("length", "<think>and then", "answer_cut"),
-            ("content_filter", "7 May", "answer_filtered"),
-            ("content_filter", None, "answer_filtered"),
-        ],
-        kept=3,
-    ),
+    [
+        ("length", "7 May", "answer_cut"),
+        ("MAX_TOKENS", "7 May", "answer_cut"),
+        ("length", "<think>and then", "answer_cut"),
+        ("content_filter", "7 May", "answer_filtered"),
+        ("content_filter", None, "answer_filtered"),
+    ],
 )
 def test_an_answer_that_is_not_whole_is_no_score(
     memeval: Command, tmp_path: Path, reason: str, content: str | None, status: str
@@ -148,7 +144,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
         return retrieved(endpoint, tmp_path_factory.mktemp("sound"))
 
 
-@pytest.mark.parametrize("kind", sampled(VECTOR_FAULTS, kept=2))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", VECTOR_FAULTS)
 def test_unsound_vectors_are_asked_for_again_and_never_kept(
     sound: list[Any], tmp_path: Path, kind: str
 ) -> None:
@@ -158,6 +155,7 @@ def test_unsound_vectors_are_asked_for_again_and_never_kept(
         assert endpoint.faulted[kind] > 0
 
 
+@pytest.mark.slow
 def test_an_outage_is_shown_and_costs_no_question(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(faults=Faults(outage=(1, 12))) as endpoint:
         done = memeval(*model(endpoint, "llm.patience_s=60"), constants=HURRIED)
@@ -165,6 +163,7 @@ def test_an_outage_is_shown_and_costs_no_question(memeval: Command, tmp_path: Pa
     assert f"waiting for {endpoint.base_url}: HTTP 503" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_is_not_there_is_said_at_once(memeval: Command, tmp_path: Path) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -184,6 +183,7 @@ def test_a_dripping_reply_ends_with_its_time(memeval: Command, tmp_path: Path) -
     assert all("no whole reply within 0.5 s" in row["error"] for row in records(tmp_path))
 
 
+@pytest.mark.slow
 def test_the_old_bound_by_count_still_works_and_says_what_replaces_it(memeval: Command) -> None:
     with ScriptedEndpoint(faults=Faults({"server_error": 1.0})) as endpoint:
         once = model(endpoint, "llm.max_retries=0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from conftest_pipeline import QUESTIONS, SMALL, Command, records, summary
 from doubles.endpoint import ScriptedEndpoint
 
@@ -58,6 +59,7 @@ def test_a_new_top_k_does_not_ingest_again(memeval: Command) -> None:
         assert texts == len({text for path, body in endpoint.requests for text in body["input"]})
 
 
+@pytest.mark.slow
 def test_a_thinking_system_ingests_once_for_all_top_k(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:
         limited = ("dataset.limit_cases=1", "dataset.limit_questions=2", "granularity=session")
@@ -70,6 +72,7 @@ def test_a_thinking_system_ingests_once_for_all_top_k(memeval: Command) -> None:
         assert endpoint.count(CHAT) <= first + 2, "only the two answers may be asked anew"
 
 
+@pytest.mark.slow
 def test_repeats_are_end_to_end_runs_under_their_own_seeds(
     memeval: Command, tmp_path: Path
 ) -> None:

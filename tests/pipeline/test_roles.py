@@ -14,7 +14,6 @@ import pytest
 from conftest_pipeline import HURRIED, Command, records, summary
 from doubles.endpoint import Faults, ScriptedEndpoint
 from doubles.loopback import Request
-from tables import sampled
 
 from memeval.runs.forecast.made_up import scripted_reply
 
@@ -98,6 +97,7 @@ def test_each_role_calls_its_model_with_its_own_limit(memeval: Command, tmp_path
     assert params["llm.ingest.base_url"] == params["llm.base_url"], "what is left open is resolved"
 
 
+@pytest.mark.slow
 def test_a_role_that_nothing_calls_has_no_settings(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(reply) as endpoint:
         memeval(*at(endpoint, "system=bm25", "judge=llm", "llm.model=m"))
@@ -107,6 +107,7 @@ def test_a_role_that_nothing_calls_has_no_settings(memeval: Command, tmp_path: P
     assert not [name for name in params if name.startswith("llm.ingest.")]
 
 
+@pytest.mark.slow
 def test_a_choice_gets_sixteen_tokens(memeval: Command) -> None:
     with ScriptedEndpoint(lambda body: "0") as endpoint:
         few = ("dataset.limit_cases=1", "dataset.limit_questions=2", "tracking=none")
@@ -128,6 +129,7 @@ class KeyedEndpoint(ScriptedEndpoint):
         return await super().respond(request, writer)
 
 
+@pytest.mark.slow
 def test_roles_have_keys_addresses_and_limits_of_their_own(memeval: Command) -> None:
     with KeyedEndpoint(reply) as answers, KeyedEndpoint(reply) as judges:
         memeval(
@@ -145,6 +147,7 @@ def test_roles_have_keys_addresses_and_limits_of_their_own(memeval: Command) -> 
     assert judges.keys == {("judge", "Bearer key-of-the-judge")}
 
 
+@pytest.mark.slow
 def test_the_key_of_the_answers_goes_to_no_other_address(memeval: Command) -> None:
     with (
         KeyedEndpoint(reply) as answers,
@@ -174,6 +177,7 @@ def test_two_limits_for_one_key_are_refused(memeval: Command) -> None:
     assert endpoint.count() == 0
 
 
+@pytest.mark.slow
 def test_a_key_of_a_role_that_is_not_set_is_said_before_anything_is_called(
     memeval: Command,
 ) -> None:
@@ -186,6 +190,7 @@ def test_a_key_of_a_role_that_is_not_set_is_said_before_anything_is_called(
     assert endpoint.count() == 0
 
 
+@pytest.mark.slow
 def test_parameters_of_the_provider_are_sent(memeval: Command) -> None:
     with ScriptedEndpoint(reply) as endpoint:
         memeval(
@@ -221,31 +226,29 @@ class Refusing(ScriptedEndpoint):
         return await send(writer, 400, json.dumps({"error": self._error}).encode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "hint"),
-    sampled(
-        [
-            (
-                {"message": "Unrecognized request argument supplied: seed"},
-                "; use llm.send_seed=false",
-            ),
-            (
-                {"message": "'temperature' does not support 0.0 with this model"},
-                "; use llm.temperature=null",
-            ),
-            (
-                {
-                    "message": "Unsupported parameter: 'max_tokens' is not supported with this "
-                    "model. Use 'max_completion_tokens' instead.",
-                    "param": "max_tokens",
-                },
-                "; use llm.limit_parameter=max_completion_tokens (and see llm.max_tokens)",
-            ),
-            ({"message": "unknown field top_p"}, "; use llm.extra_body without 'top_p'"),
-            ({"message": "the prompt is too long", "param": "messages"}, "too long"),
-        ],
-        kept=2,
-    ),
+    [
+        (
+            {"message": "Unrecognized request argument supplied: seed"},
+            "; use llm.send_seed=false",
+        ),
+        (
+            {"message": "'temperature' does not support 0.0 with this model"},
+            "; use llm.temperature=null",
+        ),
+        (
+            {
+                "message": "Unsupported parameter: 'max_tokens' is not supported with this "
+                "model. Use 'max_completion_tokens' instead.",
+                "param": "max_tokens",
+            },
+            "; use llm.limit_parameter=max_completion_tokens (and see llm.max_tokens)",
+        ),
+        ({"message": "unknown field top_p"}, "; use llm.extra_body without 'top_p'"),
+        ({"message": "the prompt is too long", "param": "messages"}, "too long"),
+    ],
 )
 def test_a_refused_parameter_names_its_setting(
     memeval: Command, tmp_path: Path, error: Mapping[str, Any], hint: str
@@ -281,6 +284,7 @@ class Cutting(ScriptedEndpoint):
         return {**super()._completion(body, text), "limit": body["max_tokens"]}
 
 
+@pytest.mark.slow
 def test_a_cut_extraction_is_asked_for_with_twice_the_room(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -294,6 +298,7 @@ def test_a_cut_extraction_is_asked_for_with_twice_the_room(
     assert "cut_at_ingest" not in summary(tmp_path)["tags"]
 
 
+@pytest.mark.slow
 def test_what_stays_cut_is_counted_and_flagged(memeval: Command, tmp_path: Path) -> None:
     with Cutting(10**6) as endpoint:
         lossy = ("max_ingest_loss=1", "stop_after_failures=null")
@@ -307,6 +312,7 @@ def test_what_stays_cut_is_counted_and_flagged(memeval: Command, tmp_path: Path)
     assert done.returncode == 1 and run["tags"]["nothing_found"] == "true", "all was lost"
 
 
+@pytest.mark.slow
 def test_a_memory_that_lost_much_to_cut_replies_is_not_asked(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -320,6 +326,7 @@ def test_a_memory_that_lost_much_to_cut_replies_is_not_asked(
     assert "llm.ingest.max_tokens" in rows[0]["error"]
 
 
+@pytest.mark.slow
 def test_replies_that_are_all_cut_stop_the_run_and_name_their_limit(memeval: Command) -> None:
     with Cutting(10**6) as endpoint:
         done = memeval(*at(endpoint, *ROLES, "system=cogcanvas"), check=False)
@@ -328,6 +335,7 @@ def test_replies_that_are_all_cut_stop_the_run_and_name_their_limit(memeval: Com
     assert "(stop_after_failures=20): raise llm.ingest.max_tokens\n" in done.stderr
 
 
+@pytest.mark.slow
 def test_vectors_of_another_width_than_before_are_said(memeval: Command, tmp_path: Path) -> None:
     few = ("dataset=demo", "dataset.limit_cases=1", "tracking=none", "system=dense")
     with ScriptedEndpoint(width=64) as endpoint:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from conftest_pipeline import QUESTIONS, SMALL, Command, records, summary
 from doubles.endpoint import ScriptedEndpoint
-from tables import sampled
 
 import memeval as api
 from memeval.results.store import sealed_line
@@ -60,6 +59,7 @@ def test_what_was_sent_and_replied_is_kept(memeval: Command, in_home: Path) -> N
         assert run.context(row["question_id"]) == "\n".join(shown)
 
 
+@pytest.mark.slow
 def test_retrieval_has_a_latency_of_its_own(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint(latency_s=0.2) as endpoint:
         memeval(
@@ -76,6 +76,7 @@ def test_retrieval_has_a_latency_of_its_own(memeval: Command, tmp_path: Path) ->
     assert 0 <= metrics["latency_ms/retrieval/p50"] < metrics["latency_ms/answer/p50"] - 150
 
 
+@pytest.mark.slow
 def test_offline_nothing_is_sent_and_the_context_is_kept(memeval: Command, in_home: Path) -> None:
     memeval(*SMALL, "system=long_context")
     run, rows = newest_run(in_home), records(in_home)
@@ -87,6 +88,7 @@ def test_offline_nothing_is_sent_and_the_context_is_kept(memeval: Command, in_ho
     assert len({entry["id"] for entry in stored}) == len(stored), "each text is stored once"
 
 
+@pytest.mark.slow
 def test_answers_are_whole_without_their_texts(memeval: Command, in_home: Path) -> None:
     memeval(*SMALL, "system=bm25")
     before = records(in_home)
@@ -98,19 +100,17 @@ def test_answers_are_whole_without_their_texts(memeval: Command, in_home: Path) 
     assert f"answer {QUESTIONS}/{QUESTIONS} ({QUESTIONS} reused)" in again.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content",
-    sampled(
-        [
-            '{"id":"ID","status":"odd"}',
-            '{"id":"ID","status":["ok"]}',
-            '{"id":"ID","status":"ok","hypothesis":7}',
-            '{"id":"ID","status":"ok","hypothesis":"x","ranking":["D1:1"]}',
-            '{"id":"ID","status":"ok","hypothesis":"x","usage":[{"role":"king"}]}',
-            '{"id":"ID","status":"ok","hypothesis":"x","ranking":[999999]}',
-        ],
-        kept=2,
-    ),
+    [
+        '{"id":"ID","status":"odd"}',
+        '{"id":"ID","status":["ok"]}',
+        '{"id":"ID","status":"ok","hypothesis":7}',
+        '{"id":"ID","status":"ok","hypothesis":"x","ranking":["D1:1"]}',
+        '{"id":"ID","status":"ok","hypothesis":"x","usage":[{"role":"king"}]}',
+        '{"id":"ID","status":"ok","hypothesis":"x","ranking":[999999]}',
+    ],
 )
 def test_an_invalid_row_is_left_out_and_made_again(
     memeval: Command, tmp_path: Path, content: str

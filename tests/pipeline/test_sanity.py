@@ -72,6 +72,7 @@ def test_every_system_on_the_demo_set(memeval: Command, tmp_path: Path, systems:
     check_order(found)
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_a_ladder_on_locomo(memeval: Command, tmp_path: Path, data_dir: Path) -> None:
     ladder = "no_memory,oracle,long_context,bm25,dense,native,cogcanvas"
@@ -87,6 +88,7 @@ def test_a_ladder_on_locomo(memeval: Command, tmp_path: Path, data_dir: Path) ->
     check_order(runs(tmp_path))
 
 
+@pytest.mark.slow
 def test_native_under_middle_loses_the_first_half_and_nothing_else(
     memeval: Command, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ def service() -> Iterator[ScriptedMemory]:
         yield serving
 
 
+@pytest.mark.slow
 def test_a_run_with_faults_and_the_same_command_again(
     memeval: Command, tmp_path: Path, service: ScriptedMemory
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_memory_that_always_fails_stops_the_run(
     assert len(service.sent("search")) < 30, "not all of the 115 questions"
 
 
+@pytest.mark.slow
 def test_a_run_in_which_nothing_is_found_is_invalid(
     memeval: Command, tmp_path: Path, service: ScriptedMemory
 ) -> None:

@@ -16,6 +16,7 @@ CELL = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "s
 MANIFEST = "memory.json"
 
 
+@pytest.mark.slow
 def test_a_memory_is_built_once_for_two_homes(memeval: Command, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     words = (*CELL, f"store.memories=file://{shared}")
@@ -77,6 +78,7 @@ def test_a_store_that_stays_away_is_named(tmp_path: Path) -> None:
         asyncio.run(shared.put(folder, "key", MANIFEST))
 
 
+@pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize("url", ["nothing://here", "s3:/", "/a/folder", "s3://key:secret@host/a"])
 def test_what_is_no_address_is_one_line(memeval: Command, url: str) -> None:
     done = memeval(*CELL, "tracking=none", f"store.memories={url}", check=False)

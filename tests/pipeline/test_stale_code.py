@@ -15,6 +15,8 @@ from forking import NO_PLOTS
 import memeval
 from memeval.config.sources import is_checkout
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(memeval.__file__).parents[1]
 RUN = ("system=bm25", "tracking=none", "dataset.limit_cases=1", "dataset.limit_questions=3")
 STAGES = re.compile(r"(prepare|answer|judge) (\d+)/\2(?: \((\d+) reused\))?")
@@ -81,7 +83,6 @@ def test_an_edit_makes_the_stages_behind_it_again(checkout: Path) -> None:
     assert made_again(checkout) == set(), "this cell runs through neither"
 
 
-@pytest.mark.slow
 def test_an_edit_of_what_stages_share_makes_them_again(checkout: Path) -> None:
     assert made_again(checkout) == EVERYTHING
     assert made_again(checkout) == set(), "nothing was edited"
@@ -99,7 +100,6 @@ def test_an_edit_of_what_stages_share_makes_them_again(checkout: Path) -> None:
     assert made_again(checkout) == {"figures"}
 
 
-@pytest.mark.slow
 def test_a_constant_that_shapes_the_memory_is_part_of_its_key(checkout: Path) -> None:
     """`rolling` compresses after every 40 chunks: not a setting, but in the digest of the code."""
     rolling = "compression_turn=rolling"

@@ -121,6 +121,7 @@ def test_a_copy_goes_on_and_leaves_what_is_in_use(
     assert memeval(*to).stdout.startswith("nothing to copy")
 
 
+@pytest.mark.slow
 @needs_server
 def test_a_name_in_the_database_names_no_file(
     memeval: Command, tmp_path: Path, server: Server

@@ -36,6 +36,7 @@ def statuses(home: Path) -> list[list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_case_whose_process_is_killed_is_tried_once_more(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -65,6 +66,7 @@ def test_a_cell_whose_processes_are_killed_fails_and_the_others_go_on(
     assert statuses(tmp_path) == [["ok"] * 12]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_the_processes_that_compute(
     memeval: Command, tmp_path: Path, number: signal.Signals

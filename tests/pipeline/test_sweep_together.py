@@ -53,6 +53,7 @@ def port() -> int:
     return free_port()
 
 
+@pytest.mark.slow
 def test_a_wrong_name_in_a_later_cell_costs_nothing(memeval: Command, tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         words = ("-m", "top_k=1,2,3,4,5,6,7", "system=bm25,bm52", *asking(endpoint))
@@ -101,6 +102,7 @@ def test_records_are_those_of_cells_that_are_run_one_by_one(
     assert records[0] == records[1]
 
 
+@pytest.mark.slow
 def test_offline_records_are_those_of_cells_that_are_run_one_by_one(
     memeval: Command, tmp_path: Path
 ) -> None:
@@ -112,6 +114,7 @@ def test_offline_records_are_those_of_cells_that_are_run_one_by_one(
     assert len(all_records(alone)) == 4
 
 
+@pytest.mark.slow
 def test_cells_that_differ_in_their_judge_share_each_answer(
     memeval: Command, tmp_path: Path
 ) -> None:

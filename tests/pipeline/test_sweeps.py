@@ -28,25 +28,13 @@ OWN_DATA = {
 SMOKE = "smoke"
 SMOKE_SHARES = 12
 """Parts of that sweep, of which `make test` runs one."""
-RUN_ELSEWHERE = {
-    "all_systems",
-    "baselines",
-    "cogcanvas_ablation_middle",
-    "compression_curve",
-    "granularity",
-    "lifecycle",
-    "memory_configs",
-    "top_k_curve",
-}
-"""Sweeps whose cells `make test` runs in another place: tests/test_docs.py runs baselines, the
-others are grids of smoke at another top_k.
-"""
 SERVED = {"letta", "http", "mcp", "command"}
 """Systems that need a server."""
 TWIN = "smoke_endpoint"
 """The sweep that needs an endpoint."""
 TWIN_SHARES = 70
 """Parts of that sweep, of which `make test` runs one."""
+SWEEPS_OF_DATA = sorted({path.stem for path in SWEEPS.glob("*.yaml")} - {SMOKE, TWIN})
 EXPLAINED = (
     "A biased cut: dataset.limit_questions=",
     "correct is not supported by this system",
@@ -65,26 +53,21 @@ installed, or of a system that answers all questions in its own style.
 """
 
 
-@pytest.mark.parametrize(
-    "sweep",
-    [
-        pytest.param(sweep, marks=pytest.mark.slow if sweep in RUN_ELSEWHERE else ())
-        for sweep in sorted({path.stem for path in SWEEPS.glob("*.yaml")} - {SMOKE, TWIN})
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("sweep", SWEEPS_OF_DATA)
 def test_a_sweep_runs_and_ends_with_one_table(memeval: Command, tmp_path: Path, sweep: str) -> None:
     words = OWN_DATA.get(sweep, ("dataset=demo",))
     check_table(memeval, tmp_path, sweep, *words, "dataset.limit_questions=4")
 
 
-@pytest.mark.parametrize("sweep", sorted(RUN_ELSEWHERE))
-def test_a_sweep_that_is_run_elsewhere_composes(sweep: str) -> None:
+@pytest.mark.sampled(kept=6)
+@pytest.mark.parametrize("sweep", SWEEPS_OF_DATA)
+def test_a_sweep_composes(sweep: str) -> None:
     assert compose_config([f"+sweep={sweep}"]).sweep_name == sweep
 
 
-@pytest.mark.parametrize(
-    "share", [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(SMOKE_SHARES)]
-)
+@pytest.mark.sampled(kept=1)
+@pytest.mark.parametrize("share", range(SMOKE_SHARES))
 def test_every_cell_of_smoke_runs_offline(memeval: Command, tmp_path: Path, share: int) -> None:
     numbers = range(1 + share, 1 + len(cells_of(SMOKE)), SMOKE_SHARES)
     chosen = ",".join(f"{SMOKE}-{number}" for number in numbers)
@@ -111,10 +94,8 @@ def cells_of(sweep: str) -> list[dict[str, str]]:
     return [dict(word.split("=", 1) for word in cell) for cell in cells(tuple(grids))]
 
 
-@pytest.mark.parametrize(
-    "share",
-    [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(TWIN_SHARES)],
-)
+@pytest.mark.sampled(kept=1)
+@pytest.mark.parametrize("share", range(TWIN_SHARES))
 def test_every_cell_runs_against_an_endpoint(memeval: Command, tmp_path: Path, share: int) -> None:
     numbers = range(1 + share, 1 + len(cells_of(TWIN)), TWIN_SHARES)
     chosen = ",".join(f"{TWIN}-{number}" for number in numbers)
@@ -186,6 +167,7 @@ def test_the_smoke_sweep_leaves_out_no_system_no_adapter_and_no_judge() -> None:
     assert cut | {"observation"} == set(options("granularity"))
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_bm25_through_the_command_line_is_the_reference(
     memeval: Command, tmp_path: Path, data_dir: Path

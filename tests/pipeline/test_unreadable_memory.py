@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest_pipeline import SMALL, Command, records
 from doubles.endpoint import ScriptedEndpoint
 
@@ -31,6 +32,7 @@ def sweep(endpoint: ScriptedEndpoint, top_k: str, *more: str) -> tuple[str, ...]
     )
 
 
+@pytest.mark.slow
 def test_cells_that_share_a_failed_extraction_pay_for_it_once(
     memeval: Command, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def test_runs_without_numbered_choices_have_none(
     assert read_confusion(tmp_path / "nothing.jsonl") is None
 
 
+@pytest.mark.slow
 def test_the_plot_is_drawn_and_is_the_same_each_time(tmp_path: Path) -> None:
     matrix = read_confusion(written(tmp_path))
     assert matrix is not None

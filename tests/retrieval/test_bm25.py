@@ -25,6 +25,7 @@ def test_terms_are_lower_case_letters_and_digits() -> None:
     assert terms("Ann's WELL-known 7th café!") == ["ann", "s", "well", "known", "7th", "café"]
 
 
+@pytest.mark.slow
 @given(st.lists(WORDS, min_size=1, max_size=12), WORDS)
 def test_scores_and_order_are_those_of_rank_bm25(texts: list[str], query: str) -> None:
     if not any(terms(text) for text in texts):

@@ -48,6 +48,7 @@ def at(server: RerankDouble) -> tuple[str, ...]:
     return ("reranker=endpoint", f"reranker.base_url={server.base_url}", "reranker.model=m")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "name"),
     [
@@ -70,6 +71,7 @@ def test_a_cell_reranks_by_what_is_chosen_else_by_what_its_system_is_set_to(
     assert "system.reranker" not in params(cell)
 
 
+@pytest.mark.slow
 def test_an_ablation_is_the_choice_of_no_reranker() -> None:
     chosen = opened("system=cogcanvas", "llm=mock", "reranker=none")
     named = opened("system=cogcanvas_norerank", "llm=mock")
@@ -77,6 +79,7 @@ def test_an_ablation_is_the_choice_of_no_reranker() -> None:
     assert key_of("system=rag") == key_of("system=rag", "reranker=none")
 
 
+@pytest.mark.sampled(kept=3)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -110,6 +113,7 @@ def test_a_mistake_is_one_line(
     assert "Traceback" not in error
 
 
+@pytest.mark.slow
 def test_two_forms_of_an_address_are_one_key() -> None:
     words = ("system=rag", "reranker=endpoint", "reranker.model=m")
     keys = {

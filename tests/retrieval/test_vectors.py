@@ -96,6 +96,7 @@ def folders() -> set[str]:
     return {path.name for path in Path(tempfile.gettempdir()).glob("memeval-chroma-*")}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_many_vectors_are_searched_in_chroma(tmp_path: Path) -> None:
     rows, queries = unit_rows(2500, 64, 0), unit_rows(20, 64, 1)

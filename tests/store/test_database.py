@@ -45,6 +45,7 @@ def hurried(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     return server
 
 
+@pytest.mark.slow
 def test_a_server_that_never_answers_is_said_and_given_up(hurried: Server) -> None:
     said: list[str] = []
     database = Database(hurried.url, patience_s=0.5)
@@ -78,6 +79,7 @@ def test_a_server_that_answers_again_is_waited_for(hurried: Server) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_a_server_that_never_lets_in_is_refused_at_once(hurried: Server) -> None:
     hurried.freeze()
     try:

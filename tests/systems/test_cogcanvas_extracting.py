@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 import yaml
 from doubles.endpoint import ScriptedEndpoint
-from tables import sampled
 
 import memeval
 from memeval.config.grids import cells
@@ -83,6 +82,7 @@ def check(endpoint: ScriptedEndpoint, home: Path) -> tuple[Counter[str], Counter
     return kinds, edges
 
 
+@pytest.mark.slow
 def test_the_demo_set(endpoint: ScriptedEndpoint, home: Path) -> None:
     run = play(
         endpoint,
@@ -111,6 +111,7 @@ def test_the_demo_set(endpoint: ScriptedEndpoint, home: Path) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_a_conversation_of_locomo(
     endpoint: ScriptedEndpoint, home: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
@@ -171,9 +172,8 @@ def test_both_sweeps_differ_in_the_compression_alone() -> None:
     assert rolling["retain_recent"] == 5
 
 
-@pytest.mark.parametrize(
-    "sweep", sampled(["cogcanvas_ablation", "cogcanvas_ablation_middle"], kept=1)
-)
+@pytest.mark.sampled(kept=1)
+@pytest.mark.parametrize("sweep", ["cogcanvas_ablation", "cogcanvas_ablation_middle"])
 @pytest.mark.slow
 def test_no_two_cells_of_the_ablation_send_the_same(
     endpoint: ScriptedEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sweep: str

@@ -80,6 +80,7 @@ def cell(name: str) -> Cell:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_resolved_settings_are_those_of_the_table(name: str) -> None:
     resolved = cell(name)
@@ -162,11 +163,13 @@ def contexts(name: str) -> list[tuple[str, ...]]:
     return [prompt.context for prompt in sent(name)[1]]
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("name", [name for name in GLEANS if name != "cogcanvas"])
 def test_variants_that_glean_send_the_same_prompts_at_ingest(name: str) -> None:
     assert sent(name)[0] == sent("cogcanvas")[0]
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name not in GLEANS])
 def test_without_gleaning_only_the_first_pass_is_sent(name: str) -> None:
     assert sent(name)[0] == [prompt for prompt in sent("cogcanvas")[0] if not prompt.quotes]
@@ -232,6 +235,7 @@ def extracts(body: Mapping[str, Any]) -> bool:
     return body["messages"][0]["content"] in [template.system for template in templates]
 
 
+@pytest.mark.slow
 def test_the_command_line_extracts_once_for_all_that_share_a_memory(tmp_path: Path) -> None:
     with ScriptedEndpoint(reply) as endpoint:
 

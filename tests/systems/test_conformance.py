@@ -14,8 +14,7 @@ from memeval.runs.compose.config import compose_config
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.registry import SYSTEMS as REGISTRY
 from memeval.systems.registry import build_system, built_in
-from memeval.testing.checks import Check
-from memeval.testing.contract import RULES, MemorySystemContract
+from memeval.testing.contract import MemorySystemContract
 
 ELSEWHERE = {"letta", "http", "mcp", "command"}
 """Systems that need a server of their own; their own tests run against one."""
@@ -52,33 +51,16 @@ def suite(name: str) -> type[MemorySystemContract]:
 
 
 SYSTEMS = sorted(set(built_in()) - ELSEWHERE)
+# `make test` tests one name of each class.
 FIRST_OF_CLASS = {REGISTRY.path_of(name): name for name in SYSTEMS[::-1]}
-LONGER = ("cases_do_not_mix", "empty_case", "unicode_survives", "long_turn")
-"""Rules that settings do not change: `make test` looks at one name of each class."""
-SAMPLED = [
-    pytest.param(rule, marks=[pytest.mark.slow] if rule.run.__name__ in LONGER else [])
-    for rule in RULES
-]
-
-
-def sampled(made: type[MemorySystemContract]) -> type[MemorySystemContract]:
-    """The suite with the rules of `LONGER` marked as slow."""
-
-    class Sampled(made):
-        @pytest.mark.parametrize("rule", SAMPLED, ids=lambda rule: rule.run.__name__)
-        def test_rule(self, rule: Check) -> None:
-            super().test_rule(rule)
-
-    Sampled.__name__ = Sampled.__qualname__ = made.__name__
-    return Sampled
-
-
 for one in SYSTEMS:
     made = suite(one)
-    globals()[made.__name__] = made if one in FIRST_OF_CLASS.values() else sampled(made)
+    is_first = one in FIRST_OF_CLASS.values()
+    globals()[made.__name__] = made if is_first else pytest.mark.slow(made)
 del made
 
 
+@pytest.mark.slow
 def test_no_two_names_are_the_same_system_under_the_same_settings() -> None:
     settings = [
         (REGISTRY.path_of(name), repr(sorted(settings_in_yaml(name).items())))

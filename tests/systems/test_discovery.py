@@ -35,6 +35,7 @@ def test_a_service_that_takes_any_request_is_asked_by_memevals_own_contract() ->
     assert "contract" not in option
 
 
+@pytest.mark.slow
 def test_the_errors_of_contracts_that_failed_are_read() -> None:
     unread = []
 
@@ -53,6 +54,7 @@ def test_the_example_program_speaks_json_lines() -> None:
     assert of_command(program()) == {"defaults": ["command", "_self_"], "command": program()}
 
 
+@pytest.mark.slow
 def test_the_example_mcp_server_is_known_by_its_tools() -> None:
     assert of_command(program("mcp_server.py")) == {
         "defaults": ["mcp", "_self_"],
@@ -115,6 +117,7 @@ server.run()
 """
 
 
+@pytest.mark.slow
 def test_a_server_whose_results_are_texts(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(SERVER.format(store="remember"), encoding="utf-8")
@@ -192,6 +195,7 @@ def test_a_server_of_entities_that_keeps_a_file_beside_its_code(tmp_path: Path) 
     assert not (tmp_path / "graph.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_list_that_leaves_something_out_is_no_dump(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(GRAPH.replace("lines()}", "lines()[-10:]}"), encoding="utf-8")

@@ -63,6 +63,7 @@ def lag_of(after: float, *, patience_s: float = 600.0) -> tuple[Lag, Clock, int]
         return lags[0], clock, len(service.sent("ready"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0.3, 240.0])
 def test_a_known_lag_is_measured_within_a_tenth(after: float) -> None:
     lag, clock, asked_ready = lag_of(after)

@@ -62,6 +62,7 @@ class Mcp(Under):
 # The example, as users start it
 
 
+@pytest.mark.slow
 def test_the_example_answers_over_stdio() -> None:
     answer, ledger = asked(Mcp(**BY_STDIO))
     assert answer.retrieved is not None and "cedar" in answer.retrieved[0].text
@@ -127,6 +128,7 @@ def test_a_server_that_is_not_there_is_the_users_mistake(
     assert told in raised.value.message and "\n" not in raised.value.message
 
 
+@pytest.mark.slow
 def test_a_line_of_a_server_has_a_limit(tmp_path: Path) -> None:
     script = tmp_path / "endless.sh"
     script.write_text("head -c 34000000 /dev/zero\nsleep 600\n", encoding="utf-8")
@@ -370,6 +372,7 @@ def test_a_result_that_was_stored_for_another_case_fails_the_question(
 # What servers say instead of results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("returned", "settings"),
     [
@@ -445,6 +448,7 @@ def real(folder: Path, **settings: Any) -> Mcp:
     return Mcp(**{**tools, **settings})
 
 
+@pytest.mark.slow
 @needs_server
 def test_the_real_server_keeps_cases_apart_in_a_file_of_the_case(tmp_path: Path) -> None:
     shown = real(tmp_path, env=yaml.safe_load(RECIPE.read_text(encoding="utf-8"))["env"])
@@ -465,6 +469,7 @@ def test_the_real_server_is_refused_under_a_wrong_variable(tmp_path: Path) -> No
         asked(real(tmp_path, env={"MEMORY_PATH": "{case_dir}/memory.json"}))
 
 
+@pytest.mark.slow
 @needs_server
 def test_the_real_server_is_found_out_by_its_command() -> None:
     recipe = yaml.safe_load(RECIPE.read_text(encoding="utf-8"))

@@ -221,6 +221,7 @@ def test_what_a_reader_and_a_writer_need(
         McpMemory.check_use(read, reader=use[0], writer=use[1])
 
 
+@pytest.mark.slow
 @needs_server
 def test_the_tools_of_the_real_server(tmp_path: Path) -> None:
     shown = real(tmp_path, env=yaml.safe_load(RECIPE.read_text(encoding="utf-8"))["env"])

@@ -270,6 +270,7 @@ assert not asked, asked
 """
 
 
+@pytest.mark.slow
 def test_a_verbatim_run_asks_for_no_host_writes_nothing_home_and_warns_of_nothing(
     tmp_path: Path,
 ) -> None:

@@ -51,6 +51,7 @@ def end_of(cells: list[Path], **changes: object) -> SweepEnd:
     return replace(end, **changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grouped", [True, False])
 def test_a_comparison_is_an_artifact_of_its_sweeps_run(
     store: Store, tmp_path: Path, sweep: Path, grouped: bool
@@ -97,6 +98,7 @@ def test_the_runs_of_a_sweep_are_named_by_what_differs(
     assert not shows_comparison(cells, end_of(cells, sentences=["Another."]).digest, store)
 
 
+@pytest.mark.slow
 def test_the_description_of_an_experiment_has_the_last_comparison(
     store: Store, tmp_path: Path, sweep: Path
 ) -> None:

@@ -39,6 +39,7 @@ def experiment_of(store: Store, run: Run) -> str:
     return str(MlflowClient(store.uri).get_experiment(run.info.experiment_id).name)
 
 
+@pytest.mark.slow
 def test_a_run_moves_to_the_experiment_that_is_asked_for_and_stays_there(
     store: Store, folder: Path
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_run_is_found_in_another_experiment_without_the_file_that_names_it(
     assert len(runs(store)) == 1
 
 
+@pytest.mark.slow
 def test_changed_results_are_filed_where_the_run_was(store: Store, folder: Path) -> None:
     log_run(folder, store, Filing(experiment="paper", tags={"paper": "table2"}))
     cell = RunSummary.read(folder)
@@ -124,6 +126,7 @@ def test_the_data_set_is_an_input(store: Store, folder: Path) -> None:
     assert (context.key, context.value) == ("mlflow.data.context", "eval")
 
 
+@pytest.mark.slow
 def test_the_input_of_a_run_is_described_by_this_run(store: Store, tmp_path: Path) -> None:
     runs = tmp_path / "outputs" / "runs"
     described = []
@@ -137,6 +140,7 @@ def test_the_input_of_a_run_is_described_by_this_run(store: Store, tmp_path: Pat
     assert described == [1540, 20], "MLflow keeps the first profile of a name and a digest"
 
 
+@pytest.mark.slow
 def test_mlflow_finds_the_store_without_an_address(
     store: Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

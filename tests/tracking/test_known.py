@@ -70,6 +70,7 @@ CHANGES: dict[str, Callable[[Store, Path], object]] = {
 }
 
 
+@pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_left_to_log_is_not_known(store: Store, folder: Path, change: str) -> None:
     log_run(folder, store)
@@ -100,6 +101,7 @@ def test_a_report_is_known_until_something_of_it_changes(folder: Path) -> None:
     assert not has_report(folder, plots=False)
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize(
     "filing",
     [

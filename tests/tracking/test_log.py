@@ -104,6 +104,7 @@ def test_the_same_results_are_logged_once(store: Store, folder: Path) -> None:
     assert list(json.loads((folder / "tracked.json").read_text()).values()) == [first.run_id]
 
 
+@pytest.mark.slow
 def test_sweeps_that_asked_for_a_cell_are_collected(store: Store, folder: Path) -> None:
     cell = RunSummary.read(folder)
     for sweep in (None, "baselines", "curve", "baselines", None):
@@ -115,6 +116,7 @@ def test_sweeps_that_asked_for_a_cell_are_collected(store: Store, folder: Path) 
     assert runs(store)[0].data.tags["memeval.sweep"] == "baselines,curve"
 
 
+@pytest.mark.slow
 def test_changed_results_replace_the_run_and_keep_its_sweeps(store: Store, folder: Path) -> None:
     cell = RunSummary.read(folder)
     replace(cell, sweep="baselines").write(folder)
@@ -137,6 +139,7 @@ def test_changed_results_replace_the_run_and_keep_its_sweeps(store: Store, folde
     assert len(runs(store, "tags.`mlflow.parentRunId` LIKE '%'")) == 1
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("last", ["create_run", "log_batch", "log_artifacts", "set_terminated"])
 def test_a_half_logged_run_is_done_again(
     store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch, last: str
@@ -157,6 +160,7 @@ def test_a_half_logged_run_is_done_again(
     assert len(runs(store, "tags.`mlflow.parentRunId` LIKE '%'")) == 3
 
 
+@pytest.mark.slow
 def test_a_run_that_was_deleted_in_the_page_is_logged_again(store: Store, folder: Path) -> None:
     first = log_run(folder, store)
     MlflowClient(store.uri).delete_run(first.run_id)
@@ -164,6 +168,7 @@ def test_a_run_that_was_deleted_in_the_page_is_logged_again(store: Store, folder
     assert second.created and [run.info.run_id for run in runs(store)] == [second.run_id]
 
 
+@pytest.mark.slow
 def test_an_experiment_that_was_deleted_in_the_page_comes_back(store: Store, folder: Path) -> None:
     first = log_run(folder, store)
     MlflowClient(store.uri).delete_experiment(first.experiment_id)
@@ -171,18 +176,21 @@ def test_an_experiment_that_was_deleted_in_the_page_comes_back(store: Store, fol
     assert (again.experiment_id, again.run_id) == (first.experiment_id, first.run_id)
 
 
+@pytest.mark.slow
 def test_an_invalid_cell_is_marked_as_failed(store: Store, folder: Path) -> None:
     replace(RunSummary.read(folder), valid=False).write(folder)
     run = MlflowClient(store.uri).get_run(log_run(folder, store).run_id)
     assert run.info.status == "FAILED" and run.data.tags["memeval.valid"] == "false"
 
 
+@pytest.mark.slow
 def test_a_stopped_cell_is_marked_as_killed(store: Store, folder: Path) -> None:
     replace(RunSummary.read(folder), valid=False, status="stopped").write(folder)
     run = MlflowClient(store.uri).get_run(log_run(folder, store).run_id)
     assert run.info.status == "KILLED" and run.data.tags["memeval.status"] == "stopped"
 
 
+@pytest.mark.slow
 def test_more_values_than_one_batch_takes(store: Store, folder: Path) -> None:
     cell = RunSummary.read(folder)
     many = {f"m/{index}": float(index) for index in range(2300)}
@@ -197,6 +205,7 @@ def test_more_values_than_one_batch_takes(store: Store, folder: Path) -> None:
     assert sum(name.startswith("memeval.t") for name in run.data.tags) == 230
 
 
+@pytest.mark.slow
 def test_a_folder_logged_to_two_stores(
     store: Store, folder: Path, tmp_path: Path, empty_database: Path
 ) -> None:
@@ -207,6 +216,7 @@ def test_a_folder_logged_to_two_stores(
     assert not log_run(folder, store).created and not log_run(folder, other).created
 
 
+@pytest.mark.slow
 def test_runs_that_are_logged_at_once_by_several_processes(store: Store, tmp_path: Path) -> None:
     folders = [write_folder(tmp_path / "runs", summary("bm25", top_k=k)) for k in range(1, 5)]
     code = (
@@ -234,6 +244,7 @@ def test_a_folder_without_results(store: Store, tmp_path: Path) -> None:
         log_run(tmp_path / "empty", store)
 
 
+@pytest.mark.slow
 def test_artifacts_that_cannot_be_written_keep_the_records_and_are_logged_later(
     store: Store, folder: Path, tmp_path: Path
 ) -> None:
@@ -248,6 +259,7 @@ def test_artifacts_that_cannot_be_written_keep_the_records_and_are_logged_later(
     assert len(runs(store)) == 1
 
 
+@pytest.mark.slow
 def test_logging_says_nothing(
     store: Store, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -255,6 +267,7 @@ def test_logging_says_nothing(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_the_answers_of_every_repeat_are_among_the_artifacts(store: Store, folder: Path) -> None:
     for name in ("hypotheses.jsonl", "hypotheses_1.jsonl"):
         (folder / name).write_text(
@@ -265,6 +278,7 @@ def test_the_answers_of_every_repeat_are_among_the_artifacts(store: Store, folde
     assert {"hypotheses.jsonl", "hypotheses_1.jsonl"} <= listed
 
 
+@pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize(
     "name", ["..", "../../escaped", "/etc/escaped", "a/b", "CON", "ü" * 600, "", "a\nb"]
 )

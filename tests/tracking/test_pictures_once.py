@@ -41,6 +41,7 @@ def pictures(folder: Path) -> list[Picture]:
     return [Picture(folder, name, plot) for name, plot in plots.items()]
 
 
+@pytest.mark.slow
 def test_equal_results_are_drawn_once(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     drawer = Drawer(tmp_path)
@@ -55,6 +56,7 @@ def test_equal_results_are_drawn_once(tmp_path: Path) -> None:
     assert {"comparison.png", "comparison.svg", "differences.png"} <= set(files)
 
 
+@pytest.mark.slow
 def test_other_results_are_drawn_again(tmp_path: Path) -> None:
     drawer = Drawer(tmp_path)
     picture = pictures(tmp_path / "a")[0]
@@ -74,6 +76,7 @@ def test_a_page_of_other_runs_is_made_again(tmp_path: Path) -> None:
     assert not replace(page, runs=[run]).copy()
 
 
+@pytest.mark.slow
 def test_a_comparison_that_is_drawn_starts_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +103,7 @@ def test_why_nothing_was_drawn_is_said(tmp_path: Path) -> None:
     assert not picture.copy()
 
 
+@pytest.mark.slow
 def test_another_publisher_writes_the_report(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
     drawer, tracker = Drawer(tmp_path), Drawer(tmp_path, track=True)

@@ -19,6 +19,7 @@ from memeval.runs.publish.publisher import Published, Publisher
 from memeval.tracking.store import Store
 
 
+@pytest.mark.slow
 def test_folders_are_reported_and_logged(store: Store, tmp_path: Path) -> None:
     folders = [write_folder(tmp_path / "runs", summary(system)) for system in ("bm25", "rag")]
     with closing(Publisher(tmp_path)) as publisher:
@@ -36,6 +37,7 @@ def test_folders_are_reported_and_logged(store: Store, tmp_path: Path) -> None:
     assert MlflowClient(store.uri).get_run(second).data.tags["mlflow.note.content"].startswith("**")
 
 
+@pytest.mark.slow
 def test_a_failure_is_told_and_the_worker_goes_on(tmp_path: Path) -> None:
     good = write_folder(tmp_path / "runs", summary())
     damaged = write_folder(tmp_path / "runs", summary("rag"))
@@ -51,6 +53,7 @@ def test_a_failure_is_told_and_the_worker_goes_on(tmp_path: Path) -> None:
     assert not (good / "tracked.json").exists() and not (tmp_path / "mlruns").exists()
 
 
+@pytest.mark.slow
 def test_a_store_that_fails_still_gets_its_report(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
     (tmp_path / "mlruns").write_text("")
@@ -61,6 +64,7 @@ def test_a_store_that_fails_still_gets_its_report(tmp_path: Path) -> None:
     assert (folder / "report.md").exists()
 
 
+@pytest.mark.slow
 def test_a_worker_that_died_is_started_again(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
     with closing(Publisher(tmp_path, track=False)) as publisher:
@@ -93,6 +97,7 @@ def test_a_worker_that_cannot_start_is_an_error_too(
     )
 
 
+@pytest.mark.slow
 def test_the_process_ignores_ctrl_c_and_ends_with_its_connection(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "runs", summary())
     with closing(Publisher(tmp_path, track=False)) as publisher:
@@ -105,6 +110,7 @@ def test_the_process_ignores_ctrl_c_and_ends_with_its_connection(tmp_path: Path)
     assert process.wait(60) == 0
 
 
+@pytest.mark.slow
 def test_the_parent_stays_light(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"

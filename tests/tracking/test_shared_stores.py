@@ -84,6 +84,7 @@ def change(folder: Path, accuracy: float) -> None:
     replace(cell, metrics={**cell.metrics, "accuracy": accuracy}).write(folder)
 
 
+@pytest.mark.slow
 def test_a_home_replaces_its_own_runs_only(any_shared: Store, tmp_path: Path) -> None:
     mine, yours = home(tmp_path, "mine", 0.1), home(tmp_path, "yours", 0.2)
     first, other = log_run(mine, any_shared), log_run(yours, any_shared)
@@ -130,6 +131,7 @@ def test_a_moved_home_stays_the_same(shared: Store, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", '{"id": 3, "inode": 1}', "folder", "x" * 1000, '{"id": "../../x"}']
 )
@@ -144,6 +146,7 @@ def test_a_damaged_id_of_a_home_deletes_nothing(
     assert {run.info.run_id for run in runs(shared)} == {first.run_id, second.run_id}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("origin", [None, "elsewhere:/other/outputs/runs/key", "{folder}"])
 def test_runs_of_an_earlier_version_stay_in_a_shared_store(
     shared: Store, tmp_path: Path, origin: str | None
@@ -167,6 +170,7 @@ def logged_by(store: Store, folder: Path, origin: str | None) -> str:
     return run_id
 
 
+@pytest.mark.slow
 def test_a_remembered_run_of_somebody_else_stays(shared: Store, tmp_path: Path) -> None:
     mine, yours = home(tmp_path, "mine", 0.1), home(tmp_path, "yours", 0.2)
     other = log_run(yours, shared)
@@ -175,6 +179,7 @@ def test_a_remembered_run_of_somebody_else_stays(shared: Store, tmp_path: Path) 
     assert other.run_id in {run.info.run_id for run in runs(shared)}
 
 
+@pytest.mark.slow
 def test_runs_that_somebody_put_below_ours_stay(shared: Store, tmp_path: Path) -> None:
     mine = home(tmp_path, "mine")
     tracked = log_run(mine, shared)
@@ -187,6 +192,7 @@ def test_runs_that_somebody_put_below_ours_stay(shared: Store, tmp_path: Path) -
     assert client.get_run(notes).info.lifecycle_stage == "active"
 
 
+@pytest.mark.slow
 def test_a_figure_that_was_changed_in_the_store_is_logged_again(
     shared: Store, tmp_path: Path
 ) -> None:
@@ -202,6 +208,7 @@ def test_a_figure_that_was_changed_in_the_store_is_logged_again(
     assert len(runs(shared)) == 1
 
 
+@pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize("name", ODD_HOMES)
 def test_homes_whose_paths_mean_something_in_an_address(
     tmp_path: Path, empty_database: Path, name: str
@@ -276,6 +283,7 @@ def test_the_database_of_another_program_is_refused(
     assert file.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_locked_database_of_another_program_is_refused_too(tmp_path: Path) -> None:
     file = tmp_path / "places.sqlite"
     another_program(file)

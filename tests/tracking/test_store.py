@@ -70,6 +70,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path, uri: str) -> None:
         prepare_store(tmp_path, uri)
 
 
+@pytest.mark.slow
 def test_parallel_first_starts_make_one_whole_store(tmp_path: Path) -> None:
     code = START + "from memeval.tracking.log import look; look(prepare_store(Path(sys.argv[1])))"
     # With an empty cache, so that both may have to run MLflow's migrations.
@@ -116,6 +117,7 @@ def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
         prepare_store(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_full_disk(tmp_path: Path) -> None:
     def small_files() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -271,6 +273,7 @@ def test_a_second_store_is_a_copy_of_the_first_while_it_was_empty(home: Home) ->
     assert {file.name for file in second.parent.iterdir()} == {"mlflow.db", ".mlflow.db.lock"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["junk", "another schema", "another version"])
 def test_an_empty_store_that_does_not_fit_is_made_again(
     home: Home,
@@ -301,6 +304,7 @@ def test_an_empty_store_that_does_not_fit_is_made_again(
     assert home.migrated == migrated
 
 
+@pytest.mark.slow
 def test_a_user_s_cache_that_cannot_be_written_is_done_without(
     home: Home, empty_database: Path
 ) -> None:

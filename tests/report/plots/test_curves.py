@@ -77,6 +77,7 @@ def test_names_of_settings_lead_nowhere_else() -> None:
     assert "/" not in curve_name("../x") and ".." not in curve_name("../x")
 
 
+@pytest.mark.slow
 def test_cells_that_cost_something_are_drawn_against_their_cost(tmp_path: Path) -> None:
     cells = [
         replace(run, metrics={**run.metrics, "cost_usd_uncached/total": cost})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from matplotlib.image import imread
 from sample_runs import summary
 
@@ -42,6 +43,7 @@ def drawn(cells: list[RunSummary], folder: Path) -> list[str]:
     return [path.name for path in paths if path.name.startswith("haystack")]
 
 
+@pytest.mark.slow
 def test_cells_that_differ_in_size_make_both_plots(tmp_path: Path) -> None:
     cells = [
         cell(system, tokens) for tokens in (1_000, 100_000) for system in ("bm25", "rag", "oracle")
@@ -70,6 +72,7 @@ def test_one_size_has_its_depths_side_by_side(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_cells_of_other_data_sets_draw_nothing(tmp_path: Path) -> None:
     assert drawn([summary("bm25"), summary("rag")], tmp_path) == []
 

@@ -40,6 +40,7 @@ def both(png: Path) -> list[bytes]:
     return [png.read_bytes(), png.with_suffix(".svg").read_bytes()]
 
 
+@pytest.mark.slow
 def test_both_forms_repeat_byte_for_byte(tmp_path: Path) -> None:
     for describe in (forest_plot, strip_plot):
         first = both(draw(describe(rows(3), "a title", "points"), tmp_path / "a.png"))
@@ -93,6 +94,7 @@ def test_a_sweep_has_its_frontier(tmp_path: Path) -> None:
     assert (tmp_path / "sweep.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_cells_by_rank_with_their_categories(tmp_path: Path) -> None:
     cells = [summary(system, top_k=k) for system in CONTEXT for k in (5, 10)]
     unmeasured = replace(cells[0], metrics={"accuracy": None})

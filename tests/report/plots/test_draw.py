@@ -33,6 +33,7 @@ def size(path: Path) -> tuple[int, int]:
     return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
 
 
+@pytest.mark.slow
 def test_the_plots_of_a_run_repeat_byte_for_byte(tmp_path: Path) -> None:
     folders = [write_folder(tmp_path, summary(system)) for system in CONTEXT]
     write_report(folders[1])
@@ -55,6 +56,7 @@ def test_a_data_set_with_long_names_and_gaps(tmp_path: Path) -> None:
     assert width > 1000 and 500 < height < 700
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cells",
     [[], [summary()], [summary(system) for system in CONTEXT]],
