@@ -23,7 +23,10 @@ settings.load_profile("memeval")
 # Collecting makes some million objects that all stay: a look through them finds nothing.
 gc.disable()
 
-LONG = ("pipeline", "cli", "tracking", "test_readme.py", "test_python_api_docs.py")
+LONG = (
+    *("pipeline", "cli", "tracking", "packages", "page", "api", "claims"),
+    *("test_followed_pages.py", "test_readme.py", "test_python_api_docs.py"),
+)
 """Folders and modules whose tests start processes."""
 
 

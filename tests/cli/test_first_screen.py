@@ -12,6 +12,8 @@ from command_line import completed
 
 from memeval.results import Record, read_records
 
+pytestmark = pytest.mark.slow
+
 Records = dict[str, Record]
 CONTROLS = ("oracle", "no_memory")
 SHOWN = 0.008
@@ -57,7 +59,6 @@ def adjusted(*comparisons: list[float]) -> list[float]:
     return [float(np.mean(flipped >= abs(sum(one)) - 1e-9)) for one in comparisons]
 
 
-@pytest.mark.slow
 def test_one_difference_is_shown_and_one_is_not(runs: dict[str, Records]) -> None:
     to_bm25 = by_conversation(runs["rag"], runs["bm25"])
     to_mem0 = by_conversation(runs["rag"], runs["mem0"])
@@ -67,13 +68,11 @@ def test_one_difference_is_shown_and_one_is_not(runs: dict[str, Records]) -> Non
     assert sum(to_mem0) != 0 and not_shown > 0.05
 
 
-@pytest.mark.slow
 def test_what_is_not_shown_rests_on_conversations_that_disagree(runs: dict[str, Records]) -> None:
     sums = by_conversation(runs["rag"], runs["mem0"])
     assert min(sums) < 0 < max(sums)
 
 
-@pytest.mark.slow
 def test_perfect_evidence_is_above_none(runs: dict[str, Records]) -> None:
     sums = by_conversation(*(runs[name] for name in CONTROLS))
     (shown,) = adjusted(sums)
