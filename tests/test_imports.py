@@ -62,6 +62,21 @@ def test_nothing_looks_at_every_step_of_python() -> None:
     loaded_by(code)
 
 
+@pytest.mark.slow
+def test_a_sweep_whose_pages_another_process_writes_loads_no_template(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    words = ["-m", "system=bm25,no_memory", "dataset=demo", "dataset.limit_questions=2"]
+    code = (
+        "import sys; from memeval.cli.main import run_command;"
+        f"assert run_command({words} + ['tracking=none', 'plots=true']) == 0;"
+        "assert 'jinja2' not in sys.modules"
+    )
+    loaded_by(code)
+    assert len(list(tmp_path.glob("outputs/runs/*/report.html"))) == 2
+
+
 def test_the_measure_sees_an_import() -> None:
     assert loaded_by("import rich") == "['rich']"
 

@@ -44,11 +44,13 @@ class Publishing:
             publisher_of(config)
 
         # If all runs are published, their comparison has usually been drawn, too.
-        if len(cells) > 1 and any(config.plots is not False for config in unpublished):
+        draws = any(config.plots is not False for config in unpublished)
+        if len(cells) > 1 and draws:
             start_drawers()
 
         # In a thread, and not after the last verdict.
-        Thread(target=load_end, daemon=True).start()
+        writes_pages = bool(unpublished) and not draws
+        Thread(target=load_end, args=(writes_pages,), daemon=True).start()
 
     def add(self, outcome: Outcome) -> None:
         """Has a finished run published."""
@@ -112,11 +114,13 @@ class Publishing:
             conclude(self._session.folder, cells).draw()
 
 
-def load_end() -> None:
-    """Loads what the end of a sweep needs."""
+def load_end(writes_pages: bool) -> None:
+    """Loads what the end of a sweep needs. Where plots are drawn, another process writes pages."""
     import memeval.comparison.build
     import memeval.comparison.files
     import memeval.report.plots.sweep  # noqa: F401
-    from memeval.report.page.write import load_template
 
-    load_template()
+    if writes_pages:
+        from memeval.report.page.write import load_template
+
+        load_template()
