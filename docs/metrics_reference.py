@@ -126,7 +126,7 @@ SECTIONS: dict[str, tuple[Formula, ...]] = {
         ),
         Formula(
             ("position_bias",),
-            "memeval.datasets.locomo_mc10.metrics:position_bias",
+            "memeval.metrics.positions:position_bias",
             SHARE,
             UNIT,
             "total variation distance",

@@ -197,8 +197,8 @@ def mem0() -> None:
 
 
 def locomo() -> None:
+    from memeval.datasets.granularity import Granularity, chunks
     from memeval.datasets.locate import build
-    from memeval.retrieval.granularity import Granularity, chunks
 
     path = Path(os.environ.get("MEMEVAL_DATA_DIR", "data")) / "locomo" / "locomo10.json"
     if not path.exists():

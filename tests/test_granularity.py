@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memeval.datasets.contract import GRANULARITIES, OBSERVATION, SUMMARY
+from memeval.datasets.granularity import CUTS, Granularity, chunks
 from memeval.datasets.locomo.adapter import Locomo
 from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, MemoryChunk, Session, Turn
-from memeval.retrieval.granularity import CUTS, Granularity, chunks
 
 START = datetime(2023, 5, 8, 13, 56)
 

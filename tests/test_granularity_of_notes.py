@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from memeval.datasets.granularity import Granularity, chunks
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.pipeline.execute.compression import plan_compressions
 from memeval.pipeline.open.opening import open_cell
 from memeval.records import EvalCase, MemoryChunk
-from memeval.retrieval.granularity import Granularity, chunks
 from memeval.runs.compose.config import compose_config
 
 SAMPLE: dict[str, Any] = {

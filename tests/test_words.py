@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memeval.datasets.granularity import Granularity, chunks
 from memeval.datasets.lint.words import gold_runs, spaced
 from memeval.llm.tokens import count_tokens
 from memeval.metrics.answer import METRICS, answer_metrics
@@ -16,7 +17,6 @@ from memeval.records import EvalCase, EvalQuestion, MemoryChunk, Session, Turn
 from memeval.retrieval.bm25 import Bm25Index
 from memeval.retrieval.entities import content_words, entities
 from memeval.retrieval.entity_graph import EntityGraph
-from memeval.retrieval.granularity import Granularity, chunks
 from memeval.retrieval.rechunking import rechunk
 from memeval.systems.cogcanvas.links import content_words as linking_words
 from memeval.systems.cogcanvas.quotes import find_nearest

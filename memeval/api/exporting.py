@@ -12,11 +12,11 @@ from memeval.api.selecting import select_run
 from memeval.comparison.finding import check_records
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError, unknown
-from memeval.report.export.hf_folder import write_hf
-from memeval.report.export.inspect_log import write_inspect
-from memeval.report.export.rows import export_rows
-from memeval.report.export.terms import DataTerms, terms_of
-from memeval.report.export.wandb_files import check_wandb, write_wandb
+from memeval.packages.export.hf_folder import write_hf
+from memeval.packages.export.inspect_log import write_inspect
+from memeval.packages.export.rows import export_rows
+from memeval.packages.export.terms import DataTerms, terms_of
+from memeval.packages.export.wandb_files import check_wandb, write_wandb
 from memeval.results.files import writing
 from memeval.results.run import Run
 from memeval.text.shown import one_line

@@ -12,7 +12,6 @@ from memeval.calibration.injection import FlipRate, attacked, flip_rates
 from memeval.calibration.items import RIGHT, ProbeItem, match_questions, ordered_kinds
 from memeval.errors import UserError
 from memeval.judges.contract import Judge
-from memeval.llm.prices import total_cost_usd
 from memeval.pipeline.execute.judging import judge_answer, judge_of
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.repeat import first_error
@@ -22,6 +21,7 @@ from memeval.pipeline.open.models import Models
 from memeval.records import EvalQuestion, Label, Status
 from memeval.results import JudgeIdentity, VerdictRow
 from memeval.results.fields import as_plain
+from memeval.results.prices import total_cost_usd
 from memeval.statistics.proportions import wilson_interval
 
 AskedItem = tuple[ProbeItem, EvalQuestion]

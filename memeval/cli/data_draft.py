@@ -28,7 +28,6 @@ from memeval.drafting.draft import MOST_TRIES, OFFLINE_KINDS, Drafted, Drafting,
 from memeval.drafting.proposal import Reason
 from memeval.drafting.slots import parse_kinds
 from memeval.errors import BudgetError, UserError
-from memeval.llm.prices import total_cost_usd
 from memeval.metrics.formats import count, dollars
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.open.addresses import options_of_addresses, roles_of_models
@@ -39,6 +38,7 @@ from memeval.pipeline.open.models import Models
 from memeval.pipeline.open.opening import OpenedData, open_cell
 from memeval.process.private import private_umask
 from memeval.records import EvalCase, Role
+from memeval.results.prices import total_cost_usd
 from memeval.runs.cell import check_keys
 from memeval.runs.compose.config import compose_config
 from memeval.runs.forecast.imagined import ImaginedConnections, ImaginedModels, Tally

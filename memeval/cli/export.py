@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from memeval.api.exporting import HF, INSPECT, TOOLS, WANDB, Export
 from memeval.api.exporting import export as export_run
 from memeval.cli.parser import RUN, Parser, one_of
-from memeval.report.export.wandb_files import offline_runs
+from memeval.packages.export.wandb_files import offline_runs
 
 USAGE = f"""
 writes a finished run in the files of another tool

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from memeval.display.progress import RunDisplay
 from memeval.errors import UserError
-from memeval.llm.prices import total_cost_usd
+from memeval.results.prices import total_cost_usd
 from memeval.runs.compose.config import compose_config
 from memeval.runs.interrupt import run_loop
 from memeval.runs.job import check_writable

@@ -13,7 +13,6 @@ from memeval.cli.parser import RUN, Parser
 from memeval.comparison.tables import WIDTH, align
 from memeval.display.terminal import folded
 from memeval.errors import UserError
-from memeval.llm.prices import total_cost_usd
 from memeval.metrics.accuracy import corrected
 from memeval.metrics.formats import NONE, count, dollars, milliseconds, percent, with_interval
 from memeval.metrics.metric import SHOW, with_interval_of
@@ -26,6 +25,7 @@ from memeval.results import (
     Texts,
     judge_shown,
 )
+from memeval.results.prices import total_cost_usd
 from memeval.results.rows import Written
 from memeval.results.run import Run
 from memeval.results.steps import AgentStep

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from memeval.cli.parser import Parser
 from memeval.comparison.finding import run_folder, run_folders
 from memeval.config.paths import outputs_dir, project_root
 from memeval.errors import UserError
-from memeval.llm.own_prices import PRICES_FILE, name_prices
 from memeval.packages.form import SUFFIX
+from memeval.results.own_prices import PRICES_FILE, name_prices
 from memeval.text.shown import one_line, printable
 
 USAGE = """
@@ -92,11 +93,16 @@ def verify_packages(path: Path, options: Namespace) -> int:
 
     from memeval.packages.levels import Checks, verify_package
 
+    judge = answer = None
+    if options.judge or options.answer:
+        # Loaded here: it takes all that a run takes.
+        from memeval.api.again import answer_again, judge_again
+
+        judge = partial(judge_again, count=options.judge) if options.judge else None
+        answer = partial(answer_again, count=options.answer) if options.answer else None
+
     checks = Checks(
-        data=options.data,
-        judge=options.judge,
-        answer=options.answer,
-        allowed_signers=options.allowed_signers,
+        data=options.data, judge=judge, answer=answer, allowed_signers=options.allowed_signers
     )
     failed = False
     print(printable(one_line(path.name)))

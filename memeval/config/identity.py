@@ -38,6 +38,8 @@ Digests = Mapping[str, Mapping[str, str]]
 Settings = Mapping[str, dict[str, Any]]
 """The leaves of a config, by stage and then by dotted path."""
 
+PRESENTABLE = ("dataset.path", "prompt.file", "judge.prompt_file")
+"""Runtime fields that name inputs of a run, and are therefore shown with its settings."""
 _SHARED_STAGES = {
     "dataset": {},
     # The name of a system changes nothing that is stored: its class is among the digests.
@@ -103,6 +105,30 @@ def field_stages(settings_type: type[Any], prefix: str = "") -> dict[str, str | 
     """Stage of each leaf of a schema class by dotted path; None if a field does not say."""
     fields = field_metadata(settings_type, prefix)
     return {path: metadata.get("stage") for path, metadata in fields.items()}
+
+
+def recorded_stages(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The stage of each field that a run may have, by dotted path; `identity` is its own of
+    `run.json`.
+    """
+    stages: dict[str, Any] = dict(field_stages(RunConfig))
+    inputs = identity.get("inputs")
+    if isinstance(inputs, dict) and isinstance(inputs.get("stages"), dict):
+        stages |= inputs["stages"]
+
+    return stages
+
+
+def is_runtime(path: str, stages: Mapping[str, Any]) -> bool:
+    """Whether a setting changes no result, by the stages of its run's settings."""
+    if path in PRESENTABLE:
+        return False
+
+    # A field may hold a dictionary, such as `llm.headers`: its leaves are of the field's stage.
+    while path and path not in stages:
+        path = path.rpartition(".")[0]
+
+    return stages.get(path) == RUNTIME
 
 
 def settings_stages(group: str, settings_type: type[Any]) -> dict[str, str]:

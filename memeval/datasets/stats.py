@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from memeval.datasets.granularity import line
 from memeval.llm.tokens import count_tokens
 from memeval.records import CategoryId, EvalCase
-from memeval.retrieval.granularity import line
 
 
 @dataclass

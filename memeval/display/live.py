@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from memeval.metrics.formats import dollars
 from memeval.records import Usage
 
 if TYPE_CHECKING:
     from memeval.llm.endpoint import Endpoint
-    from memeval.pipeline.open.connections import Connections
+
+
+class Connected(Protocol):
+    """The connections of a run."""
+
+    @property
+    def endpoints(self) -> Iterable[Endpoint]:
+        """Those requested so far."""
 
 
 @dataclass
@@ -25,11 +32,11 @@ class LiveFigures:
     cached: int = 0
     cost_usd: float | None = 0.0
     """Cost billed; None if a price is unknown."""
-    connections: Connections | None = None
+    connections: Connected | None = None
 
     @property
     def endpoints(self) -> Iterable[Endpoint]:
-        """Those requested so far."""
+        """Those of its connections."""
         return list(self.connections.endpoints) if self.connections else []
 
     @property
@@ -54,7 +61,7 @@ class LiveFigures:
 
     def add_usages(self, usages: Sequence[Usage]) -> None:
         """Calls that a row took."""
-        from memeval.llm.prices import total_cost_usd
+        from memeval.results.prices import total_cost_usd
 
         # Cached replies cost nothing now; the offline reader makes no call at all.
         paid = [usage for usage in usages if not usage.cached]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from memeval.display.live import LiveFigures, duration
+from memeval.display.live import Connected, LiveFigures, duration
 from memeval.display.terminal import drawn
 from memeval.records import Usage
 from memeval.text.redaction import redacted
@@ -18,8 +18,6 @@ from memeval.text.shown import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
-
-    from memeval.pipeline.open.connections import Connections
 
 EVERY_S = 60.0
 """Seconds between two plain lines."""
@@ -105,7 +103,7 @@ class Stages:
     def scored(self, score: float) -> None:
         self.live.add_score(score)
 
-    def watch(self, connections: Connections) -> None:
+    def watch(self, connections: Connected) -> None:
         self.live.connections = connections
 
     def left_s(self, now: float, under_way: int = 0) -> float | None:

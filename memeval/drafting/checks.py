@@ -7,6 +7,7 @@ import inspect
 from dataclasses import replace
 from typing import Any
 
+from memeval.datasets.granularity import chunks
 from memeval.drafting.proposal import (
     MULTI_HOP,
     UNANSWERABLE,
@@ -24,7 +25,6 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
 from memeval.records import Answer, EvalCase, EvalQuestion, Label, OracleQuery, Status, Usage
 from memeval.results import VerdictRow
-from memeval.retrieval.granularity import chunks
 from memeval.systems.base import MemorySystem, RecallSystem, SystemContext
 from memeval.systems.registry import system_class
 

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from memeval.errors import BudgetError
 from memeval.llm.in_flight import finish_or_cancel
-from memeval.llm.prices import cost_usd
 from memeval.llm.reply import ChatReply, RankingReply, VectorsReply
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
+from memeval.results.prices import cost_usd
 
 T = TypeVar("T")
 

@@ -16,11 +16,11 @@ from memeval.llm.faults import Kind, Setback, of_connection, of_status, of_unsou
 from memeval.llm.load import Load
 from memeval.llm.metering import current_ledger
 from memeval.llm.outage import Backoff, Clock, Outage, Say, Sleep
-from memeval.llm.prices import provider_of
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply import CutReplyError, FilteredReplyError, UnsoundReplyError, parse
 from memeval.llm.slots import Slots
 from memeval.llm.transport import Transport, encode
+from memeval.results.prices import provider_of
 
 T = TypeVar("T")
 

@@ -15,10 +15,10 @@ from memeval.llm.contract import ChatPrompt, Completion, Limits, Prompt, ToolCal
 from memeval.llm.endpoint import Endpoint
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
-from memeval.llm.prices import provider_of
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply import read_chat, stored_chat
 from memeval.records import Role, Usage
+from memeval.results.prices import provider_of
 from memeval.text.redaction import without_known
 from memeval.text.shown import one_line
 

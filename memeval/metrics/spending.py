@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from memeval.llm.prices import total_cost_usd
 from memeval.metrics.formats import NONE, count, dollars, milliseconds, short_ms
 from memeval.metrics.metric import (
     DOLLARS,
@@ -23,6 +22,7 @@ from memeval.metrics.metric import (
     Metric,
 )
 from memeval.results import Record, RunSummary, fresh_cost_usd
+from memeval.results.prices import total_cost_usd
 
 PER_1000_TOKENS = replace(POINTS, name="points per 1,000 tokens", after="", most=None)
 RETRIEVAL_P50, RETRIEVAL_P95 = "latency_ms/retrieval/p50", "latency_ms/retrieval/p95"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.config.paths import data_dir, project_root
-from memeval.llm.prices import UNKNOWN_PROVIDER, provider_of
+from memeval.results.prices import UNKNOWN_PROVIDER, provider_of
 from memeval.text.personal import IP
 from memeval.text.redaction import PATH, map_strings, redacted, without_known
 from memeval.text.secret_shapes import REDACTED

@@ -8,10 +8,10 @@ import platform
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memeval.llm.own_prices import FIELDS
-from memeval.llm.prices import prices_of
 from memeval.records import Usage
 from memeval.results import Record, RunSummary
+from memeval.results.own_prices import FIELDS
+from memeval.results.prices import prices_of
 
 _VERSION = "version."
 

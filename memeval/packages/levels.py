@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,10 +20,10 @@ from memeval.errors import UserError
 from memeval.judges.contract import Judge
 from memeval.judges.recorded import RECORDED
 from memeval.judges.registry import build_judge, judge_type
-from memeval.llm.own_prices import FIELDS, VARIABLE
 from memeval.metrics.registry import metrics
 from memeval.packages.cleaning import KINDS
 from memeval.packages.data import Data, config_of, data_of, unlike_data, unlike_told
+from memeval.packages.export.terms import terms_of
 from memeval.packages.facts import machine_class, protocol_of, surroundings
 from memeval.packages.form import ENVIRONMENT, counted, is_package_id, is_withheld
 from memeval.packages.read import Package, open_package
@@ -34,8 +34,8 @@ from memeval.pipeline.execute.judging import judge_answer
 from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.verify.figures import same_figure
 from memeval.pipeline.verify.sound import Look, name_ids
-from memeval.report.export.terms import terms_of
 from memeval.results import Record
+from memeval.results.own_prices import FIELDS, VARIABLE
 from memeval.results.run import Run
 from memeval.text.shown import one_line
 from memeval.witness.figures import compared
@@ -49,6 +49,12 @@ MOST_COMPARED = 8
 OFFLINE = "offline"
 """Provider of models that cost nothing."""
 ANY_PRICE_DAY = "2000-01-01"
+
+
+AskAgain = Callable[[Run, Sequence[Record]], str]
+"""Requests something of a run again, and says how far the verdicts agree. Raises `UserError` for
+settings that can't be used here. `memeval.api.again` has both kinds.
+"""
 
 
 @dataclass
@@ -74,10 +80,10 @@ class Checks:
 
     data: bool = False
     """Whether it is a problem that the data is not here."""
-    judge: int = 0
-    """Verdicts that a model is asked for again, per run."""
-    answer: int = 0
-    """Questions that are answered again, per run."""
+    judge: AskAgain | None = None
+    """Requests some verdicts of a run again; None if that is not asked for."""
+    answer: AskAgain | None = None
+    """Has some questions of a run answered again; None if that is not asked for."""
     allowed_signers: Path | None = None
 
 
@@ -297,13 +303,11 @@ class _Verifier:
                 level.unchecked.append(f"{run.key}: {error.message}")
 
         level.did = f"{counted(done, 'verdict')} judged again by a rule"
-        level.is_done = done > 0 or self.checks.judge > 0
+        level.is_done = done > 0 or self.checks.judge is not None
         if self.checks.judge:
-            from memeval.packages.again import judge_again
-
             for run in self.package.runs:
                 if run.key in self.data and _rule_judge_or_none(run) is None:
-                    agreement = judge_again(run, self.records[run.key], self.checks.judge)
+                    agreement = self.checks.judge(run, self.records[run.key])
                     level.did += f"; {run.key}: {agreement}"
 
         return level
@@ -330,18 +334,15 @@ class _Verifier:
         return unlike
 
     def _answers(self) -> Level:
-        level = Level(4, did="not requested (--answer N)", is_done=self.checks.answer > 0)
-        if not self.checks.answer:
+        answer_again = self.checks.answer
+        level = Level(4, did="not requested (--answer N)", is_done=answer_again is not None)
+        if answer_again is None:
             return level
-
-        from memeval.packages.again import answer_again
 
         said = []
         for run in self.package.runs:
             try:
-                said.append(
-                    f"{run.key}: {answer_again(run, self.records[run.key], self.checks.answer)}"
-                )
+                said.append(f"{run.key}: {answer_again(run, self.records[run.key])}")
             except UserError as error:
                 level.unchecked.append(f"{run.key}: {error.message}")
 

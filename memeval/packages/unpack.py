@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memeval.config.paths import outputs_dir
+from memeval.datasets.granularity import Granularity, chunks
 from memeval.errors import UserError
 from memeval.packages.data import Data, data_of
 from memeval.packages.form import is_withheld
@@ -26,7 +27,6 @@ from memeval.results.files import write_atomically, writing
 from memeval.results.run import Run
 from memeval.results.summary import IMPORTED_RUNS, PACKAGE_RUN, PACKAGE_TAG
 from memeval.results.texts import WITHHELD, reference
-from memeval.retrieval.granularity import Granularity, chunks
 from memeval.text.shown import one_line
 
 

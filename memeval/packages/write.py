@@ -15,6 +15,7 @@ from msgspec.structs import replace as replace_members
 from memeval import __version__
 from memeval.errors import UserError
 from memeval.packages.cleaning import Cleaner
+from memeval.packages.export.terms import terms_of
 from memeval.packages.facts import machine_class, protocol_of, surroundings
 from memeval.packages.form import (
     ANSWERS,
@@ -40,7 +41,6 @@ from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.measure.records import rows_digest
 from memeval.pipeline.verify.sound import OTHER_PRICES, verify_run
 from memeval.records import Usage
-from memeval.report.export.terms import terms_of
 from memeval.results import (
     CONFIG_FILE,
     RECORDS_FILE,

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from memeval.datasets.locomo_mc10.metrics import READ, UNREAD, position_bias
 from memeval.metrics.formats import count, percent
+from memeval.metrics.positions import READ, UNREAD, position_bias
 from memeval.records import ChoiceLabels
 from memeval.report.tables import table
 from memeval.results import Record, read_records

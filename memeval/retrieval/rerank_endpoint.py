@@ -18,10 +18,10 @@ from memeval.llm.cached_call import CachedCalls
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.keys import NO_KEY, headers_of, key_of
 from memeval.llm.metering import current_ledger
-from memeval.llm.prices import provider_of
 from memeval.llm.reply import NOTES, read_ranking, stored_ranking
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
+from memeval.results.prices import provider_of
 from memeval.retrieval.rerank import Candidate, Reranker
 
 if TYPE_CHECKING:

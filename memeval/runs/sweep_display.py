@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from memeval.display.live import LiveFigures, cost, duration, retries
+from memeval.display.live import Connected, LiveFigures, cost, duration, retries
 from memeval.display.progress import EVERY_S, LONG_S, Heartbeat, Stages
 from memeval.display.terminal import drawn, folded
 from memeval.llm.load import busy_line
 from memeval.metrics.formats import short_count
-from memeval.pipeline.open.connections import Connections
 from memeval.records import Usage
 from memeval.runs.plan import Outcome, Plan, PlannedCell
 from memeval.text.redaction import redacted
@@ -42,7 +41,7 @@ class CellStages(Stages):
     def spent(self, usages: Sequence[Usage]) -> None:
         self._display.spent(usages)
 
-    def watch(self, connections: Connections) -> None:
+    def watch(self, connections: Connected) -> None:
         """The display has those of all cells."""
 
     def say(self, message: str) -> None:
@@ -169,7 +168,7 @@ class SweepDisplay:
         """Calls that a row of a cell took."""
         self.live.add_usages(usages)
 
-    def watch(self, connections: Connections) -> None:
+    def watch(self, connections: Connected) -> None:
         """The endpoints of all cells."""
         self.live.connections = connections
 

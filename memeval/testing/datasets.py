@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 
 from memeval.datasets.contract import GRANULARITIES, OBSERVATION, SUMMARY
 from memeval.datasets.fetch import counts
+from memeval.datasets.granularity import Granularity, chunks
 from memeval.records import EvalCase, EvalQuestion, Query
-from memeval.retrieval.granularity import Granularity, chunks
 from memeval.testing.damaged_files import DamagedFiles
 
 TELLING = re.compile(

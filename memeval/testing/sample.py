@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from memeval.datasets.granularity import Granularity, chunks
 from memeval.records import EvalCase, MemoryChunk, Session
-from memeval.retrieval.granularity import Granularity, chunks
 
 _TALKS = {
     "s1": (

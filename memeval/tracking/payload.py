@@ -12,10 +12,8 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from memeval.config.identity import field_stages
-from memeval.config.schema import RUNTIME, RunConfig
+from memeval.config.identity import is_runtime, recorded_stages
 from memeval.metrics.formats import NONE, percent
 from memeval.metrics.metric import ROWS, TAGS, with_interval_of
 from memeval.metrics.registry import metrics_at, texts_at
@@ -40,8 +38,6 @@ user's own note, and the first part of those of runtime settings.
 DESCRIPTION = "mlflow.note.content"
 """The tag that MLflow shows as the description of a run or an experiment."""
 TABLE_FILE = "records_table.json"
-PRESENTABLE = ("dataset.path", "prompt.file", "judge.prompt_file")
-"""Runtime fields that name inputs of a run, and are therefore params, too."""
 CHOICES = frozenset({"llm.model"})
 """Settings of options that distinguish runs as much as the options themselves."""
 OF_OPTIONS = "with/"
@@ -98,7 +94,7 @@ def param_name(setting: str) -> str:
 
 def params(summary: RunSummary) -> dict[str, str]:
     """The resolved settings in YAML notation, except those that change no result."""
-    stages = stages_of(summary)
+    stages = recorded_stages(summary.identity)
     return {
         param_name(key): cut(redacted(as_yaml(value)), PARAM_LIMIT)
         for key, value in summary.params.items()
@@ -111,34 +107,12 @@ def runtime_tags(summary: RunSummary) -> dict[str, str]:
 
     As params they would fill the columns that compare runs.
     """
-    stages = stages_of(summary)
+    stages = recorded_stages(summary.identity)
     return {
         RUNTIME_TAG + key: as_yaml(value)
         for key, value in summary.params.items()
         if is_runtime(key, stages)
     }
-
-
-def is_runtime(path: str, stages: Mapping[str, Any]) -> bool:
-    """Whether a setting changes no result, by the stages of its run's settings."""
-    if path in PRESENTABLE:
-        return False
-
-    # A field may hold a dictionary, such as `llm.headers`: its leaves are of the field's stage.
-    while path and path not in stages:
-        path = path.rpartition(".")[0]
-
-    return stages.get(path) == RUNTIME
-
-
-def stages_of(summary: RunSummary) -> dict[str, Any]:
-    """The stage of each field that a run may have, by dotted path."""
-    stages: dict[str, Any] = dict(field_stages(RunConfig))
-    inputs = summary.identity.get("inputs")
-    if isinstance(inputs, dict) and isinstance(inputs.get("stages"), dict):
-        stages |= inputs["stages"]
-
-    return stages
 
 
 def metrics(values: Mapping[str, float | None]) -> dict[str, float]:

@@ -7,17 +7,16 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from memeval.config.identity import is_runtime, recorded_stages
 from memeval.results import RunSummary, is_imported
 from memeval.text.redaction import redacted
 from memeval.tracking.payload import (
     ROUNDED,
     RUN_KEY,
-    is_runtime,
     legal,
     milliseconds,
     param_name,
     rounded_figures,
-    stages_of,
 )
 
 VIEW = "memeval"
@@ -87,7 +86,7 @@ def join_name(parts: Sequence[str]) -> str:
 
 def changed_settings(summary: RunSummary) -> Iterator[str]:
     """The overrides of the run's command that the rest of its name does not show."""
-    stages = stages_of(summary)
+    stages = recorded_stages(summary.identity)
     try:
         words = shlex.split(summary.command)
     except ValueError:

@@ -18,9 +18,9 @@ from made_runs import made_run
 
 import memeval
 from memeval.errors import UserError
+from memeval.packages.export.rows import clean
+from memeval.packages.export.terms import terms_of
 from memeval.records import Status
-from memeval.report.export.rows import clean
-from memeval.report.export.terms import terms_of
 
 SMALL = ("dataset.limit_questions=3", "tracking=none")
 HOSTILE = "</script>\n---\nlicense: mit\n![x](https://e.vil/x.png) \x1b[31m"
@@ -259,7 +259,7 @@ def test_wandb_reads_the_offline_run(run: memeval.FinishedRun, tmp_path: Path) -
 def test_without_its_library_wandb_is_one_line(
     run: memeval.FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memeval.report.export.wandb_files.find_spec", lambda name: None)
+    monkeypatch.setattr("memeval.packages.export.wandb_files.find_spec", lambda name: None)
     with pytest.raises(UserError, match="needs the wandb library, which is not installed") as error:
         memeval.export(run, "wandb")
 

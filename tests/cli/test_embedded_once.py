@@ -10,8 +10,8 @@ import pytest
 from command_line import completed, runs
 from doubles.endpoint import ScriptedEndpoint
 
+from memeval.datasets.granularity import Granularity, chunks
 from memeval.datasets.locate import build
-from memeval.retrieval.granularity import Granularity, chunks
 
 pytestmark = pytest.mark.slow
 

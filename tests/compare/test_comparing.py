@@ -21,11 +21,11 @@ from memeval.comparison.sentences import lead, sentence
 from memeval.comparison.tables import WIDTH, comparison_text, sentences_text
 from memeval.comparison.words import legend, refusal_lines
 from memeval.errors import UserError
-from memeval.llm.prices import total_cost_usd
 from memeval.metrics.registry import metric_named
 from memeval.records import Role, Usage
 from memeval.results import RECORDS_FILE, RunSummary, StepTimes
 from memeval.results.judge import JudgeIdentity
+from memeval.results.prices import total_cost_usd
 from memeval.results.run import Run
 
 

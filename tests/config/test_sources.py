@@ -35,12 +35,12 @@ def test_modules_outside_are_left_out() -> None:
 
 def test_the_same_code_has_the_same_identity_in_whatever_order() -> None:
     one = code_identity(
-        ["memeval.retrieval.granularity", "memeval.systems.retrieval.bm25"], within=PACKAGES
+        ["memeval.datasets.granularity", "memeval.systems.retrieval.bm25"], within=PACKAGES
     )
     other = code_identity(
-        ["memeval.systems.retrieval.bm25", "memeval.retrieval.granularity"], within=PACKAGES[::-1]
+        ["memeval.systems.retrieval.bm25", "memeval.datasets.granularity"], within=PACKAGES[::-1]
     )
-    assert one == other != code_identity(["memeval.retrieval.granularity"], within=PACKAGES)
+    assert one == other != code_identity(["memeval.datasets.granularity"], within=PACKAGES)
 
 
 def test_code_of_the_users_own_is_left_to_the_caller() -> None:
@@ -49,7 +49,7 @@ def test_code_of_the_users_own_is_left_to_the_caller() -> None:
 
 def test_a_release_goes_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "is_checkout", lambda: False)
-    assert code_identity(["memeval.retrieval.granularity"]) == memeval.__version__
+    assert code_identity(["memeval.datasets.granularity"]) == memeval.__version__
 
 
 @pytest.fixture

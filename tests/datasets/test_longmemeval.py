@@ -9,10 +9,10 @@ import pytest
 from longmemeval_samples import SEA, TEA, item, opened, write
 
 from memeval.datasets.contract import Dataset
+from memeval.datasets.granularity import Granularity, chunks
 from memeval.datasets.locate import build
 from memeval.datasets.longmemeval.schema import ABILITIES, parse_date
 from memeval.records import EvalCase
-from memeval.retrieval.granularity import Granularity, chunks
 
 
 def only(folder: Path, **changed: object) -> EvalCase:

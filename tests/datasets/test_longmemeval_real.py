@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from memeval.datasets.contract import Dataset
+from memeval.datasets.granularity import Granularity, chunks
 from memeval.datasets.locate import build
 from memeval.datasets.registry import DATASETS
 from memeval.records import EvalCase, EvalQuestion
 from memeval.retrieval.bm25 import Bm25Index, Ties, Tokens
-from memeval.retrieval.granularity import Granularity, chunks
 
 pytestmark = pytest.mark.real_data
 

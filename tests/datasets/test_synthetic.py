@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memeval.datasets.granularity import Granularity, chunks
 from memeval.datasets.locate import build
 from memeval.datasets.synthetic.file import positions, turn_tokens
 from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
 from memeval.records import EvalCase, EvalQuestion, Turn
-from memeval.retrieval.granularity import Granularity, chunks
 
 NOWHERE = Path("/nowhere")
 AGO = {"today": 0, "yesterday": 1, "two days ago": 2, "three days ago": 3, "a week ago": 7}

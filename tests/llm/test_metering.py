@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from memeval.llm.metering import Ledger, current_ledger, metered, totals
-from memeval.llm.prices import cost_usd, provider_of, total_cost_usd
 from memeval.records import Role, Usage
+from memeval.results.prices import cost_usd, provider_of, total_cost_usd
 
 usages = st.lists(
     st.builds(

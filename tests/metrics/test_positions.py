@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from sample_records import record, verdict
 
-from memeval.datasets.locomo_mc10.metrics import position_bias, position_measures
+from memeval.metrics.positions import position_bias, position_measures
 from memeval.records import Label, Status
 from memeval.results import Record
 

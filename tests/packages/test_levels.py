@@ -11,6 +11,7 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from doubles.endpoint import ScriptedEndpoint
 
 import memeval
+from memeval.api.again import answer_again, judge_again
 from memeval.cli.main import run_command
 from memeval.errors import UserError
 from memeval.packages import Packed, open_package, pack
@@ -545,7 +547,8 @@ def test_prices_models_and_private_hosts(
             pack([run], tmp_path / "again.memeval")
 
         before = len(memeval.load_runs())
-        levels = {one.name: one for one in verify_package(path, Checks(judge=2, answer=1))}
+        checks = Checks(judge=partial(judge_again, count=2), answer=partial(answer_again, count=1))
+        levels = {one.name: one for one in verify_package(path, checks)}
         assert [level.problems for level in levels.values()] == [[]] * 6
         assert "2 of 2 verdicts have the same verdict again" in levels["verdicts"].did
         assert "1 of 1 answers have the same verdict again" in levels["answers"].did

@@ -15,8 +15,8 @@ from memeval.cli.main import run_command
 from memeval.errors import UserError
 from memeval.packages import Packed, is_withheld, open_package, pack, read_manifest
 from memeval.packages.cleaning import Cleaner, host_digest
+from memeval.packages.export import terms
 from memeval.pipeline.verify.sound import Look, verify_run
-from memeval.report.export import terms
 from memeval.results import RunSummary
 from memeval.results.run import Run
 

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 from sample_records import record, verdict
 
+from memeval.datasets.granularity import Granularity
+from memeval.datasets.granularity import chunks as chunks_of
 from memeval.errors import StorageError
 from memeval.pipeline.execute.compression import Compression, compression_points, plan_compressions
 from memeval.pipeline.execute.reader import final_answer
@@ -26,8 +28,6 @@ from memeval.records import EvalCase, Label, Session, Status, Turn
 from memeval.results import AnswerRow, Record
 from memeval.results.rows import StepTimes
 from memeval.results.store import RowStore
-from memeval.retrieval.granularity import Granularity
-from memeval.retrieval.granularity import chunks as chunks_of
 
 HEADLINE: frozenset[int | str] = frozenset({1, 2, 3, 4})
 

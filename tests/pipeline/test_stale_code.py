@@ -87,7 +87,7 @@ def test_an_edit_of_what_stages_share_makes_them_again(checkout: Path) -> None:
     assert made_again(checkout) == EVERYTHING
     assert made_again(checkout) == set(), "nothing was edited"
 
-    edit(checkout, "retrieval/granularity.py")
+    edit(checkout, "datasets/granularity.py")
     assert made_again(checkout) == EVERYTHING
 
     edit(checkout, "datasets/locomo/metrics.py")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from memeval.datasets.granularity import Granularity, chunks
 from memeval.datasets.locate import build as open_data
 from memeval.llm.extractive import ExtractiveModel
 from memeval.llm.memory_prompts import SummarisePrompt
 from memeval.llm.tokens import batches, count_tokens, shorten
 from memeval.records import EvalCase, EvalQuestion, MemoryChunk, Query, Role
-from memeval.retrieval.granularity import Granularity, chunks
 from memeval.systems.registry import settings_of, system_class
 
 from .conftest import Builder, Driver, ScriptedModel, conversation

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memeval.datasets.granularity import Granularity, chunks
 from memeval.datasets.locate import build as dataset_of
 from memeval.errors import ModelError, UserError
 from memeval.llm.contract import Completion, Prompt
@@ -22,7 +23,6 @@ from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import load_builtin
 from memeval.records import MemoryChunk, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
-from memeval.retrieval.granularity import Granularity, chunks
 from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
 from memeval.systems.cogcanvas.dates import day_of, resolve_dates
 from memeval.systems.cogcanvas.extraction import Extractor, batches

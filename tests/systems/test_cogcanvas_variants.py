@@ -20,6 +20,7 @@ import yaml
 from doubles.endpoint import ScriptedEndpoint
 from forking import run_command_line
 
+from memeval.datasets.granularity import Granularity, chunks
 from memeval.datasets.locate import build as dataset_of
 from memeval.llm.contract import AnswerPrompt
 from memeval.llm.memory_prompts import ExtractPrompt
@@ -31,7 +32,6 @@ from memeval.pipeline.open.declared import Declared
 from memeval.pipeline.open.opening import open_cell, system_settings
 from memeval.records import Query
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
-from memeval.retrieval.granularity import Granularity, chunks
 from memeval.runs.compose.config import compose_config
 from memeval.systems.base import SystemContext
 from memeval.systems.cogcanvas.settings import Settings

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from memeval.datasets.granularity import Granularity, chunks
 from memeval.records import MemoryChunk, Query
-from memeval.retrieval.granularity import Granularity, chunks
 from memeval.systems.base import SystemSettings
 from memeval.systems.files.system import MOST_MATCHES, Files, has_match, lines_of
 from memeval.systems.tools import ToolResult

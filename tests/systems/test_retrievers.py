@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from memeval.datasets.granularity import Granularity, chunks
 from memeval.datasets.locate import build as dataset_of
 from memeval.records import MemoryChunk, Query
-from memeval.retrieval.granularity import Granularity, chunks
 
 from .conftest import DATES, Builder, by_session, conversation
 

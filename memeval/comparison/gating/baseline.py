@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from memeval.comparison.scores import RunScores
+from memeval.config.identity import is_runtime, recorded_stages
 from memeval.errors import UserError
 from memeval.metrics.metric import Metric
 from memeval.metrics.registry import metrics
@@ -20,7 +21,6 @@ from memeval.results.run import Run
 from memeval.results.summary import as_yaml
 from memeval.text.redaction import redacted, redacted_in
 from memeval.text.shown import one_line
-from memeval.tracking.payload import is_runtime, stages_of
 
 VERSION = 1
 LARGEST = 64 * 2**20
@@ -75,7 +75,7 @@ def judge_of(run: Run, metric: Metric) -> JudgeIdentity | None:
 
 def settings_of(run: Run) -> dict[str, str]:
     """The settings of a run that can change a result, by dotted path."""
-    stages = stages_of(run.summary)
+    stages = recorded_stages(run.summary.identity)
     return {
         name: redacted(as_yaml(value))
         for name, value in run.summary.params.items()

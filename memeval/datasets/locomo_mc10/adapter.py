@@ -38,10 +38,10 @@ from memeval.datasets.locomo.names import LOCOMO_HEADLINE, category_names
 from memeval.datasets.locomo.schema import read_case
 from memeval.datasets.locomo_mc10.derive import VERSION, derive_rows
 from memeval.datasets.locomo_mc10.evidence import Evidence
-from memeval.datasets.locomo_mc10.metrics import POSITION_MEASURES, position_measures
 from memeval.datasets.locomo_mc10.schema import read_cases, shuffle_choices
 from memeval.datasets.registry import dataset_info
 from memeval.errors import UserError
+from memeval.metrics.positions import POSITION_MEASURES, position_measures
 from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
 

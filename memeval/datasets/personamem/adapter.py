@@ -13,13 +13,13 @@ from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import quoted
 from memeval.datasets.io.folder import FolderContent, read_folder
-from memeval.datasets.locomo_mc10.metrics import (
+from memeval.datasets.personamem.schema import Message, Row, read_contexts, read_rows, read_sessions
+from memeval.metrics.positions import (
     POSITION_MEASURES,
     READ,
     UNREAD,
     position_measures,
 )
-from memeval.datasets.personamem.schema import Message, Row, read_contexts, read_rows, read_sessions
 from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
 from memeval.statistics.means import mean

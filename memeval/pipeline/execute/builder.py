@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.config.settings import TENANTS, TIMEOUT
+from memeval.datasets.granularity import chunks
 from memeval.llm.metering import current_ledger
 from memeval.pipeline.execute.context_budget import BudgetedReader
 from memeval.pipeline.execute.memory import Memory
@@ -31,7 +32,6 @@ from memeval.pipeline.open.models import Models
 from memeval.pipeline.open.retrieving import SilentReader, retrieves_only
 from memeval.process.leftovers import sweep, sweep_temporary
 from memeval.records import EvalCase
-from memeval.retrieval.granularity import chunks
 from memeval.systems.base import IMAGINED, LINES, Reader, SystemContext
 
 T = TypeVar("T")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memeval.datasets.granularity import Granularity
+from memeval.datasets.granularity import chunks as cut
 from memeval.records import EvalCase, MemoryChunk
-from memeval.retrieval.granularity import Granularity
-from memeval.retrieval.granularity import chunks as cut
 
 ROLLING_TURNS = 40
 """`compression_turn=rolling` compresses each time this many more turn pairs were ingested."""

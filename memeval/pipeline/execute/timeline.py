@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from memeval.datasets.granularity import Granularity
+from memeval.datasets.granularity import chunks as cut
 from memeval.errors import UserError
 from memeval.llm.metering import Ledger, current_ledger, metered, totals
 from memeval.pipeline.isolate.watch import Watched
@@ -25,8 +27,6 @@ from memeval.records import (
 )
 from memeval.results.record import TimelineEvent
 from memeval.results.rows import OperationDone
-from memeval.retrieval.granularity import Granularity
-from memeval.retrieval.granularity import chunks as cut
 from memeval.text.given import values_in
 from memeval.text.shown import one_line
 

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import quantiles
 
-from memeval.llm.prices import total_cost_usd
 from memeval.metrics.tools import METRICS
 from memeval.pipeline.measure.records import Ingest
 from memeval.records import OperationKind, Role, Usage
 from memeval.results import Record
+from memeval.results.prices import total_cost_usd
 from memeval.statistics.means import mean
 
 Metrics = dict[str, float | None]

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.llm.budget import Budget, Limits
-from memeval.llm.prices import cost_usd, provider_of
 from memeval.pipeline.open.addresses import called_models
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.declared import Declared
 from memeval.records import Role, Usage
+from memeval.results.prices import cost_usd, provider_of
 
 OWN_SERVERS = ("memeval.systems.external.letta", "memeval.systems.external.mem0_cloud")
 """Systems that call models behind their own server, and can't be simulated."""

@@ -12,6 +12,7 @@ from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.config.schema import TOOLS, RunConfig
 from memeval.config.settings import TENANTS
 from memeval.datasets.contract import Dataset, LoadedDataset
+from memeval.datasets.granularity import Granularity
 from memeval.judges.contract import JudgeSettings
 from memeval.llm.prompts import PromptTemplate
 from memeval.pipeline.open.cell_prompts import Templates
@@ -20,7 +21,6 @@ from memeval.pipeline.open.declared import Declared, Source
 from memeval.pipeline.open.imported_source import IMPORTED
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
 from memeval.results.files import memory_folders
-from memeval.retrieval.granularity import Granularity
 from memeval.text.names import file_name
 
 QUICKLY_READ = 50 * 2**20

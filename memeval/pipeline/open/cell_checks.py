@@ -8,6 +8,7 @@ from memeval.config.roles import JUDGE, OFFLINE_READER, settings_of_role
 from memeval.config.schema import TOOLS, JudgeConfig, RunConfig
 from memeval.config.settings import SHARED, TENANTS
 from memeval.datasets.contract import GRANULARITIES, SUMMARY, Dataset
+from memeval.datasets.granularity import has_chunks
 from memeval.errors import UserError
 from memeval.judges.contract import Judge
 from memeval.judges.model import ModelJudge
@@ -17,7 +18,6 @@ from memeval.judges.usual import applicable_judges, usual_judge
 from memeval.pipeline.open.declared import Declared, Source
 from memeval.pipeline.open.imported_source import IMPORTED
 from memeval.records import IN_WORDS
-from memeval.retrieval.granularity import has_chunks
 
 
 def has_language_model(config: RunConfig) -> bool:

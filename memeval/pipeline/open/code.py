@@ -61,7 +61,7 @@ def stage_code(
     rerankers = [reranker.__module__] if reranker else []
     model = _MODELS.get(config.llm.name, "")
     builds: tuple[str, ...] = (
-        "memeval.retrieval.granularity",
+        "memeval.datasets.granularity",
         "memeval.pipeline.execute.builder",
         "memeval.pipeline.execute.compression",
         "memeval.pipeline.execute.ingest",

@@ -10,13 +10,13 @@ from memeval.judges.model import ModelJudge
 from memeval.judges.recorded import RECORDED
 from memeval.judges.registry import judge_type
 from memeval.llm.contract import Limits
-from memeval.llm.prices import provider_of
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.cell_checks import has_judging_model
 from memeval.pipeline.open.code import class_identity, is_built_in
 from memeval.pipeline.open.models import sampling_of
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.results import JudgeIdentity
+from memeval.results.prices import provider_of
 from memeval.text.redaction import redacted_in
 
 

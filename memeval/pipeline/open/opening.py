@@ -13,12 +13,12 @@ from memeval.config.plugins import own_file
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, RerankerConfig, RunConfig
 from memeval.config.settings import OF_ALL_SYSTEMS, read_settings
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
+from memeval.datasets.granularity import Granularity
 from memeval.datasets.locate import build
 from memeval.datasets.settings import CANARY_SETTINGS
 from memeval.errors import UserError
 from memeval.judges.contract import Judge
 from memeval.judges.registry import judge_type
-from memeval.llm.own_prices import PRICES_FILE, name_prices, prices_mark
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.cell_checks import (
     check_chunks,
@@ -44,8 +44,8 @@ from memeval.pipeline.open.declared import Declared, Source
 from memeval.pipeline.open.imported_source import IMPORTED, ImportedSource
 from memeval.pipeline.open.models import MODELS
 from memeval.pipeline.open.retrieving import for_retrieval, retrieves_only
+from memeval.results.own_prices import PRICES_FILE, name_prices, prices_mark
 from memeval.retrieval.embedding.registry import embedder_class
-from memeval.retrieval.granularity import Granularity
 from memeval.retrieval.rerank import NONE, Reranker, reranker_class
 from memeval.systems.base import SystemSettings
 from memeval.systems.external.served import ServedSettings

@@ -19,7 +19,6 @@ from typing import Any
 from memeval import __version__
 from memeval.config.identity import IdentityInputs, keys, run_key
 from memeval.config.resolve import read_config
-from memeval.llm.own_prices import has_other_prices
 from memeval.pipeline.execute.memory import read_manifest
 from memeval.pipeline.execute.rows import usages_of
 from memeval.pipeline.measure.provenance import FIGURES_CODE
@@ -42,6 +41,7 @@ from memeval.results import (
 )
 from memeval.results.fields import as_plain, as_read, read_json
 from memeval.results.files import memory_folders
+from memeval.results.own_prices import has_other_prices
 from memeval.results.rows import answer_or_ingest, case_of_ingest
 from memeval.results.store import Parse, R, SoundRows, read_rows
 from memeval.results.summary import PACKAGE_RUN, PACKAGE_TAG

@@ -9,11 +9,11 @@ from itertools import groupby
 from typing import Any
 
 from memeval.errors import UserError
-from memeval.llm.prices import total_cost_usd
 from memeval.records import Label, Status, format_time
 from memeval.report.page.data import QuestionData
 from memeval.report.page.runs import PageRun, questions_of
 from memeval.results import Record, RetrievedChunk, Texts, as_json, is_imported
+from memeval.results.prices import total_cost_usd
 from memeval.results.run import Run
 from memeval.results.steps import AgentStep
 from memeval.results.texts import Joined

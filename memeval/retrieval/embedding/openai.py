@@ -17,11 +17,11 @@ from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.keys import headers_of, key_for
 from memeval.llm.metering import current_ledger
 from memeval.llm.network import Network
-from memeval.llm.prices import provider_of
 from memeval.llm.refusals import RefusedRequestError
 from memeval.llm.reply import ODD_USAGE, UnsoundReplyError, VectorsReply, read_vectors, sound_vector
 from memeval.llm.tokens import count_tokens
 from memeval.records import Role, Usage
+from memeval.results.prices import provider_of
 from memeval.retrieval.embedding.contract import Embedder
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from memeval.llm.contract import Completion, Prompt
 from memeval.llm.endpoint import MOST_BYTES, Endpoint, EndpointSettings, Reply
 from memeval.llm.metering import Ledger, current_ledger
 from memeval.llm.model import LanguageModel
-from memeval.llm.prices import provider_of
 from memeval.llm.reply import read_chat
 from memeval.llm.tokens import count_tokens
 from memeval.pipeline.execute.case_work import CaseWork
@@ -34,6 +33,7 @@ from memeval.pipeline.open.connections import Connections
 from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase, Role
 from memeval.results import VerdictRow
+from memeval.results.prices import provider_of
 from memeval.results.store import Json, Parse, R, RowStore, SoundRows
 from memeval.runs.forecast.made_up import scripted_message, scripted_vector
 

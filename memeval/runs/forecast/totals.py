@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memeval.llm.prices import cost_usd
 from memeval.records import Role, Usage
+from memeval.results.prices import cost_usd
 from memeval.runs.forecast.imagined import Call
 
 

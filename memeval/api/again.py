@@ -16,7 +16,6 @@ from memeval.config.paths import data_dir
 from memeval.config.resolve import read_config
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
-from memeval.llm.prices import UNKNOWN_PROVIDER, provider_of
 from memeval.packages.data import config_of
 from memeval.pipeline.execute.progress import Silent
 from memeval.pipeline.open.code import is_built_in
@@ -24,6 +23,7 @@ from memeval.pipeline.open.imported_source import IMPORTED
 from memeval.pipeline.open.opening import open_cell
 from memeval.pipeline.verify.sound import name_ids
 from memeval.results import CONFIG_FILE, Record, is_imported, json_line, read_records
+from memeval.results.prices import UNKNOWN_PROVIDER, provider_of
 from memeval.results.run import Run
 from memeval.runs.cell import Runner, complete_cell
 from memeval.statistics.proportions import wilson_interval

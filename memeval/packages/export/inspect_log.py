@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from memeval import __version__
+from memeval.packages.export.rows import Row, described, measured
+from memeval.packages.export.terms import DataTerms
 from memeval.records import Label, Status
-from memeval.report.export.rows import Row, described, measured
-from memeval.report.export.terms import DataTerms
 from memeval.results.files import as_json, write_atomically
 from memeval.results.run import Run
 from memeval.text.names import file_name

@@ -12,8 +12,8 @@ from operator import itemgetter
 from pathlib import Path
 
 from memeval.errors import UserError
-from memeval.report.export.rows import Row, described, measured
-from memeval.report.export.terms import DataTerms
+from memeval.packages.export.rows import Row, described, measured
+from memeval.packages.export.terms import DataTerms
 from memeval.results.files import json_line
 from memeval.results.run import Run
 from memeval.text.shown import one_line
@@ -74,7 +74,7 @@ def write_wandb(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path) -
     # and would report its own faults to its makers.
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "memeval.report.export.wandb_writer"],
+            [sys.executable, "-m", "memeval.packages.export.wandb_writer"],
             input=json_line(content),
             capture_output=True,
             text=True,

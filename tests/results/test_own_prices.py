@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from memeval.errors import UserError
-from memeval.llm.own_prices import VARIABLE, name_prices, own_prices
-from memeval.llm.prices import cost_usd
 from memeval.records import Role, Usage
+from memeval.results.own_prices import VARIABLE, name_prices, own_prices
+from memeval.results.prices import cost_usd
 
 SOUND = """
 date: 2026-01-31

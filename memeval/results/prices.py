@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from memeval.llm.own_prices import PER, own_prices
 from memeval.records import Usage
+from memeval.results.own_prices import PER, own_prices
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation

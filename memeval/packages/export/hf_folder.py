@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import yaml  # type: ignore[import-untyped]
 
+from memeval.packages.export.rows import Row, described
+from memeval.packages.export.terms import DataTerms
 from memeval.report.comparison import comparison_markdown
 from memeval.report.escaping import fenced, inline
-from memeval.report.export.rows import Row, described
-from memeval.report.export.terms import DataTerms
 from memeval.results.files import write_atomically
 from memeval.results.run import Run
 from memeval.text.shown import one_line
