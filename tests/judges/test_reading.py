@@ -414,6 +414,11 @@ def test_numbers_are_whole_and_of_one_object() -> None:
     assert read_numbers('{"a":1,"b":2}', names, answer='x {"a": 1, "b": 2}') is None
 
 
+def test_numbers_from_none_to_a_billion_are_read() -> None:
+    assert read_numbers(f'{{"a": 0, "b": {10**9 - 1}}}', ("a", "b")) == (0, 10**9 - 1)
+    assert read_numbers(f'{{"a": 0, "b": {10**9}}}', ("a", "b")) is None
+
+
 @pytest.mark.parametrize(
     "text",
     [
