@@ -18,8 +18,8 @@ FIRST = "memeval.statistics.agreement.*"
 TABLES = re.compile(r"memeval\.metrics\.(porter|punkt|nltk_words|refusal_\w+)\.")
 """Rules of other programs, which recorded values of theirs are compared with."""
 AT_IMPORT = re.compile(r"memeval\.metrics\.\w+\.x__(?:metric|rate|read|written|of_operation)__")
-"""Functions that make the metrics when their module is imported, which mutmut does before it puts
-a mutant in their place: no test could notice one.
+"""Functions that build the metrics at import. mutmut imports a module before it activates a mutant,
+so no test could notice one of these.
 """
 LINE = re.compile(r"^\s*(?P<name>memeval\.\S+): (?P<status>.+)$", re.MULTILINE)
 

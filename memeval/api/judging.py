@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 ONLY_LISTED, JUDGED_BY, RANKED = "--only-listed", "--judged-by=", "--ranked"
 """Options of `evaluate` that belong to the command that repeats a run."""
-RANKED_CLASS = "memeval.pipeline.execute.ranked:Ranked"
+RANKED_CLASS = "memeval.systems.external.ranked:Ranked"
 ITEMS_FILE = "data/demo/judge_probe.jsonl"
 SHIPPED = "demo"
 """The data set that the shipped items are about."""
@@ -144,8 +144,8 @@ def from_answers(
 def _from_rankings(file: str, config: RunConfig, command: str) -> Evaluation:
     """The run whose reader answers from the search results in a file; `command` repeats it."""
     from memeval.pipeline.execute.imported import RankedAnswers
-    from memeval.pipeline.execute.ranked import read_rankings
     from memeval.pipeline.open.opening import open_cell
+    from memeval.systems.external.ranked import read_rankings
 
     rankings, known = read_rankings(file), _known_questions(config)
     _check_listed(file, rankings.rows, known, config)

@@ -108,7 +108,7 @@ def field_stages(settings_type: type[Any], prefix: str = "") -> dict[str, str | 
 
 
 def recorded_stages(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The stage of each field that a run may have, by dotted path; `identity` is its own of
+    """The stage of each field that a run may have, by dotted path, given the `identity` in its
     `run.json`.
     """
     stages: dict[str, Any] = dict(field_stages(RunConfig))

@@ -101,8 +101,8 @@ def own_files(group: str) -> list[Path]:
 
 @cache
 def read_yaml(path: Path) -> Mapping[str, Any]:
-    """The content of an option's file, which is read once. Hydra alone reads values as it means
-    them: here a date is one.
+    """The content of an option's file, which is read once: for its names. Hydra reads the values,
+    by rules of its own: `2024-10-21` is a string there, and a date here.
     """
     return dict(load_yaml(path) or {})
 

@@ -52,8 +52,8 @@ ANY_PRICE_DAY = "2000-01-01"
 
 
 AskAgain = Callable[[Run, Sequence[Record]], str]
-"""Requests something of a run again, and says how far the verdicts agree. Raises `UserError` for
-settings that can't be used here. `memeval.api.again` has both kinds.
+"""Requests verdicts or answers of a run again, and says how far the verdicts agree. Raises
+`UserError` for settings that can't be used here. `memeval.api.again` has one of each kind.
 """
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from command_line import completed, memeval, records, runs
 
+from memeval.api.judging import RANKED_CLASS
 from memeval.results.texts import TextStore
 
 FEW = ("dataset.limit_cases=2", "tracking=none", "plots=false")
@@ -112,3 +113,7 @@ def test_options_that_do_not_go_with_it(tmp_path: Path) -> None:
     file = written(tmp_path / "found.jsonl", [])
     done = memeval(tmp_path, "evaluate", "--ranked", "--only-listed", str(file))
     assert done.told.startswith("memeval: --ranked takes neither --only-listed nor --judged-by=")
+
+
+def test_finished_runs_name_its_class_by_this_path() -> None:
+    assert RANKED_CLASS == "memeval.systems.external.ranked:Ranked"

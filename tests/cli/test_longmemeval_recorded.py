@@ -98,7 +98,7 @@ def test_recorded_judgements_give_the_official_figures(tmp_path: Path, data_dir:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("granularity", ["session", pytest.param("turn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("granularity", ["session", "turn"])
 @pytest.mark.parametrize(
     ("tokens", "ties", "wanted_as"),
     [

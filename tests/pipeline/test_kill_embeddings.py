@@ -83,7 +83,6 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory, port: int) -> Path:
     return home
 
 
-@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("after", [1, 3, 6, 12, 24])
 def test_sigkill(
     memeval: Command, tmp_path: Path, port: int, uninterrupted: Path, after: int

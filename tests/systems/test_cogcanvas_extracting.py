@@ -172,7 +172,6 @@ def test_both_sweeps_differ_in_the_compression_alone() -> None:
     assert rolling["retain_recent"] == 5
 
 
-@pytest.mark.sampled(kept=1)
 @pytest.mark.parametrize("sweep", ["cogcanvas_ablation", "cogcanvas_ablation_middle"])
 @pytest.mark.slow
 def test_no_two_cells_of_the_ablation_send_the_same(

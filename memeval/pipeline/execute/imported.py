@@ -15,7 +15,6 @@ from memeval.errors import MemevalError, UserError
 from memeval.judges.recorded import RECORDED
 from memeval.pipeline.execute.memories import MemorySource
 from memeval.pipeline.execute.question import failed_answer
-from memeval.pipeline.execute.ranked import Rankings
 from memeval.pipeline.execute.source import AnswerSource, CaseAnswers
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.open.cell import Cell
@@ -23,6 +22,7 @@ from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase, EvalQuestion, Status
 from memeval.results import AnswerRow, TextStore
 from memeval.results.files import reading
+from memeval.systems.external.ranked import Rankings
 from memeval.text.shown import one_line, some_of
 
 NAMED = 10
