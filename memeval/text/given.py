@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from memeval.text.words import MARKS, UNSPACED
+from memeval.text.words import UNSPACED, marks
 
 LONG_NUMBER = 6
 """Minimum digits of a number that may be grouped in any way: `0151 48 29 13`."""
@@ -95,7 +95,7 @@ def _boundaries(signs: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     `bob@example.com.uk`, `48` not in `48.5`, and `Bonn` is in `Rom/Bonn`.
     """
     starts = rf"(?<!{_WORD})(?<!{_WORD}[{signs}])(?:(?<!\d\.)|(?!\d))"
-    ends = rf"(?!{_WORD}|[{MARKS}]|[{signs}]{_WORD})(?:(?!\.\d)|(?<!\d))"
+    ends = rf"(?!{_WORD}|[{marks()}]|[{signs}]{_WORD})(?:(?!\.\d)|(?<!\d))"
     return re.compile(starts), re.compile(ends)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 from itertools import pairwise
 
 # Korean has spaces, but joins endings to its words.
@@ -30,16 +31,6 @@ _WITHOUT_WORDS = {
 UNSPACED = BY_CHARACTER + "".join(_WITHOUT_WORDS.values())
 """Scripts whose words are joined to their neighbours, as a class of a pattern holds them."""
 
-# Marks are parts of words: vowels in Hindi, tones in Thai, accents apart from their letters. The
-# selectors of emoji (from U+FE00) are marks as well, but belong to no word.
-MARKS = "".join(
-    chr(code)
-    for code in (*range(0x300, 0x1E00), *range(0xA66F, 0xAC00))
-    if unicodedata.category(chr(code)).startswith("M")
-)
-_LETTER = rf"(?![{UNSPACED}])(?:[^\W_]|[{MARKS}])"
-# The zero-width joiners are within words in Persian and Hindi.
-_WORD = re.compile(rf"[{UNSPACED}]+|{_LETTER}(?:[\u200c\u200d]?{_LETTER})*")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _CHARACTER = re.compile(rf"([{BY_CHARACTER}])")
 _FIRST_UNSPACED = re.compile(rf"[{UNSPACED}]")
@@ -48,6 +39,26 @@ _NOT_LATIN = re.compile(
     "\uff66-\uffdc\U00010000-\U0001efff\U00020000-\U0003ffff]"
 )
 """Letters and marks beyond the Latin ones; neither the marks of any script, nor emoji."""
+
+
+@cache
+def marks() -> str:
+    """Marks that are parts of words: vowels in Hindi, tones in Thai, accents apart from their
+    letters. The selectors of emoji (from U+FE00) are marks as well, but belong to no word.
+    """
+    return "".join(
+        chr(code)
+        for code in (*range(0x300, 0x1E00), *range(0xA66F, 0xAC00))
+        if unicodedata.category(chr(code)).startswith("M")
+    )
+
+
+# Made for the first text that is not ASCII: it takes 20 ms, which every command would wait for.
+@cache
+def _word() -> re.Pattern[str]:
+    letter = rf"(?![{UNSPACED}])(?:[^\W_]|[{marks()}])"
+    # The zero-width joiners are within words in Persian and Hindi.
+    return re.compile(rf"[{UNSPACED}]+|{letter}(?:[\u200c\u200d]?{letter})*")
 
 
 def search_terms(text: str) -> list[str]:
@@ -71,7 +82,7 @@ def search_terms(text: str) -> list[str]:
 
 def plain_words(text: str) -> list[str]:
     """Runs of letters and digits in lower case; of scripts without spaces, whole runs."""
-    return _WORD.findall(canonical(text).lower())
+    return _word().findall(canonical(text).lower())
 
 
 def is_latin(text: str) -> bool:
