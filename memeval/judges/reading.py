@@ -33,8 +33,14 @@ _SPOKEN = re.compile(
     r"\b(?:label|verdict|judge?ment|grade)\b[\W_]{0,12}(?:is\b[\W_]{0,12})?(correct|wrong)\b",
     re.IGNORECASE,
 )
-_SHOUTED = re.compile(r"\b(NOT\s{1,4}|IN)?(CORRECT|WRONG)\b")
-"""A label in capitals, as prompts write them. In lower case the words may be about anything."""
+_NOT = (
+    r"(?:\b(?:not|never|cannot)|n['’]t)[\s*_`\"'“]{1,6}"
+    r"(?:(?:be|quite|a|the|\w{2,12}ly)\s{1,4}){0,2}[*_`\"'“]{0,4}"
+)
+_SHOUTED = re.compile(rf"((?i:{_NOT})|\bIN|\b)(CORRECT|WRONG)\b")
+"""A label in capitals, as prompts write them, and its negation in any letters. In lower case the
+label's own words may be about anything.
+"""
 _SPOKEN_SCORE = re.compile(
     r"\bscore\b[\W_]{0,12}(?:(?:is|of)\b[\W_]{0,12})?([0-9]*\.?[0-9]+)", re.IGNORECASE
 )

@@ -8,12 +8,12 @@ it does not cover is unparsed: neither right nor wrong. In this order:
    names: `5`, `(5)`, `**5**`, `Choice 5.`, `5. 7 May 2023`, `5 7 May 2023`.
 2. The whole reply is the text of exactly one choice. Letter case, spaces, quotes and brackets
    around it and a full stop at its end don't matter.
-3. The last `answer` that one of these follows on its line, with no more than `is`, `choice`, a
-   colon and the like between them. First the forms of 1, then the text of exactly one choice and
-   nothing else, then an index and whatever comes after it: `Answer: 5`, `The correct answer is 5.
-   …`, `Answer: The Friday before`. A text is compared before any word is passed over, so that
-   `Best Buy` and `The Friday before` are found as they are. After that `is`, `the`, `choice` and
-   their like may be passed over, one by one.
+3. The last `answer` or `答案` that one of these follows on its line, with no more than `is`,
+   `choice`, a colon and the like between them. First the forms of 1, then the text of exactly one
+   choice and nothing else, then an index and whatever comes after it: `Answer: 5`, `The correct
+   answer is 5. …`, `Answer: The Friday before`. A text is compared before any word is passed over,
+   so that `Best Buy` and `The Friday before` are found as they are. After that `is`, `the`,
+   `choice` and their like may be passed over, one by one.
 4. The reply begins with an index, whatever comes after it: `8. July 2023` is 8, also if `July
    2023` is the text of choice 2. A numbered list (`1. …` and a later line `2. …`) is not read.
 
@@ -48,22 +48,23 @@ _LEAD = re.compile(
 _SHUT = r"[)\]}*_`\"'”’>]*"
 DENIED = (
     r"[ \t]*+(?:[.,;:)–—-][ \t]*+)?(?:which[ \t]+)?(?:"
-    r"(?:is|was|seems|looks|can|could|would[ \t]+be|must[ \t]+be)[ \t]+(?:[a-z]{3,10}ly[ \t]+)?"
+    r"(?:is|are|was|were|seems?|looks?|can|could|would[ \t]+be|must[ \t]+be)[ \t]+"
+    r"(?:[a-z]{3,10}ly[ \t]+)?"
     r"(?:not|never|no|wrong|incorrect|false|out|excluded|ruled[ \t]+out|impossible|unlikely)\b"
-    r"|(?:isn|wasn|can|couldn)['’]?t\b|cannot\b"
+    r"|(?:isn|aren|wasn|weren|can|couldn)['’]?t\b|cannot\b"
     r"|\(?(?:wrong|incorrect|false)\b[ \t]*(?:[.,;)!\n]|$|because\b|since\b|as\b))"
 )
 """Signs that an index is not the answer: `1 is wrong`, `1 (wrong)`; not `1, not 2`."""
 _INDEX = re.compile(
     rf"(?P<index>[0-9])(?!\w){_SHUT}(?!{DENIED})"
-    r"(?:[ \t]*(?=\n|$)|[.:;)!?](?!\d)|,(?!\s*\d)"
+    r"(?:[ \t]*(?=\n|$)|[.:;)!?<](?!\d)|,(?!\s*\d)"
     r"|[ \t]+(?:[-–—(]|(?:is|because|since|as|which)\b))",
     re.IGNORECASE,
 )
 _BARE = re.compile(
     rf"(?P<index>[0-9])(?!\w|[.,:–-]\d){_SHUT}[ \t]*+[.:;,)–—-]*+[ \t]*(?P<rest>[^\n]*)"
 )
-_MARK = re.compile(r"\banswer\b", re.IGNORECASE)
+_MARK = re.compile(r"\banswers?\b|答案", re.IGNORECASE)
 _MARKS = 50
 _BEFORE_TEXT = re.compile(r"[\s:=]*")
 _AROUND_TEXT = re.compile(r"(?:[\s:=*_`\"'“”‘’(\[{<#>)\]]|[-–—]\s)*")

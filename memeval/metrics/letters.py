@@ -4,8 +4,9 @@ The reading rule, in this order. A reply that no rule reads is None: neither rig
 
 1. A list of labels after the last mark (`answer`, `答案`) that one follows, else at the start of
    reply: `C`, `(c)`, `A, C`, `A、C`, `A and C`, `ACD` (only upper case is run together). After it
-   the line ends or punctuation follows, so that a letter that begins a sentence (`A router …`) is
-   not read. Neither is a label that the reply denies: `(B) is wrong`.
+   the line ends, punctuation follows, or words that call it right or give the reason (`are
+   correct`, `because`, `都对`), so that a letter that begins a sentence (`A router …`) is not read.
+   Neither is a label that the reply denies: `(B) is wrong`, `A、B都错`.
 2. If several may be chosen and every line begins with one label, those of all lines.
 3. The exact text of a choice, with or without its label. If several may be chosen, the texts of
    some, divided by line breaks, semicolons or commas.
@@ -14,8 +15,8 @@ Labels may each have the text of their choice beside them: `A. JSON, C. YAML`, `
 (YAML)`.
 
 A list is read whole or not at all. It is not read if it names a choice that does not exist, runs
-one together twice, or has a label beside a text other than that of its choice, with another label
-after it.
+one together twice, goes on in another form (`A. C`, `A, C, maybe D`), or has a label beside a text
+other than that of its choice, with another label after it.
 
 If there are more than 50 marks, the last 50 are read, and no text is compared that is much longer
 than all choices together, so that no reply takes long to read.
@@ -32,7 +33,7 @@ from memeval.metrics.choice import DENIED
 
 _MARK = re.compile(r"answers?\b|答案", re.IGNORECASE)
 _LEAD = re.compile(
-    r"(?:[\s:*_`\"'“”‘’(\[【<=-]"
+    r"(?:[\s:*_`\"'“”‘’(\[【<>】\]=-]"
     r"|\b(?:is|are|the|correct|right|best|final|options?|choices?|labels?|letters?)\b"
     r"|应该|选项|选择|应|为|是|选)*",
     re.IGNORECASE,
@@ -44,11 +45,27 @@ _AND = "[aA][nN][dD]"
 _BETWEEN = rf"(?:[ \t]*[,;、/&+和与及][ \t]*(?:{_AND}\b[ \t]*)?|[ \t]+{_AND}\b[ \t]*)"
 _ALONE = rf"[ \t]+{_OPEN}[A-Za-z](?![A-Za-z]){_SHUT}"
 """A label that follows another without any mark between: no run of letters, which may be a word."""
-_END = (
-    rf"(?!{DENIED})"
-    + r"(?:(?<=[)\]*])|(?=[ \t]*(?:$|[\n.,;:!?、。…)\]】”’>]|是|为|正确)|[ \t]+[-–—]))"
+_ARTICLE = r"(?![aAI][ \t]+(?!and\b|are\b|is\b)[a-z])"
+"""Not a label: `C, a protocol that …`, `B, I think`."""
+_MORE = rf"(?:{_BETWEEN}{_ARTICLE}{_ITEM}|{_ALONE})"
+_DENIED = rf"(?:{DENIED}|[都均皆全]?[是为]?(?:错|不|非))"
+_RIGHT = (
+    r"[ \t]+(?:(?:is|are)[ \t]+(?:(?:all|both|the|indeed)[ \t]+)*(?:correct|right|true|valid)\b"
+    r"|because\b|since\b)|[都均皆全]?(?:是|为|对|正确|选)|[两二三四五六]?项|选项"
 )
-_LIST = re.compile(rf"({_ITEM}(?:{_BETWEEN}{_ITEM}|{_ALONE}){{0,60}}){_END}")
+"""Words behind a list that call it right, or give the reason."""
+_END = (
+    rf"(?!{_DENIED})"
+    rf"(?:(?<=[)\]*])|(?=[ \t]*(?:$|[\n.,;:!?、。…)\]】”’>}}<])|{_RIGHT})|[ \t]+[-–—])"
+)
+# Possessive: a list that is not at its end after its last label is not read up to an earlier one.
+_LIST = re.compile(rf"({_ITEM}{_MORE}{{0,60}}+){_END}")
+_GOES_ON = re.compile(
+    r"[.。:)]*[ \t]*[(\[*]*[A-Z](?![A-Za-z])[)\]*]*[ \t]*(?:$|[.,;、])"
+    r"|[^\n]*\b(?:maybe|perhaps|possibly|probably|likely)[ \t]+[(\[*]*(?![AI][ \t]+[a-z])"
+    r"[A-Z](?![A-Za-z])|[^\n]*(?:可能|也许|或许)(?:还?有|是)?[A-Z](?![A-Za-z])"
+)
+"""Another label behind a list, in another form than that of the list."""
 _LINE = re.compile(rf"[\s-]*{_OPEN}([A-Za-z])(?![A-Za-z]){_SHUT}[ \t]*($|[.:)])")
 _LETTERS = re.compile(rf"(?<![A-Za-z])(?!{_AND}\b)[A-Za-z]+")
 _LABEL = re.compile(rf"{_OPEN}([a-z])(?![a-z]){_SHUT}[.:)]*{_SHUT}")
@@ -126,7 +143,8 @@ def _labels_of_list(text: str) -> list[str]:
         return []
 
     line = text[match.end() :].partition("\n")[0]
-    return [_UNREADABLE] if _FURTHER.search(line) else _LETTERS.findall(match[1])
+    goes_on = _GOES_ON.match(line) or _FURTHER.search(line)
+    return [_UNREADABLE] if goes_on else _LETTERS.findall(match[1])
 
 
 def _labelled_texts(text: str, choices: Sequence[str]) -> tuple[int, ...] | None:

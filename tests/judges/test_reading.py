@@ -103,6 +103,13 @@ def test_what_real_models_write_is_read(reply: str) -> None:
             f"It claims {RIGHT}, but I say it is WRONG",
             f"{RIGHT}\nFinal: INCORRECT",
             f"NOT CORRECT. {RIGHT}",
+            f"The answer is not CORRECT. {RIGHT}",
+            f"It isn't CORRECT: {RIGHT}",
+            f"It can't be CORRECT. {RIGHT}",
+            f"Not **CORRECT**\n{RIGHT}",
+            f"not entirely CORRECT {RIGHT}",
+            f"It is not. WRONG. {RIGHT}",
+            f"{RIGHT} Actually, this is never CORRECT.",
         ),
         *(
             RIGHT[:-1],
