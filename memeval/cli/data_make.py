@@ -32,7 +32,7 @@ def make(chosen: Namespace) -> int:
 
     if type(dataset).write is Dataset.write:
         raise UserError(
-            f"data set '{name}' can't be written as a file: it is neither generated nor derived",
+            f"data set '{name}' can't be written as a file",
             f"these can:  {', '.join(writable())}",
         )
 

@@ -289,10 +289,7 @@ class Dataset(ABC):
 
         The default raises `UserError`, as most data sets are files already.
         """
-        raise UserError(
-            f"data set '{self.info.name}' can't be written as a file: "
-            "it is neither generated nor derived"
-        )
+        raise UserError(f"data set '{self.info.name}' can't be written as a file")
 
     def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
         """Writes the data set's file from published files or folders of other forms.

@@ -117,6 +117,8 @@ class LoadedDataset:
     """Of a frozen data set of one's own."""
     drafted: bool = False
     """True if some questions were written by a model and not reviewed: every table says so."""
+    file_sha256: str | None = None
+    """Of the file alone, if `sha256` covers more than that; None otherwise."""
     name: str | None = None
     """The name under which runs are filed and compared, for a user's own file; None takes the
     registered name.

@@ -18,7 +18,10 @@ from memeval.text.words import UNSPACED, marks
 LONG_NUMBER = 6
 """Minimum digits of a number that may be grouped in any way: `0151 48 29 13`."""
 
-_SEPARATORS = re.compile(r"[\s_\u2010-\u2015\u2212\u2043\ufe58\ufe63\uff0d-]+")
+# Not within the first part of a mail address, of which `bob@` and `rob-bob@` are two.
+_SEPARATORS = re.compile(
+    r"(?:[\s\u2010-\u2015\u2212\u2043\ufe58\ufe63\uff0d]|[_-](?![\w.+-]{0,64}@))+"
+)
 _IGNORED = {"Cf", "Cc"}
 _WORD = rf"[^\W_{UNSPACED}]"
 """A letter or digit of a script with spaces between words."""
@@ -82,20 +85,21 @@ def _occurs(value: str, plain_text: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _signs(value: str) -> str:
-    """Characters after which a text continues with something longer than the value, as a class."""
+def _signs(value: str) -> tuple[str, str]:
+    """Characters before and after a value that make it a part of something longer, as classes."""
     bare = plain(value)
-    return "@" + "." * bool(_POINT.search(bare)) + "/" * bool(_SLASH.search(bare))
+    signs = "@" + "." * bool(_POINT.search(bare)) + "/" * bool(_SLASH.search(bare))
+    return signs + "_+-" * ("@" in bare), signs
 
 
 # The ranges of scripts take 7 ms, which a pattern of each value would pay again.
 @lru_cache
-def _boundaries(signs: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _boundaries(before: str, after: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Conditions at the start and the end of a value: `bob@example.com` is not in
     `bob@example.com.uk`, `48` not in `48.5`, and `Bonn` is in `Rom/Bonn`.
     """
-    starts = rf"(?<!{_WORD})(?<!{_WORD}[{signs}])(?:(?<!\d\.)|(?!\d))"
-    ends = rf"(?!{_WORD}|[{marks()}]|[{signs}]{_WORD})(?:(?!\.\d)|(?<!\d))"
+    starts = rf"(?<!{_WORD})(?<!{_WORD}[{before}])(?:(?<!\d\.)|(?!\d))"
+    ends = rf"(?!{_WORD}|[{marks()}]|[{after}]{_WORD})(?:(?!\.\d)|(?<!\d))"
     return re.compile(starts), re.compile(ends)
 
 
@@ -117,9 +121,11 @@ def _pattern(value: str) -> re.Pattern[str] | None:
     return re.compile(" ?".join(map(re.escape, parts)))
 
 
-def _places(pattern: re.Pattern[str], text: str, signs: str) -> Iterator[tuple[int, int]]:
+def _places(
+    pattern: re.Pattern[str], text: str, signs: tuple[str, str]
+) -> Iterator[tuple[int, int]]:
     """Start and end of each occurrence on word boundaries; Han text has no boundaries."""
-    starts, ends = _boundaries(signs)
+    starts, ends = _boundaries(*signs)
     match = pattern.search(text)
     while match is not None:
         start, stop = match.span()

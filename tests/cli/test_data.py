@@ -82,7 +82,7 @@ def test_stats_of_many_cases_have_a_row_a_category(tmp_path: Path) -> None:
         (["stats", "synthetic", "tokens"], "'tokens' is not a setting"),
         (
             ["make", "demo", "x.json"],
-            "data set 'demo' can't be written as a file: it is neither generated nor derived",
+            "data set 'demo' can't be written as a file",
         ),
         (
             ["make", "synthetic", "/nowhere/at/all.json", "tokens=10"],

@@ -224,6 +224,7 @@ def test_what_counts_as_an_answer(tmp_path: Path, written: str, text: str | None
         ("7", "not an object"),
         ('{"question_id": "q", "hypothesis": 1e400000000000}', None),
         ("\x1b[31m", "not JSON"),
+        ('{"question_id": "q", "hypothesis": "a", "hypothesis": "b"}', "a duplicate field"),
     ],
     ids=lambda value: str(value)[:20],
 )

@@ -25,7 +25,9 @@ CASE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("text", [json.dumps([CASE]), json.dumps(CASE) + "\n"])
+@pytest.mark.parametrize(
+    "text", [json.dumps([CASE]), json.dumps(CASE) + "\n", "\ufeff" + json.dumps([CASE])]
+)
 def test_a_case_is_a_timeline(tmp_path: Path, text: str) -> None:
     path = tmp_path / "cases.json"
     path.write_text(text, encoding="utf-8")

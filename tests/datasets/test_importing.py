@@ -689,6 +689,55 @@ def test_overlapping_sessions_and_mixed_zones(
     assert "left out: 1 time out of order" in said
 
 
+def test_times_of_questions_are_read_as_those_of_messages(tmp_path: Path) -> None:
+    sent = {"role": "user", "content": "I live in Bonn", "timestamp": "2024-05-06T10:00:00Z"}
+    chat = write(tmp_path / "chat.json", {"messages": [sent]})
+    rows = [
+        ["question", "answer", "time", "choices", "multi_select"],
+        ["Where?", "Bonn", "22/05/2024", "", "FALSE"],
+        ["And now?", "Bonn", "23/05/2024", "Bonn|Jena", "TRUE"],
+    ]
+    asked = write(tmp_path / "asked.csv", table(rows))
+    target = tmp_path / "mine.json"
+    (case,) = imported(target, chat, asked, "--date-format", "%d/%m/%Y")
+    assert [one["time"] for one in case["questions"]] == [
+        "2024-05-22T00:00:00Z",
+        "2024-05-23T00:00:00Z",
+    ]
+    (read,) = build("json", Path("/nowhere"), path=str(target)).cases()
+    assert [one.multi_select for one in read.questions] == [False, True]
+
+
+def test_a_zone_of_a_question_is_one_for_its_case(tmp_path: Path) -> None:
+    turns = [["speaker", "text", "time"], ["Ida", "hi", "2024-05-01 10:00"]]
+    rows = [["question", "answer", "time"], ["Who?", "Ida", "2024-05-02T09:00:00+02:00"]]
+    (case,) = imported(
+        tmp_path / "mine.json",
+        write(tmp_path / "chat.csv", table(turns)),
+        write(tmp_path / "asked.csv", table(rows)),
+    )
+    assert case["sessions"][0]["turns"][0]["time"] == "2024-05-01T10:00:00Z"
+    assert case["questions"][0]["time"] == "2024-05-02T09:00:00+02:00"
+
+
+def test_a_field_that_comes_twice_is_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = b'{"role": "user", "content": "one", "content": "two"}\n'
+    for name, content in (("a.json", b"[" + line + b"]"), ("b.jsonl", 2 * line)):
+        (case,) = imported(tmp_path / f"{name}.out", write(tmp_path / name, content))
+        assert {text for _, text in texts(case)} == {"two"}
+        assert "with a field twice, with its last value" in capsys.readouterr().out
+
+
+def test_a_row_is_named_by_its_line(tmp_path: Path) -> None:
+    content = b'sep=,\nquestion,answer,multi_select\n\n"Who\nis it?",Ida,\nWhere?,Bonn,maybe\n'
+    asked = write(tmp_path / "asked.csv", content)
+    chat = write(tmp_path / "chat.json", [{"role": "user", "content": "hi"}])
+    with pytest.raises(UserError, match=r"row 6: .*multi_select.* is 'maybe', not true or false"):
+        data(["import", str(chat), str(asked), "--into", str(tmp_path / "x.json")])
+
+
 SECRET = "sk-proj-aB3dE5fG7hI9jK1lM3nO5p"
 PRIVATE = (
     "Mail ida@example.org or IDA@example.org, call +49 171 2345678 or (030) 123-4567. "
@@ -823,7 +872,7 @@ REFUSED = {
     "cut archive": ("export.zip", b"PK\x03\x04" + b"x" * 50, "can't be read"),
     "gzip": ("x.json", b"\x1f\x8b\x08\xff", "a gzip file"),
     "no speaker": ("x.csv", b"text,mood\nx,y\n", "no column is the speaker; there is text, mood"),
-    "open quote": ("x.csv", b'role,text\nuser,"x\n', "row 2: unexpected end of data"),
+    "open quote": ("x.csv", b'role,text\nuser,"x\n', "line 2: unexpected end of data"),
     "only empty": (
         "c.json",
         json.dumps([{"uuid": "1", "chat_messages": []}]).encode(),

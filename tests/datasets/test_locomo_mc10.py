@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from datetime import datetime
@@ -184,12 +185,10 @@ def test_there_is_no_evidence_without_the_registered_locomo(tmp_path: Path) -> N
 
 def test_the_file_is_told_by_its_sha256_since_none_is_registered(tmp_path: Path) -> None:
     write_rows(tmp_path, [row()])
-    opened = mc10(tmp_path).open()
+    adapter = mc10(tmp_path)
+    opened = adapter.open()
     assert not opened.pinned and not opened.derived
-    assert (
-        opened.notes[0]
-        == f"the data file's sha256 is {opened.sha256[:12]}…; none is registered to compare it with"
-    )
+    assert opened.file_sha256 == hashlib.sha256(adapter.path.read_bytes()).hexdigest()
 
 
 def test_a_choice_that_is_there_twice_is_told(tmp_path: Path) -> None:

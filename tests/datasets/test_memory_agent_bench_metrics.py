@@ -105,6 +105,8 @@ def test_items_of_a_list(prediction: str, expected: list[str]) -> None:
     [
         ("1. heat (1995)\n2. Jaws", ["Heat", "Jaws"], 1),
         ("1. Heat\n2. Up", ["Heat (1995)", "Jaws"], 0.5),
+        ("2001: A Space Odyssey\n300", ["2001: A Space Odyssey (1968)", "300 (2006)"], 1),
+        ("1: Heat\n2: Jaws", ["Heat", "Jaws"], 1),
         ("a\nb\nc\nd\ne\nHeat", ["Heat"], 0),
         ("Heat\nHeat", ["Heat"], 1),
         ("none", [], 0),

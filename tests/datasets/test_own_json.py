@@ -203,6 +203,12 @@ def test_a_field_that_comes_twice_is_a_mistake(tmp_path: Path) -> None:
         read(write(tmp_path, content, "own.jsonl"))
 
 
+def test_an_answer_may_be_a_number_of_any_length(tmp_path: Path) -> None:
+    long = int(f"1{'0' * 400}")
+    (read_case,) = read(write(tmp_path, [asked(answer=long)]))
+    assert read_case.questions[0].gold == (str(long),)
+
+
 def test_categories_are_chosen_by_name(tmp_path: Path) -> None:
     path = write(tmp_path, [asked(category="alert"), asked(category=5) | {"case_id": "south"}])
     assert [found.case_id for found in read(path, categories=(5,))] == ["south"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,11 +95,13 @@ class ForgetEval(OwnFile):
 
     @cached_property
     def _rows(self) -> Sequence[Row]:
+        # Some editors begin a file with a byte-order mark.
+        content = self._content.removeprefix(BOM_UTF8).lstrip()
         try:
-            if self._content.lstrip()[:1] == b"[":
-                rows = decoder(list[Row]).decode(self._content)
+            if content.startswith(b"["):
+                rows = decoder(list[Row]).decode(content)
             else:
-                rows = decoder(Row).decode_lines(self._content)
+                rows = decoder(Row).decode_lines(content)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UserError(f"{self.path}: {one_line(error, 300)}", SCHEMA) from error
 

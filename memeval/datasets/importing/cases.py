@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from memeval.datasets.importing.message import ImportLog, Message
+from memeval.datasets.importing.times import iso_time
 from memeval.datasets.io.asked import in_utc
 from memeval.errors import UserError
 from memeval.text.shown import one_line
@@ -99,10 +100,11 @@ def case_of(
     log: ImportLog,
 ) -> dict[str, Any]:
     """A case of the schema of `dataset=json`: sessions ascend in time, and so do their turns."""
-    zones = {message.time.tzinfo is not None for message in messages if message.time is not None}
-    has_zone = True in zones
-    if len(zones) > 1:
-        without = [one for one in messages if one.time is not None and one.time.tzinfo is None]
+    asked = [iso_time(str(question.get("time", ""))) for question in questions]
+    known = [time for time in (*(message.time for message in messages), *asked) if time is not None]
+    without = [time for time in known if time.tzinfo is None]
+    has_zone = len(without) < len(known)
+    if has_zone and without:
         log.take(NO_ZONE, len(without))
 
     sessions = _by_session(_without_doubles(messages, log))
@@ -118,7 +120,19 @@ def case_of(
     written = [
         writer.session(session, before=end) for (_, session), end in zip(ordered, ends, strict=True)
     ]
-    return {"case_id": case_id, "sessions": written, "questions": list(questions)}
+    dated = [
+        _in_utc(question, time) if has_zone else question
+        for question, time in zip(questions, asked, strict=True)
+    ]
+    return {"case_id": case_id, "sessions": written, "questions": dated}
+
+
+def _in_utc(question: Mapping[str, Any], time: datetime | None) -> Mapping[str, Any]:
+    """A question whose time, if it has no zone, is one in UTC."""
+    if time is None or time.tzinfo is not None:
+        return question
+
+    return {**question, "time": f"{time.isoformat()}Z"}
 
 
 def _by_session(messages: Iterable[Message]) -> list[list[Message]]:

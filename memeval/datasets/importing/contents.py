@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +23,13 @@ def records_of(content: bytes, path: Path, log: ImportLog) -> list[Any]:
     """
     content = _as_utf8(content, log)
     lines = [line for _, line in numbered(content.splitlines(keepends=True))]
-    values, bad = _lines(lines) if len(lines) > 1 else ([], 0)
+    values, bad = _lines(lines, log) if len(lines) > 1 else ([], 0)
     # The lines of an indented file are not JSON by themselves, but for a few brackets.
     if values and 2 * bad <= len(lines) and isinstance(values[0], dict | list):
         log.leave_out(BAD_LINES, bad)
         return values
 
-    value = parse_json(content, path)
+    value = parse_json(content, path, partial(_object, log=log))
     if isinstance(value, list):
         return value
 
@@ -45,11 +47,20 @@ def _objects(values: list[Any]) -> list[dict[str, Any]]:
     return [value for value in values if isinstance(value, dict)]
 
 
-def _lines(lines: list[bytes]) -> tuple[list[Any], int]:
+def _object(pairs: Sequence[tuple[str, Any]], log: ImportLog) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        log.take("objects with a field twice, with its last value")
+
+    return fields
+
+
+def _lines(lines: list[bytes], log: ImportLog) -> tuple[list[Any], int]:
     values, bad = [], 0
+    made = partial(_object, log=log)
     for number, line in enumerate(lines):
         try:
-            values.append(json.loads(line))
+            values.append(json.loads(line, object_pairs_hook=made))
         except (ValueError, RecursionError):
             bad += 1
             # An indented file of millions of lines is not tried line by line.

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from memeval.datasets.importing.message import ImportLog
 from memeval.datasets.importing.table import Table
+from memeval.datasets.importing.times import format_of, iso_time, read_time
 from memeval.datasets.io.asked import QUESTION_FIELDS
 from memeval.datasets.io.fields import Fields, quoted
 from memeval.errors import UserError
@@ -16,11 +18,13 @@ MANY = "|"
 PAGE = "the columns:  docs/own_data.md"
 
 
-def read_questions(table: Table) -> list[tuple[str, dict[str, Any]]]:
+def read_questions(
+    table: Table, date_format: str | None, log: ImportLog
+) -> list[tuple[str, dict[str, Any]]]:
     """Each question with its case's id, which is empty if the table names none.
 
-    Raises `UserError` for a column that questions do not have, and for a row with more or fewer
-    cells than the header.
+    Raises `UserError` for a column that questions do not have, for a row with more or fewer cells
+    than the header, and for dates whose day and month can't be told apart.
     """
     for name in table.names:
         if name not in COLUMNS:
@@ -31,8 +35,8 @@ def read_questions(table: Table) -> list[tuple[str, dict[str, Any]]]:
     if "answer" not in table.names:
         raise UserError(f"{table.path}: column 'answer' is missing.", PAGE)
 
-    questions = []
-    for number, cells in enumerate(table.rows, start=1):
+    rows = []
+    for number, cells in table.rows:
         if len(cells) != len(table.names):
             raise UserError(
                 f"{table.path}: row {number}: {len(cells)} cells, but the header has "
@@ -40,10 +44,11 @@ def read_questions(table: Table) -> list[tuple[str, dict[str, Any]]]:
             )
 
         values = dict(zip(table.names, cells, strict=True))
-        row = Fields(path=table.path, record=f"row {number}", values=values)
-        questions.append((_cell(row, "case_id"), dict(_question(row))))
+        rows.append(Fields(path=table.path, record=f"row {number}", values=values))
 
-    return questions
+    place = f"{table.path}: column 'time'"
+    date_format = format_of([_cell(row, "time") for row in rows], place, date_format)
+    return [(_cell(row, "case_id"), dict(_question(row, date_format, log))) for row in rows]
 
 
 def by_case(
@@ -75,19 +80,25 @@ def by_case(
     return grouped
 
 
-def _question(row: Fields) -> Iterator[tuple[str, Any]]:
-    for name in ("id", "question", "category", "time"):
+def _question(row: Fields, date_format: str | None, log: ImportLog) -> Iterator[tuple[str, Any]]:
+    for name in ("id", "question", "category"):
         if value := _cell(row, name):
             yield name, value
+
+    if value := _cell(row, "time"):
+        time = None if iso_time(value) else read_time(value, log, date_format)
+        # What can't be read stays as it is: the check of the file names it.
+        yield "time", time.isoformat() if time else value
 
     yield "answer", _parts(row, "answer")
     for name in ("evidence", "choices"):
         if parts := _parts(row, name):
             yield name, parts
 
-    if flag := _cell(row, "multi_select"):
+    # Spreadsheets write TRUE.
+    if flag := _cell(row, "multi_select").lower():
         if flag not in ("true", "false"):
-            raise row.wrong("multi_select", "is not true or false")
+            raise row.wrong("multi_select", f"is {quoted(flag)}, not true or false")
 
         yield "multi_select", flag == "true"
 

@@ -191,6 +191,9 @@ class _Reader:
         form = next(iter(self.forms))
         options = {"--map": self.options.columns, "--date-format": self.options.date_format}
         given = [name for name, value in options.items() if value]
+        # A table of questions may have dates beside messages in any form.
+        if self.questions and "--date-format" in given:
+            given.remove("--date-format")
         if given and form != "table":
             raise UserError(f"{given[0]} is for tables, and this is {FORMS[form].title}.")
 
@@ -208,7 +211,7 @@ class _Reader:
         read = read_excel if is_excel else read_csv
         table = read(content, file.place, options.columns, self.log)
         if table.holds_questions:
-            self.questions += read_questions(table)
+            self.questions += read_questions(table, options.date_format, self.log)
         elif options.form in (None, "table"):
             self.forms.setdefault("table", table.path)
             self.messages += read_table(table, options.columns, options.date_format, self.log)

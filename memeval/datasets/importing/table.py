@@ -43,6 +43,8 @@ SEPARATOR = re.compile(r"sep=(.)\r?\n")
 """The first line of some files that Excel writes."""
 LONGEST_CELL = 1 << 26
 MOST_ROWS = 5_000_000
+Row = tuple[int, Sequence[str]]
+"""The line of a text on which a row ends, or a sheet's number of it, and its cells."""
 QUOTING = 'a quote within a cell is written twice, and the cell within quotes:  "say ""hi"""'
 
 
@@ -51,24 +53,23 @@ class Table:
     """A header and its rows."""
 
     names: Sequence[str]
-    rows: Iterator[Sequence[str]]
+    rows: Iterator[Row]
     path: Path
 
     @classmethod
-    def of(
-        cls, rows: Iterator[Sequence[str]], path: Path, given: Mapping[str, str], log: ImportLog
-    ) -> Table:
+    def of(cls, rows: Iterator[Row], path: Path, given: Mapping[str, str], log: ImportLog) -> Table:
         """The table in some rows; a title may be above its header.
 
         Raises `UserError` if there is no row.
         """
-        first = [[cell.strip() for cell in row] for row in islice(rows, MOST_ABOVE)]
+        above_rows = list(islice(rows, MOST_ABOVE))
+        first = [[cell.strip() for cell in cells] for _, cells in above_rows]
         if not first:
             raise UserError(f"{path} holds no row.", REPLACE)
 
         above = next((at for at, names in enumerate(first) if _is_header(names, given)), 0)
         log.leave_out("rows above the header", above)
-        return cls(first[above], chain(first[above + 1 :], rows), path)
+        return cls(first[above], chain(above_rows[above + 1 :], rows), path)
 
     @property
     def holds_questions(self) -> bool:
@@ -101,14 +102,14 @@ def read_csv(content: bytes, path: Path, given: Mapping[str, str], log: ImportLo
     if "\0" in text:
         raise UserError(f"{path} holds a NUL byte.", REPLACE)
 
-    text = text.lstrip("\n\r")
-    if (said := SEPARATOR.match(text)) is not None:
-        text = text[said.end() :]
+    rows = text.lstrip("\n\r")
+    if (said := SEPARATOR.match(rows)) is not None:
+        rows = rows[said.end() :]
 
-    delimiter = said[1] if said is not None else _delimiter(text)
+    delimiter = said[1] if said is not None else _delimiter(rows)
     log.take(f"tables with {delimiter!r} between cells")
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
-    return Table.of(_csv_rows(reader, path), path, given, log)
+    above = text[: len(text) - len(rows)].count("\n")
+    return Table.of(_csv_rows(rows, delimiter, path, above), path, given, log)
 
 
 def _delimiter(text: str) -> str:
@@ -146,7 +147,8 @@ def read_excel(content: bytes, path: Path, given: Mapping[str, str], log: Import
         # A damaged file leads openpyxl to errors of many kinds.
         raise UserError(f"{path} can't be read as Excel: {one_line(error)}.", REPLACE) from error
 
-    return Table.of((row for row in rows if any(row)), path, given, log)
+    filled = ((number, row) for number, row in enumerate(rows, start=1) if any(row))
+    return Table.of(filled, path, given, log)
 
 
 def read_table(
@@ -231,24 +233,28 @@ def _is_header(names: Sequence[str], given: Mapping[str, str]) -> bool:
 
 
 def _whole_rows(table: Table, log: ImportLog) -> Iterator[Sequence[str]]:
-    for row in table.rows:
+    for _, row in table.rows:
         if len(row) == len(table.names):
             yield row
         else:
             log.leave_out("rows with more or fewer cells than the header")
 
 
-def _csv_rows(reader: Iterator[list[str]], path: Path) -> Iterator[list[str]]:
-    number = 0
+def _csv_rows(text: str, delimiter: str, path: Path, above: int) -> Iterator[Row]:
+    """The rows that hold something; `above` lines of the file are above the text."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+    ends = 0
     # A message may be longer than the 131,072 characters that `csv` takes otherwise.
     usual = csv.field_size_limit(LONGEST_CELL)
     try:
         for row in reader:
-            number += 1
+            ends = reader.line_num
             if any(cell.strip() for cell in row):
-                yield row
+                yield above + ends, row
     except csv.Error as error:
-        raise UserError(f"{path}: row {number + 1}: {one_line(error)}.", QUOTING) from error
+        # The row begins below the last one: a quote without an end takes all the lines after it.
+        line = above + ends + 1
+        raise UserError(f"{path}: line {line}: {one_line(error)}.", QUOTING) from error
     finally:
         csv.field_size_limit(usual)
 

@@ -99,7 +99,7 @@ def _plain(value: Any, log: ImportLog) -> datetime | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _since_1970(value, log)
 
-    return _iso(value) if isinstance(value, str) else None
+    return iso_time(value) if isinstance(value, str) else None
 
 
 def _since_1970(value: float, log: ImportLog) -> datetime | None:
@@ -121,7 +121,8 @@ def _since_1970(value: float, log: ImportLog) -> datetime | None:
     return time
 
 
-def _iso(text: str) -> datetime | None:
+def iso_time(text: str) -> datetime | None:
+    """A time or a date in ISO 8601, with its zone if it has one; None for anything else."""
     plain = text.strip().removesuffix(" UTC")
     if plain != text.strip():
         plain += "+00:00"

@@ -214,7 +214,8 @@ class Entry:
     def answer(self, name: str, value: Any) -> str | None:
         """A string or a number, as a string."""
         if isinstance(value, int | float) and not isinstance(value, bool):
-            if math.isfinite(value):
+            # An integer may be too large to be made a float.
+            if isinstance(value, int) or math.isfinite(value):
                 return str(value)
 
             self.wrong(name, "is a number that is not finite")

@@ -24,6 +24,7 @@ KINDS: Mapping[str, tuple[type, ...]] = {
     "an object": (dict,),
 }
 
+MakeObject = Callable[[Sequence[tuple[str, Any]]], dict[str, Any]]
 SHOWN = 100
 """Characters of a value that a message quotes."""
 HALF_CHARACTER = re.compile("[\ud800-\udfff]")
@@ -41,15 +42,15 @@ def unique_fields(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def parse_json(content: bytes, path: Path, *, unique: bool = False) -> Any:
-    """The JSON value in a file's content.
+def parse_json(content: bytes, path: Path, made: MakeObject | None = None) -> Any:
+    """The JSON value in a file's content; `made` makes each object of its fields.
 
-    Raises `UserError` naming the position if it is not UTF-8 or not JSON, and under `unique`
-    if an object has a field twice.
+    Raises `UserError` naming the position if it is not UTF-8 or not JSON, or if `made` refuses an
+    object.
     """
     text = decode(content, path)
     try:
-        return json.loads(text, object_pairs_hook=unique_fields if unique else None)
+        return json.loads(text, object_pairs_hook=made)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         # A string that nothing ends takes the rest of the file.

@@ -23,7 +23,7 @@ from memeval.datasets.io.asked import (
     notes_of,
 )
 from memeval.datasets.io.entries import Entry, Mistakes
-from memeval.datasets.io.fields import REPLACE, parse_json, quoted
+from memeval.datasets.io.fields import REPLACE, parse_json, quoted, unique_fields
 from memeval.datasets.io.lines import first_value, json_lines
 from memeval.datasets.json.life import (
     LIFE_FIELDS,
@@ -144,7 +144,7 @@ class OwnReader:
         if not content.removeprefix(b"\xef\xbb\xbf").strip():
             raise UserError(f"{self.path} is empty.", REPLACE)
 
-        yield from self._listed(parse_json(content, self.path, unique=True))
+        yield from self._listed(parse_json(content, self.path, unique_fields))
 
     def _lines(self, file: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
         """One case per line; the first line may name the data set instead."""

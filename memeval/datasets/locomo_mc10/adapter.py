@@ -118,6 +118,7 @@ class LocomoMc10(Dataset):
             info=self.info,
             path=self.path,
             sha256=digest,
+            file_sha256=self._digest,
             pinned=pinned,
             notes=tuple(notes),
             excerpt=excerpt_of(self.info, self._digest) is not None,
@@ -213,12 +214,6 @@ class LocomoMc10(Dataset):
 
     def _file_notes(self) -> Iterator[str]:
         yield from excerpt_notes(self.info, self._digest)
-        if self.info.url and self.info.sha256 is None and not excerpt_of(self.info, self._digest):
-            yield (
-                f"the data file's sha256 is {self._digest[:12]}…; none is registered to compare "
-                "it with"
-            )
-
         if not self._joinable:
             what = "is not the registered file" if self._original_path.is_file() else "is missing"
             yield (

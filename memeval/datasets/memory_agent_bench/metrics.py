@@ -17,7 +17,8 @@ PUNCTUATION = str.maketrans("", "", string.punctuation)
 ANSWER_LINE = re.compile(r"answer\s*:[ \t]*(.*)", re.IGNORECASE)
 # Possessive, so that a long reply of such marks takes linear time.
 REPEATED = re.compile(r"(?:[*_ \t]*+answer[*_ \t]*+:)++", re.IGNORECASE)
-NUMBERING = re.compile(r"(?:\d{1,9}[.):]|[-*•])\s*")
+# Long numbers before a colon are titles: `2001: A Space Odyssey`.
+NUMBERING = re.compile(r"^(?:\d{1,9}[.)]|\d{1,2}:|[-*•])\s*")
 # Titles are compared without their year: `Heat (1995)` is `Heat`.
 YEAR = re.compile(r"\(\d{4}\)$")
 RECALLED = 5

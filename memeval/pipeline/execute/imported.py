@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from memeval.datasets.io.fields import unique_fields
 from memeval.errors import MemevalError, UserError
 from memeval.judges.recorded import RECORDED
 from memeval.pipeline.execute.memories import MemorySource
@@ -109,9 +110,14 @@ def _as_written(text: str) -> _Number | None:
 
 
 _DECODER = json.JSONDecoder(
-    parse_int=_Number, parse_float=_as_written, parse_constant=lambda _: None
+    parse_int=_Number,
+    parse_float=_as_written,
+    parse_constant=lambda _: None,
+    object_pairs_hook=unique_fields,
 )
-"""Keeps numbers as they are written, so that 7.50 stays "7.50"; refuses NaN and Infinity."""
+"""Keeps numbers as they are written, so that 7.50 stays "7.50"; refuses NaN and Infinity, and a
+field that comes twice.
+"""
 
 
 def _row(path: Path, number: int, line: bytes) -> tuple[str, str | None, dict[str, Any]]:

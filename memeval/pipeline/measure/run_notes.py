@@ -101,8 +101,9 @@ def _settings(cell: Cell) -> Iterator[str]:
     if not cell.loaded.pinned:
         pin = cell.loaded.info.sha256 or cell.loaded.info.files
         why = "is not the registered one" if pin else "is unpinned: no sha256 is registered for it"
+        sha256 = cell.loaded.file_sha256 or cell.loaded.sha256
         yield (
-            f"The data file {why} (sha256 {cell.loaded.sha256[:12]}…): its figures can't be "
+            f"The data file {why} (sha256 {sha256[:12]}…): its figures can't be "
             "compared with others."
         )
 
