@@ -60,10 +60,10 @@ def sentences(comparison: Comparison, most: int | None = None) -> list[str]:
 
 
 def details(comparison: Comparison, most: int) -> list[str]:
-    """Sentences after the lead: each difference in figures, if one is shown; else only why runs
-    that sent the same prompts have no difference.
+    """Sentences after the lead: each difference in figures, if one is shown, or would be alone;
+    else only why runs that sent the same prompts have no difference.
     """
-    if any(pair.is_shown for pair in comparison.differences):
+    if any(pair.is_shown or is_significant(pair.result.p) for pair in comparison.differences):
         return sentences(comparison, most)
 
     alike = [pair for pair in comparison.differences if pair.sent_alike]
@@ -105,15 +105,17 @@ def _lead_of(comparison: Comparison, pairs: list[Difference]) -> str:
     runs = [run for run in comparison.runs if run.key in keys and run.result is not None]
     runs.sort(key=_mean, reverse=True)
     about = "" if comparison.metric == "accuracy" else f"{comparison.metric}: "
-    if not any(pair.is_shown for pair in pairs):
-        results = [pair.result for pair in pairs]
-        return f"{about}{no_difference(_values(comparison, runs), results, comparison.unit)}."
-
     ranked = _ranked(runs)
     if len(ranked) > 1:
         return f"{about}{higher([_values(comparison, group) for group in ranked])}."
 
-    return f"{about}{_against_baseline(comparison, pairs)}."
+    # Two runs may differ of which neither differs from the baseline.
+    apart = _told_apart(runs)
+    if apart or any(pair.is_shown for pair in pairs):
+        return f"{about}{_against_baseline(comparison, pairs, apart)}."
+
+    results = [pair.result for pair in pairs]
+    return f"{about}{no_difference(_values(comparison, runs), results, comparison.unit)}."
 
 
 def _mean(run: ComparedRun) -> float:
@@ -137,6 +139,18 @@ def _ranked(runs: list[ComparedRun]) -> list[list[ComparedRun]]:
     return [runs] if overlap or interleaved else ranked
 
 
+def _told_apart(runs: list[ComparedRun]) -> dict[str, list[ComparedRun]]:
+    """By the label of a run, those below it that share no letter with it; `runs` descend."""
+    apart: dict[str, list[ComparedRun]] = {}
+    for at, run in enumerate(runs):
+        letters = set(run.letters)
+        lower = [low for low in runs[at + 1 :] if low.letters and not letters & set(low.letters)]
+        if letters and lower:
+            apart[run.label] = lower
+
+    return apart
+
+
 def higher(groups: list[list[str]]) -> str:
     """`A is higher than B · C, which are higher than D`."""
     parts = [_joined(groups[0])]
@@ -147,8 +161,12 @@ def higher(groups: list[list[str]]) -> str:
     return "".join(parts)
 
 
-def _against_baseline(comparison: Comparison, pairs: list[Difference]) -> str:
-    """Which runs are higher and lower than the baseline; of all pairs how many differ."""
+def _against_baseline(
+    comparison: Comparison, pairs: list[Difference], apart: dict[str, list[ComparedRun]]
+) -> str:
+    """Which runs are higher and lower than the baseline, or than another if none is; of all pairs
+    how many differ.
+    """
     shown = [pair for pair in pairs if pair.is_shown]
     if comparison.baseline is None:
         return f"{len(shown)} of {len(pairs)} pairs of runs differ; no other difference is shown"
@@ -164,8 +182,13 @@ def _against_baseline(comparison: Comparison, pairs: list[Difference]) -> str:
         if runs
     ]
     if others:
-        named = _joined(_values(comparison, others))
-        parts.append(f"no difference from {baseline.label} is shown for {named}")
+        named, of = _joined(_values(comparison, others)), against if not shown else baseline.label
+        parts.append(f"no difference from {of} is shown for {named}")
+    if not shown:
+        parts += [
+            f"{label} is higher than {_joined([run.label for run in lower])}"
+            for label, lower in apart.items()
+        ][:MOST_NAMES]
 
     return "; ".join(parts)
 
@@ -277,6 +300,8 @@ def limits(result: ClusteredDifference, unit: str) -> str:
     if result.is_too_few:
         few = conversations(result.groups, "is", "are")
         return f"{few} too few to show any difference{larger_data(result, unit)}"
+    if result.mde is None and result.mean:
+        return "every question differs by the same amount, so this data shows no spread"
     if result.mde is None:
         return "no question has a different value"
     # Two shares differ by 100 points at most.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memeval.metrics.formats import NONE, percent, span, with_interval
+from memeval.metrics.formats import NONE, count, percent, span, with_interval
 from memeval.metrics.metric import PAPER, REPEATS, Metric
 from memeval.results import Record, RunSummary
 from memeval.results.calibration import CORRECTED
@@ -30,6 +30,19 @@ def deviation(summary: RunSummary, value: float | None) -> str:
         return "0 (deterministic reader)"
 
     return percent(value)
+
+
+def right_of(summary: RunSummary, of: str = "") -> str:
+    """What a run's accuracy is a share of, and `of` what: `122 questions are answered right`.
+
+    If not all answers were scored, `the scored answers (112 of 122) are right`.
+    """
+    rows = [row for row in summary.categories if row.headline]
+    scored, asked = sum(row.scored for row in rows), sum(row.asked for row in rows)
+    if scored < asked:
+        return f"the scored answers ({scored:,} of {asked:,}){of} are right"
+
+    return f"{count(summary.metrics.get('n_questions'))} questions{of} are answered right"
 
 
 def _score(record: Record) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memeval.metrics.accuracy import right_of
 from memeval.metrics.formats import count, percent
 from memeval.results import RunSummary, judge_shown
 
@@ -24,11 +25,11 @@ def _result(summary: RunSummary, conversations: int | None) -> str:
 
     judge = judge_shown(summary.judge)
     of = f" of {conversations:,} conversations" if conversations and conversations > 1 else ""
-    by = f" by the judge {judge}" if judge else ""
+    by = f", according to the judge {judge}" if judge else ""
     repeats = len(summary.repeats)
     often = f", mean of {repeats} repeats" if repeats > 1 else ""
 
-    return f"{percent(accuracy)} % of {questions} questions{of} are answered right{by}{often}."
+    return f"{percent(accuracy)} % of {right_of(summary, of)}{by}{often}."
 
 
 def _evidence(summary: RunSummary) -> str:

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memeval.config.identity import is_runtime, recorded_stages
+from memeval.metrics.accuracy import right_of
 from memeval.metrics.formats import NONE, percent
 from memeval.metrics.metric import ROWS, TAGS, with_interval_of
 from memeval.metrics.registry import metrics_at, texts_at
@@ -178,8 +179,7 @@ def description(summary: RunSummary, report: str, own_note: str = "") -> str:
 
 def sentence(summary: RunSummary) -> str:
     """A cell's accuracy in a sentence; empty if it was not measured."""
-    questions = summary.metrics.get("n_questions")
-    if summary.metrics.get("accuracy") is None or questions is None:
+    if summary.metrics.get("accuracy") is None or summary.metrics.get("n_questions") is None:
         return ""
 
     value, _, interval = with_interval_of("accuracy", summary).partition(" [")
@@ -189,7 +189,7 @@ def sentence(summary: RunSummary) -> str:
     if summary.is_stopped:
         warning = " **Stopped before all questions were done.**"
 
-    return f"**{value} %** of {questions:,.0f} questions are answered right{certainty}.{warning}"
+    return f"**{value} %** of {right_of(summary)}{certainty}.{warning}"
 
 
 def note(report: str) -> str:

@@ -64,7 +64,7 @@ def test_the_end_of_a_sweep_is_printed(tmp_path: Path) -> None:
 def test_a_run_ends_with_a_sentence(tmp_path: Path) -> None:
     done = completed(tmp_path, "system=oracle", *DEMO)
     assert re.match(
-        r"\d+\.\d % of 122 questions are answered right by the judge keyword\.", done.out
+        r"\d+\.\d % of 122 questions are answered right, according to the judge keyword\.", done.out
     )
 
 

@@ -17,7 +17,7 @@ from memeval.comparison.files import comparison_markdown, comparison_tex, differ
 from memeval.comparison.page import page_content
 from memeval.comparison.records import Comparison
 from memeval.comparison.scores import read_scores
-from memeval.comparison.sentences import lead, sentence
+from memeval.comparison.sentences import lead, limits, sentence
 from memeval.comparison.tables import WIDTH, comparison_text, sentences_text
 from memeval.comparison.words import legend, refusal_lines
 from memeval.errors import UserError
@@ -318,6 +318,34 @@ def test_what_is_shown_alone_but_not_among_many_says_so(tmp_path: Path) -> None:
         "better is higher than base by 8.3 points [8.3, 8.3] on its own (p .031), but not among 4 "
         f"comparisons (adjusted {adjusted})."
     )
+
+
+def test_runs_that_differ_though_neither_differs_from_the_baseline(tmp_path: Path) -> None:
+    runs = [
+        made_run(tmp_path, "base", in_conversations([3, 8] * 5, 12)),
+        made_run(tmp_path, "low", in_conversations([4] * 10, 12)),
+        made_run(tmp_path, "high", in_conversations([7] * 10, 12)),
+    ]
+    comparison = compared(runs)
+    assert not any(pair.is_shown for pair in comparison.differences)
+    assert lead(comparison) == [
+        "no difference from base 45.8 % is shown for low 33.3 % · high 58.3 %; high is higher than "
+        "low."
+    ]
+
+
+def test_all_right_against_all_wrong_is_not_called_equal(tmp_path: Path) -> None:
+    """Six conversations show it alone, but not among two runs that scatter."""
+    runs = [
+        made_run(tmp_path, "none", in_conversations([0] * 6, 4)),
+        made_run(tmp_path, "all", in_conversations([4] * 6, 4)),
+        made_run(tmp_path, "some", in_conversations([4, 0, 4, 0, 4, 4], 4)),
+    ]
+    for pair in compared(runs[:2]).differences:
+        assert "different value" not in limits(pair.result, "points")
+    text = one_line_of(compared(runs))
+    assert "no question has a different value" not in text
+    assert "all is higher than none by 100.0 points [100.0, 100.0]" in text
 
 
 def test_no_sentence_says_that_less_than_what_was_not_shown_could_be_shown(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from sample_runs import summary
@@ -122,6 +123,11 @@ def test_a_description_begins_with_the_cell_in_a_sentence() -> None:
     assert payload.description(without, "").endswith(
         "right. **Invalid: too few answers were scored.**"
     )
+    half = [replace(row, scored=row.asked - 1) for row in cell.categories]
+    asked = sum(row.asked for row in half if row.headline)
+    unscored = asked - sum(row.headline for row in half)
+    partly = payload.description(replace(cell, categories=tuple(half)), "")
+    assert f"of the scored answers ({unscored:,} of {asked:,}) are right" in partly
     assert payload.description(summary(metrics={}), "# name\ntext") == "text"
 
 

@@ -11,6 +11,7 @@ from memeval.metrics.retrieval import retrieval_of
 from memeval.metrics.stored import stored_measures
 from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.spending import (
+    UNKNOWN_IF_IMPORTED,
     Metrics,
     measure_operations,
     measure_spending,
@@ -30,8 +31,13 @@ def measure_repeat(
     records: Sequence[Record],
     ingests: Sequence[Ingest],
     headline: Headline = None,
+    *,
+    imported: bool = False,
 ) -> Metrics:
-    """Metrics of one repeat; categories outside of the headline don't enter `accuracy`."""
+    """Metrics of one repeat; categories outside of the headline don't enter `accuracy`.
+
+    What another program spent on `imported` answers is unknown.
+    """
     main = [record for record in records if _in(headline, record)]
     metrics = _means(records, headline)
     for name, rows in _by_category_name(records).items():
@@ -53,6 +59,9 @@ def measure_repeat(
     metrics["n_questions"], metrics["n_records"] = float(len(main)), float(len(records))
     metrics["ingest_lost"] = _lost(ingests)
     metrics |= measure_spending(records, ingests) | measure_times(records, ingests)
+    if imported:
+        metrics |= dict.fromkeys(UNKNOWN_IF_IMPORTED)
+
     metrics |= measure_tools(records, ingests) | measure_operations(ingests)
     metrics |= life_measures(records)
     return metrics | stored_measures(

@@ -166,7 +166,7 @@ def _applies(config: RunConfig, path: str) -> bool:
 
 def tags(cell: Cell) -> dict[str, str]:
     """Provenance of a run, and its comparability."""
-    imported = cell.config.system["name"] == IMPORTED
+    imported = cell.is_imported
     judge = judge_identity(cell)
     labels = {
         "run_key": cell.run_key,

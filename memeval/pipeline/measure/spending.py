@@ -13,6 +13,8 @@ from memeval.results import Record
 from memeval.results.prices import total_cost_usd
 from memeval.statistics.means import mean
 
+UNKNOWN_IF_IMPORTED = ("tokens/total", "cost_usd_uncached/total")
+"""Metrics that hold the spending of the program which gave imported answers."""
 Metrics = dict[str, float | None]
 """Metrics by name; None if a metric is not defined."""
 

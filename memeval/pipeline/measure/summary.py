@@ -151,7 +151,8 @@ def summarise(
         own = [row for row in rows if row.repeat == number]
         made = [row for row in ingest_rows if row.seed == repeat.seed]
         protocol = cell.dataset.measures(own)
-        repeats.append(measure_repeat(own, made, headline) | dict(protocol))
+        measured = measure_repeat(own, made, headline, imported=cell.is_imported)
+        repeats.append(measured | dict(protocol))
 
     figures = measure(repeats, rows, headline, has_score=has_score(cell))
     coverage = figures.metrics["coverage"]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from memeval.config.roles import ANSWERS, INGEST, JUDGE, called_roles, settings_of_role, written_for
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.imported_source import IMPORTED
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.retrieval.rerank import NONE as NO_RERANKER
 
@@ -63,7 +62,7 @@ def roles_of_models(cell: Cell) -> dict[str, str]:
 def _roles(cell: Cell) -> list[str]:
     """The roles of the language model that the cell has work for."""
     roles = []
-    if not retrieves_only(cell.config) and cell.config.system["name"] != IMPORTED:
+    if not retrieves_only(cell.config) and not cell.is_imported:
         roles.append(ANSWERS)
     if cell.identity.uses_llm_at_ingest:
         roles.append(INGEST)

@@ -73,6 +73,11 @@ class Cell:
         return {}
 
     @property
+    def is_imported(self) -> bool:
+        """Whether another program gave the answers."""
+        return bool(self.config.system["name"] == IMPORTED)
+
+    @property
     def judge_settings(self) -> JudgeSettings:
         """How a model judge is asked and read."""
         judge = self.config.judge

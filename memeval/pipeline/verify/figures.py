@@ -10,8 +10,8 @@ from memeval.pipeline.measure.chosen import measure
 from memeval.pipeline.measure.figures import Headline, measure_repeat
 from memeval.pipeline.measure.records import Ingest
 from memeval.pipeline.measure.run_notes import as_kept, notes_of_rows
-from memeval.pipeline.measure.spending import Metrics
-from memeval.results import CategoryResult, Record, RunSummary
+from memeval.pipeline.measure.spending import UNKNOWN_IF_IMPORTED, Metrics
+from memeval.results import CategoryResult, Record, RunSummary, is_imported
 from memeval.text.shown import one_line, some_of
 
 Measures = Callable[[Sequence[Record]], Mapping[str, float | None]]
@@ -49,18 +49,21 @@ def figure_problems(
     """Differences of `run.json` from the records, from the ingests if given, and from the data
     set's own metrics if what measures them is given; costs if `has_prices`, the run's own.
     """
-    headline = _headline(summary, records)
+    headline, imported = _headline(summary, records), is_imported(summary)
     repeats = []
     for repeat in summary.repeats:
         own = [record for record in records if record.repeat == repeat.repeat]
         made = [ingest for ingest in ingests or () if ingest.seed == repeat.seed]
         of_protocol = measures(own) if measures else {}
-        repeats.append(measure_repeat(own, made, headline) | dict(of_protocol))
+        measured = measure_repeat(own, made, headline, imported=imported)
+        repeats.append(measured | dict(of_protocol))
 
     scored = summary.params.get("dataset.only") is None
     figures = measure(repeats, records, headline, has_score=scored)
 
     others = {*OF_THE_CLOCK, *(() if measures else summary.protocol_metrics)}
+    # Runs from before had what the judge spent under these names.
+    others |= set(UNKNOWN_IF_IMPORTED if imported else ())
     begins = (*(OF_INGEST if ingests is None else ()), *(() if has_prices else (OF_PRICES,)))
     unlike = list(_unlike("", summary.metrics, figures.metrics, others, begins))
     for repeat, own_metrics in zip(summary.repeats, figures.repeats, strict=True):
