@@ -42,7 +42,7 @@ def _left_of(name: str, whole: int, finished: int) -> list[str]:
 def call_lines(estimate: Estimate) -> Iterator[str]:
     """Calls, tokens and dollars by role, and in all."""
     if not estimate.lines:
-        yield "no calls are left"
+        yield "no model calls are needed"
         return
 
     header = ["role", "model", "calls\nknown", "estimate", "at most"]

@@ -74,6 +74,10 @@ def reasons_against(
         yield Note(NoteKind.JUDGE, text)
 
     for run in (summary, other):
+        if run.found_nothing:
+            text = f"no question of {one_line(run.name)} got anything from its memory"
+            yield Note(NoteKind.NOTHING_FOUND, text)
+
         coverage = run.metrics.get("coverage")
         if coverage is None or coverage < MIN_COVERAGE:
             shown = "not known" if coverage is None else f"{percent(coverage)} %"
@@ -99,6 +103,9 @@ def other_judge(first: JudgeIdentity | None, second: JudgeIdentity | None) -> st
 def _same_model(first: RunSummary, second: RunSummary) -> str:
     """A hint if two runs differ in their judge only because each was judged by its own model."""
     if first.judge is None or second.judge is None or first.judge.model == second.judge.model:
+        return ""
+    # Verdicts of a file were not made by a model of the run.
+    if RECORDED in (first.judge.name, second.judge.name):
         return ""
     if not is_same_judge(structs.replace(first.judge, model=second.judge.model), second.judge):
         return ""

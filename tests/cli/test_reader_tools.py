@@ -105,14 +105,16 @@ def test_at_an_endpoint_each_question_is_two_requests_that_a_plan_knows(tmp_path
             "judge=keyword",
             *SMALL,
         )
-        planned = completed(tmp_path, "plan", *words, OPENAI_API_KEY="sk-1")
+        planned = completed(tmp_path, "plan", *words, "--json", OPENAI_API_KEY="sk-1")
         assert endpoint.count() == 0
         completed(tmp_path, *words, OPENAI_API_KEY="sk-1")
         assert endpoint.count("/chat/completions") == 6
         completed(tmp_path, *words, OPENAI_API_KEY="sk-1")
         assert endpoint.count("/chat/completions") == 6
 
-    assert "6" in planned.out
+    plan = json.loads(planned.out)
+    assert (plan["calls"], plan["most_calls"]) == (6, 3 * 10)
+    assert plan["most_usd"] is None
     first, second = (body for _, body in endpoint.requests[:2])
     assert first["tools"][0]["function"]["name"] == "search_memory"
     assert {message["role"] for body in (first, second) for message in body["messages"]} >= {

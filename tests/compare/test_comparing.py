@@ -171,6 +171,26 @@ def test_answers_that_their_own_model_judged_name_the_way_out(
     assert ("set llm.judge.model for both" in told) is hinted
 
 
+def test_a_run_that_found_nothing_is_not_compared(tmp_path: Path) -> None:
+    tags = {"nothing_found": "true"}
+    runs = [
+        made_run(tmp_path, "B", example("B")),
+        made_run(tmp_path, "A", example("A"), tags=tags),
+    ]
+    comparison = compared(runs)
+    assert not comparison.differences
+    assert "got anything from its memory" in " ".join(refusal_lines(comparison))
+    assert compared(runs, force=True).differences
+
+
+def test_verdicts_of_files_have_no_model_that_could_be_set(tmp_path: Path) -> None:
+    runs = [
+        made_run(tmp_path, name, example(name), judge=JudgeIdentity("recorded", model=model))
+        for name, model in (("A", "small"), ("B", "large"))
+    ]
+    assert "set llm.judge.model" not in " ".join(refusal_lines(compared(runs)))
+
+
 @pytest.mark.parametrize(("changes", "kind", "text"), REFUSED)
 def test_never_compared_in_silence(
     tmp_path: Path, changes: dict[str, Any], kind: str, text: str

@@ -65,7 +65,10 @@ def test_a_loss_beyond_its_interval_is_worse(tmp_path: Path) -> None:
     within = judged(baseline_from(good), bad, margin=0.5)
     assert (within.outcome, within.status) == (GateOutcome.INCONCLUSIVE, 0)
     told = sentence(within, ACCURACY, GateRules(margin=0.5))
-    assert "which does not prove equality: the loss is within --margin" in told
+    assert told == (
+        "A loss is shown, but it is smaller than --margin 50.0: −45.0 [−70.0, −20.0] points of "
+        "accuracy (p .031)."
+    )
     assert "reliably" not in told
 
 
@@ -159,6 +162,7 @@ def test_a_named_question_must_pass(tmp_path: Path) -> None:
         ({"dataset": "demo"}, "different data set: locomo in the baseline, demo now"),
         ({"metrics": {"coverage": 0.98}}, "coverage is 98.0 %"),
         ({"valid": False}, "coverage is"),
+        ({"tags": {"nothing_found": "true"}}, "no question got anything from the memory"),
         ({"tags": {"only": "wrong:abc"}}, "has no score of its own"),
         ({"of_records": {"weight": 2.0}}, "different weights of 20 questions"),
     ],
@@ -171,6 +175,17 @@ def test_what_is_not_comparable_is_broken(
     result = judged(baseline_from(good), other)
     assert (result.outcome, result.status) == (GateOutcome.BROKEN, 3)
     assert reason in result.reasons[0]
+    shown = gate_markdown(result, baseline_from(good), other, ACCURACY, GateRules())
+    assert "points of accuracy" not in shown and "Δ" not in shown
+
+
+def test_a_mean_over_the_questions_that_both_scored_says_so(tmp_path: Path) -> None:
+    good = counted(tmp_path, 5, 5, 7, 5, 5, 8)
+    scores: Scores = {**in_conversations([5, 5, 7, 5, 5, 8], 10), NAMED: [None]}
+    partly = made_run(tmp_path / "partly", "partly", scores)
+    baseline = baseline_from(good)
+    shown = gate_markdown(judged(baseline, partly), baseline, partly, ACCURACY, GateRules())
+    assert "now 57.6 %, baseline 57.6 %, on the 59 questions that both scored." in shown
 
 
 def test_other_questions_are_broken(tmp_path: Path) -> None:

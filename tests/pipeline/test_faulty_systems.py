@@ -168,6 +168,11 @@ def test_a_failed_question_is_asked_again_and_a_finished_one_is_kept(
     assert {row["status"] for row in rows} == {"ok"}
 
 
+def test_a_system_that_answers_itself_is_not_said_to_be_read_by_the_reader() -> None:
+    summary, _ = played("Sound")
+    assert not any("extractive reader" in note.text for note in summary.notes)
+
+
 def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
     _, rows = played("AnswersTokensNumpy")
     assert rows[0]["context_tokens"] == 12

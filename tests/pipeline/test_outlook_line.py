@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from memeval.cli.plan_text import outlook_line
-from memeval.runs.forecast.outlook import Outlook
+from memeval.pipeline.open.opening import open_cell
+from memeval.runs.compose.config import compose_config
+from memeval.runs.forecast.outlook import Outlook, counted_questions
 
 OUTLOOK = Outlook(
     dataset="demo",
@@ -31,6 +33,15 @@ OUTLOOK = Outlook(
 def test_a_difference_is_at_most_the_whole_scale(difference: float, told: str) -> None:
     outlook = replace(OUTLOOK, difference=difference)
     assert outlook_line(outlook) == f"demo: 3 questions in 3 cases {told}"
+
+
+def test_only_questions_that_enter_the_accuracy_are_counted() -> None:
+    """LoCoMo's fifth category does not."""
+    cell = open_cell(compose_config(["dataset=demo", "system=bm25", "tracking=none"]), "")
+    case = next(iter(cell.dataset.cases()))
+    adversarial = sum(question.category == 5 for question in case.questions)
+    assert adversarial > 0
+    assert counted_questions(case, cell) == len(case.questions) - adversarial
 
 
 def test_too_few_cases_are_named_and_how_many_would_do() -> None:

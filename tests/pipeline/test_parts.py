@@ -22,9 +22,9 @@ from memeval.pipeline.execute.compression import Compression, compression_points
 from memeval.pipeline.execute.reader import final_answer
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.measure.figures import measure_cell, measure_repeat
-from memeval.pipeline.measure.run_notes import dominated, few_timed
+from memeval.pipeline.measure.run_notes import dominated, estimated_tokens, few_timed
 from memeval.pipeline.measure.spending import percentile
-from memeval.records import EvalCase, Label, Session, Status, Turn
+from memeval.records import EvalCase, Label, Role, Session, Status, Turn, Usage
 from memeval.results import AnswerRow, Record
 from memeval.results.rows import StepTimes
 from memeval.results.store import RowStore
@@ -305,6 +305,15 @@ def test_a_latency_that_few_answers_have_is_noted() -> None:
     # Failed questions have no latency; and where no answer has one, no figure is shown.
     assert not list(few_timed([timed, record(status=Status.ANSWER_FAILED)]))
     assert not list(few_timed([record(), record()]))
+
+
+def test_tokens_that_the_endpoint_did_not_report_are_noted() -> None:
+    known = Usage(Role.ANSWER, "m", "openai", 100, 10)
+    counted = structs.replace(known, estimated=True)
+    offline = structs.replace(counted, provider="offline")
+    (note,) = estimated_tokens([record(usage=(known, offline)), record(usage=(counted,))], [])
+    assert note.startswith("The endpoint did not report the tokens of 1 of 2 calls")
+    assert not list(estimated_tokens([record(usage=(known, offline))], []))
 
 
 def test_percentiles() -> None:

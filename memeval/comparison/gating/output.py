@@ -42,7 +42,7 @@ def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
     limit = figure(rules.non_inferior, POINTS.name)
     difference = result.change.result
     lost = is_loss(difference, metric)
-    within = "the loss is within --margin" if lost else "no difference is shown"
+    margin = figure(rules.margin, POINTS.name)
     tested = f"{amount} (p {probability(difference.p)})"
     sentences = {
         GateOutcome.WORSE: f"Worse than the baseline: {tested}.",
@@ -54,7 +54,9 @@ def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
         GateOutcome.UNCHANGED: f"Unchanged: {metric.name} is the same on every question.",
         GateOutcome.BETTER: f"Better than the baseline: {tested}.",
         GateOutcome.INCONCLUSIVE: (
-            f"Inconclusive, which does not prove equality: {within}: {amount}."
+            f"A loss is shown, but it is smaller than --margin {margin}: {tested}."
+            if lost
+            else f"Inconclusive, which does not prove equality: no difference is shown: {amount}."
         ),
     }
     words = sentences[result.outcome]
@@ -66,13 +68,15 @@ def sentence(result: GateResult, metric: Metric, rules: GateRules) -> str:
     return words
 
 
-def headline(result: GateResult) -> str:
+def headline(result: GateResult, baseline: Baseline) -> str:
     """Both figures, without statistics; empty if they can't be compared."""
-    if result.outcome is GateOutcome.BROKEN:
+    if result.change is None:
         return ""
 
     now, before = with_unit(result.now, POINTS.name), with_unit(result.before, POINTS.name)
-    return f"now {now}, baseline {before}."
+    common = result.change.result.count
+    on = f", on the {common:,} questions that both scored" * (common < len(baseline.values))
+    return f"now {now}, baseline {before}{on}."
 
 
 def _points(change: Change) -> str:
@@ -92,7 +96,7 @@ def gate_markdown(
     mark = {GateOutcome.BROKEN: "BROKEN"}.get(result.outcome, "")
     mark = mark or ("FAIL" if result.outcome in FAILING else "PASS")
     lines = [f"## memeval gate: {mark}", ""]
-    for words in filter(None, [headline(result), sentence(result, metric, rules)]):
+    for words in filter(None, [headline(result, baseline), sentence(result, metric, rules)]):
         lines += [inline(words), ""]
 
     rows = [

@@ -77,14 +77,15 @@ class GateResult:
     outcome: GateOutcome
     reasons: tuple[str, ...]
     """Why it is broken."""
-    change: Change | None
-    before: float | None
-    now: float | None
-    categories: tuple[Change, ...]
-    must_pass: tuple[MustPass, ...]
-    lost: tuple[str, ...]
+    change: Change | None = None
+    before: float | None = None
+    """The mean over the questions that both scored, as `now`."""
+    now: float | None = None
+    categories: tuple[Change, ...] = ()
+    must_pass: tuple[MustPass, ...] = ()
+    lost: tuple[str, ...] = ()
     """Questions whose value is worse."""
-    gained: tuple[str, ...]
+    gained: tuple[str, ...] = ()
 
     @property
     def status(self) -> int:
@@ -118,17 +119,16 @@ def judge_run(
 
     not_asked = [name for name in named if name not in scores.questions]
     reasons += [f"must pass: '{one_line(name)}' was not asked" for name in not_asked]
-    change = _change("all questions", common, baseline, scores) if common else None
-    # A comparison that is not possible is broken, whatever the figures say.
-    outcome = GateOutcome.BROKEN
-    if not reasons and change is not None:
-        outcome = _outcome(as_gain(change.result, metric), rules, passes)
+    # Figures of runs that can't be compared are not put side by side.
+    if reasons:
+        return GateResult(GateOutcome.BROKEN, tuple(reasons), must_pass=passes)
 
+    change = _change("all questions", common, baseline, scores)
     fell = tuple(name for name in common if scores.values[name] < before[name])
     rose = tuple(name for name in common if scores.values[name] > before[name])
     return GateResult(
-        outcome=outcome,
-        reasons=tuple(reasons),
+        outcome=_outcome(as_gain(change.result, metric), rules, passes),
+        reasons=(),
         change=change,
         before=_mean_of(before, common, scores),
         now=_mean_of(scores.values, common, scores),
@@ -161,10 +161,7 @@ def _must_pass(name: str, before: float | None, now: float | None, metric: Metri
 def _mean_of(
     values: Mapping[str, float], questions: Sequence[str], scores: RunScores
 ) -> float | None:
-    """The mean of some questions, weighted as they are now; None of none."""
-    if not questions:
-        return None
-
+    """The mean of some questions, weighted as they are now."""
     # Both means by today's weights: their difference is then that of the verdict.
     weights = [scores.questions[name].weight for name in questions]
     return weighted_mean([values[name] for name in questions], weights)
@@ -214,6 +211,8 @@ def not_sound(run: Run) -> Iterator[str]:
         yield (
             "the run was stopped before its end: the same command with a larger budget continues it"
         )
+    elif summary.found_nothing:
+        yield "no question got anything from the memory"
     elif coverage is None or coverage < MIN_COVERAGE or not summary.valid:
         shown = "not known" if coverage is None else f"{percent(coverage)} %"
         yield f"coverage is {shown}, below {percent(MIN_COVERAGE)} %"

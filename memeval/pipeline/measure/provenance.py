@@ -16,7 +16,6 @@ from memeval.datasets.contract import DatasetSettings
 from memeval.datasets.info import LoadedDataset
 from memeval.judges.recorded import RECORDED
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.code import is_built_in
 from memeval.pipeline.open.declared import Declared
 from memeval.pipeline.open.imported_source import IMPORTED
 from memeval.pipeline.open.judge_identity import judge_identity
@@ -137,7 +136,7 @@ def shown_settings(
 
 def _code_version(cell: Cell) -> str | None:
     """The version of a system of the user's own."""
-    if not isinstance(cell.source, Declared) or is_built_in(cell.source.system_class):
+    if not isinstance(cell.source, Declared) or cell.has_built_in_system:
         return None
 
     return code_version(cell.source.system_class)

@@ -14,9 +14,10 @@ from memeval.pipeline.measure.chosen import notes_on_questions
 from memeval.pipeline.measure.figures import Headline, found_nothing, statuses
 from memeval.pipeline.measure.provenance import reads_offline
 from memeval.pipeline.measure.records import Ingest
+from memeval.pipeline.measure.spending import usages
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.retrieving import retrieves_only
-from memeval.records import IngestHealth, Status
+from memeval.records import IngestHealth, Role, Status
 from memeval.results import Note, NoteKind, Record
 from memeval.results.note import remarks
 from memeval.statistics.clusters import dominating
@@ -55,7 +56,8 @@ def notes(
         yield Note(NoteKind.NOTHING_FOUND, text)
 
     yield from remarks(notes_on_questions(cell, rows))
-    yield from remarks(_settings(cell))
+    yield from remarks(_settings(cell, rows))
+    yield from remarks(estimated_tokens(rows, ingest_rows))
     yield from notes_of_rows(rows, ingest_rows, cell.dataset.headline)
     yield from remarks(_compressions(cell, ingest_rows))
     yield from remarks(_lines(finished))
@@ -96,7 +98,19 @@ def dominated(rows: Sequence[Record], headline: Headline) -> Iterator[str]:
         )
 
 
-def _settings(cell: Cell) -> Iterator[str]:
+def estimated_tokens(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str]:
+    """A note on calls whose tokens the endpoint did not report."""
+    sent = [usage for usage in usages([*rows, *ingest_rows]) if usage.provider != "offline"]
+    counted = sum(usage.calls for usage in sent if usage.estimated)
+    if counted:
+        yield (
+            f"The endpoint did not report the tokens of {counted:,} of "
+            f"{sum(usage.calls for usage in sent):,} calls: memeval counted them itself, so tokens "
+            "and cost are estimates."
+        )
+
+
+def _settings(cell: Cell, rows: Sequence[Record]) -> Iterator[str]:
     """Consequences of a cell's data, model and judge for its figures."""
     if not cell.loaded.pinned:
         pin = cell.loaded.info.sha256 or cell.loaded.info.files
@@ -117,10 +131,10 @@ def _settings(cell: Cell) -> Iterator[str]:
 
     if retrieves_only(cell.config):
         yield "Retrieval only (stages=retrieve): nothing was answered or judged."
-    elif reads_offline(cell):
-        # What random_k shows is drawn by the repeat's seed.
-        by_chance = cell.config.system["name"] == "random_k"
-        agree = "" if by_chance else " Repeats agree by construction."
+    elif reads_offline(cell) and _asks_reader(rows):
+        # What random_k shows is drawn by the repeat's seed; another's class may do so, too.
+        is_drawn = cell.config.system["name"] == "random_k" or not cell.has_built_in_system
+        agree = "" if is_drawn else " Repeats agree by construction."
         yield (
             "Answers come from the offline extractive reader: it is deterministic, and not a "
             f"language model.{agree}"
@@ -134,6 +148,11 @@ def _settings(cell: Cell) -> Iterator[str]:
 
     if cell.config.llm.name == "mock":
         yield "The mock model replaces a language model: its figures mean nothing."
+
+
+def _asks_reader(rows: Sequence[Record]) -> bool:
+    """Whether any answer came from the reader: a system of one's own may answer itself."""
+    return any(usage.role is Role.ANSWER for row in rows for usage in row.usage)
 
 
 def few_timed(rows: Sequence[Record]) -> Iterator[str]:

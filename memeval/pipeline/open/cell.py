@@ -78,6 +78,11 @@ class Cell:
         return bool(self.config.system["name"] == IMPORTED)
 
     @property
+    def has_built_in_system(self) -> bool:
+        """Whether the system is one of ours, or none is run."""
+        return not isinstance(self.source, Declared) or is_built_in(self.source.system_class)
+
+    @property
     def judge_settings(self) -> JudgeSettings:
         """How a model judge is asked and read."""
         judge = self.config.judge

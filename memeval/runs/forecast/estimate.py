@@ -202,6 +202,8 @@ class Estimator:
     async def _imagine(self, repeat: OpenRepeat, cases: Sequence[EvalCase]) -> None:
         """Asks questions of a repeat; the requests are in the tally."""
         cell, seed = repeat.planned.cell, repeat.seed
+        config = cell.config
+        self._tally.loops = {Role.ANSWER: config.reader, Role.INGEST: config.writer}
         self._tally.calls.clear()
         self._tally.repeated.clear()
         work = ImaginedWork(cell, Silent(), self._connections, self._source)

@@ -11,12 +11,12 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from memeval.config.paths import cache_dir
-from memeval.config.schema import RunConfig
+from memeval.config.schema import ReaderConfig, RunConfig, WriterConfig
 from memeval.llm.cache import Cache
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.contract import Completion, Prompt
@@ -64,6 +64,12 @@ class Call:
     known: bool
     """Whether the request is exactly what a run would send: it does not depend on a made-up reply.
     """
+    most_calls: int = 1
+    """Requests that this one may become: all those that its tool loop is allowed if it is the first
+    one of a loop, none if it is a later one.
+    """
+    most_prompt_tokens: int | None = None
+    """Of all of them; None: each is as long as this one."""
 
 
 @dataclass
@@ -75,6 +81,8 @@ class Tally:
     """Requests that are equal to one that was counted: its reply is there."""
     made_up_case: bool = False
     """Whether the memory of the case in hand rests on a reply that was made up."""
+    loops: Mapping[Role, ReaderConfig | WriterConfig] = field(default_factory=dict)
+    """The limits of the tool loops of the cell in hand."""
     stored_answers: frozenset[str] = frozenset()
     """Ids of the finished questions: their verdicts depend on them."""
     made_up: int = 0
@@ -126,24 +134,40 @@ class ImaginedEndpoint(Endpoint):
         else:
             payload, tokens = _ranking(body)
 
-        self._tally.calls.append(
-            Call(
-                role=role,
-                model=str(body.get("model", "")),
-                provider=provider_of(self.settings.base_url),
-                address=self.settings.base_url,
-                slots=self.settings.max_concurrency,
-                prompt_tokens=tokens[0],
-                completion_tokens=tokens[1],
-                most_completion_tokens=max(
-                    body.get("max_tokens") or 0, body.get("max_completion_tokens") or 0
-                ),
-                known=self._tally.is_known(role),
-            )
+        call = Call(
+            role=role,
+            model=str(body.get("model", "")),
+            provider=provider_of(self.settings.base_url),
+            address=self.settings.base_url,
+            slots=self.settings.max_concurrency,
+            prompt_tokens=tokens[0],
+            completion_tokens=tokens[1],
+            most_completion_tokens=max(
+                body.get("max_tokens") or 0, body.get("max_completion_tokens") or 0
+            ),
+            known=self._tally.is_known(role),
         )
+        self._tally.calls.append(_in_loop(call, body, self._tally.loops.get(role)))
         # Requests that are made at once are all counted before one of them has its reply.
         await asyncio.sleep(0)
         return Reply(read(payload), latency_s=0.0, wait_s=0.0)
+
+
+def _in_loop(
+    call: Call, body: Mapping[str, Any], limits: ReaderConfig | WriterConfig | None
+) -> Call:
+    """A call with the most that its tool loop may send; unchanged if it is in none."""
+    says = {message["role"] for message in body.get("messages", ())}
+    if limits is None or not ("tools" in body or "tool" in says):
+        return call
+    if "assistant" in says:
+        return replace(call, most_calls=0, most_prompt_tokens=0)
+
+    # At worst, the first step gets all results that are allowed, and each later one sends them on.
+    steps, results = limits.max_steps, limits.max_tool_calls * limits.max_result_tokens
+    replies = call.most_completion_tokens * steps * (steps - 1) // 2
+    sent = steps * call.prompt_tokens + (steps - 1) * results + replies
+    return replace(call, most_calls=steps, most_prompt_tokens=sent)
 
 
 def _completion(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[int, int]]:

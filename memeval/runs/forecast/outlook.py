@@ -12,6 +12,7 @@ from memeval.comparison.finding import finished_runs
 from memeval.comparison.scores import RunScores, read_scores
 from memeval.errors import MemevalError
 from memeval.metrics.registry import metric_named
+from memeval.pipeline.open.cell import Cell
 from memeval.records import EvalCase
 from memeval.results.run import Run
 from memeval.runs.plan import Plan
@@ -62,17 +63,19 @@ def look_ahead(plan: Plan, cases: CasesRead, runs: Path) -> list[Outlook]:
     outlooks: dict[tuple[str, int, int], Outlook] = {}
     for planned in plan.cells:
         name = planned.cell.loaded.name or str(planned.cell.config.dataset["name"])
-        asked = [case for case in cases.of(planned.cell) if case.questions]
-        key = (name, sum(len(case.questions) for case in asked), len(asked))
+        counts = [counted_questions(case, planned.cell) for case in cases.of(planned.cell)]
+        questions, asked = sum(counts), sum(map(bool, counts))
+        key = (name, questions, asked)
         if key not in outlooks:
-            outlooks[key] = _outlook(name, asked, runs)
+            outlooks[key] = outlook_for(name, questions=questions, cases=asked, runs=runs)
 
     return list(outlooks.values())
 
 
-def _outlook(name: str, asked: Sequence[EvalCase], runs: Path) -> Outlook:
-    questions, cases = sum(len(case.questions) for case in asked), len(asked)
-    return outlook_for(name, questions=questions, cases=cases, runs=runs)
+def counted_questions(case: EvalCase, cell: Cell) -> int:
+    """The questions of a case that enter the accuracy."""
+    headline = cell.dataset.headline
+    return sum(headline is None or asked.category in headline for asked in case.questions)
 
 
 def outlook_for(

@@ -22,7 +22,7 @@ class Line:
     known_calls: float
     """Those that were composed exactly as a run would send them."""
     most_calls: float
-    """Assuming that no two cells send equal requests."""
+    """Assuming that no two cells send equal requests, and that tool loops take all their steps."""
     prompt_tokens: float
     completion_tokens: float
     usd: float | None
@@ -47,7 +47,7 @@ class Estimate:
 
     @property
     def most_calls(self) -> int:
-        """Assuming that no two cells send equal requests."""
+        """Assuming that no two cells send equal requests, and that tool loops take all steps."""
         return round(sum(line.most_calls for line in self.lines))
 
     @property
@@ -95,6 +95,8 @@ class CallSums:
     prompt: float = 0.0
     completion: float = 0.0
     most_completion: float = 0.0
+    most_calls: float = 0.0
+    most_prompt: float = 0.0
     seconds: float = 0.0
 
     def add(self, call: Call, weight: float, completion: float, seconds: float) -> None:
@@ -105,7 +107,10 @@ class CallSums:
         self.known += min(weight, 1.0) * call.known
         self.prompt += weight * call.prompt_tokens
         self.completion += weight * completion
-        self.most_completion += weight * call.most_completion_tokens
+        self.most_calls += weight * call.most_calls
+        self.most_completion += weight * call.most_calls * call.most_completion_tokens
+        sent = call.most_prompt_tokens
+        self.most_prompt += weight * (call.prompt_tokens if sent is None else sent)
         self.seconds += weight * seconds
 
 
@@ -117,8 +122,10 @@ def line_of(key: tuple[Role, str, str, str], sums: CallSums, *, repeated: float)
     role, model, _, address = key
     prompt, completion = sums.prompt / sums.calls, sums.completion / sums.calls
     # Replies of earlier runs may have been longer than the limit that is sent now.
-    most_completion = max(sums.most_completion / sums.calls, completion)
-    most_calls = sums.calls + repeated
+    most = max(sums.most_calls, sums.calls)
+    most_completion = max(sums.most_completion / most, completion)
+    most_prompt = max(sums.most_prompt, sums.prompt) / most
+    most_calls = most + repeated
     return Line(
         role=role,
         model=model,
@@ -129,7 +136,7 @@ def line_of(key: tuple[Role, str, str, str], sums: CallSums, *, repeated: float)
         prompt_tokens=sums.prompt,
         completion_tokens=sums.completion,
         usd=_price(key, sums.calls, prompt, completion),
-        most_usd=_price(key, most_calls, prompt, most_completion),
+        most_usd=_price(key, most_calls, most_prompt, most_completion),
         seconds=sums.seconds / sums.slots,
     )
 
