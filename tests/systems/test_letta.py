@@ -467,12 +467,12 @@ def test_an_empty_conversation_is_answered_from_nothing(
     assert driver.ask(QUESTION).retrieved == ()
 
 
-def test_without_an_address_one_line_says_so(
-    build: Builder, monkeypatch: pytest.MonkeyPatch
+def test_without_an_address_no_run_begins_and_one_line_says_so(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("LETTA_BASE_URL", raising=False)
     with pytest.raises(UserError, match=r"neither system\.base_url nor LETTA_BASE_URL is set"):
-        build("letta")
+        Letta.resolve_settings(Settings(), has_language_model=False)
 
 
 def test_a_server_that_does_not_answer_is_the_users_to_mend(build: Builder) -> None:

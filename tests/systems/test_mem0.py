@@ -17,7 +17,9 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.contract import ChatPrompt
 from memeval.records import CorrectRequest, ForgetRequest, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
+from memeval.systems.external.mem0 import Mem0
 from memeval.systems.external.mem0_library import describe_search
+from memeval.systems.external.mem0_settings import Settings
 
 from .conftest import DATES, Builder, ScriptedModel, conversation
 
@@ -220,12 +222,12 @@ def test_scores_do_not_depend_on_what_was_asked_before(build: Builder) -> None:
     assert driver.ask(Query("What is the puppy called?")) == first
 
 
-def test_without_the_library_one_line_says_what_to_install(
-    build: Builder, monkeypatch: pytest.MonkeyPatch
+def test_without_the_library_no_run_begins_and_one_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "mem0", None)
     with pytest.raises(UserError, match="needs the mem0ai library") as raised:
-        build("mem0")
+        Mem0.resolve_settings(Settings(), has_language_model=False)
     assert raised.value.hints == ("get it: pip install 'memeval-bench[mem0]'",)
 
 

@@ -109,14 +109,18 @@ class Letta(MemorySystem):
 
     def __init__(self, settings: Settings, parts: SystemContext) -> None:
         super().__init__(settings, parts)
+        self._address = _address_of(settings)
+        self.reset()
+
+    @classmethod
+    def resolve_settings(cls, settings: Settings, *, has_language_model: bool) -> Settings:
+        """The settings. Raises `UserError` if the library or the server's address is missing."""
         if find_spec("letta_client") is None:
             raise UserError(
                 "system 'letta' needs the letta-client library, which is not installed",
                 "get it: pip install 'memeval-bench[letta]'",
             )
-
-        self._address = settings.base_url or os.environ.get("LETTA_BASE_URL", "")
-        if not self._address:
+        if not _address_of(settings):
             raise UserError(
                 "system=letta needs a Letta server, but neither system.base_url nor "
                 "LETTA_BASE_URL is set",
@@ -124,9 +128,11 @@ class Letta(MemorySystem):
             )
 
         check_address(
-            "system.base_url" if settings.base_url else "LETTA_BASE_URL", self._address, BY_TOKEN
+            "system.base_url" if settings.base_url else "LETTA_BASE_URL",
+            _address_of(settings),
+            BY_TOKEN,
         )
-        self.reset()
+        return settings
 
     @classmethod
     def uses_llm_at_ingest(cls, settings: Any) -> bool:
@@ -316,3 +322,8 @@ class Letta(MemorySystem):
             self._agent.close()
 
         self._agent, self._sent = None, 0
+
+
+def _address_of(settings: Settings) -> str:
+    """The server's address; empty if none is set."""
+    return settings.base_url or os.environ.get("LETTA_BASE_URL", "")

@@ -69,12 +69,6 @@ class Mem0(RecallSystem):
 
     def __init__(self, settings: Settings, parts: SystemContext) -> None:
         super().__init__(settings, parts)
-        if find_spec("mem0") is None:
-            raise UserError(
-                "system 'mem0' needs the mem0ai library, which is not installed",
-                "get it: pip install 'memeval-bench[mem0]'",
-            )
-
         # mem0 refuses ids with spaces.
         self._user = re.sub(r"[^A-Za-z0-9_.-]+", "-", parts.case_id) or "case"
         self._key = (
@@ -91,7 +85,15 @@ class Mem0(RecallSystem):
 
     @classmethod
     def resolve_settings(cls, settings: Settings, *, has_language_model: bool) -> Settings:
-        """Decides `infer`: mem0 extracts wherever it has a model, and its host always has one."""
+        """Decides `infer`: mem0 extracts wherever it has a model, and its host always has one.
+
+        Raises `UserError` if the library, or what the settings need of it, is not installed.
+        """
+        if find_spec("mem0") is None:
+            raise UserError(
+                "system 'mem0' needs the mem0ai library, which is not installed",
+                "get it: pip install 'memeval-bench[mem0]'",
+            )
         if settings.graph_memory:
             check_graph()
         if settings.infer is not None:
