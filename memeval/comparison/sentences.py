@@ -104,7 +104,7 @@ def _lead_of(comparison: Comparison, pairs: list[Difference]) -> str:
     keys = {key for pair in pairs for key in (pair.first, pair.second)}
     runs = [run for run in comparison.runs if run.key in keys and run.result is not None]
     runs.sort(key=_mean, reverse=True)
-    about = "" if comparison.metric == "accuracy" else f"{comparison.metric}: "
+    about = "" if comparison.metric == "accuracy" else f"{_measured(comparison)}: "
     ranked = _ranked(runs)
     if len(ranked) > 1:
         return f"{about}{higher([_values(comparison, group) for group in ranked])}."
@@ -116,6 +116,12 @@ def _lead_of(comparison: Comparison, pairs: list[Difference]) -> str:
 
     results = [pair.result for pair in pairs]
     return f"{about}{no_difference(_values(comparison, runs), results, comparison.unit)}."
+
+
+def _measured(comparison: Comparison) -> str:
+    """The metric, `tokens per question`: a share of the questions needs no such word."""
+    per = "" if comparison.unit == POINTS.name else " per question"
+    return f"{comparison.metric}{per}"
 
 
 def _mean(run: ComparedRun) -> float:
@@ -210,7 +216,7 @@ def no_difference(values: list[str], results: Sequence[ClusteredDifference], uni
         return f"{said}; {limits(least, unit)}"
 
     able = conversations(least.groups, "can", "can")
-    return f"{said}; {able} show about {figure(least.mde, unit)} {unit}"
+    return f"{said}; {able} show about {figure(least.mde, unit)} {_word(unit)}"
 
 
 def _widest(results: Sequence[ClusteredDifference]) -> ClusteredDifference:
@@ -237,6 +243,11 @@ def with_unit(value: float | None, unit: str) -> str:
     return f"${shown}" if unit == DOLLARS.name else f"{shown} {unit}"
 
 
+def _word(unit: str) -> str:
+    """A unit behind a figure of a sentence."""
+    return DOLLARS.word if unit == DOLLARS.name else unit
+
+
 def _joined(names: list[str]) -> str:
     """Names with points between them; of many the first ones, and how many more there are."""
     left = len(names) - MOST_NAMES
@@ -259,7 +270,7 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
     """Sentence on a difference: words first, figures after."""
     result, unit = difference.result, comparison.unit
     names = [comparison.run(key).label for key in (difference.first, difference.second)]
-    measured = "" if comparison.metric == "accuracy" else f" in {comparison.metric}"
+    measured = "" if comparison.metric == "accuracy" else f" in {_measured(comparison)}"
     if difference.sent_alike:
         alike = f"{difference.sent_alike:,} of {result.count:,} questions"
         rest = "" if difference.same_prompts else ", and no question has a different value"
@@ -271,7 +282,7 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
     if result.largest_error is None and result.mean == 0:
         return f"{names[0]} and {names[1]} have the same value{measured} on every question."
 
-    amount = f"{figure(result.mean, unit, signed=True)} {unit}"
+    amount = f"{figure(result.mean, unit, signed=True)} {_word(unit)}"
     if result.is_too_few:
         few = conversations(result.groups, "is", "are")
         return f"{few} too few to show any difference{pair}: {amount}{larger_data(result, unit)}."
@@ -282,7 +293,7 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
 
     direction = "higher" if result.mean > 0 else "lower"
     upwards = result if result.mean >= 0 else result.turned()
-    amount = f"{figure(upwards.mean, unit)} {unit} {interval(upwards, unit)}"
+    amount = f"{figure(upwards.mean, unit)} {_word(unit)} {interval(upwards, unit)}"
     said = f"{names[0]} is {direction} than {names[1]}{measured} by {amount}"
     p, adjusted = probability(result.p), probability(difference.adjusted_p)
     if not difference.is_shown:
@@ -323,9 +334,10 @@ def larger_data(result: ClusteredDifference, unit: str) -> str:
 
     most = 1.0 if unit == POINTS.name else None
     found = more_clusters(result.largest_error, result.groups, most=most)
-    return (
-        "" if found is None else f"; {found[0]:,} would show about {figure(found[1], unit)} {unit}"
-    )
+    if found is None:
+        return ""
+
+    return f"; {found[0]:,} would show about {figure(found[1], unit)} {_word(unit)}"
 
 
 def conversations(count: int, one: str, many: str) -> str:

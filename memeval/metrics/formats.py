@@ -5,6 +5,8 @@ A value that was not measured is a dash or a word, never a zero.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 NONE = "–"
 
 
@@ -61,7 +63,12 @@ def dollars(value: float | None) -> str:
     if value == 0:
         return "0"
 
-    return f"{value:,.2f}" if value >= 1 else f"{value:.3g}"
+    return f"{value:,.2f}" if value >= 1 else _three_digits(value)
+
+
+def _three_digits(value: float) -> str:
+    """Three significant digits, without an exponent: `0.0000298`."""
+    return f"{Decimal(f'{value:.3g}'):f}"
 
 
 def milliseconds(value: float | None) -> str:
@@ -100,11 +107,11 @@ def figure(value: float | None, unit: str, *, signed: bool = False) -> str:
     if unit == "points":
         text = percent(size)
     elif unit == "$":
-        text = f"{size:.3g}" if size < 100 else f"{size:,.0f}"
+        text = _three_digits(size) if size < 100 else count(size)
     elif unit == "ms":
-        text = f"{size:.1f}" if size < 100 else short_count(size)
+        text = f"{size:.1f}" if size < 100 else count(size)
     else:
-        text = f"{size:.3g}" if size < 100 else short_count(size)
+        text = f"{size:.3g}" if size < 100 else count(size)
 
     # −0.0 as well: an interval that begins there is not above 0.
     if value < 0:

@@ -183,6 +183,15 @@ def test_a_run_that_found_nothing_is_not_compared(tmp_path: Path) -> None:
     assert compared(runs, force=True).differences
 
 
+def test_a_metric_that_is_not_a_share_is_said_to_be_one_per_question(tmp_path: Path) -> None:
+    runs = [
+        made_run(tmp_path, name, strong(10, 2), of_records={"times": StepTimes(answer_ms=ms)})
+        for name, ms in (("slow", 1250.0), ("quick", 250.0))
+    ]
+    text = one_line_of(compared(runs, "latency"))
+    assert "quick is lower than slow in latency_ms per question by 1,000 ms" in text
+
+
 def test_verdicts_of_files_have_no_model_that_could_be_set(tmp_path: Path) -> None:
     runs = [
         made_run(tmp_path, name, example(name), judge=JudgeIdentity("recorded", model=model))
