@@ -147,19 +147,12 @@ def read_shown_summary(folder: Path) -> RunSummary:
     """
     summary = RunSummary.read(folder)
     try:
-        calibration = read_calibration(folder)
-    except (OSError, ValueError) as error:
-        return _with_remark(summary, f"{CALIBRATION_FILE} can't be read: {one_line(error)}.")
+        calibration = _calibration_of(summary, folder)
+    except ValueError as error:
+        return _with_remark(summary, f"{error}.")
 
     if calibration is None:
         return summary
-
-    # By the records' digest: a run that was judged again has other verdicts under the same key.
-    records = summary.files.get(RECORDS_FILE)
-    if (calibration.run_key, calibration.records) != (summary.run_key, records):
-        return _with_remark(
-            summary, f"{CALIBRATION_FILE} is about earlier records of this run: calibrate it again."
-        )
 
     figures = {
         CORRECTED: calibration.accuracy,
@@ -171,6 +164,36 @@ def read_shown_summary(folder: Path) -> RunSummary:
         metrics={**summary.metrics, **figures},
         notes=(*summary.notes, calibration.note),
     )
+
+
+def calibration_problem(summary: RunSummary, folder: Path) -> str | None:
+    """Why a run's calibration can't be shown; None for a sound one, and without one."""
+    try:
+        _calibration_of(summary, folder)
+    except ValueError as error:
+        return str(error)
+
+    return None
+
+
+def _calibration_of(summary: RunSummary, folder: Path) -> Calibration | None:
+    """The calibration of a run's records. Raises `ValueError` with a sentence on any other."""
+    try:
+        calibration = read_calibration(folder)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{CALIBRATION_FILE} can't be read: {one_line(error)}") from error
+
+    if calibration is None:
+        return None
+
+    # By the records' digest: a run that was judged again has other verdicts under the same key.
+    records = summary.files.get(RECORDS_FILE)
+    if (calibration.run_key, calibration.records) != (summary.run_key, records):
+        raise ValueError(
+            f"{CALIBRATION_FILE} is about earlier records of this run: calibrate it again"
+        )
+
+    return calibration
 
 
 def _with_remark(summary: RunSummary, text: str) -> RunSummary:

@@ -131,6 +131,15 @@ def test_rows_whose_seals_were_all_stripped_are_refused(finished: Path, tmp_path
     assert "skipped and made again" in " ".join(again.out.split())
 
 
+def test_a_calibration_is_checked_as_well(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "home")
+    folder = folders(tmp_path / "home")[0]
+    for content, told in (("{}", "can't be read: damaged, or edited"), ("{", "can't be read")):
+        (folder / "calibration.json").write_text(content, encoding="utf-8")
+        done = memeval(tmp_path / "home", "verify", folder.name)
+        assert done.status == 1 and f"calibration.json {told}" in done.out
+
+
 def test_a_run_of_0_1_is_refused_with_the_way_out(finished: Path, tmp_path: Path) -> None:
     """Its `run.json` has no digest."""
     home = tmp_path / "home"

@@ -39,6 +39,7 @@ from memeval.results import (
     VerdictRow,
     texts_file,
 )
+from memeval.results.calibration import calibration_problem
 from memeval.results.fields import as_plain, as_read, read_json
 from memeval.results.files import memory_folders
 from memeval.results.own_prices import has_other_prices
@@ -106,6 +107,7 @@ class Look:
         self._form(summary)
         self.problems += tag_problems(summary)
         self.problems += summary.misfits(self.folder)
+        self.problems += filter(None, [calibration_problem(summary, self.folder)])
         if self.folder.parent.name == "runs" and self.folder.name != summary.run_key:
             self.problems.append(
                 f"the folder is named {self.folder.name}, but contains the run {summary.run_key}"
@@ -268,7 +270,7 @@ class Look:
                 ]
                 if unlike:
                     self.problems.append(
-                        f"{RECORDS_FILE}: {count_ids('record', unlike)} that differ from the "
+                        f"{RECORDS_FILE}: {count_ids('record', unlike)} unlike the "
                         f"rows: {name_ids(unlike)}"
                     )
 
@@ -288,7 +290,7 @@ class Look:
         ]
         if unlike:
             self.problems.append(
-                f"{RECORDS_FILE}: {count_ids('record', unlike)} with a different seed or top_k: "
+                f"{RECORDS_FILE}: {count_ids('record', unlike)} of a different seed or top_k: "
                 f"{name_ids(unlike)}"
             )
 
