@@ -211,7 +211,7 @@ def figure_words(match: Match) -> str:
     """`accuracy 32.4 published; this run 25.7`, on the categories of the claim."""
     figure = match.figure
     error = "" if figure.error is None else f" ± {figure.error}"
-    own = NONE if match.own is None else f"{match.own:.4g}"
+    own = NONE if match.own is None else f"{match.own:.1f}"
     micro = "" if figure.micro is None else f" ({figure.micro} over questions)"
     return f"{figure.metric} {figure.value}{error}{micro} published; this run {own}"
 
