@@ -12,7 +12,7 @@ from memeval.llm.metering import Ledger
 from memeval.pipeline.execute.compression import Compression
 from memeval.pipeline.isolate.locations import locate_method
 from memeval.pipeline.isolate.watch import Watched
-from memeval.records import IngestHealth, MemoryChunk
+from memeval.records import MOST, IngestHealth, MemoryChunk
 from memeval.systems.base import MemorySystem
 from memeval.text.shown import one_line
 
@@ -35,15 +35,13 @@ async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> Ing
         )
 
     counts = [health.asked, health.stored, health.lost]
-    if (
-        # True and False are ints in Python.
-        any(isinstance(count, bool) or not isinstance(count, int) or count < 0 for count in counts)
-        or health.lost > health.asked
-    ):
+    # True and False are ints in Python.
+    whole = [isinstance(count, int) and not isinstance(count, bool) for count in counts]
+    if not all(whole) or min(counts) < 0 or max(counts) > MOST or health.lost > health.asked:
         location = locate_method(watched.system, "health")
         raise SystemFaultError(
-            f"{location}: asked, stored and lost must be whole numbers from 0 on, lost at most "
-            f"asked: {one_line(counts)}"
+            f"{location}: asked, stored and lost must be whole numbers from 0 to {MOST:,}, lost "
+            f"at most asked: {one_line(counts)}"
         )
 
     return health

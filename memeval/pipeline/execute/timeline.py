@@ -12,8 +12,10 @@ from typing import Any
 
 from memeval.datasets.granularity import Granularity
 from memeval.datasets.granularity import chunks as cut
-from memeval.errors import UserError
+from memeval.errors import SystemFaultError, UserError
 from memeval.llm.metering import Ledger, current_ledger, metered, totals
+from memeval.pipeline.isolate.locations import locate_method
+from memeval.pipeline.isolate.returned import NotAnAnswerError, plain_count
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import (
     EvalCase,
@@ -301,11 +303,15 @@ async def _operate(
         request = replace(request, user=watched.user)
 
     # A class may follow the contract without inheriting from it.
-    if not hasattr(watched.system, operation.kind.value):
+    method = operation.kind.value
+    if not hasattr(watched.system, method):
         return None
 
-    items = await watched.call(operation.kind.value, request)
-    return None if items is None else int(items)
+    items = await watched.call(method, request)
+    try:
+        return None if items is None else plain_count(items, "the returned value")
+    except NotAnAnswerError as error:
+        raise SystemFaultError(f"{locate_method(watched.system, method)}: {error}") from error
 
 
 async def search_for(watched: Watched, probes: Sequence[str]) -> list[str] | None:

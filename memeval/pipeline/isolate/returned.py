@@ -1,4 +1,4 @@
-"""Checks the value that `answer` returned, and converts it to plain types."""
+"""Checks what a system's methods returned, and converts it to plain types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from memeval.pipeline.isolate.locations import show
-from memeval.records import Answer, Retrieved
+from memeval.records import MOST, Answer, Retrieved
 from memeval.text.shown import one_line
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ MOST_ITEMS = 2_000
 
 
 class NotAnAnswerError(TypeError):
-    """The value returned by `answer` breaks the contract."""
+    """A returned value breaks the contract."""
 
 
 def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
@@ -43,7 +43,9 @@ def answer_of(value: Any, turns: Mapping[str, Any]) -> Answer:
         retrieved=_unless_none(value.retrieved, lambda chunks: _chunks(chunks, turns)),
         ranking=_unless_none(value.ranking, lambda ranking: _ranking(ranking, turns)),
         raw=_unless_none(value.raw, lambda raw: _text(raw, "Answer.raw")),
-        context_tokens=_unless_none(value.context_tokens, _count),
+        context_tokens=_unless_none(
+            value.context_tokens, lambda tokens: plain_count(tokens, "Answer.context_tokens")
+        ),
         notes=plain_notes(value.notes),
     )
 
@@ -55,6 +57,16 @@ def plain_text(text: str) -> str:
 
     whole = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     return whole.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def plain_count(value: Any, name: str) -> int:
+    """A count as rows hold it. Raises `NotAnAnswerError`, which gives the value this name."""
+    expected = f"a whole number from 0 to {MOST:,}"
+    number = _number(value, name, expected)
+    if number != int(number) or not 0 <= number <= MOST:
+        raise _refusal(name, expected, value)
+
+    return int(number)
 
 
 def plain_notes(notes: Any) -> dict[str, Any]:
@@ -88,16 +100,6 @@ def _text(value: Any, name: str) -> str:
         )
 
     return plain_text(value)
-
-
-def _count(value: Any) -> int:
-    expected = "a whole number from 0 on"
-    number = _number(value, "Answer.context_tokens", expected)
-    # Beyond 2**53 a float, which readers of JSON use, no longer tells neighbours apart.
-    if number != int(number) or not 0 <= number < 2**53:
-        raise _refusal("Answer.context_tokens", expected, value)
-
-    return int(number)
 
 
 def _number(value: Any, name: str, expected: str) -> int | float:

@@ -1,0 +1,86 @@
+"""What a method of one's own returns as a count is a count that rows can hold, or one line about
+that method.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memeval.errors import SystemFaultError
+from memeval.llm.metering import Ledger
+from memeval.pipeline.execute.ingest import health_of_ingest
+from memeval.pipeline.execute.timeline import operate
+from memeval.pipeline.isolate.watch import Watched
+from memeval.records import (
+    CorrectRequest,
+    EvalOperation,
+    ForgetRequest,
+    IngestHealth,
+    OperationKind,
+)
+
+FORGET = EvalOperation(
+    kind=OperationKind.FORGET, after="s1", forget=ForgetRequest(words="forget it", about="it")
+)
+CORRECT = EvalOperation(
+    kind=OperationKind.CORRECT, after="s1", correct=CorrectRequest(words="no", old="a", new="b")
+)
+ODD = [-3, -1.0, 10**30, 10**20, "two", "2", 2.7, float("nan"), float("inf"), True, ["a"], 1j]
+
+
+class Returning:
+    """A class that follows the contract without inheriting from it."""
+
+    in_thread = False
+    wants_evidence = False
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def forget(self, request: ForgetRequest) -> Any:
+        return self.value
+
+    def correct(self, request: CorrectRequest) -> Any:
+        return self.value
+
+    def health(self) -> Any:
+        return self.value
+
+
+def watched(value: Any) -> Watched:
+    system: Any = Returning(value)
+    return Watched(system)
+
+
+@pytest.mark.parametrize("operation", [FORGET, CORRECT], ids=["forget", "correct"])
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_odd_items_are_refused_with_the_place(operation: EvalOperation, value: object) -> None:
+    with pytest.raises(SystemFaultError) as caught:
+        asyncio.run(operate(watched(value), operation, ()))
+
+    told = str(caught.value)
+    assert told.startswith("test_returned_counts.py:")
+    assert f" in {operation.kind.value}: the returned value must be a whole number" in told
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize(
+    ("value", "items"), [(0, 0), (3, 3), (np.int64(2), 2), (2.0, 2), (None, None)]
+)
+def test_counts_are_kept_as_plain_numbers(value: object, items: int | None) -> None:
+    done = asyncio.run(operate(watched(value), FORGET, ()))
+    assert done.items == items
+    assert type(done.items) is type(items)
+
+
+@pytest.mark.parametrize(
+    "counts", [(10**20, 10**20, 0), (5, 7, -2), (5.0, 5.0, 0.0), (None, None, None)]
+)
+def test_a_health_that_rows_cannot_hold_is_refused(counts: tuple[Any, Any, Any]) -> None:
+    health = IngestHealth(*counts)
+    with pytest.raises(SystemFaultError, match=r"\.py:\d+ in health: asked, stored and lost must"):
+        asyncio.run(health_of_ingest(watched(health), 5, Ledger()))
