@@ -166,6 +166,10 @@ class OperationDone(Struct, frozen=True):
     """
     usage: tuple[Usage, ...] = ()
     """The calls that it made, added up by role and model."""
+    number: Count | None = None
+    """Position among the operations of its case, in order of time. A memory that can't be saved
+    repeats the earlier ones at each checkpoint. None in rows from before there were numbers.
+    """
 
 
 class WrittenSession(Struct, frozen=True, omit_defaults=True):

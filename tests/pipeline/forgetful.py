@@ -104,6 +104,13 @@ class Killed(Words):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+class Rebuilt(Killed):
+    """Forgets, and is built again for each checkpoint."""
+
+    def save(self, folder: Path) -> None:
+        raise NotImplementedError
+
+
 class WholeSession(Words):
     """Deletes every session that names the person, in whichever sentence."""
 

@@ -216,8 +216,11 @@ def test_what_has_no_users_says_so(
     assert told in done.stderr
 
 
-def test_a_system_that_cannot_forget_is_said_to_be_so(memeval: Command, tmp_path: Path) -> None:
-    done = memeval(*SET, "system=no_memory", "system.class=forgetful:Words", PYTHONPATH=str(HERE))
+@pytest.mark.parametrize("name", ["Words", "Unsaved"])
+def test_a_system_that_cannot_forget_is_said_to_be_so(memeval: Command, name: str) -> None:
+    """A memory that is built again for each checkpoint is asked more often, and counts no more."""
+    words = ("system=no_memory", f"system.class=forgetful:{name}")
+    done = memeval(*SET, *words, PYTHONPATH=str(HERE))
     said = " ".join(done.stdout.split())
     assert "forget is not supported by this system: 20 of 20 requests" in said
     assert "deleted facts were still found when asked for directly: 100.0 %" in said
@@ -262,6 +265,18 @@ def test_what_is_said_to_be_removed_stands_beside_what_vanished(
 
     found = figures(memeval, tmp_path, "dataset.limit_cases=1", system="bm25")
     assert found["operations/forget/vanished"] > 0
+
+
+@pytest.mark.slow
+def test_requests_count_once_whether_or_not_a_memory_is_saved(
+    memeval: Command, tmp_path: Path
+) -> None:
+    words = ("dataset.limit_cases=1", "dataset.tokens=0", "dataset.later_tokens=0", "plots=false")
+    saved = figures(memeval, tmp_path, *words, path="forgetful:Killed")
+    rebuilt = figures(memeval, tmp_path, *words, path="forgetful:Rebuilt")
+    counts = [f"operations/forget/{name}" for name in ("supported", "items", "vanished", "tokens")]
+    assert [rebuilt[name] for name in counts] == [saved[name] for name in counts]
+    assert memeval("verify").stdout.count(": sound") == 2
 
 
 @pytest.mark.slow

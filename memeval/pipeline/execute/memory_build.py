@@ -204,6 +204,9 @@ class MemoryBuild:
         ledger = self.ledger
         operations: list[OperationDone] = []
         count = parts[-1].end - parts[0].first if parts else 0
+        due = sum(len(part.operations) for part in parts)
+        # A memory that is continued did the earlier ones at its last checkpoint.
+        numbers = iter(range(len(self.case.operations) - due, len(self.case.operations)))
         config = self.cell.config
         compressions = plan_compressions(
             turn=config.compression_turn,
@@ -227,7 +230,8 @@ class MemoryBuild:
                         )
 
                     operations += [
-                        await operate(watched, one, self.chunks) for one in part.operations
+                        await operate(watched, one, self.chunks, next(numbers))
+                        for one in part.operations
                     ]
 
                 # The time until it can be searched is a separate figure.

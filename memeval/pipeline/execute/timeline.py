@@ -240,9 +240,12 @@ def parts_after(parts: Sequence[Part], session_id: str) -> list[Part]:
 
 
 async def operate(
-    watched: Watched, operation: EvalOperation, chunks: Sequence[MemoryChunk]
+    watched: Watched,
+    operation: EvalOperation,
+    chunks: Sequence[MemoryChunk],
+    number: int | None = None,
 ) -> OperationDone:
-    """Does an operation; `chunks` are those of the case."""
+    """Does an operation, which has this number in its case; `chunks` are those of the case."""
     before = await _given_by(watched, operation)
     calls = len(current_ledger().usages)
     started = time.perf_counter()
@@ -256,6 +259,7 @@ async def operate(
         ms=took,
         vanished=None if before is None or after is None else len(before - after),
         usage=totals(current_ledger().usages[calls:]),
+        number=number,
     )
 
 

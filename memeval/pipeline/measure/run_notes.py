@@ -14,7 +14,7 @@ from memeval.pipeline.measure.chosen import notes_on_questions
 from memeval.pipeline.measure.figures import Headline, found_nothing, statuses
 from memeval.pipeline.measure.provenance import reads_offline
 from memeval.pipeline.measure.records import Ingest
-from memeval.pipeline.measure.spending import usages
+from memeval.pipeline.measure.spending import requests_of, usages
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.records import IngestHealth, Role, Status
@@ -183,7 +183,7 @@ def _life(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str
     if sentence := leak_sentence(rows):
         yield f"{sentence}."
 
-    done = [operation for ingest in ingest_rows for operation in ingest.row.operations]
+    done = requests_of(ingest_rows)
     counts = Counter(operation.kind.value for operation in done)
     lacking = Counter(operation.kind.value for operation in done if operation.items is None)
     for kind, count in lacking.items():
@@ -209,8 +209,13 @@ def _said(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> Iterator[str
         yield f"The oldest part of the context was cut for {cut} of {len(rows)} answers."
 
     yield from noted([row.notes for row in rows], f"of {len(rows)} answers")
-    ingests = [ingest.row.notes for ingest in ingest_rows]
-    yield from noted(ingests, f"of {len(ingest_rows)} conversations, at ingest")
+    # A conversation with checkpoints has a row for each.
+    by_case: dict[tuple[str, int], dict[str, object]] = {}
+    for ingest in sorted(ingest_rows, key=lambda ingest: ingest.row.id):
+        own = by_case.setdefault((ingest.case_id, ingest.seed), {})
+        own.update(ingest.row.notes)
+
+    yield from noted(list(by_case.values()), f"of {len(by_case)} conversations, at ingest")
 
 
 def noted(notes: Sequence[Mapping[str, object]], of: str) -> Iterator[str]:
@@ -275,7 +280,12 @@ def _why(record: Record) -> str:
 
 def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     healths = [ingest.health for ingest in ingest_rows if ingest.health]
-    hurt = [health for health in healths if health.lost]
+    whole = {(ingest.case_id, ingest.seed) for ingest in ingest_rows if ingest.health}
+    hurt = {
+        (ingest.case_id, ingest.seed)
+        for ingest in ingest_rows
+        if ingest.health and ingest.health.lost
+    }
     if not hurt:
         return
 
@@ -285,7 +295,7 @@ def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
         lost=sum(health.lost for health in healths),
     )
     yield (
-        f"{total.summary}, in {len(hurt)} of {len(healths)} conversations: their answers are "
+        f"{total.summary}, in {len(hurt)} of {len(whole)} conversations: their answers are "
         "based on an incomplete memory."
     )
 

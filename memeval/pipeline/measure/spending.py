@@ -11,6 +11,7 @@ from memeval.pipeline.measure.records import Ingest
 from memeval.records import OperationKind, Role, Usage
 from memeval.results import Record
 from memeval.results.prices import total_cost_usd
+from memeval.results.rows import OperationDone
 from memeval.statistics.means import mean
 
 UNKNOWN_IF_IMPORTED = ("tokens/total", "cost_usd_uncached/total")
@@ -72,10 +73,28 @@ def measure_times(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metri
     return metrics
 
 
+def requests_of(ingests: Iterable[Ingest]) -> list[OperationDone]:
+    """Operations on the memories of a run, one per request of the data.
+
+    A memory that can't be saved repeats the earlier requests at each checkpoint: the first time
+    counts here, and the calls of all in the run's spending.
+    """
+    done: dict[tuple[object, ...], OperationDone] = {}
+    # The earlier a checkpoint, the fewer requests it repeats.
+    for ingest in sorted(ingests, key=lambda ingest: (len(ingest.row.operations), ingest.row.id)):
+        for place, operation in enumerate(ingest.row.operations):
+            # Without numbers, each operation of a row counts.
+            unnumbered = (ingest.row.id, place) if operation.number is None else ()
+            key = (ingest.case_id, ingest.seed, operation.number, *unnumbered)
+            done.setdefault(key, operation)
+
+    return list(done.values())
+
+
 def measure_operations(ingests: Sequence[Ingest]) -> Metrics:
     """Requests to forget and to correct: share supported, mean ms, items, tokens, US dollars."""
     metrics: Metrics = {}
-    done = [operation for ingest in ingests for operation in ingest.row.operations]
+    done = requests_of(ingests)
     for kind in (OperationKind.FORGET, OperationKind.CORRECT):
         own = [operation for operation in done if operation.kind is kind]
         if not own:
