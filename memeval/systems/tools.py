@@ -166,7 +166,7 @@ async def _show_awaited(found: Awaitable[Sequence[Retrieved]], limit: int) -> To
 
 
 def _show(found: Sequence[Retrieved], limit: int) -> ToolResult:
-    shown = tuple(found[:limit])
+    shown = tuple(chunk for chunk in found[:limit] if chunk.text.strip())
     text = "\n".join(chunk.text for chunk in shown)
     return ToolResult(text=text or "Nothing was found.", retrieved=shown)
 

@@ -27,7 +27,7 @@ from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.question import ask
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.execute.tool_arguments import mistake
-from memeval.pipeline.execute.tool_loop import Limits, ToolLoop, cut_result
+from memeval.pipeline.execute.tool_loop import Limits, ToolLoop, as_result, cut_result
 from memeval.pipeline.execute.tool_reader import ToolReader, as_function, complete_by, open_tools
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.isolate.watch import Watched
@@ -859,6 +859,25 @@ def test_another_refusal_stays_the_failure_of_its_question(tmp_path: Path) -> No
     late = play([calls(call()), {"error": {"message": "tool messages are not valid"}}], tmp_path)
     assert late.row.status.value == "answer_failed"
     assert len(late.row.steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "retrieved"),
+    [
+        (None, ()),
+        (" ", ()),
+        ([], ()),
+        ({"found": []}, ()),
+        ("No results found.", ()),
+        (ToolResult("", retrieved=None), ()),
+        (ToolResult("Quill", retrieved=None), None),
+        ("Quill", None),
+        (5, None),
+    ],
+    ids=repr,
+)
+def test_a_result_with_nothing_in_it_found_nothing(value: object, retrieved: object) -> None:
+    assert as_result(value).retrieved == retrieved
 
 
 def test_a_result_can_not_close_its_own_marks() -> None:

@@ -31,7 +31,12 @@ from memeval.records import Answer, Query, Role
 from memeval.systems.base import MORE_THAN_ASKED, TRIED_AGAIN, MemorySystem, SystemContext
 from memeval.systems.external import remote
 from memeval.systems.external.http import HttpMemory, Settings
-from memeval.systems.external.served import USAGE_UNKNOWN, WITHOUT_IDS, namespace_of
+from memeval.systems.external.served import (
+    USAGE_UNKNOWN,
+    WITHOUT_IDS,
+    WITHOUT_TEXT,
+    namespace_of,
+)
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.sample import sample_case
 from memeval.testing.under_test import SystemUnderTest, play
@@ -311,6 +316,21 @@ def test_a_message_that_nothing_was_found_is_no_memory(
     answer, ledger = asked(Served(service.address, **settings))
     assert answer.retrieved == () and answer.ranking == ()
     assert ledger.remarks == {}
+
+
+def test_a_result_without_text_is_left_out_and_noted(service: ScriptedMemory) -> None:
+    """Its turns would count as found, though the reader gets nothing of them."""
+
+    def change(body: Any, usual: Any) -> Any:
+        results = usual["results"]
+        return {**usual, "results": [{**results[0], "text": " "}, *results[1:]]}
+
+    service.change["search"] = change
+    answer, ledger = asked(Served(service.address))
+    assert answer.retrieved and all(chunk.text.strip() for chunk in answer.retrieved)
+    shown = tuple(chunk.turn_ids for chunk in answer.retrieved)
+    assert answer.ranking is not None and answer.ranking[: len(shown)] == shown
+    assert "1 of " in ledger.remarks[WITHOUT_TEXT]
 
 
 def test_an_error_sent_as_a_result_fails_the_question(service: ScriptedMemory) -> None:

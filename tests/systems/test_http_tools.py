@@ -88,6 +88,7 @@ def test_what_is_written_is_found_and_listed(service: ToolService) -> None:
         (200, {"results": []}, "Nothing was found.", False),
         (200, {"results": [{"text": "No results found."}]}, "Nothing was found.", False),
         (200, {"results": "Quill"}, '{"results": "Quill"}', False),
+        (200, {"text": 5}, "text must be a string, but is int", True),
         (200, {"error": "the index is locked"}, '{"error": "the index is locked"}', True),
         (400, {"error": "word is too short"}, "word is too short", True),
         (422, {"detail": "word is too short"}, "word is too short", True),
@@ -106,6 +107,28 @@ def test_what_a_tool_replies(
     result = with_tools(service, play)
     assert shown in result.text
     assert result.is_error == is_error
+
+
+@pytest.mark.parametrize(
+    ("reply", "retrieved"),
+    [
+        ({"error": ""}, ()),
+        ({"text": ""}, ()),
+        ({"text": None}, ()),
+        ({"text": "No results found."}, ()),
+        ({"results": [{"text": "", "turn_ids": None}], "usage": []}, ()),
+        ({"text": "Quill"}, None),
+    ],
+)
+def test_a_reply_with_nothing_in_it_found_nothing(
+    reply: Any, retrieved: object, service: ToolService
+) -> None:
+    service.found = lambda _: (200, reply)
+
+    async def play(tools: dict[str, Tool], memory: HttpMemory) -> Any:
+        return await tools["find"].call(word="x")
+
+    assert with_tools(service, play).retrieved == retrieved
 
 
 @pytest.mark.parametrize(

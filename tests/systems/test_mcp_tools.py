@@ -19,7 +19,8 @@ from memeval.records import Query
 from memeval.systems.base import SystemContext
 from memeval.systems.external import mcp_session
 from memeval.systems.external.mcp_memory import McpMemory, Settings
-from memeval.systems.external.mcp_tools import changes_by_name
+from memeval.systems.external.mcp_session import ToolReply
+from memeval.systems.external.mcp_tools import as_result, changes_by_name
 from memeval.systems.tools import Tool, ToolResult
 from systems.test_mcp_memory import RECIPE, needs_server, real
 
@@ -163,6 +164,12 @@ def test_what_calls_come_to() -> None:
     assert failed.is_error and "index is locked" in failed.text
     assert reported.is_error
     assert invalid.is_error
+
+
+def test_a_reply_of_images_alone_found_nothing() -> None:
+    assert as_result(ToolReply((), None, ("image",)), None).retrieved == ()
+    assert as_result(ToolReply(("a kayak",), None, ("image",)), None).retrieved is None
+    assert as_result(ToolReply((), {"name": "Quill"}), None).retrieved is None
 
 
 @pytest.mark.usefixtures("served")

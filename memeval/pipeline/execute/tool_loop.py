@@ -25,6 +25,7 @@ from memeval.llm.tokens import count_tokens, start_of_token
 from memeval.pipeline.execute.tool_arguments import mistake
 from memeval.records import Retrieved
 from memeval.results.files import without_halves
+from memeval.systems.external.said import says_nothing
 from memeval.systems.tools import Tool, ToolResult, strings_in
 from memeval.text.shown import one_line
 
@@ -536,18 +537,18 @@ def as_result(value: Any) -> ToolResult:
                 "turn_ids each"
             )
 
-        return replace(
-            value, text=value.text if value.text.strip() else NO_RESULT, retrieved=chunks
-        )
+        if not value.text.strip():
+            return replace(value, text=NO_RESULT, retrieved=())
+
+        return replace(value, retrieved=chunks)
 
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if value is None or (isinstance(value, str) and not value.strip()):
-        return ToolResult(NO_RESULT)
-    if isinstance(value, str):
-        return ToolResult(value)
+        return ToolResult(NO_RESULT, retrieved=())
 
-    return ToolResult(json.dumps(value, ensure_ascii=False, default=_show))
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_show)
+    return ToolResult(text, retrieved=() if says_nothing(text) else None)
 
 
 def _is_sound(chunk: Any) -> bool:

@@ -335,11 +335,18 @@ def found_nothing(records: Sequence[Record], ingests: Sequence[Ingest]) -> bool:
         return False
 
     asked = [record for record in records if record.status in (Status.OK, Status.RETRIEVED)]
+    return bool(asked) and all(map(_got_nothing, asked))
+
+
+def _got_nothing(record: Record) -> bool:
+    """Whether no text of the memory reached the reader."""
+    if record.retrieved:
+        # Chunks without text. A system that answers by itself may say anything of its context.
+        is_read = record.context is not None or is_retrieved(record)
+        return is_read and not record.steps and record.context_tokens == 0
+
     # What tools say when they found nothing is context, too.
-    return bool(asked) and all(
-        record.retrieved == () and bool(record.steps or not record.context_tokens)
-        for record in asked
-    )
+    return record.retrieved == () and bool(record.steps or not record.context_tokens)
 
 
 def statuses(records: Iterable[Record]) -> dict[str, int]:

@@ -211,7 +211,9 @@ class HttpMemory(ServedMemory):
                 return ToolResult(str(error), is_error=True)
             raise
 
-        result = read_result(reply, self._sifted)
+        pattern = self.settings.no_results
+        nothing = None if pattern is None else re.compile(pattern)
+        result = read_result(reply, self._sifted, nothing)
         self._check_own(result.text, f"the result of '{tool.name}'")
         return result
 

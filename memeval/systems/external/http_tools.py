@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from msgspec import Meta, Struct, field
 from memeval.errors import UserError
 from memeval.systems.external import wire
 from memeval.systems.external.mcp_tools import changes_by_name
-from memeval.systems.external.said import error_in
+from memeval.systems.external.said import error_in, says_nothing
 from memeval.systems.tools import Tool, ToolResult, object_schema
 from memeval.text.typed import convert
 
@@ -83,11 +84,16 @@ def as_tool(declared: DeclaredTool, use: Use) -> Tool:
     )
 
 
-def read_result(reply: wire.Json, sift: Callable[[wire.Json], wire.Found]) -> ToolResult:
+def read_result(
+    reply: wire.Json,
+    sift: Callable[[wire.Json], wire.Found],
+    nothing: re.Pattern[str] | None = None,
+) -> ToolResult:
     """Result of a tool's reply: `results` as those of a search, `text`, `error`, or any other
     object, which the model is shown as JSON.
 
-    `sift` reads results. Raises any error of it.
+    `sift` reads results; `nothing` matches the service's reply without results. Raises any error of
+    `sift`.
     """
     shown = {name: value for name, value in reply.items() if name != "usage"}
     if isinstance(shown.get("results"), list):
@@ -97,5 +103,11 @@ def read_result(reply: wire.Json, sift: Callable[[wire.Json], wire.Found]) -> To
         return ToolResult(texts or "Nothing was found.", retrieved=chunks)
 
     only = shown.get("text") if list(shown) == ["text"] else None
-    text = only if isinstance(only, str) else json.dumps(shown, ensure_ascii=False)
-    return ToolResult(text, is_error=error_in(text) is not None)
+    if only is not None and not isinstance(only, str):
+        return ToolResult(f"text must be a string, but is {type(only).__name__}", is_error=True)
+
+    text = json.dumps(shown, ensure_ascii=False) if only is None else only
+    if error_in(text) is not None:
+        return ToolResult(text, is_error=True)
+
+    return ToolResult(text, retrieved=() if says_nothing(text, nothing) else None)

@@ -172,4 +172,6 @@ def as_result(reply: ToolReply, nothing: re.Pattern[str] | None) -> ToolResult:
     if len(parts) == 1 and error_in(text) is not None:
         return ToolResult(text, is_error=True)
 
-    return ToolResult(text, retrieved=() if says_nothing(text, nothing) else None)
+    # What the model is shown of an image says nothing.
+    said = "\n".join(reply.texts) if parts else text
+    return ToolResult(text, retrieved=() if says_nothing(said, nothing) else None)

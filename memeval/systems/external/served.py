@@ -50,6 +50,7 @@ from memeval.text.shown import one_line
 _log = logging.getLogger(__name__)
 
 WITHOUT_IDS = "results_without_turn_ids"
+WITHOUT_TEXT = "results_without_text"
 USAGE_UNKNOWN = "service_usage"
 FIRST_POLL_S, SLOWEST_POLL_S = 0.05, 5.0
 FORGET_S = 10.0
@@ -360,7 +361,7 @@ class ServedMemory(RecallSystem):
         )
 
     def _sift(self, found: wire.Found) -> wire.Found:
-        """The results without placeholders for an empty search.
+        """The results without those that have no text, and placeholders for an empty search.
 
         Raises `MemoryServiceError` for an error sent as a result, and for a result with the content
         of another case.
@@ -370,7 +371,8 @@ class ServedMemory(RecallSystem):
         kept = [
             result
             for result in found.results
-            if result.turn_ids or not says_nothing(result.text, nothing)
+            # Its turns would count as found, and the reader gets nothing of them.
+            if result.text.strip() and (result.turn_ids or not says_nothing(result.text, nothing))
         ]
         if len(kept) == 1 and not kept[0].turn_ids and (error := error_in(kept[0].text)):
             raise MemoryServiceError(
@@ -380,7 +382,14 @@ class ServedMemory(RecallSystem):
         for at, result in enumerate(kept):
             self._check_own(result.text, f"results[{at}]")
 
-        dropped = len(found.results) - len(kept)
+        empty = sum(1 for result in found.results if not result.text.strip())
+        if empty:
+            current_ledger().remarks[WITHOUT_TEXT] = (
+                f"{empty:,} of {len(found.results):,} results have no text, and were left out"
+            )
+
+        unknown_turns = [result for result in found.results if not result.turn_ids]
+        dropped = len(unknown_turns) - sum(1 for result in kept if not result.turn_ids)
         return wire.Found(tuple(kept), max(0, found.without_ids - dropped))
 
     def _remember(self, text: str, content: str) -> None:

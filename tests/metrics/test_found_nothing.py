@@ -1,0 +1,41 @@
+"""A run in which no question got anything from its memory is told from one that found little."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sample_records import record
+
+from memeval.pipeline.measure.figures import found_nothing
+from memeval.pipeline.measure.records import Ingest
+from memeval.records import Status
+from memeval.results import IngestRow
+from memeval.results.retrieved import RetrievedChunk
+from memeval.results.steps import AgentStep
+
+INGESTS = [Ingest("c", 0, IngestRow("ingest c", 3, 0), ())]
+CHUNK = (RetrievedChunk(turn_ids=("t1",), text="ref"),)
+BY_TOOLS = (AgentStep(text="It is Quill."),)
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ({"retrieved": (), "context_tokens": 0}, True),
+        ({"retrieved": (), "context_tokens": 7}, False),
+        ({"retrieved": (), "context_tokens": 7, "steps": BY_TOOLS}, True),
+        ({"retrieved": CHUNK, "context_tokens": 7, "context": "ref"}, False),
+        # Chunks that name the right turns, and hold no text.
+        ({"retrieved": CHUNK, "context_tokens": 0, "context": "ref"}, True),
+        ({"retrieved": CHUNK, "context_tokens": 0, "status": Status.RETRIEVED}, True),
+        # The system answered by itself: what it read is not known.
+        ({"retrieved": CHUNK, "context_tokens": 0}, False),
+        ({"retrieved": CHUNK, "context_tokens": 0, "steps": BY_TOOLS, "context": "ref"}, False),
+        ({"retrieved": None, "context_tokens": 0, "context": "ref"}, False),
+    ],
+)
+def test_what_reached_the_reader(members: dict[str, Any], expected: bool) -> None:
+    row = record(**members)
+    assert found_nothing([row], INGESTS) == expected
+    assert not found_nothing([row, record(retrieved=CHUNK, context_tokens=7)], INGESTS)
