@@ -15,12 +15,14 @@ import yaml
 
 from memeval.config.settings import read_settings
 from memeval.errors import MemoryServiceError, UserError
-from memeval.records import Query
+from memeval.llm.metering import Ledger, metered
+from memeval.records import Query, Role
 from memeval.systems.base import SystemContext
 from memeval.systems.external import mcp_session
 from memeval.systems.external.mcp_memory import McpMemory, Settings
 from memeval.systems.external.mcp_session import ToolReply
 from memeval.systems.external.mcp_tools import as_result, changes_by_name
+from memeval.systems.external.served import USAGE_UNKNOWN
 from memeval.systems.tools import Tool, ToolResult
 from systems.test_mcp_memory import RECIPE, needs_server, real
 
@@ -164,6 +166,25 @@ def test_what_calls_come_to() -> None:
     assert failed.is_error and "index is locked" in failed.text
     assert reported.is_error
     assert invalid.is_error
+
+
+@pytest.mark.usefixtures("served")
+def test_what_a_server_spent_on_calls_is_unknown() -> None:
+    """As it is where memeval searches: MCP can't report it."""
+
+    async def play(tools: dict[str, Tool], memory: McpMemory) -> Any:
+        with metered(Ledger()) as ledger:
+            await tools["save_note"].call(text="My puppy is called Quill.", user="u")
+            await tools["find"].call(word="puppy", user="u")
+            await tools["fails"].call(user="u")
+            await memory.dump()
+
+        return ledger
+
+    ledger = with_tools(play, dump_tool="everything")
+    assert [usage.role for usage in ledger.usages] == [Role.INGEST, Role.ANSWER, Role.ANSWER]
+    assert {usage.prompt_tokens for usage in ledger.usages} == {None}
+    assert ledger.remarks[USAGE_UNKNOWN] == "the service does not report tokens"
 
 
 def test_a_reply_of_images_alone_found_nothing() -> None:

@@ -17,6 +17,7 @@ from memeval.config.checks import check_address, check_headers
 from memeval.config.schema import TOOLS
 from memeval.errors import MemoryServiceError, ModelError, UserError, unknown
 from memeval.llm.keys import headers_of
+from memeval.records import Role
 from memeval.systems.base import ANSWER, INGEST, RUNTIME, DumpItem
 from memeval.systems.external.http import BY_HEADER
 from memeval.systems.external.mcp_session import Server, Session, ToolReply
@@ -254,12 +255,17 @@ class McpMemory(ServedMemory):
         return tools_of(service.listed(), self.settings.tools, carried, self._use)
 
     async def _use(self, tool: str, arguments: Mapping[str, Any], writes: bool) -> ToolResult:
-        """The result of one of the server's own tools."""
-        assert isinstance(self._service, McpService), "it has listed them"
+        """The result of one of the server's own tools, as a model calls it."""
         if writes:
             for text in strings_in(arguments):
                 self._remember(text, text)
 
+        # Also for a call that fails: MCP never says what a server's own models took.
+        self._count({}, Role.INGEST if writes else Role.ANSWER)
+        return await self._result_of(tool, arguments)
+
+    async def _result_of(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
+        assert isinstance(self._service, McpService), "it has listed them"
         try:
             reply = await self._service.use(tool, arguments)
         except ToolError as error:
@@ -278,7 +284,7 @@ class McpMemory(ServedMemory):
         if tool is None or not isinstance(self._service, McpService):
             return None
 
-        result = await self._use(tool, {}, False)
+        result = await self._result_of(tool, {})
         return [{"kind": "stored", "text": result.text}]
 
     def open_service(self) -> Service:

@@ -450,12 +450,16 @@ class ServedMemory(RecallSystem):
             )
 
         if role is not None and operation != "ready":
-            usages = self._read(lambda: wire.read_usages(reply.content, role))
-            current_ledger().usages.extend(usages)
-            if reply.content.get("usage") is None:
-                current_ledger().remarks[USAGE_UNKNOWN] = "the service does not report tokens"
+            self._count(reply.content, role)
 
         return reply.content
+
+    def _count(self, reply: Mapping[str, Any], role: Role) -> None:
+        """Adds the model calls that a reply reports to those of the answer or the ingest."""
+        usages = self._read(lambda: wire.read_usages(reply, role))
+        current_ledger().usages.extend(usages)
+        if reply.get("usage") is None:
+            current_ledger().remarks[USAGE_UNKNOWN] = "the service does not report tokens"
 
     def _read(self, read: Callable[[], Any]) -> Any:
         """The result of `read`; an error names the service."""
