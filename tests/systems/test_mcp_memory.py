@@ -520,9 +520,67 @@ def test_a_result_that_is_too_long_fails_its_call_alone(
             await memory.close()
 
     first, second, third = asyncio.run(run())
-    assert first.is_error and "wrote a line of more than 0 MiB" in first.text
+    assert first.is_error and first.text.count("wrote a line of more than 0 MiB") == 1
     assert second.text == "short"
     assert third.is_error
+
+
+ODD = """
+import json, sys
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    of, name = asked.get("params", {}), asked.get("params", {}).get("name")
+    if name == "dies":
+        sys.exit("segfault")
+    reply = {"result": {"content": [{"type": "text", "text": "short"}]}}
+    if asked["method"] == "initialize":
+        told = {"protocolVersion": of["protocolVersion"], "capabilities": {"tools": {}}}
+        reply = {"result": {**told, "serverInfo": {"name": "odd", "version": "1"}}}
+    elif asked["method"] == "tools/list":
+        names = ("busy", "lacks", "sound", "dies")
+        reply = {"result": {"tools": [{"name": name, "inputSchema": {}} for name in names]}}
+    elif name == "busy":
+        reply = {"error": {"code": -32000, "message": "busy"}}
+    elif name == "lacks":
+        reply = {"result": {}}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **reply}), flush=True)
+"""
+
+
+def test_only_a_server_that_has_ended_fails_the_question(tmp_path: Path) -> None:
+    script = tmp_path / "odd.py"
+    script.write_text(ODD, encoding="utf-8")
+    command = shlex.join([sys.executable, str(script), "{case_dir}"])
+
+    async def run() -> list[Any]:
+        memory = McpMemory(read_settings(Settings, {"command": command}), PARTS)
+        try:
+            await memory.reset()
+            busy, lacks, sound, dies = await memory.tools()
+            results = [await tool.call() for tool in (busy, lacks, sound)]
+            # The second finds a server that has ended already.
+            for tool in (dies, sound):
+                with pytest.raises(MemoryServiceError) as caught:
+                    await tool.call()
+
+                results.append(str(caught.value))
+
+            return results
+        finally:
+            await memory.close()
+
+    busy, lacks, sound, first, second = asyncio.run(run())
+    assert busy.is_error and busy.text.endswith("failed: busy")
+    assert lacks.is_error
+    assert lacks.text.endswith("failed: the reply does not fit MCP: content: Field required")
+    assert sound.text == "short"
+    for told in (first, second):
+        assert told.endswith(
+            "the server ended with status 1 during this case; its last words: segfault"
+        )
 
 
 def test_a_folder_that_a_server_does_not_use_keeps_nothing_apart(

@@ -21,8 +21,8 @@ NOWHERE = logging.NullHandler()
 TOO_LONG = -32603
 """JSON-RPC's code for a fault of the server, as a reply that is too long gets it."""
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{0,99}")')
-CLOSED = -32000
-"""The library's code for a connection that has closed."""
+CLOSED = (-32000, "Connection closed")
+"""The library's error for a connection that has closed. Servers use the code for errors, too."""
 MOST_PAGES = 100
 """Pages of a list of tools that are read."""
 CLOSE_S = 10.0
@@ -143,7 +143,7 @@ class Session:
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolReply:
         """The result of a tool.
 
-        Raises `ToolError` if it fails, and `ModelError` if the server is gone.
+        Raises `ToolError` if it fails, and `ModelError` if the connection has closed.
         """
         client = await self._opened
         name = f"the tool '{one_line(tool, 60)}' of {self._server.name}"
@@ -155,10 +155,10 @@ class Session:
                 f"{name} gave no reply within {self._server.timeout_s:g} s{self._last_words()}"
             ) from None
         except Exception as error:
-            # An error in reply to the call has a code; a connection that has closed has this one.
-            code = getattr(getattr(error, "error", None), "code", CLOSED)
-            fault = ModelError if code == CLOSED else ToolError
-            raise fault(f"{name} failed: {_innermost(error)}{self._last_words()}") from error
+            if _is_closed(error):
+                raise ModelError(f"{name} failed: {await self._describe_end()}") from error
+
+            raise ToolError(f"{name} failed: {_innermost(error)}{self._last_words()}") from error
         finally:
             noise, self._noise = self._noise, 0
             if noise:
@@ -176,6 +176,12 @@ class Session:
             raise ToolError(f"{name} failed: {one_line(' '.join(texts), 300)}")
 
         return ToolReply(tuple(texts), result.structuredContent, tuple(others))
+
+    async def _describe_end(self) -> str:
+        if self._program is None:
+            return "the connection has closed"
+
+        return f"the server {await self._program.describe_end('this case')}"
 
     def _last_words(self) -> str:
         return "" if self._program is None else self._program.last_words()
@@ -265,7 +271,13 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
                     try:
                         line = await program.read()
                     except LongLineError as error:
-                        line = _failed(error)
+                        failed = _failed(error)
+                        if failed is None:
+                            # All that is said of a pipe that closes.
+                            program.note(str(error))
+                            raise
+
+                        line = failed
                         await program.skip_line()
 
                     try:
@@ -290,11 +302,11 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
             group.cancel_scope.cancel()
 
 
-def _failed(line: LongLineError) -> bytes:
-    """An error in place of a reply that is too long. Raises `line` if it names no call."""
+def _failed(line: LongLineError) -> bytes | None:
+    """An error in place of a reply that is too long; None if it names no call."""
     of_call = _ID.search(line.first)
     if of_call is None:
-        raise line
+        return None
 
     error = {"code": TOO_LONG, "message": f"the server {line}"}
     return json.dumps({"jsonrpc": "2.0", "id": json.loads(of_call[1]), "error": error}).encode()
@@ -313,9 +325,27 @@ async def _over_http(server: Server) -> AsyncIterator[Any]:
         yield streams
 
 
+def _is_closed(error: Exception) -> bool:
+    """Whether a call failed because the connection has closed."""
+    import anyio
+
+    reply = getattr(error, "error", None)
+    if reply is not None:
+        return (reply.code, reply.message) == CLOSED
+
+    return isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError | OSError)
+
+
 def _innermost(error: BaseException) -> str:
     """The first of the errors in a group, in words."""
+    from pydantic import ValidationError
+
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+
+    if isinstance(error, ValidationError):
+        fault = error.errors(include_url=False)[0]
+        place, what = ".".join(map(str, fault["loc"])), fault["msg"]
+        return f"the reply does not fit MCP: {one_line(f'{place}: {what}', 200)}"
 
     return one_line(str(error), 300) or type(error).__name__

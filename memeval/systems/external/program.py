@@ -233,10 +233,12 @@ class Program:
             return await self._process.stdout.readuntil(b"\n")
         except asyncio.LimitOverrunError:
             what = f"wrote a line of more than {LONGEST_LINE / 2**20:.0f} MiB"
-            # For those who see only that the pipe has closed.
-            self._stderr.append(what)
             first = await self._process.stdout.readexactly(FIRST_BYTES)
             raise LongLineError(what, first) from None
+
+    def note(self, what: str) -> None:
+        """Takes a line for its last words, as if it were of its stderr."""
+        self._stderr.append(what)
 
     async def skip_line(self) -> None:
         """Drops the rest of a line that was too long."""
