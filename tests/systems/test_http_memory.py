@@ -197,6 +197,7 @@ def test_a_reply_is_accepted_where_it_fits_the_schema(
             "names 's9:9', which memeval did not send for this case",
         ),
         ({"text": "x", "time": "yesterday"}, "time must be a time in ISO 8601"),
+        ({"text": "x", "score": 10**400}, "results[0].score is not a finite number"),
     ],
 )
 def test_what_a_schema_can_not_say_is_looked_at_too(

@@ -7,7 +7,7 @@ that names it.
 from __future__ import annotations
 
 import hashlib
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -265,7 +265,8 @@ def read_score(value: Any, where: str) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _wrong(where, "a number", value)
-    if not math.isfinite(value):
+    # Not `isfinite`, which fails for an int beyond this.
+    if not abs(value) <= sys.float_info.max:
         raise WireError(f"{where} is not a finite number")
 
     return float(value)
