@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shlex
 import shutil
 import socket
@@ -25,6 +26,7 @@ from served_examples import EXAMPLES, Under, asked
 
 from memeval.config.settings import read_settings
 from memeval.errors import MemoryServiceError, ModelError, UserError
+from memeval.records import ForgetRequest
 from memeval.systems.base import NOISE, MemorySystem, SystemContext
 from memeval.systems.external import mcp_session, program
 from memeval.systems.external.discovery import option_of_command
@@ -229,6 +231,37 @@ def test_the_results_of_one_block_of_text_are_told_apart(serve: Callable[..., No
 
     with pytest.raises(UserError, match=r"system\.result_split is not a regular expression"):
         here(result_split="(")
+
+
+@pytest.mark.parametrize(
+    ("items", "told"),
+    [
+        ("removed", None),
+        (
+            "deleted",
+            'system.items=deleted leads nowhere in the reply, which is {"removed": 2, "of": null}',
+        ),
+        ("of", "system.items=of leads nowhere"),
+    ],
+)
+def test_a_wrong_path_of_items_is_not_taken_for_a_server_that_cannot_forget(
+    serve: Callable[..., None], items: str, told: str | None
+) -> None:
+    serve(lambda texts: '{"removed": 2, "of": null}')
+    found = {"query": "{about}", "limit": 10}
+    under = here(forget_tool="search_for", forget_arguments=found, items=items)
+
+    async def forget(of: SystemUnderTest) -> None:
+        system: Any = await of.fill_system()
+        request = ForgetRequest(words="Forget it.", about="cedar")
+        if told is None:
+            assert await system.forget(request) == 2
+            return
+
+        with pytest.raises(MemoryServiceError, match=re.escape(told)):
+            await system.forget(request)
+
+    asyncio.run(play(forget, under))
 
 
 def test_a_text_that_was_not_stored_has_no_turns(serve: Callable[..., None]) -> None:

@@ -319,8 +319,7 @@ class McpService(Service):
 
         if operation in CHANGES:
             reply = await self._call(operation, {**body, "namespace": namespace})
-            path = self._settings.items
-            return Reply({"items": 1 if path is None else _at(_content(reply), path)})
+            return Reply({"items": self._items(reply)})
 
         reply = await self._call("search", {**body, "namespace": namespace})
         return Reply({"results": self._results(reply)})
@@ -427,6 +426,23 @@ class McpService(Service):
 
             _kept_apart.add(key)
 
+    def _items(self, reply: ToolReply) -> Any:
+        """The count of removed or changed items in a reply."""
+        path = self._settings.items
+        if path is None:
+            return 1
+
+        content = _content(reply, "system.items")
+        items = _at(content, path)
+        # None would mean that the server can't do it.
+        if items is None:
+            shown = one_line(json.dumps(content, ensure_ascii=False), 100)
+            raise ModelError(
+                f"{self.name}: system.items={path} leads nowhere in the reply, which is {shown}"
+            )
+
+        return items
+
     def _results(self, reply: ToolReply) -> list[dict[str, Any]]:
         """The results as a memory behind HTTP would send them."""
         if reply.others:
@@ -454,7 +470,7 @@ class McpService(Service):
         if reply.structured is None and says_nothing("".join(reply.texts), nothing):
             return []
 
-        content = _content(reply)
+        content = _content(reply, "system.results")
         rows = _at(content, self._settings.results)
         return [] if rows is None and is_hollow(content) else rows
 
@@ -566,15 +582,15 @@ def _as_text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _content(reply: ToolReply) -> Any:
-    """The JSON that a tool returned: as such, or in its text."""
+def _content(reply: ToolReply, option: str) -> Any:
+    """The JSON that a tool returned: as such, or in its text. `option` is a path in it."""
     if reply.structured is not None:
         return reply.structured
 
     try:
         return json.loads("".join(reply.texts))
     except (ValueError, RecursionError):
-        raise ModelError("the tool returned text that is not JSON (system.results)") from None
+        raise ModelError(f"the tool returned text that is not JSON ({option})") from None
 
 
 def _at(value: Any, path: str) -> Any:
