@@ -372,8 +372,7 @@ class RecallSystem(MemorySystem):
 
     async def probe(self, query: Query, depth: int) -> Sequence[Retrieved] | None:
         """The first results, and the chunks that the reader always sees in addition."""
-        recalled = self.recall(query, depth)
-        ranked = await recalled if isinstance(recalled, Awaitable) else recalled
+        ranked = await self._rank(query, depth)
         always = [Retrieved(text=chunk.text, turn_ids=chunk.turn_ids) for chunk in self.window()]
         return [*ranked[:depth], *always]
 
@@ -388,9 +387,19 @@ class RecallSystem(MemorySystem):
         return (search_tool(self.recall, self.parts.top_k),)
 
     async def answer(self, query: Query) -> Answer:
-        recalled = self.recall(query, max(self.parts.top_k, self.ranking_depth))
-        ranked = await recalled if isinstance(recalled, Awaitable) else recalled
+        ranked = await self._rank(query, max(self.parts.top_k, self.ranking_depth))
         return await self.answer_from(query, ranked)
+
+    async def _rank(self, query: Query, depth: int) -> Sequence[Retrieved]:
+        """What `recall` returns. Raises `TypeError` for something that is not a list."""
+        recalled = self.recall(query, depth)
+        ranked = await recalled if isinstance(recalled, Awaitable) else recalled
+        # Not only a `Sequence`: an array can be cut as well.
+        if isinstance(ranked, str | Mapping) or not hasattr(ranked, "__getitem__"):
+            name = "None" if ranked is None else type(ranked).__name__
+            raise TypeError(f"it must return a list of Retrieved, but returned {name}")
+
+        return ranked
 
     async def answer_from(self, query: Query, ranked: Sequence[Retrieved]) -> Answer:
         """The reader's answer from the first `top_k` of a ranking."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from memeval.errors import MemevalError, SystemFaultError
@@ -12,6 +13,8 @@ from memeval.text.shown import one_line
 
 _OWN = str(Path(__file__).resolve().parents[2])
 """Our own package, whose frames are named only if there are no others."""
+_CALLS = dict.fromkeys(("answer", "probe", "tools", "tool search_memory"), "recall")
+"""The method of a user that ours calls, by the name of ours."""
 
 
 def fault(error: BaseException, owner: Any, method: str) -> MemevalError:
@@ -41,13 +44,32 @@ def fault(error: BaseException, owner: Any, method: str) -> MemevalError:
 
 
 def locate_method(owner: Any, method: str) -> str:
-    """Source location of a method; only its class's file if the line is not known."""
-    # Unwrapped: the location of a decorator is not that of the method.
-    code = getattr(inspect.unwrap(getattr(owner, method, None) or (lambda: None)), "__code__", None)
+    """Source location of a method; only its class's file if the line is not known.
+
+    If the method is ours and calls one of the user's, the location is that of the user's.
+    """
+    code = _code_of(owner, method)
+    if code is None or _is_ours(code.co_filename):
+        called = _CALLS.get(method, method)
+        theirs = _code_of(owner, called)
+        if theirs is not None and not _is_ours(theirs.co_filename):
+            code, method = theirs, called
+
     if code is None:
         return f"{Path(_source_of(owner)).name or type(owner).__name__} in {method}"
 
     return f"{Path(code.co_filename).name}:{code.co_firstlineno} in {method}"
+
+
+def _code_of(owner: Any, method: str) -> CodeType | None:
+    """The code of a method, if it is written in Python."""
+    function = getattr(owner, method, None)
+    if function is None:
+        return None
+
+    # Unwrapped: the location of a decorator is not that of the method.
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code if isinstance(code, CodeType) else None
 
 
 def show(value: object, instead: str, limit: int = 400) -> str:

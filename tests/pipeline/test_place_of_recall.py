@@ -1,0 +1,100 @@
+"""What `recall` of one's own does wrong is told with its place, although memeval's `answer` calls
+it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memeval.errors import SystemFaultError
+from memeval.pipeline.execute.question import _check_answer
+from memeval.pipeline.execute.turns import CaseTurns
+from memeval.pipeline.isolate.watch import Watched
+from memeval.records import Answer, EvalCase, MemoryChunk, Query, Retrieved
+from memeval.systems.base import ReaderReply, RecallSystem, SystemContext
+
+PLACE = r"^test_place_of_recall\.py:\d+ in recall: "
+GOOD = Retrieved(text="Quill", turn_ids=())
+QUERY = Query("What is the puppy called?")
+
+
+class SilentReader:
+    async def answer(self, query: Query, context: Any, *, order: Any = ()) -> ReaderReply:
+        return ReaderReply(text="Quill", raw=None, context_tokens=1)
+
+
+PARTS = SystemContext(SilentReader(), None, None, 2, 0, "case", None)  # type: ignore[arg-type]
+
+
+class Returning(RecallSystem):
+    """Its recall does what a function does."""
+
+    def __init__(self, do: Callable[[], Any]) -> None:
+        super().__init__(None, PARTS)
+        self.do = do
+
+    def reset(self) -> None: ...
+
+    def ingest(self, chunk: MemoryChunk) -> None: ...
+
+    def recall(self, query: Query, depth: int) -> Any:
+        return self.do()
+
+
+def watched(do: Callable[[], Any], timeout_s: float | None = None) -> Watched:
+    return Watched(Returning(do), timeout_s=timeout_s)
+
+
+def refused(told: str, do: Callable[[], Any], *call: Any, timeout_s: float | None = None) -> None:
+    with pytest.raises(SystemFaultError, match=PLACE + told):
+        asyncio.run(watched(do, timeout_s).call(*call))
+
+
+@pytest.mark.parametrize("call", [("answer", QUERY), ("probe", QUERY, 2)], ids=["answer", "probe"])
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (None, "TypeError: it must return a list of Retrieved, but returned None$"),
+        ((GOOD for _ in "a"), "TypeError: it must return a list of Retrieved, but returned gene"),
+        ({GOOD.text}, "TypeError: it must return a list of Retrieved, but returned set"),
+        ({"a": GOOD}, "TypeError: it must return a list of Retrieved, but returned dict"),
+        ("Quill", "TypeError: it must return a list of Retrieved, but returned str"),
+    ],
+    ids=["none", "generator", "set", "dict", "str"],
+)
+def test_what_is_no_list(value: object, told: str, call: tuple[Any, ...]) -> None:
+    refused(told, lambda: value, *call)
+
+
+@pytest.mark.parametrize("value", [(), [GOOD], (GOOD, GOOD), np.array([GOOD], dtype=object)])
+def test_what_can_be_cut_is_taken(value: object) -> None:
+    answer = asyncio.run(watched(lambda: value).call("answer", QUERY))
+    assert answer.text == "Quill"
+
+
+def test_a_recall_that_takes_too_long() -> None:
+    told = r"did not finish within 0\.05 s \(system\.timeout_s\)"
+    refused(told, lambda: time.sleep(1), "answer", QUERY, timeout_s=0.05)
+
+
+def test_a_score_that_is_none() -> None:
+    answer = Answer(text="x", retrieved=(Retrieved("x", (), "high"),))  # type: ignore[arg-type]
+    turns = CaseTurns.of(EvalCase("c", (), ()))
+    with pytest.raises(SystemFaultError, match=PLACE + "Retrieved.score must be a finite number"):
+        _check_answer(answer, watched(lambda: None), turns)
+
+
+def test_the_standard_tool_calls_it() -> None:
+    async def search() -> Any:
+        own = watched(lambda: None)
+        (tool,) = await own.call("tools")
+        return await own.use(tool, {"query": "puppy"})
+
+    with pytest.raises(SystemFaultError, match=PLACE + "TypeError"):
+        asyncio.run(search())
