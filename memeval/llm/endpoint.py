@@ -55,6 +55,10 @@ class EndpointSettings:
     """Further headers of each request. They replace memeval's own of the same name."""
     api_version: str | None = None
     """Azure's `api-version`; None for any other provider."""
+    pages_are_final: bool = False
+    """Whether a web page, or nothing, under status 200 ends a call. Otherwise it is taken for that
+    of a gateway in trouble, and the call is made again.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +311,7 @@ class Endpoint:
 
             return read(parse(body, headers.get("content-type", "")))
         except UnsoundReplyError as error:
-            return of_unsound(error, headers, body)
+            return of_unsound(error, headers, body, final=self.settings.pages_are_final)
 
     def lose_store(self, error: StorageError) -> None:
         """Stops what calls endpoints: a reply could not be stored."""

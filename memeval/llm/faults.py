@@ -129,10 +129,14 @@ def of_status(status: int, headers: Mapping[str, str], content: bytes) -> Setbac
     return _of_error(status, f"HTTP {status}", headers, content)
 
 
-def of_unsound(error: UnsoundReplyError, headers: Mapping[str, str], content: bytes) -> Setback:
-    """The setback of a 2xx reply without the requested content, such as a gateway's page."""
+def of_unsound(
+    error: UnsoundReplyError, headers: Mapping[str, str], content: bytes, *, final: bool = False
+) -> Setback:
+    """The setback of a 2xx reply without the requested content, such as a gateway's page, which is
+    waited for unless it is `final`.
+    """
     if is_error_page(content, headers.get("content-type", "")):
-        return Setback(str(error), Kind.DOWN)
+        return Setback(str(error), Kind.DECLINED if final else Kind.DOWN)
 
     body = _object_of(content)
     if not body.get("error") or body.get("choices"):

@@ -436,6 +436,16 @@ def test_what_is_not_json_is_one_line(service: ScriptedMemory, raw: bytes, told:
         asked(Served(service.address))
 
 
+@pytest.mark.parametrize("raw", [b"<html><body>Hello</body></html>", b""])
+def test_a_page_under_status_200_is_not_asked_for_again(
+    service: ScriptedMemory, raw: bytes
+) -> None:
+    service.raw["search"] = raw
+    with pytest.raises(ModelError, match=r"failed at /search: the reply is (an HTML page|empty)"):
+        asked(Served(service.address, max_retries=9, patience_s=600))
+    assert len(service.sent("search")) == 1
+
+
 def test_an_address_that_never_answered_is_the_users_mistake(service: ScriptedMemory) -> None:
     service.raw["reset"] = b"<!doctype html>"
     with pytest.raises(UserError, match="an HTML page instead of JSON"):

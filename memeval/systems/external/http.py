@@ -347,6 +347,8 @@ def endpoint_settings(settings: Settings) -> EndpointSettings:
         patience_s=settings.patience_s,
         max_retries=settings.max_retries,
         headers=headers_of(settings.headers, "system.headers"),
+        # A path of the service that shows a page will show it again.
+        pages_are_final=True,
     )
 
 
