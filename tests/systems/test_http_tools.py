@@ -242,4 +242,4 @@ def test_check_says_what_tools_leak(service: ToolService) -> None:
     service.found = lambda _: (200, {"text": "We named the ferry Quorvex."})
     found, _ = outcomes(service)
     assert found.startswith("violated")
-    assert "word for word a text from another case" in found
+    assert "another case" in found

@@ -30,7 +30,7 @@ from memeval.records import ForgetRequest
 from memeval.systems.base import NOISE, MemorySystem, SystemContext
 from memeval.systems.external import mcp_session, program
 from memeval.systems.external.discovery import option_of_command
-from memeval.systems.external.mcp_memory import McpMemory, Settings
+from memeval.systems.external.mcp_memory import McpMemory, McpService, Settings
 from memeval.systems.external.served import WITHOUT_IDS
 from memeval.testing.checks import CHECKS, OF_TOOLS, outcome_of
 from memeval.testing.contract import MemorySystemContract
@@ -383,10 +383,15 @@ def test_a_server_that_keeps_nothing_is_tried_once_a_command(serve: Callable[...
     assert searches == [0, 12, 12]
 
 
+async def passed(_: McpService) -> None:
+    """The check of a server that keeps cases apart."""
+
+
 def test_a_result_that_was_stored_for_another_case_fails_the_question(
-    serve: Callable[..., None],
+    serve: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # It is shown a folder, and does not use it.
+    # It passed the look at what its processes share, and keeps its data elsewhere since then.
+    monkeypatch.setattr(McpService, "_check_kept_apart", passed)
     serve(lambda texts: json.dumps({"found": texts[:2]}), kept=[])
 
     async def fill(of: SystemUnderTest) -> None:
