@@ -20,7 +20,7 @@ from memeval.report.escaping import html
 from memeval.report.page.write import FILES, load_template, policy, raw
 from memeval.results.fields import as_plain
 from memeval.results.files import as_json, writing
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 BOARD_FILE, SCHEMA_FILE, FEED_FILE = "board.json", "board.schema.json", "feed.xml"
 SIGNS = {"passed": "✓", "partly": "~", "not done": "–", "failed": "✗"}
@@ -82,7 +82,7 @@ def site_files(board: Board) -> Iterator[tuple[str, str]]:
     yield "matrix.html", _matrix(board)
     yield "disputes.html", _page("disputes", board, "Disputes")
     for table in board.tables:
-        runs = "1 run" if len(table.rows) == 1 else f"{len(table.rows)} runs"
+        runs = counted(len(table.rows), "run")
         title = f"{table.dataset}: {runs}"
         protocol = list(members(table.protocol))
         others = [other for other in board.tables if other.dataset == table.dataset]

@@ -74,16 +74,19 @@ BINDING = 0.8
 
 
 def busy_line(load: Load, slots: int) -> str | None:
-    """How busy the endpoint and this machine were, and which of them binds; None before a call."""
+    """How busy the endpoint and this machine were, and which of them is the bottleneck; None before
+    a call.
+    """
     endpoint, processor = load.endpoint_share(slots), load.processor_share
     if endpoint is None or processor is None:
         return None
 
-    binding = "neither binds"
+    bottleneck = "neither is the bottleneck"
     if max(endpoint, processor) >= BINDING:
-        binding = "the endpoint binds" if endpoint >= processor else "the processor binds"
+        binding = "the endpoint" if endpoint >= processor else "memeval's own processor"
+        bottleneck = f"{binding} is the bottleneck"
 
     return (
         f"{100 * endpoint:.0f} % of the {slots} request slots in use, "
-        f"own processor {100 * processor:.0f} %: {binding}"
+        f"own processor {100 * processor:.0f} %: {bottleneck}"
     )

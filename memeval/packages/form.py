@@ -110,8 +110,3 @@ def package_id(manifest: bytes) -> str:
 def is_package_id(text: str) -> bool:
     """Whether a string could be the id of a package."""
     return re.fullmatch(r"[0-9a-f]{16}", text) is not None
-
-
-def counted(number: int, noun: str) -> str:
-    """As `1 run` and `2 runs`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

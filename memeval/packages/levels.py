@@ -25,7 +25,7 @@ from memeval.packages.cleaning import KINDS
 from memeval.packages.data import Data, config_of, data_of, unlike_data, unlike_told
 from memeval.packages.export.terms import terms_of
 from memeval.packages.facts import machine_class, protocol_of, surroundings
-from memeval.packages.form import ENVIRONMENT, counted, is_package_id, is_withheld
+from memeval.packages.form import ENVIRONMENT, is_package_id, is_withheld
 from memeval.packages.read import Package, open_package
 from memeval.packages.register import register_problems, signed_words
 from memeval.packages.rows import PackagedRows, text_problems
@@ -37,7 +37,7 @@ from memeval.pipeline.verify.sound import Look, name_ids
 from memeval.results import Record
 from memeval.results.own_prices import FIELDS, VARIABLE
 from memeval.results.run import Run
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 from memeval.witness.figures import compared
 from memeval.witness.rows import questions_of
 

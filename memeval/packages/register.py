@@ -24,7 +24,7 @@ from memeval.results import SEAL, JudgeIdentity, Record, as_json, is_sealed, sea
 from memeval.results.fields import as_plain, read_as
 from memeval.results.run import Run
 from memeval.results.summary import PACKAGE_TAG, RunKey
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 LARGEST_SIGNATURE = 100_000
 HIGHER, LOWER, DIFFERENT = "higher", "lower", "different"
@@ -238,8 +238,7 @@ def _left_out(packed: Sequence[Run], known: Sequence[Run]) -> list[str]:
         counts[kind] += 1
 
     return [
-        f"{count} {kind} {'run' if count == 1 else 'runs'} of the same settings (other seeds or "
-        "repeats) left out"
+        f"{counted(count, f'{kind} run')} of the same settings (other seeds or repeats) left out"
         for kind, count in sorted(counts.items())
     ]
 

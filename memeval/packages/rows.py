@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.errors import UserError
-from memeval.packages.form import ANSWERS, INGESTS, TEXTS, VERDICTS, counted, entry_of
+from memeval.packages.form import ANSWERS, INGESTS, TEXTS, VERDICTS, entry_of
 from memeval.packages.read import Package
 from memeval.pipeline.execute.rows import is_about
 from memeval.pipeline.verify.sound import Look
@@ -19,7 +19,7 @@ from memeval.results.run import Run
 from memeval.results.steps import model_texts, tool_texts
 from memeval.results.store import R, SoundRows, StoredRow
 from memeval.results.texts import Texts
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 
 class PackagedRows:

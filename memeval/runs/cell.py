@@ -22,7 +22,12 @@ from memeval.results import NoteKind, RunSummary
 from memeval.runs.interrupt import run_loop
 from memeval.runs.plan import say_damage
 from memeval.runs.publish.published import file_again, published_before
-from memeval.runs.publish.publisher import Published, publish_cell, publisher_of
+from memeval.runs.publish.publisher import (
+    PUBLISHING,
+    Published,
+    publish_cell,
+    publisher_of,
+)
 from memeval.runs.session import Session
 from memeval.store.opening import open_memories, open_store
 
@@ -117,7 +122,9 @@ def complete_cell(
     if known is not None:
         return Completed(summary, reused, Published(known or None))
 
-    return Completed(summary, reused, publish_cell(cell, sweep).result())
+    published = publish_cell(cell, sweep)
+    progress.say(PUBLISHING)
+    return Completed(summary, reused, published.result())
 
 
 def check_keys(config: RunConfig) -> None:

@@ -17,7 +17,7 @@ from memeval.metrics.formats import short_count
 from memeval.records import Usage
 from memeval.runs.plan import Outcome, Plan, PlannedCell
 from memeval.text.redaction import redacted
-from memeval.text.shown import printable
+from memeval.text.shown import counted, printable
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -55,6 +55,11 @@ class CellStages(Stages):
         stages = [f"{stage} {count.shown}".ljust(16) for stage, count in list(self.counts.items())]
         score = f"{self.live.text:<9} " if self.live.scored else ""
         return f"{' '.join(stages):<50} {score}{self._short_name}"
+
+    @property
+    def point(self) -> str:
+        """Where a cell ended that was not finished."""
+        return f"at: {self.text}" if self.counts else "before anything was done"
 
     @property
     def share(self) -> float:
@@ -111,14 +116,16 @@ class SweepDisplay:
 
     def _size(self) -> str:
         """How many runs there are, and how many of them are already finished."""
-        runs = len(self._plan.cells)
-        finished = runs - len(self._plan.open_cells)
+        total = len(self._plan.cells)
+        runs = counted(total, "run")
+        finished = total - len(self._plan.open_cells)
         if not finished:
-            return f"{runs} runs"
-        if finished < runs:
-            return f"{runs} runs, {finished} already finished"
+            return runs
+        if finished < total:
+            return f"{runs}, {finished:,} already finished"
 
-        return f"{runs} runs, {'both' if runs == 2 else 'all'} already finished"
+        every = {1: "", 2: "both "}.get(total, "all ")
+        return f"{runs}, {every}already finished"
 
     def __exit__(
         self,
@@ -128,7 +135,7 @@ class SweepDisplay:
     ) -> None:
         self._heartbeat.stop()
         for cell in self._cells.values():
-            self.say(f"{cell.title}: stopped at: {cell.text}")
+            self.say(f"{cell.title}: stopped {cell.point}")
 
         if self._live is not None:
             self._live.stop()
@@ -152,7 +159,7 @@ class SweepDisplay:
         position = f"[{self._ended}/{len(self._plan.cells)}]"
         if outcome.error is not None:
             self._failed += 1
-            self.say(f"{position} {name}: failed" + (f" at: {cell.text}" if cell else ""))
+            self.say(f"{position} {name}: failed" + (f" {cell.point}" if cell else ""))
         elif outcome.reused and outcome.summary is not None:
             self._reused += 1
             count = sum(outcome.summary.statuses.values())
@@ -160,9 +167,7 @@ class SweepDisplay:
         else:
             stopped = outcome.summary is not None and outcome.summary.is_stopped
             self._stopped += stopped
-            self.say(
-                f"{position} {name}: {'stopped at: ' if stopped else ''}{cell.text if cell else ''}"
-            )
+            self.say(f"{position} {name}: {_end_of(cell, stopped=stopped)}")
 
     def spent(self, usages: Sequence[Usage]) -> None:
         """Calls that a row of a cell took."""
@@ -252,7 +257,14 @@ class SweepDisplay:
 
     def summary(self) -> str:
         """The last line: costs of the sweep."""
-        parts = [f"{self._ended} of {len(self._plan.cells)} runs in {self._elapsed}"]
+        runs = counted(len(self._plan.cells), "run")
+        finished = self._ended - self._failed - self._stopped
+        parts = [f"{finished:,} of {runs} finished in {self._elapsed}"]
+        if self._failed:
+            parts[0] += f", {self._failed:,} failed"
+        if self._stopped:
+            parts[0] += f", {self._stopped:,} stopped"
+
         for endpoint in self.live.endpoints:
             line = busy_line(endpoint.load, endpoint.settings.max_concurrency)
             if line is not None:
@@ -281,3 +293,11 @@ class SweepDisplay:
             lines.append(f"  and {len(under_way) - SHOWN_CELLS} more")
 
         return Group(*(Text(printable(line), no_wrap=True, overflow="ellipsis") for line in lines))
+
+
+def _end_of(cell: CellStages | None, *, stopped: bool) -> str:
+    """How far a cell came that did not fail."""
+    if cell is None:
+        return "stopped" if stopped else "finished"
+
+    return f"stopped {cell.point}" if stopped else cell.text

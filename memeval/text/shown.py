@@ -41,6 +41,11 @@ def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
     return between.join(names[:most]) + (f" and {left:,} more" if left > 0 else "")
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """As `1 run` and `2 runs`; `plural` for a noun that takes more than an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def _escape(character: str) -> str:
     if character in _KEPT or unicodedata.category(character) not in _ODD_CATEGORIES:
         return character

@@ -63,7 +63,7 @@ def test_of_what_is_shown_in_order_of_time_the_latest_stays(system: str, tmp_pat
 def test_a_sweep_draws_accuracy_against_evidence(tmp_path: Path) -> None:
     words = ("system=bm25,rag", "top_k=100", "context_tokens=150,400", "tracking=none", *FEW[:1])
     done = completed(tmp_path, "-m", *words)
-    assert "4 of 4 runs" in done.err + done.out
+    assert "4 of 4 runs finished" in done.err + done.out
     assert {run["params"]["context_tokens"] for run in runs(tmp_path)} == {150, 400}
     (page,) = tmp_path.glob("outputs/sweeps/*/comparison.html")
     html = page.read_text(encoding="utf-8")

@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from memeval.display.progress import Countdown, RunDisplay, StageCount, rate
-from memeval.runs.plan import Plan
-from memeval.runs.publish.publisher import Published
+from memeval.runs.plan import Outcome, Plan
+from memeval.runs.publish.publisher import PUBLISHING, Published
 from memeval.runs.publish.publishing import Publishing
 from memeval.runs.session import Session
 from memeval.runs.sweep_display import SweepDisplay
+
+FINISHED: Any = SimpleNamespace(is_stopped=False)
+STOPPED: Any = SimpleNamespace(is_stopped=True)
 
 
 class Clock:
@@ -173,7 +176,84 @@ def test_publishing_says_what_is_left(tmp_path: Path, monkeypatch: pytest.Monkey
             published.set_result(Published())
 
     publishing.wait(say, every_s=0.001)
-    assert said[0] == "publishing: 1 of 1 runs left"
+    assert said == [PUBLISHING], "before the wait"
+
+
+def test_a_long_publication_says_how_much_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published: Future[Published] = Future()
+    monkeypatch.setattr("memeval.runs.publish.publishing.publish_cell", lambda *_: published)
+    publishing = Publishing(Session(tmp_path))
+    outcome = SimpleNamespace(planned=SimpleNamespace(number=0, cell=None), summary=1, reused=False)
+    publishing.add(outcome)  # type: ignore[arg-type]
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        if "left" in line:
+            published.set_result(Published())
+
+    publishing.wait(say, every_s=0.001)
+    assert said[:2] == [PUBLISHING, "publishing: 1 of 1 run left"]
+
+
+def cells_of_a_sweep(*finished: bool) -> Any:
+    """Planned cells, so far as a display looks at them."""
+    return [
+        SimpleNamespace(number=n, is_finished=done, cell=SimpleNamespace(name=f"cell {n}"))
+        for n, done in enumerate(finished)
+    ]
+
+
+def test_a_failed_run_is_not_finished(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = cells_of_a_sweep(False, False, False)
+    with SweepDisplay(Plan(cells), clock=Clock()) as display:
+        for cell in cells:
+            display.progress(cell).expect("answer", 2)
+
+        display.ended(Outcome(cells[0], summary=FINISHED))
+        display.ended(Outcome(cells[1], error=ValueError()))
+        display.ended(Outcome(cells[2], summary=STOPPED))
+
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1] == "1 of 3 runs finished in 0 s, 1 failed, 1 stopped"
+    assert lines[1:-1] == [
+        "[1/3] cell 0: answer 0/2",
+        "[2/3] cell 1: failed at: answer 0/2",
+        "[3/3] cell 2: stopped at: answer 0/2",
+    ]
+
+
+def test_a_run_that_ends_at_once_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = cells_of_a_sweep(False, False)
+    with SweepDisplay(Plan(cells), clock=Clock()) as display:
+        display.progress(cells[0])
+        display.ended(Outcome(cells[0], error=ValueError()))
+        display.progress(cells[1])
+
+    said = capsys.readouterr().err.splitlines()
+    assert said[1] == "[1/2] cell 0: failed before anything was done"
+    assert said[2] == "cell 1: stopped before anything was done"
+
+
+@pytest.mark.parametrize(
+    ("finished", "line"),
+    [
+        ((False,), "1 run"),
+        ((True,), "1 run, already finished"),
+        ((True, False), "2 runs, 1 already finished"),
+        ((True, True), "2 runs, both already finished"),
+        ((True, True, True), "3 runs, all already finished"),
+    ],
+)
+def test_the_first_line_counts_the_runs(
+    finished: tuple[bool, ...], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SweepDisplay(Plan(cells_of_a_sweep(*finished))):
+        pass
+
+    assert capsys.readouterr().err.splitlines()[0] == line
 
 
 def test_a_sweep_that_is_published_says_so() -> None:

@@ -85,13 +85,23 @@ def test_what_other_threads_compute_is_work_of_this_machine() -> None:
 @pytest.mark.parametrize(
     ("busy_s", "worked_s", "line"),
     [
-        (310.0, 2.0, "97 % of the 32 request slots in use, own processor 20 %: the endpoint binds"),
+        (
+            310.0,
+            2.0,
+            "97 % of the 32 request slots in use, own processor 20 %: "
+            "the endpoint is the bottleneck",
+        ),
         (
             160.0,
             9.7,
-            "50 % of the 32 request slots in use, own processor 97 %: the processor binds",
+            "50 % of the 32 request slots in use, own processor 97 %: "
+            "memeval's own processor is the bottleneck",
         ),
-        (64.0, 1.0, "20 % of the 32 request slots in use, own processor 10 %: neither binds"),
+        (
+            64.0,
+            1.0,
+            "20 % of the 32 request slots in use, own processor 10 %: neither is the bottleneck",
+        ),
     ],
 )
 def test_the_line_says_what_binds(busy_s: float, worked_s: float, line: str) -> None:

@@ -33,6 +33,8 @@ from memeval.tracking.store import check_store, locate
 
 T = TypeVar("T")
 
+PUBLISHING = "publishing …"
+"""Line of progress before a wait of seconds."""
 THREAD = "memeval-publishing"
 """Name of the threads that wait for a process; they hold no lock."""
 CLOSING_S = 0.2

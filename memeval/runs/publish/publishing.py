@@ -12,11 +12,21 @@ from memeval.errors import StorageError
 from memeval.runs.plan import Outcome, Plan
 from memeval.runs.publish.conclusion import conclude
 from memeval.runs.publish.published import file_again, published_before
-from memeval.runs.publish.publisher import Published, publish_cell, publisher_of, start_drawers
+from memeval.runs.publish.publisher import (
+    PUBLISHING,
+    Published,
+    publish_cell,
+    publisher_of,
+    start_drawers,
+)
 from memeval.runs.session import DoneCell, Session
+from memeval.text.shown import counted
 
 EVERY_S = 10.0
 """Seconds between two lines on what is left to publish."""
+
+SOON_S = 1.0
+"""Seconds until the first line on the drawing of the comparison."""
 
 
 class Publishing:
@@ -79,10 +89,14 @@ class Publishing:
         drawing = Thread(target=self._draw, daemon=True)
         drawing.start()
         left = {future for _, future in self._runs.values()}
-        while left := wait(left, every_s).not_done:
-            say(f"publishing: {len(left)} of {len(self._runs)} runs left")
+        if not all(future.done() for future in left):
+            say(PUBLISHING)
 
-        drawing.join(every_s)
+        runs = counted(len(self._runs), "run")
+        while left := wait(left, every_s).not_done:
+            say(f"publishing: {len(left):,} of {runs} left")
+
+        drawing.join(min(every_s, SOON_S))
         while drawing.is_alive():
             say("publishing: drawing the comparison")
             drawing.join(every_s)
