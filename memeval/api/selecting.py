@@ -40,6 +40,8 @@ class Selection:
     """All of this home, the oldest first."""
     chosen: list[Run]
     """Those that were named, in that order; then those that match, the oldest first."""
+    named: frozenset[str]
+    """Keys of those that were named, by key, name or label."""
 
 
 def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
@@ -60,6 +62,7 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
 
     filters = _filters(words, known)
     chosen = [named_run(word, known) for word in words if word not in filters]
+    named = frozenset(run.key for run in chosen)
 
     if filters or last is not None or not chosen:
         rule = parse_filters(filters, known)
@@ -74,7 +77,7 @@ def select_runs(words: Sequence[str], last: int | None = None) -> Selection:
         chosen += matching[-last:] if last is not None else matching
 
     unique = {run.key: run for run in chosen}
-    return Selection(known, list(unique.values()))
+    return Selection(known, list(unique.values()), named)
 
 
 def _values_here(filters: Sequence[str], known: Sequence[Run]) -> list[str]:

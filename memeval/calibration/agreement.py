@@ -62,6 +62,8 @@ class Agreement:
     alpha: float | None
     pairs: tuple[PairAgreement, ...]
     differing: tuple[Disagreement, ...]
+    left_out: tuple[str, ...] = ()
+    """Keys of the runs without a verdict, such as those of `stages=retrieve`."""
 
     def to_json(self) -> dict[str, Any]:
         """The agreement as plain JSON."""
@@ -75,14 +77,24 @@ class Agreement:
 def agree(runs: Sequence[Run]) -> Agreement:
     """How far the judges of runs agree on the answers that the runs share.
 
-    Raises `UserError` for runs of different data, and if no answer is shared.
+    Runs without a verdict are left out. Raises `UserError` if fewer than two are left, for runs of
+    different data, and if no answer is shared.
     """
+    answers = {run.key: read_answers(run) for run in runs}
+    left_out = tuple(key for key, own in answers.items() if not _has_verdict(own))
+    runs = [run for run in runs if run.key not in left_out]
+    if left_out and len(runs) < 2:
+        raise UserError(
+            f"judge agree needs two runs with verdicts; none are in {', '.join(left_out)}",
+            "all runs of this home:  python -m memeval list",
+        )
+
     data = {(run.summary.dataset, run.summary.tags.get("data_sha256")) for run in runs}
     if len(data) > 1:
         names = ", ".join(dict.fromkeys(one_line(run.summary.dataset) for run in runs))
         raise UserError(f"the runs have different data: {names}")
 
-    units = _units([read_answers(run) for run in runs])
+    units = _units([answers[run.key] for run in runs])
     # An answer that only one judge scored says nothing about agreement.
     shared = {key: labels for key, labels in units.items() if len(labels) - labels.count(None) > 1}
     if not shared:
@@ -105,7 +117,12 @@ def agree(runs: Sequence[Run]) -> Agreement:
             for (question_id, repeat, _), labels in shared.items()
             if {True, False} <= set(labels)
         ),
+        left_out=left_out,
     )
+
+
+def _has_verdict(answers: Sequence[JudgedAnswer]) -> bool:
+    return any(answer.right is not None for answer in answers)
 
 
 def _units(of_runs: Sequence[Sequence[JudgedAnswer]]) -> dict[UnitKey, list[bool | None]]:

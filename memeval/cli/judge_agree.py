@@ -11,7 +11,7 @@ from memeval.comparison.finding import check_records
 from memeval.comparison.tables import align
 from memeval.errors import UserError
 from memeval.metrics.formats import NONE, percent
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line, some_of
 
 SHOWN = 10
 """Answers on which judges differ that are listed without `--list`."""
@@ -57,9 +57,16 @@ def agreement_lines(agreement: Agreement, *, whole: bool) -> Iterator[str]:
     ):
         yield f"{number}: {judge}  (run {key})"
 
-    text = f"{agreement.answers:,} answers with a verdict of two judges or more"
+    if agreement.left_out:
+        runs = counted(len(agreement.left_out), "run")
+        yield f"left out: {runs} without a verdict ({some_of(agreement.left_out, SHOWN)})"
+
+    text = f"{counted(agreement.answers, 'answer')} with a verdict of two judges or more"
     if agreement.unshared:
-        text += f"; {agreement.unshared:,} answers scored by only one judge are left out"
+        verb = "is" if agreement.unshared == 1 else "are"
+        text += (
+            f"; {counted(agreement.unshared, 'answer')} scored by only one judge {verb} left out"
+        )
 
     yield text
     yield f"Krippendorff's α: {alpha_text(agreement.alpha)} (1 is agreement, 0 is chance)"
@@ -92,7 +99,7 @@ def pair_row(pair: PairAgreement) -> list[str]:
 
 def differing_lines(differing: Sequence[Disagreement], *, whole: bool) -> Iterator[str]:
     """The answers on which judges differ, with the verdict of each."""
-    yield f"judges differ on {len(differing):,} answers"
+    yield f"judges differ on {counted(len(differing), 'answer')}"
     for answer in differing if whole else differing[:SHOWN]:
         verdicts = [_as_word(verdict) for verdict in answer.verdicts]
         repeat = f" repeat {answer.repeat}" if answer.repeat else ""

@@ -14,12 +14,14 @@ from memeval.metrics.formats import NONE, count, dollars, percent
 from memeval.report.differences import labels, system_of
 from memeval.results import run_cost_usd
 from memeval.results.run import Run
-from memeval.results.summary import OWN_TAG
+from memeval.results.summary import OWN_TAG, PACKAGE_TAG
 from memeval.text.shown import one_line
 
 SHORTEST_KEY = 8
-CORRECTED = 3
-"""The column of corrected accuracies, which is left out if no run has one."""
+OPTIONAL = (3, 7)
+"""Columns that are left out if no run has a value: the corrected accuracy, and the package that a
+run came in.
+"""
 
 USAGE = f"""
 lists finished runs, the newest last
@@ -44,7 +46,7 @@ def list_runs(arguments: Sequence[str]) -> int:
 
     length = key_length([run.key for run in runs])
 
-    rows = [["run", "key", "acc", "corrected", "n", "cost $", "when", "sweep"]]
+    rows = [["run", "key", "acc", "corrected", "n", "cost $", "when", "package", "sweep"]]
     for run, label in zip(runs, names, strict=True):
         get = run.summary.metrics.get
         rows.append(
@@ -56,14 +58,14 @@ def list_runs(arguments: Sequence[str]) -> int:
                 count(get("n_questions")),
                 dollars(run_cost_usd(run.summary)),
                 f"{run.summary.ended:%Y-%m-%d %H:%M}",
+                run.summary.tags.get(PACKAGE_TAG, NONE)[:SHORTEST_KEY],
                 one_line(run.summary.sweep or "", 20),
             ]
         )
 
-    if all(row[CORRECTED] == NONE for row in rows[1:]):
-        rows = [[*row[:CORRECTED], *row[CORRECTED + 1 :]] for row in rows]
-
-    print("\n".join(align(rows)))
+    empty = {column for column in OPTIONAL if all(row[column] == NONE for row in rows[1:])}
+    shown = [[cell for column, cell in enumerate(row) if column not in empty] for row in rows]
+    print("\n".join(align(shown)))
     return 0
 
 
@@ -78,6 +80,7 @@ def _as_json(run: Run, label: str) -> dict[str, Any]:
         "dataset": summary.dataset,
         "system": system_of(summary),
         "sweep": summary.sweep,
+        "package": summary.tags.get(PACKAGE_TAG),
         "tags": {
             name.removeprefix(OWN_TAG): value
             for name, value in summary.tags.items()

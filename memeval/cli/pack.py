@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memeval.api.selecting import select_runs
+from memeval.api.selecting import Selection, select_runs
 from memeval.cli.parser import Parser
 from memeval.comparison.finding import labels_of, shown_label
 from memeval.errors import UserError
 from memeval.packages.form import SUFFIX, is_package_id
+from memeval.results.run import Run
 from memeval.results.summary import PACKAGE_TAG
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 USAGE = f"""
 writes finished runs as one file that anyone can check
@@ -35,8 +36,7 @@ def pack(arguments: Sequence[str]) -> int:
         raise UserError("pack: --supersedes takes the id that pack printed: 16 hex digits")
 
     selection = select_runs(options.words)
-    # Without a word, those that came in packages are not meant.
-    runs = [run for run in selection.chosen if options.words or PACKAGE_TAG not in run.summary.tags]
+    runs = _packable(selection)
 
     from memeval.packages.register import entry_of_package
     from memeval.packages.write import pack as pack_runs
@@ -70,3 +70,23 @@ def pack(arguments: Sequence[str]) -> int:
 
     print(f"check it: python -m memeval verify {packed.path}")
     return 0
+
+
+def _packable(selection: Selection) -> list[Run]:
+    """The chosen runs without those that came in packages, unless one was named: `pack` refuses it.
+
+    Raises `UserError` if none is left.
+    """
+    runs = [
+        run
+        for run in selection.chosen
+        if run.key in selection.named or PACKAGE_TAG not in run.summary.tags
+    ]
+    if not runs:
+        raise UserError("pack: all matching runs came in packages", "hand those over unchanged")
+
+    left_out = len(selection.chosen) - len(runs)
+    if left_out:
+        print(f"left out: {counted(left_out, 'run')} that came in packages")
+
+    return runs

@@ -21,6 +21,7 @@ from memeval.calibration.scored import scored_answers
 from memeval.cli.main import run_command
 from memeval.datasets.locomo.adapter import Locomo
 from memeval.datasets.registry import DATASETS
+from memeval.records import Status
 from memeval.report.comparison import comparison_csv, comparison_markdown
 from memeval.report.markdown import report
 from memeval.report.page.build import cell_data, page_data
@@ -387,6 +388,21 @@ def test_judges_that_agree_but_once(home: Path, command: Command) -> None:
     assert "Krippendorff's α: 0.686" in out and "c3/q0: wrong, wrong, right" in out
     row = next(line.split() for line in out.split("\n") if line.startswith("1 and 3"))
     assert row[3:8] == ["4", "2", "0", "1", "1"]
+
+
+def test_runs_without_a_verdict_are_left_out(home: Path, command: Command) -> None:
+    keys = [
+        independent(home, "0011", name="a").key,
+        independent(home, "1100", name="b", params={"judge": "contains"}).key,
+    ]
+    retrieved = independent(home, "0011", name="c", of_records={"status": Status.RETRIEVED}).key
+    status, out, err = command("judge", "agree", keys[0], retrieved, keys[1])
+    assert status == 0, err
+    assert f"left out: 1 run without a verdict ({retrieved})\n" in out
+    assert "1 and 2" in out and "1 and 3" not in out
+
+    status, _, err = command("judge", "agree", keys[0], retrieved)
+    assert status == 2 and f"needs two runs with verdicts; none are in {retrieved}" in err
 
 
 def test_judges_that_always_differ(home: Path, command: Command) -> None:

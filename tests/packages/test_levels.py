@@ -648,8 +648,19 @@ def test_unpacked_runs_lie_beside_own_ones(
     assert all(f"{run.key}  {run.summary.name}: sound" in told for run in taken)
     assert run_command(["verify", *(run.key for run in taken)]) == 0
 
+    capsys.readouterr()
+    assert run_command(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "package" in lines[0]
+    assert sum(packed.id[:8] in line for line in lines) == 2, "only those that came in one"
+
     # An imported run is not handed on as one's own.
     assert run_command(["pack", taken[0].key, "-o", str(tmp_path / "x.memeval")]) == 2
+    assert "came in a package" in capsys.readouterr().err
+    assert run_command(["pack", "dataset=demo", "-o", str(tmp_path / "x.memeval")]) == 0
+    told = capsys.readouterr().out
+    assert "left out: 2 runs that came in packages\n" in told
+    assert not any(run.key in told for run in taken)
     shutil.rmtree(taken[0].folder.parents[2])
     capsys.readouterr()
 
