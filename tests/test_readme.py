@@ -159,7 +159,8 @@ def test_the_first_result_is_what_the_first_command_prints(folder: Path) -> None
     assert FIRST in commands(README) and FIRST in commands(HOME)
     done = run(f"{FIRST} tracking=none", folder)  # which changes nothing of the table
     assert done.returncode == 0, done.stderr
-    table = done.stdout.partition("reports: ")[0]
+    # A reader is in the checkout, and the test is not.
+    table = done.stdout.replace(f"{ROOT}/docs/", "docs/").partition("reports: ")[0]
     printed = "\n".join(line.rstrip() for line in table.splitlines())
     text = README.read_text(encoding="utf-8")
     if os.environ.get("MEMEVAL_REGENERATE"):

@@ -1,4 +1,4 @@
-"""A memory as an MCP server over stdio: pip install mcp."""
+"""A memory as an MCP server over stdio: pip install 'mcp<2'."""
 
 from mcp.server.fastmcp import FastMCP
 

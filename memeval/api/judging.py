@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import memeval
 from memeval.api.finished import FinishedRun
 from memeval.api.overrides import as_overrides
 from memeval.api.running import progress_of
@@ -20,6 +19,7 @@ from memeval.errors import UserError
 from memeval.results.files import writing
 from memeval.results.run import Run
 from memeval.text.redaction import redacted
+from memeval.text.shipped import shipped_path
 from memeval.text.shown import one_line
 
 if TYPE_CHECKING:
@@ -330,6 +330,4 @@ def shipped_file() -> Path:
     """The built-in items: inside the package if it was installed from a wheel, otherwise the
     checkout's.
     """
-    package = Path(memeval.__file__).parent
-    inside = package / ITEMS_FILE
-    return inside if inside.exists() else package.parent / ITEMS_FILE
+    return shipped_path(ITEMS_FILE)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from memeval.cli.parser import Parser
 from memeval.packages.form import SUFFIX
-from memeval.text.shown import one_line, printable
+from memeval.text.shown import counted, one_line, printable
 
 USAGE = f"""
 shows the packages of a folder side by side, as a folder of static pages
@@ -34,7 +34,6 @@ def board(arguments: Sequence[str]) -> int:
     options = PARSER.parse_args(list(arguments))
     from memeval.board.collect import collect
     from memeval.board.write import write_board
-    from memeval.packages.form import counted
 
     made = collect(options.packages, options.allowed_signers, again=options.again)
     write_board(made, options.output)
@@ -63,7 +62,7 @@ def check(arguments: Sequence[str]) -> int:
     for path in options.packages:
         problems = check_package(path, most_bytes=options.most_mb * 10**6)
         wrong += bool(problems)
-        outcome = f"{len(problems)} problems" if problems else "may be added"
+        outcome = counted(len(problems), "problem") if problems else "may be added"
         print(printable(f"{one_line(path.name)}: {outcome}"))
         for line in problems:
             print(f"  {printable(line)}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memeval.api.comparing import compare_named
-from memeval.cli.comparison import GLOSSARY_LINE, print_statistics, print_tables, print_words
+from memeval.cli.comparison import glossary_line, print_statistics, print_tables, print_words
 from memeval.cli.parser import LAST, Parser, one_of, print_json
 from memeval.comparison.files import as_json_value, write_comparisons
 from memeval.comparison.page import write_page_of
@@ -67,7 +67,7 @@ def compare(arguments: Sequence[str]) -> int:
     if options.stats:
         print_statistics(comparisons)
 
-    print(GLOSSARY_LINE)
+    print(glossary_line())
     print(f"files: {folder}")
     return 0
 

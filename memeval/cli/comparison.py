@@ -12,18 +12,23 @@ from memeval.results import NoteKind, RunSummary
 from memeval.runs.publish.conclusion import Conclusion, conclude
 from memeval.runs.publish.publisher import Published
 from memeval.runs.session import DoneCell, Session
+from memeval.text.shipped import where_is
 from memeval.text.shown import printable
 from memeval.tracking.store import LOCAL_PAGE
 
 if TYPE_CHECKING:
     from memeval.comparison.records import Comparison
 
-GLOSSARY_LINE = "words and columns: docs/glossary.md"
 SCORED = ("ok", "retrieved")
 """Statuses of records that count as scored."""
 
 Groups = Mapping[str, Sequence[RunSummary]]
 """The cells of each data set."""
+
+
+def glossary_line() -> str:
+    """Where the words and columns of the tables are explained."""
+    return f"words and columns: {where_is('docs/glossary.md')}"
 
 
 def show_comparison(
@@ -53,7 +58,7 @@ def show_comparison(
     if statistics:
         print_statistics(conclusion.comparisons)
 
-    print(GLOSSARY_LINE)
+    print(glossary_line())
     pages, problems = conclusion.write(draws=not interrupted)
     for problem in problems:
         print(problem, file=sys.stderr)

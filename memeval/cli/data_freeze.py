@@ -31,6 +31,7 @@ from memeval.errors import UserError
 from memeval.metrics.formats import percent
 from memeval.results.files import file_digest
 from memeval.runs.forecast.outlook import Outlook, outlook_for
+from memeval.text.shipped import where_is
 from memeval.text.shown import one_line
 
 MOST_SHOWN = 20
@@ -157,7 +158,8 @@ def _difference(outlook: Outlook) -> str:
 def _check_questions(count: int, path: Path) -> None:
     if not count:
         raise UserError(
-            f"{path} holds no question.", "write questions, or name a table:  docs/own_data.md"
+            f"{path} holds no question.",
+            f"write questions, or name a table:  {where_is('docs/own_data.md')}",
         )
 
 

@@ -15,6 +15,7 @@ from memeval.datasets.json.frozen import is_frozen
 from memeval.datasets.json.review import ReviewFile, decisions
 from memeval.datasets.json.versions import named_questions
 from memeval.errors import UserError
+from memeval.text.shipped import where_is
 from memeval.text.shown import one_line
 
 LONGEST_NAME = 80
@@ -41,7 +42,8 @@ def review(chosen: Namespace) -> int:
     if not opened.questions():
         what = "that others disagree on and you have not decided" if chosen.disputed else "yet"
         raise UserError(
-            f"{path} holds no question {what}.", "write or draft some: docs/own_data.md"
+            f"{path} holds no question {what}.",
+            f"write or draft some:  {where_is('docs/own_data.md')}",
         )
 
     if chosen.terminal:

@@ -13,7 +13,7 @@ from memeval.config.paths import outputs_dir, project_root
 from memeval.errors import UserError
 from memeval.packages.form import SUFFIX
 from memeval.results.own_prices import PRICES_FILE, name_prices
-from memeval.text.shown import one_line, printable
+from memeval.text.shown import counted, one_line, printable
 
 USAGE = """
 compares finished runs with their digests, and makes their figures again: files, rows, keys, figures
@@ -52,7 +52,7 @@ def verify(arguments: Sequence[str]) -> int:
     for folder in dict.fromkeys(folders):
         verified = verify_run(folder)
         wrong += bool(verified.problems)
-        outcome = f"{len(verified.problems)} problems" if verified.problems else "sound"
+        outcome = counted(len(verified.problems), "problem") if verified.problems else "sound"
         print(printable(f"{folder.name}  {one_line(verified.name)}: {outcome}"))
         for line in verified.problems:
             print(f"  {printable(line)}")

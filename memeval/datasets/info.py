@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from memeval.text.shipped import with_places
+
 
 @dataclass(frozen=True)
 class FileInfo:
@@ -66,6 +68,11 @@ class DatasetInfo:
     """How to get a data set that can't be downloaded as it is."""
     git_blob: str | None = None
     """As that of a `FileInfo`."""
+
+    @property
+    def way_to_get(self) -> str:
+        """`by_hand`, with the places of the pages and files that it names."""
+        return with_places(self.by_hand)
 
     @property
     def pin(self) -> str | None:

@@ -9,15 +9,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import memeval
 from memeval.config.settings import read_settings
 from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, Excerpt
 from memeval.datasets.registry import adapter_class, info_of
 from memeval.errors import UserError
 from memeval.results.files import file_digest
+from memeval.text.shipped import PLACES
 
-_PACKAGE = Path(memeval.__file__).parent
-_SHIPPED = (_PACKAGE / "data", _PACKAGE.parent / "data")
+_SHIPPED = tuple(place / "data" for place in PLACES)
 """Folders of the files that ship with memeval: in a release, and in a checkout."""
 
 
@@ -113,7 +112,7 @@ def missing(info: DatasetInfo, path: Path) -> UserError:
     if info.url or any(file.url for file in info.files):
         hints.append(f"get it:      python -m memeval data fetch {info.name}")
     elif info.by_hand:
-        hints.append(info.by_hand)
+        hints.append(info.way_to_get)
 
     return UserError(
         f"data set '{info.name}' is not on this machine: {path} is missing.",

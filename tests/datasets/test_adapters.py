@@ -85,6 +85,7 @@ def test_the_example_is_printed_as_it_is_tested() -> None:
     for fence, path in (
         ("python", "my_tickets.py"),
         ("yaml", "my_conf/dataset/tickets.yaml"),
+        ("json", "tickets.json"),
         ("python", "test_my_tickets.py"),
     ):
         assert f"```{fence}\n{(EXAMPLE / path).read_text(encoding='utf-8')}```" in page

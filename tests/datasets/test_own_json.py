@@ -20,6 +20,7 @@ from memeval.datasets.locate import build
 from memeval.errors import UserError
 from memeval.records import EvalCase, ForgetRequest, Traces
 from memeval.testing import DatasetContract
+from memeval.text.shipped import where_is
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "data" / "demo" / "own.json"
@@ -309,6 +310,13 @@ BEYOND_SCHEMA = {
 """What a JSON Schema can't say."""
 
 
+def test_a_folder_that_is_no_frozen_set_is_called_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        read(tmp_path)
+
+    assert refused.value.message == f"{tmp_path} is a folder without frozen.json"
+
+
 @pytest.mark.parametrize("name", FAULTY)
 def test_a_mistake_is_named_with_its_place(
     tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
@@ -446,7 +454,8 @@ def test_all_mistakes_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert data(["check", str(write(tmp_path, case(questions=bad)))]) == 2
     told = capsys.readouterr().out
     assert told.count("evidence 'z' is not a turn") == 30
-    assert "own.json: 30 mistakes; the schema is in docs/datasets/json.md" in told
+    page = where_is("docs/datasets/json.md")
+    assert f"own.json: 30 mistakes; the schema is in {page}" in told
 
 
 def test_the_page_names_every_field_and_its_example_is_read(tmp_path: Path) -> None:

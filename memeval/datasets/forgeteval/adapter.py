@@ -28,11 +28,12 @@ from memeval.records import (
     Turn,
 )
 from memeval.results import Record
+from memeval.text.shipped import where_is
 from memeval.text.shown import one_line
 from memeval.text.typed import decoder
 
 SPEAKER = "user"
-SCHEMA = "the form:  docs/datasets/forgeteval.md"
+PAGE = "docs/datasets/forgeteval.md"
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=100_000)]
 PARTS = {"supersede": 3, "release": 2, "purge": 2}
 """Members of each kind of mutation, its name included."""
@@ -103,7 +104,7 @@ class ForgetEval(OwnFile):
             else:
                 rows = decoder(Row).decode_lines(content)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise UserError(f"{self.path}: {one_line(error, 300)}", SCHEMA) from error
+            raise UserError(f"{self.path}: {one_line(error, 300)}", _form()) from error
 
         seen: set[str] = set()
         for row in rows:
@@ -115,7 +116,7 @@ class ForgetEval(OwnFile):
                 _check(self.path, row, mutation)
 
         if not rows:
-            raise UserError(f"{self.path} holds no case", SCHEMA)
+            raise UserError(f"{self.path} holds no case", _form())
 
         return rows
 
@@ -186,5 +187,9 @@ def _check(path: object, row: Row, mutation: Sequence[str]) -> None:
     raise UserError(
         f"{path}: case '{one_line(row.id, 80)}': a mutation must be [supersede, ABOUT, NEW], "
         f"[release, ABOUT] or [purge, ABOUT], but is {one_line(list(mutation), 120)}",
-        SCHEMA,
+        _form(),
     )
+
+
+def _form() -> str:
+    return f"the form:  {where_is(PAGE)}"

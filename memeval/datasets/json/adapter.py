@@ -8,7 +8,13 @@ from typing import ClassVar, Literal
 
 from memeval.config.schema import RUN, at
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
-from memeval.datasets.json.frozen import Manifest, data_file, is_frozen, read_manifest
+from memeval.datasets.json.frozen import (
+    MANIFEST_FILE,
+    Manifest,
+    data_file,
+    is_frozen,
+    read_manifest,
+)
 from memeval.datasets.json.reader import DRAFTED, REJECTED, OwnReader
 from memeval.datasets.locate import missing
 from memeval.datasets.own import OwnFile
@@ -38,6 +44,11 @@ class OwnJson(OwnFile):
         """Checks the whole file, and counts its contents."""
         if is_frozen(self.path):
             self.manifest = read_manifest(self.path)
+        elif self.path.is_dir():
+            raise UserError(
+                f"{self.path} is a folder without {MANIFEST_FILE}",
+                "name a file, or a folder that `data freeze` made",
+            )
         elif not self.path.is_file():
             raise missing(self.info, self.path)
 

@@ -37,8 +37,7 @@ from memeval.datasets.json.life import (
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion, Session
 from memeval.results.files import reading
-
-SCHEMA = "docs/datasets/json.md"
+from memeval.text.shipped import where_is
 
 META = "meta"
 """A field that any object may have: it is not read."""
@@ -60,6 +59,11 @@ ASKED_NAMES = {"timestamp": "time"}
 NOT_PLAIN = re.compile(r"[^\w .-]+")
 LONGEST_NAME = 60
 BLOCK = 1 << 20
+
+
+def schema() -> str:
+    """Where the page is that documents the file."""
+    return where_is("docs/datasets/json.md")
 
 
 class Layout(Enum):
@@ -94,7 +98,7 @@ class OwnReader:
 
     @cached_property
     def mistakes(self) -> Mistakes:
-        return Mistakes(self.path, SCHEMA, strict=True)
+        return Mistakes(self.path, schema(), strict=True)
 
     @cached_property
     def sha256(self) -> str:
@@ -176,7 +180,7 @@ class OwnReader:
         if not isinstance(cases, list) or not cases:
             raise UserError(
                 f"{self.path} holds no cases: it must be a list of cases, or one per line.",
-                f"the schema:  {SCHEMA}",
+                f"the schema:  {schema()}",
             )
 
         for number, case in enumerate(cases, start=1):

@@ -23,9 +23,10 @@ from memeval.datasets.io.lines import first_value, json_lines
 from memeval.datasets.netops.flat import as_cases, as_chunk, is_record
 from memeval.errors import UserError
 from memeval.records import EvalCase, Session
+from memeval.text.shipped import where_is
 
 CASE_FIELDS = ("case_id", "chunks", "questions")
-SCHEMA = "docs/datasets/netops.md"
+PAGE = "docs/datasets/netops.md"
 CHUNK_FIELDS = ("text", "id", "time", "speaker", "source", "session")
 
 
@@ -33,7 +34,7 @@ def read_generic(content: bytes, path: Path) -> tuple[list[EvalCase], tuple[str,
     """The cases of a file, and notes on it. Raises `UserError` that lists its mistakes by case,
     chunk, question.
     """
-    mistakes = Mistakes(path, SCHEMA)
+    mistakes = Mistakes(path, where_is(PAGE))
     values = list(_values(content, path, mistakes))
     if values and is_record(values[0][1]):
         _check_asked(values, path)
@@ -58,7 +59,7 @@ def _check_asked(values: Sequence[tuple[str, Any]], path: Path) -> None:
         raise UserError(
             f"{path} contains {len(values):,} records but no questions about them",
             'add objects like:  {"question": "Which switch failed?", "answer": "sw2"}',
-            f"the schema:  {SCHEMA}",
+            f"the schema:  {where_is(PAGE)}",
         )
 
 

@@ -1,0 +1,47 @@
+"""Files that ship with memeval and pages of its documentation, as messages name them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+PLACES = (_PACKAGE, _PACKAGE.parent)
+"""Folders that shipped files are below: in a release, and in a checkout."""
+DISTRIBUTION = "memeval-bench"
+_NAMED = re.compile(r"\b(?:docs|data/demo)/[\w/.]*\w")
+
+
+def shipped_path(name: str) -> Path:
+    """Path of a file, such as `data/demo/own.json`, whether or not it exists."""
+    paths = [place / name for place in PLACES]
+    return next((path for path in paths if path.exists()), paths[-1])
+
+
+def where_is(name: str) -> str:
+    """Where a reader finds a file or a page, such as `docs/glossary.md`: its path, or the URL of a
+    page that is not on this machine, as a release has none.
+    """
+    path, here = shipped_path(name), Path.cwd()
+    if path.exists():
+        return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+    return f"{_documentation()}/{name.removeprefix('docs/')}" if name.startswith("docs/") else name
+
+
+def with_places(text: str) -> str:
+    """A text with the place of each file that it names, as `where_is` gives it."""
+    return _NAMED.sub(lambda match: where_is(match[0]), text)
+
+
+def _documentation() -> str:
+    """Address of the pages, as pyproject.toml has it; `docs` if memeval was not installed."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        addresses = metadata(DISTRIBUTION).get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return "docs"
+
+    named = dict(address.split(", ", 1) for address in addresses)
+    return str(named.get("Documentation", "docs"))

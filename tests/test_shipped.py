@@ -1,0 +1,39 @@
+"""Files and pages that messages name are where the message says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from memeval.datasets.registry import DATASETS
+from memeval.text import shipped
+from memeval.text.shipped import where_is, with_places
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_in_a_checkout_a_page_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert where_is("docs/glossary.md") == "docs/glossary.md"
+    monkeypatch.chdir(tmp_path)
+    assert where_is("docs/glossary.md") == str(ROOT / "docs" / "glossary.md")
+
+
+def test_in_a_release_a_page_is_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "memeval" / "data" / "demo" / "own.json"
+    own.parent.mkdir(parents=True)
+    own.write_text("[]", encoding="utf-8")
+    monkeypatch.setattr(shipped, "PLACES", (tmp_path / "memeval", tmp_path))
+    address = where_is("docs/datasets/json.md")
+    assert address.startswith("https://") and address.endswith("/docs/datasets/json.md")
+    assert DATASETS["json"].way_to_get.endswith(f"dataset=json dataset.path={own}")
+    assert f"the schema of {address};" in DATASETS["json"].way_to_get
+    assert with_places("dataset.path=data/demo/gone.json") == "dataset.path=data/demo/gone.json"
+
+
+def test_every_page_that_a_message_names_is_there() -> None:
+    for info in DATASETS.values():
+        for name in re.findall(r"(?:docs|data/demo)/[\w/.]*\w", info.by_hand):
+            assert (ROOT / name).is_file(), f"{info.name}: {name}"
