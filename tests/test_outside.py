@@ -8,7 +8,7 @@ from memeval.text import redaction
 from memeval.text.names import digest_name
 from memeval.text.redaction import keep_secret, redacted
 from memeval.text.secret_shapes import REDACTED
-from memeval.text.shown import one_line, printable
+from memeval.text.shown import all_counted, counted, one_line, printable
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +57,20 @@ def test_control_characters_are_written_out() -> None:
         printable("a\x1b[31mred\x07\u202e\nb\tc é 北京") == "a\\x1b[31mred\\x07\\u202e\nb\tc é 北京"
     )
     assert printable("\ud800") == "\\ud800"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (counted(1, "run"), "1 run"),
+        (counted(0, "run"), "0 runs"),
+        (counted(1200, "run"), "1,200 runs"),
+        (counted(2, "entry", "entries"), "2 entries"),
+        (all_counted({"cases": 1, "turns": 32}), "1 case, 32 turns"),
+    ],
+)
+def test_one_of_a_kind_is_in_the_singular(text: str, said: str) -> None:
+    assert text == said
 
 
 def test_one_line_is_one_line_and_short() -> None:

@@ -18,7 +18,7 @@ from memeval.errors import UserError
 from memeval.packages.form import SUFFIX
 from memeval.packages.levels import Level
 from memeval.packages.read import Package
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,9 @@ def _sound(checked: Sequence[Checked]) -> tuple[list[Sound], list[LeftOut]]:
         if failed is not None or one.package is None:
             assert failed is not None, "a package was left out because of a problem"
             # Only how many: a damaged package's own claims are not shown to others.
-            what = f"level {failed.number} ({failed.name}): {len(failed.problems)} problems"
+            what = (
+                f"level {failed.number} ({failed.name}): {counted(len(failed.problems), 'problem')}"
+            )
             left_out.append(LeftOut(name, what))
         elif one.package.id in sound:
             first = sound[one.package.id].package.path.name

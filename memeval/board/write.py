@@ -126,7 +126,7 @@ def _questions(
     board: Board, table: Table, questions: tuple[Question, ...]
 ) -> Iterator[tuple[str, str]]:
     """The list of a table's questions, and a page for each."""
-    title = f"{table.dataset}: {len(questions):,} questions"
+    title = f"{table.dataset}: {counted(len(questions), 'question')}"
     kinds: dict[str, list[Question]] = {kind: [] for kind in KINDS}
     for question in questions:
         kinds[question.kind].append(question)

@@ -44,7 +44,7 @@ def calibrate_run(
         )
 
     raw = weighted_mean([float(bool(answer.right)) for answer in answers], weights_of(answers))
-    source = LabelSource(run=run, path=path, raw=raw, unlabelled=unlabelled)
+    source = LabelSource(run=run, path=path, raw=raw, rows_without_label=unlabelled)
     own = [row for row in labelled if row.run == run.key]
     if own and len(own) < len(labelled):
         raise UserError(

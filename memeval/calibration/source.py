@@ -18,7 +18,7 @@ class LabelSource:
     run: Run
     path: Path
     raw: float
-    unlabelled: int
+    rows_without_label: int
 
     def calibration(
         self,
@@ -45,7 +45,7 @@ class LabelSource:
             low=_clip(low),
             high=_clip(high),
             labels=labels,
-            unlabelled=self.unlabelled,
+            rows_without_label=self.rows_without_label,
             file=self.path.name,
             sha256=file_digest(self.path),
             se=se,

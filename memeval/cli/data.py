@@ -23,6 +23,7 @@ from memeval.datasets.registry import DATASETS, GROUP, dataset_info, has_adapter
 from memeval.datasets.transfer import FetchLimits
 from memeval.display.terminal import drawn
 from memeval.errors import UserError
+from memeval.text.shown import all_counted, counted
 
 USAGE_OF_FETCH = """
 download a data set, verify it, show its licence
@@ -139,7 +140,7 @@ def _files(info: DatasetInfo, words: Sequence[str]) -> Sequence[FileInfo] | None
 
 def describe(info: DatasetInfo) -> str:
     """A data set in a few lines."""
-    counts = ", ".join(f"{count:,} {noun}" for noun, count in info.counts.items())
+    counts = all_counted(info.counts)
     lines = [
         f"{info.name}: {info.title}",
         _whereabouts(info),
@@ -175,7 +176,7 @@ def _size(info: DatasetInfo) -> str:
     if info.files:
         known = [file.size_bytes for file in info.files if file.size_bytes is not None]
         more = "" if len(known) == len(info.files) else " and more"
-        return f"{sum(known):,} bytes{more} in {len(info.files)} files"
+        return f"{sum(known):,} bytes{more} in {counted(len(info.files), 'file')}"
 
     if info.size_bytes:
         size = f"{info.size_bytes:,} bytes"
@@ -215,9 +216,7 @@ def verify_chosen(chosen: Namespace) -> int:
     print(f"{verified.path or 'generated'}: sha256 {verified.sha256}")
 
     if verified.counts:
-        print(
-            f"  read: {', '.join(f'{count:,} {noun}' for noun, count in verified.counts.items())}"
-        )
+        print(f"  read: {all_counted(verified.counts)}")
 
     for line in (*verified.problems, *verified.notes):
         print(f"  {line}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memeval.datasets.json.reader import OwnReader
 from memeval.errors import UserError
-from memeval.text.shown import one_line
+from memeval.text.shown import all_counted, counted, one_line
 
 MOST_CATEGORIES = 20
 """Categories that are named with their counts."""
@@ -29,8 +29,8 @@ def check(path: Path) -> int:
         print(mistake)
 
     if mistakes:
-        noun = "mistake" if len(mistakes) == 1 else "mistakes"
-        print(f"\n{path}: {len(mistakes):,} {noun}; the schema is in {reader.mistakes.schema}")
+        number = counted(len(mistakes), "mistake")
+        print(f"\n{path}: {number}; the schema is in {reader.mistakes.schema}")
         return 2
 
     for line in lines(reader):
@@ -43,7 +43,7 @@ def lines(reader: OwnReader) -> list[str]:
     """Content of a file without mistakes, and how to run it."""
     counts = reader.counts
     nouns = ("cases", "sessions", "turns", "questions")
-    described = [f"{reader.path}: {', '.join(f'{counts[noun]:,} {noun}' for noun in nouns)}"]
+    described = [f"{reader.path}: {all_counted({noun: counts[noun] for noun in nouns})}"]
     described.append(f"  name: {reader.name}")
     if not counts["questions"]:
         return [*described, "  no questions yet: a run needs one; prepare builds memories without"]
@@ -53,7 +53,8 @@ def lines(reader: OwnReader) -> list[str]:
     left = len(reader.categories) - len(categories)
     described.append(f"  categories: {named}" + (f" and {left:,} more" if left else ""))
     if unanswerable := counts["questions"] - counts["answerable"]:
-        described.append(f"  the right answer is a refusal: {unanswerable:,} questions")
+        number = counted(unanswerable, "question")
+        described.append(f"  the right answer is a refusal: {number}")
 
     described += [f"  {note}" for note in reader.notes()]
     return [*described, f"run it:  python -m memeval dataset=json dataset.path={reader.path}"]

@@ -47,7 +47,7 @@ from memeval.runs.forecast.totals import CallSums, Estimate, line_of
 from memeval.runs.interrupt import run_loop
 from memeval.runs.job import check_writable
 from memeval.store.opening import open_store
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 IS_DRAFTED = re.compile(r"/draft-\d+$")
 """The end of a drafted question's id: see `Slot.name`."""
@@ -248,16 +248,10 @@ def _names_of(case: dict[str, Any]) -> dict[str, str | int]:
 def _report(drafting: Drafting, path: Path) -> Iterator[str]:
     """Questions that were kept or dropped, with reasons, and costs."""
     there = f", {count(drafting.before)} already existed" if drafting.before else ""
-    yield f"{path}: {count(drafting.kept)} questions drafted{there}"
+    yield f"{path}: {counted(drafting.kept, 'question')} drafted{there}"
     if drafting.proposals:
-        yield f"  of {count(drafting.proposals)} proposals:"
-        rows = [["    stay", count(drafting.kept)]]
-        rows += [
-            [f"    {reason.value}", count(drafting.dropped[reason])]
-            for reason in Reason
-            if drafting.dropped[reason]
-        ]
-        yield from align(rows)
+        yield f"  of {counted(drafting.proposals, 'proposal')}:"
+        yield from _proposal_lines(drafting)
 
     if drafting.failure:
         yield f"  the call that failed last: {one_line(drafting.failure, 500)}"
@@ -280,6 +274,17 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
         yield f"review them:  python -m memeval data review {path}"
 
 
+def _proposal_lines(drafting: Drafting) -> list[str]:
+    dropped = {reason: drafting.dropped[reason] for reason in Reason if drafting.dropped[reason]}
+    # Without a second row the numbers would be a column of headers alone, which is left out.
+    if not dropped:
+        return [f"    stay  {count(drafting.kept)}"]
+
+    rows = [["    stay", count(drafting.kept)]]
+    rows += [[f"    {reason.value}", count(number)] for reason, number in dropped.items()]
+    return align(rows)
+
+
 def _show_plan(job: _Job) -> int:
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="memeval-plan-") as folder:
@@ -297,14 +302,17 @@ def _show_plan(job: _Job) -> int:
 
     lines = [line_of(key, own, repeated=0.0) for key, own in sums.items()]
     there = f", {count(drafting.before)} are there" if drafting.before else ""
-    print(f"{count(job.wanted.count)} questions are wanted{there}")
+    questions, verb = counted(job.wanted.count, "question"), "are"
+    if job.wanted.count == 1:
+        verb = "is"
+
+    print(f"{questions} {verb} wanted{there}")
     for line in call_lines(Estimate(lines, ())):
         print(line)
 
     print(
-        "note: if every proposal is kept. Each dropped one takes up to as many calls again, "
-        "with at most "
-        f"{MOST_TRIES} proposals per question are the most"
+        "note: This assumes that every proposal is kept. Each dropped one can cost as many calls "
+        f"again, up to {MOST_TRIES} proposals per question."
     )
     print("Nothing was asked. To draft, run the same command without --plan.")
     return 0

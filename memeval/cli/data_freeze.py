@@ -32,7 +32,7 @@ from memeval.metrics.formats import percent
 from memeval.results.files import file_digest
 from memeval.runs.forecast.outlook import Outlook, outlook_for
 from memeval.text.shipped import where_is
-from memeval.text.shown import one_line
+from memeval.text.shown import all_counted, counted, one_line
 
 MOST_SHOWN = 20
 """Names of a change that are printed; the others are counted."""
@@ -98,7 +98,8 @@ def diff(chosen: Namespace) -> int:
         if len(names) > MOST_SHOWN:
             print(f"  and {len(names) - MOST_SHOWN:,} more")
 
-    print(f"{changes.questions_same:,} questions are the same")
+    verb = "is" if changes.questions_same == 1 else "are"
+    print(f"{counted(changes.questions_same, 'question')} {verb} the same")
     return 0 if changes.is_empty else 1
 
 
@@ -181,8 +182,9 @@ def _facts(reader: OwnReader, cases: Sequence[dict[str, Any]]) -> dict[str, str]
         facts["Dropped drafts"] = f"{dropped.total():,}: {counts}"
 
     if left:
-        counts = ", ".join(f"{word} {count:,}" for word, count in left.items())
-        facts["Left out by the review"] = f"{counts} questions"
+        facts["Left out by the review"] = ", ".join(
+            f"{count:,} {word}" for word, count in left.items()
+        )
 
     # By hand: `data review` would have changed the status.
     edited = sum(
@@ -193,7 +195,7 @@ def _facts(reader: OwnReader, cases: Sequence[dict[str, Any]]) -> dict[str, str]
         for question in case["questions"]
     )
     if edited:
-        facts["Edited since they were accepted"] = f"{edited:,} questions"
+        facts["Edited since they were accepted"] = counted(edited, "question")
 
     agreement = review_agreement(cases)
     if agreement.pairs:
@@ -233,12 +235,12 @@ def _write(content: FrozenContent, folder: Path) -> int:
     questions = sum(len(case["questions"]) for case in content.cases)
     line = outlook_line(outlook_for(content.name, questions=questions, cases=count))
     manifest = write_frozen(content, folder, more=[line])
-    counts = ", ".join(f"{number:,} {noun}" for noun, number in manifest.counts.items())
+    counts = all_counted(manifest.counts)
     print(f"{folder}: {one_line(manifest.name)} version {manifest.version}, {counts}")
     print(f"  sha256 {manifest.sha256}, in {DATA_FILE}; {SHEET_FILE} describes it")
     for side in sorted(set(manifest.sides.values())):
         number = list(manifest.sides.values()).count(side)
-        print(f"  dataset.split={side}: {number:,} cases")
+        print(f"  dataset.split={side}: {counted(number, 'case')}")
 
     print(f"  {line}")
     read_manifest(folder)

@@ -103,15 +103,16 @@ def _outlook(imported: Imported, target: Path) -> str:
     """Smallest difference between two systems that the cases could show."""
     cases = [case for case in imported.cases if case["questions"]]
     questions = sum(len(case["questions"]) for case in cases)
-    assumed = ""
+    per_case = None
     count = len(cases)
     if not questions:
         count = len(imported.cases)
-        questions = QUESTIONS_A_CASE * count
-        assumed = f"with {QUESTIONS_A_CASE} questions a case, "
+        per_case = QUESTIONS_A_CASE
+        questions = per_case * count
 
-    line = outlook_line(outlook_for(target.stem, questions=questions, cases=count))
+    outlook = outlook_for(target.stem, questions=questions, cases=count)
+    line = outlook_line(outlook, per_case=per_case)
     if count == 1:
         line += "; more cases:  --case NAME or --windows N"
 
-    return f"  {assumed}{line}"
+    return f"  {line}"

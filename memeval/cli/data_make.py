@@ -11,6 +11,7 @@ from memeval.datasets.contract import Dataset
 from memeval.datasets.io.new_file import new_file
 from memeval.datasets.registry import writable
 from memeval.errors import UserError
+from memeval.text.shown import all_counted
 
 
 def make(chosen: Namespace) -> int:
@@ -39,7 +40,8 @@ def make(chosen: Namespace) -> int:
     with new_file(path) as file:
         cases, questions = dataset.write(file)
 
-    print(f"{path}: {cases:,} cases, {questions:,} questions, {path.stat().st_size:,} bytes")
+    written = all_counted({"cases": cases, "questions": questions})
+    print(f"{path}: {written}, {path.stat().st_size:,} bytes")
     for note in dataset.notes():
         print(f"  {note}")
 

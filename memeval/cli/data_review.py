@@ -16,7 +16,7 @@ from memeval.datasets.json.review import ReviewFile, decisions
 from memeval.datasets.json.versions import named_questions
 from memeval.errors import UserError
 from memeval.text.shipped import where_is
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 LONGEST_NAME = 80
 
@@ -40,9 +40,13 @@ def review(chosen: Namespace) -> int:
 
     opened = ReviewFile(path, name, disputed=chosen.disputed)
     if not opened.questions():
-        what = "that others disagree on and you have not decided" if chosen.disputed else "yet"
+        document = OwnDocument.read(path)
+        if chosen.disputed and any(case.questions for case in document.checked):
+            print(_undisputed(document, name))
+            return 0
+
         raise UserError(
-            f"{path} holds no question {what}.",
+            f"{path} holds no question yet.",
             f"write or draft some:  {where_is('docs/own_data.md')}",
         )
 
@@ -53,8 +57,17 @@ def review(chosen: Namespace) -> int:
 
     shown = opened.questions()
     left = sum(question.is_left for question in shown)
-    print(f"{path}: {len(shown) - left:,} of {len(shown):,} questions are decided by {name}")
+    questions = counted(len(shown), "question")
+    print(f"{path}: {name} has decided {len(shown) - left:,} of {questions}")
     return 0
+
+
+def _undisputed(document: OwnDocument, reviewer: str) -> str:
+    """Why `--disputed` shows a reviewer no question."""
+    if any(pair.differing for pair in review_agreement(document.cases).pairs):
+        return f"{reviewer} has decided each question that reviewers disagree on."
+
+    return "Reviewers disagree on no question."
 
 
 def serve(opened: ReviewFile) -> None:

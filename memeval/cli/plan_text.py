@@ -9,7 +9,7 @@ from memeval.metrics.formats import count, dollars, percent, short_count
 from memeval.runs.forecast.forecast import Forecast
 from memeval.runs.forecast.outlook import Outlook
 from memeval.runs.forecast.totals import Estimate, Line
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 STAGES = {"prepare": "memories", "answer": "answers", "judge": "verdicts"}
 MINUTE_S, HOUR_S = 60, 3600
@@ -82,20 +82,31 @@ def duration(seconds: float) -> str:
     return f"about {seconds / HOUR_S:.1f} h"
 
 
-def outlook_line(outlook: Outlook) -> str:
-    """Sentence on the differences that the data could show."""
-    data = (
-        f"{outlook.dataset}: {count(outlook.questions)} questions in {count(outlook.cases)} cases"
-    )
+def outlook_line(outlook: Outlook, *, per_case: int | None = None) -> str:
+    """Sentence on the differences that the data could show; `per_case` is an assumed number of
+    questions.
+    """
+    size = f"{counted(outlook.questions, 'question')} in {counted(outlook.cases, 'case')}"
+    data, few = f"{outlook.dataset}: {size}", " are"
+    if outlook.questions == 1:
+        few = " is"
+
+    if per_case is not None:
+        data = f"With {per_case} questions per case, {outlook.dataset} would have {size}"
+        few = ":"
+
     if outlook.difference is None:
         more = ""
         if outlook.cases_needed is not None:
             more = (
-                f"; {outlook.cases_needed:,} cases would show about "
+                f"; {counted(outlook.cases_needed, 'case')} would show about "
                 f"{percent(outlook.difference_then)} points of accuracy"
             )
 
-        return f"{data} are too few to show any difference{more} ({outlook.basis})"
+        return f"{data}{few} too few to show any difference{more} ({outlook.basis})"
+
+    if per_case is not None:
+        data += ", which"
 
     if outlook.difference >= 1:
         return f"{data} can't show any difference with 80 % power ({outlook.basis})"

@@ -36,6 +36,8 @@ from memeval.text.shown import one_line, printable
 MISSING = "(not on this machine)"
 FIRST_LINES = 3
 """Lines of a tool's result that are shown."""
+TIME_NAMES = {"place_ms": "waiting for a slot"}
+"""Names of times whose member says too little."""
 
 USAGE = f"""
 shows a finished run, or everything about one of its questions
@@ -260,7 +262,7 @@ def spending_lines(record: Record) -> Iterator[str]:
 
     times = record.times.numbers()
     shown = [
-        f"{name.removesuffix('_ms')} {milliseconds(value)}"
+        f"{TIME_NAMES.get(name, name.removesuffix('_ms'))} {milliseconds(value)}"
         for name, value in times.items()
         if name.endswith("_ms")
     ]

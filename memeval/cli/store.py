@@ -8,6 +8,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from memeval.cli.parser import Parser
@@ -25,7 +26,7 @@ from memeval.store.cleaning import (
     remove_item,
 )
 from memeval.store.inventory import Home, Item, Kind, list_items
-from memeval.text.shown import one_line, printable, some_of
+from memeval.text.shown import counted, one_line, printable, some_of
 
 NAMED = 3
 """Run folders that a message names; it counts the others."""
@@ -132,6 +133,9 @@ def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
     if needed.unknown:
         _say_what_is_unknown(needed)
 
+    of_any_age = choose(items, needed, replace(rules, unneeded_s=0.0), now)
+    young = len(of_any_age) - len(removals)
+
     # Said once here, and checked again for each memory as it is removed.
     busy = cell_under_way(home)
     if busy and any(removal.item.kind is Kind.MEMORIES for removal in removals):
@@ -152,7 +156,19 @@ def _clean(home: Home, rules: Rules, *, do_it: bool) -> int:
     else:
         print(f"{as_size(gone)} would be removed; to remove it, add --yes")
 
+    if young:
+        print(_describe_young(young, rules))
+
     return 1 if failed else 0
+
+
+def _describe_young(number: int, rules: Rules) -> str:
+    verb, them = ("is", "it") if number == 1 else ("are", "them")
+    days = f"{rules.unneeded_s / DAY_S:g} days"
+    return (
+        f"{counted(number, 'item')} that no run needs {verb} younger than {days}: "
+        f"--days 0 removes {them} too"
+    )
 
 
 def _say_what_is_unknown(needed: Needed) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memeval.cli.parser import Parser
-from memeval.text.shown import printable
+from memeval.text.shown import counted, printable
 
 USAGE = """
 adds the runs of intact packages to this home, separate from its own
@@ -29,7 +29,8 @@ def unpack(arguments: Sequence[str]) -> int:
             print(printable(f"  {run.key}  {run.name}"))
 
         if taken.restored:
-            print(f"texts:   restored from the data on this machine for {taken.restored} runs")
+            runs = counted(taken.restored, "run")
+            print(f"texts:   restored from the data on this machine for {runs}")
 
         print(f"folder:  {taken.folder}")
 

@@ -108,7 +108,7 @@ def verify_packages(path: Path, options: Namespace) -> int:
     print(printable(one_line(path.name)))
     for level in verify_package(path, checks):
         failed |= bool(level.problems)
-        outcome = f"{len(level.problems)} PROBLEMS" if level.problems else level.did
+        outcome = counted(len(level.problems), "problem").upper() if level.problems else level.did
         print(printable(f"  {level.number} {level.name:<11}{outcome}"))
         for line in level.problems:
             print(f"      {printable(line)}")

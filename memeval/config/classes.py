@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import traceback
+from inspect import isabstract
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
 
     `group` is the config group that names it, `what` the thing as an error calls it.
     """
-    named_class = import_named(path, group, what)
+    named_class = import_named(path, group, what, base)
     if not (isinstance(named_class, type) and issubclass(named_class, base)):
         raise UserError(
             f"{what}: {path} is not a subclass of {base.__module__}.{base.__qualname__}"
@@ -30,8 +31,11 @@ def class_at(path: str, base: type[T], group: str, what: str) -> type[T]:
     return named_class
 
 
-def import_named(path: str, group: str, what: str) -> Any:
-    """Object at the path, class or not. Raises `UserError` as `class_at` does."""
+def import_named(path: str, group: str, what: str, base: type[Any] = object) -> Any:
+    """Object at the path, class or not. Raises `UserError` as `class_at` does.
+
+    If it is not there, the error names the classes derived from `base`.
+    """
     module_name, _, class_name = path.partition(":")
     if not module_name or not class_name:
         raise UserError(f"{group}.class must read package.module:Class, but is '{path}'")
@@ -56,14 +60,19 @@ def import_named(path: str, group: str, what: str) -> Any:
 
     named_class = getattr(module, class_name, None)
     if named_class is None:
-        near = unknown(
-            "class",
-            class_name,
-            [name for name, value in vars(module).items() if isinstance(value, type)],
-        )
-        raise UserError(f"{what}: module '{module_name}' has no class '{class_name}'", near.message)
+        message = f"{what}: module '{module_name}' has no class '{class_name}'"
+        names = [name for name, value in vars(module).items() if _is_usable(value, base)]
+        if not names:
+            raise UserError(message, f"nor any other subclass of {base.__qualname__}")
+
+        raise UserError(message, unknown("class", class_name, names).message)
 
     return named_class
+
+
+def _is_usable(value: object, base: type[Any]) -> bool:
+    """Whether a name of a module could have been meant: not a base that it imports."""
+    return isinstance(value, type) and issubclass(value, base) and not isabstract(value)
 
 
 def _locate_error(error: BaseException) -> str:

@@ -138,9 +138,11 @@ def _error(summary: RunSummary) -> str:
     repeats = max(len(summary.repeats), 1)
     bounds = interval(*summary.share()[1:])
     # Not 0: one repeat says nothing about the spread over repeats.
-    deviation = percent(get("accuracy_std")) if repeats > 1 else "unknown from one"
+    deviation = "unknown (only 1 repeat)"
+    if repeats > 1:
+        deviation = f"{percent(get('accuracy_std'))} ({repeats} repeats)"
+
     return (
-        f"95 % interval over conversations {bounds}; re-run std {deviation} "
-        f"({repeats} repeat{'s' if repeats > 1 else ''}); "
+        f"95 % interval over conversations {bounds}; re-run std {deviation}; "
         f"coverage {percent(get('coverage'))} %"
     )

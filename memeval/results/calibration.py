@@ -19,10 +19,12 @@ from memeval.results.fields import Json, Share, as_plain, read_as
 from memeval.results.files import as_json, is_sealed, sealed, write_atomically
 from memeval.results.note import Note, NoteKind, remarks
 from memeval.results.summary import RECORDS_FILE, RunSummary
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 CALIBRATION_FILE = "calibration.json"
 CORRECTED = "accuracy_corrected"
+OLD_NAME = "unlabelled"
+"""Name of `rows_without_label` in files of memeval up to 0.x."""
 LARGEST = 1_000_000
 """Bytes of a `calibration.json`, which holds a few figures."""
 
@@ -68,7 +70,7 @@ class Calibration(Struct, frozen=True):
     """95 % interval, or the range; None if undefined."""
     labels: Count
     """Labels that it rests on."""
-    unlabelled: Count
+    rows_without_label: Count
     """Rows of the file of labels without a label."""
     file: str
     """Name of the file of labels."""
@@ -90,9 +92,13 @@ class Calibration(Struct, frozen=True):
     @property
     def note(self) -> Note:
         """Which labels the corrected accuracy rests on."""
-        count = f"{self.labels:,} labels of {one_line(self.file, 80)}"
-        if self.unlabelled:
-            count += f" ({self.unlabelled:,} rows have none)"
+        count = f"{counted(self.labels, 'label')} of {one_line(self.file, 80)}"
+        if self.rows_without_label:
+            rows, verb = counted(self.rows_without_label, "row"), "have"
+            if self.rows_without_label == 1:
+                verb = "has"
+
+            count += f" ({rows} {verb} none)"
 
         where = "of other answers" if self.method == RANGE else "of this run's answers"
         text = f"{METHODS[self.method]}, from {count}, {where}."
@@ -111,7 +117,8 @@ class Calibration(Struct, frozen=True):
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Calibration:
         """Reads a calibration. Raises `ValueError` naming the member that does not fit."""
-        return read_as(content, cls)
+        old = {OLD_NAME: "rows_without_label"}
+        return read_as({old.get(name, name): value for name, value in content.items()}, cls)
 
     def to_json(self) -> Json:
         """The calibration as plain JSON."""

@@ -5,7 +5,7 @@ cut.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from memeval.text.redaction import redacted
 
@@ -44,6 +44,13 @@ def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
 def counted(number: int, noun: str, plural: str = "") -> str:
     """As `1 run` and `2 runs`; `plural` for a noun that takes more than an s."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def all_counted(numbers: Mapping[str, int]) -> str:
+    """As `1 case, 12 turns`, by nouns in the plural."""
+    return ", ".join(
+        counted(number, noun.removesuffix("s"), plural=noun) for noun, number in numbers.items()
+    )
 
 
 def _escape(character: str) -> str:

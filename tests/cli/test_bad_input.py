@@ -84,6 +84,7 @@ MISTAKES = [
         "Did you mean: bm25?",
         way_out="python -m memeval --help system",
     ),
+    mistake("system=mine", way_out="an option of your own needs  --config-dir FOLDER"),
     mistake("judge=keywrod", "unknown judge 'keywrod'", "Did you mean: keyword?"),
     mistake("llm=opneai", "unknown llm 'opneai'", "Did you mean: openai?"),
     mistake("dataset=lokomo", "unknown dataset 'lokomo'", "Did you mean: locomo, locomo_mc10?"),

@@ -73,7 +73,12 @@ def test_what_runs_need_stays_however_old(home: Path) -> None:
 
 def test_what_no_run_needs_goes_when_it_is_old(home: Path) -> None:
     forget_run(home, "bm25")
-    assert "nothing to remove" in completed(home, "store", "clean").out
+    told = completed(home, "store", "clean").out
+    assert told == (
+        "nothing to remove\n"
+        "4 items that no run needs are younger than 7 days: --days 0 removes them too\n"
+    )
+    assert completed(home, "store", "clean", "--days", "0").out.count("(no run needs it)") == 4
 
     make_old(home, 8)
     before = listing(home)

@@ -271,7 +271,7 @@ def test_what_is_half_done_is_used_on_demand(home: Path, command: Command) -> No
     run = independent(home, "1101")
     file = own_labels(home / "labels.jsonl", run, ["y", "n", ""])
     status, out, _ = command("judge", "calibrate", run.key, "--labels", file, "--partial")
-    assert status == 0 and "2 labels of labels.jsonl (1 rows have none)" in out
+    assert status == 0 and "2 labels of labels.jsonl (1 row has none)" in out
 
 
 def test_labels_that_correct_another_judge_are_refused(home: Path, command: Command) -> None:

@@ -109,14 +109,14 @@ def test_an_archive_of_chatgpt_with_300_conversations(
     said = capsys.readouterr().out
     for line in (
         "an export of ChatGPT, a case per conversation",
-        "took: 600 times as seconds since 1970",
+        "read: 600 timestamps as seconds since 1970",
         "left out: 300 messages of other branches",
         "left out: 300 messages of tools",
         "left out: 300 messages of the system",
         "left out: 1 file beside the conversations",
         "left out: 1 file of other kinds",
         "300 cases, 300 sessions, 600 turns, 0 questions",
-        "with 10 questions a case, mine: 3,000 questions in 300 cases can show a difference of",
+        "With 10 questions per case, mine would have 3,000 questions in 300 cases, which can show a difference of",
     ):
         assert line in said
 
@@ -154,8 +154,8 @@ def test_odd_conversations_of_chatgpt_are_counted(
     assert texts(by_id["conv-3"]) == [("user", "Look."), ("user", "Spoken.")]
     said = capsys.readouterr().out
     for line in (
-        "took: 2 conversations by the newest message",
-        "took: 1 conversation from a deleted message on",
+        "read: 2 conversations by the newest message",
+        "read: 1 conversation from a deleted message on",
         "left out: 3 conversations without a mapping",
         "left out: 1 conversation whose tree leads in a circle",
         "left out: 1 conversation without a text",
@@ -256,7 +256,7 @@ def test_an_export_of_claude(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         "left out: 1 conversation without a text",
         "left out: 1 message without a text",
         "left out: 1 message without a known role",
-        "10 questions in 1 cases are too few",
+        "would have 10 questions in 1 case: too few",
     ):
         assert line in said
 
@@ -300,8 +300,8 @@ def test_chat_messages_in_every_wrapping(
     times = [turn["time"] for turn in case["sessions"][0]["turns"]]
     assert times == [f"2024-05-08T13:56:0{second}Z" for second in range(4)]
     said = capsys.readouterr().out
-    assert "took: 1 time as seconds since 1970" in said
-    assert "took: 1 time as milliseconds since 1970" in said
+    assert "read: 1 timestamp as seconds since 1970" in said
+    assert "read: 1 timestamp as milliseconds since 1970" in said
     assert "left out: 1 message of the system" in said
 
 
@@ -496,7 +496,7 @@ def test_tables_in_every_encoding(
     assert cases[0]["sessions"][0]["turns"][1]["time"] == "2024-05-14T09:00:00"
     out = capsys.readouterr().out
     assert said in out
-    assert "took: 4 times as %d.%m.%Y %H:%M" in out
+    assert "read: 4 times as %d.%m.%Y %H:%M" in out
     assert "left out: 1 row without a text" in out
     assert "left out: 1 time that could not be read" in out
 
@@ -512,7 +512,7 @@ def test_a_table_as_people_have_it(tmp_path: Path, capsys: pytest.CaptureFixture
     assert case["sessions"][0]["turns"][-1]["time"] == "2024-05-03T10:00:00"
     said = capsys.readouterr().out
     assert "left out: 1 row above the header" in said
-    assert "took: 1 session sorted by time" in said
+    assert "read: 1 session sorted by time" in said
 
 
 def test_a_title_over_merged_cells_and_an_excel_file_of_another_name(tmp_path: Path) -> None:
@@ -684,8 +684,8 @@ def test_overlapping_sessions_and_mixed_zones(
     (case,) = imported(tmp_path / "mine.json", write(tmp_path / "chat.csv", table(rows)))
     assert [text for _, text in texts(case)] == ["one", "three", "before", "two"]
     said = capsys.readouterr().out
-    assert "took: 1 time without a zone as UTC" in said
-    assert "took: 1 id of another message, under new ids" in said
+    assert "read: 1 time without a zone as UTC" in said
+    assert "read: 1 id of another message, under new ids" in said
     assert "left out: 1 time out of order" in said
 
 

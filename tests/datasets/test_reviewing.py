@@ -197,7 +197,7 @@ def test_agreement_is_blind_and_counts_present_wordings(
     folder = tmp_path / "v1"
     assert data(["freeze", str(path), "--version", "1", "--into", str(folder)]) == 0
     sheet = (folder / "DATASHEET.md").read_text(encoding="utf-8")
-    assert "| Left out by the review | rejected 3 questions |" in sheet
+    assert "| Left out by the review | 3 rejected |" in sheet
     assert "| Status | accepted 9 |" in sheet and "Ana and Ben: κ 0.74" in sheet
     assert "9 questions" in sheet
     assert data(["diff", str(folder), str(folder)]) == 0
@@ -219,7 +219,7 @@ def test_a_review_on_the_terminal(
     assert "answer: none, a refusal is right" in said
     assert "'x' is not a list of turns" in said
     assert "\\x1b[2J\\u202eWhich?" in said and "\x1b" not in said
-    assert said.endswith("mine.json: 3 of 3 questions are decided by Ana\n")
+    assert said.endswith("mine.json: Ana has decided 3 of 3 questions\n")
     questions = [written(path, number) for number in range(3)]
     assert [one["status"] for one in questions] == ["accepted", "rejected", "accepted"]
     edited = questions[2]
@@ -239,7 +239,7 @@ def test_a_review_on_the_terminal(
         (["missing.json"], "is not a file of dataset=json"),
         (["mine.json", "--reviewer", " "], "--reviewer must be a name"),
         (["mine.json", "--reviewer", "a\nb"], "--reviewer must be a name"),
-        (["mine.json", "--disputed", "--reviewer", "Ana"], "no question that others disagree on"),
+        (["empty.json", "--disputed", "--reviewer", "Ana"], "holds no question yet"),
         (["empty.json", "--reviewer", "Ana"], "holds no question yet"),
         (["v1"], "is frozen and can't change"),
     ],
@@ -257,6 +257,16 @@ def test_what_cannot_be_reviewed_is_said(
         data(["review", *words])
 
 
+def test_without_a_dispute_nothing_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = drafted("c", 1)
+    case["questions"][0]["status"] = "accepted"
+    path = own_file(tmp_path, case)
+    assert data(["review", str(path), "--disputed", "--reviewer", "Ana"]) == 0
+    assert capsys.readouterr().out == "Reviewers disagree on no question.\n"
+
+
 def test_only_accepted_questions_are_frozen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -272,8 +282,8 @@ def test_only_accepted_questions_are_frozen(
     path.write_text(path.read_text().replace("Which is 0?", "By hand?"))
     assert data(["freeze", str(path), "--version", "1", "--into", str(tmp_path / "v1")]) == 0
     said = capsys.readouterr().out
-    assert "Edited since they were accepted: 1 questions" in said
-    assert "Left out by the review: undecided 1 questions" in said
+    assert "Edited since they were accepted: 1 question" in said
+    assert "Left out by the review: 1 undecided" in said
 
 
 def test_kappa_is_that_of_the_textbook() -> None:

@@ -183,7 +183,7 @@ def test_the_command_serves_until_ctrl_c(tmp_path: Path) -> None:
         said = process.stdout.read()
         assert process.wait(30) == 0
 
-    assert said.endswith("mine.json: 1 of 4 questions are decided by Ana\n")
+    assert said.endswith("mine.json: Ana has decided 1 of 4 questions\n")
 
 
 def found_by_axe(page: Page) -> list[Any]:

@@ -99,6 +99,7 @@ def test_a_plan_says_the_calls_and_a_kill_costs_nothing_twice(
     number = 42
     with ScriptedEndpoint(drafter) as endpoint:
         planned = memeval(*words(endpoint, path, number), "--plan").stdout
+        assert "This assumes that every proposal is kept. Each dropped one can cost" in planned
         calls = int(re.search(r"(?m)^([\d,]+) calls", planned)[1].replace(",", ""))  # type: ignore[index]
         assert not endpoint.requests and not questions_in(path)
 
@@ -184,6 +185,7 @@ def test_without_a_model_simple_questions_are_drafted(memeval: Command, tmp_path
     path = own_file(tmp_path, [{**case, "questions": []} for case in demo["cases"]])
     done = memeval("data", "draft", str(path), "--n", "2")
     assert "drafted offline" in done.stdout
+    assert re.search(r"of \d+ proposals?:\n    stay +2\n", done.stdout)
     assert {question["meta"]["drafted_by"] for question in questions_in(path)} == {"extractive"}
 
 

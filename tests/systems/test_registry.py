@@ -241,6 +241,18 @@ def test_a_wrong_class_path_says_what_is_wrong(path: str, message: str) -> None:
         system_class("mine", path)
 
 
+def test_a_missing_class_names_only_those_that_could_be_meant() -> None:
+    with pytest.raises(UserError) as refused:
+        system_class("mine", f"{__name__}:Ownn")
+
+    (hint,) = refused.value.hints
+    assert "Own" in hint and "MemorySystem" not in hint and "Sample" not in hint
+    with pytest.raises(UserError) as refused:
+        system_class("mine", "memeval.records:MemorySystem")
+
+    assert refused.value.hints == ("nor any other subclass of MemorySystem",)
+
+
 def test_an_installed_package_brings_systems(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -155,7 +155,7 @@ def test_a_corrected_run_is_logged_with_its_figures(store: Store, tmp_path: Path
         low=0.318,
         high=0.831,
         labels=10,
-        unlabelled=0,
+        rows_without_label=0,
         file="labels.jsonl",
         sha256="0" * 64,
         se=0.1308614913444651,

@@ -62,7 +62,7 @@ class ImportLog:
     def lines(self) -> list[str]:
         """The log for a person, one line for each kind."""
         lines = []
-        for verb, counts in (("took", self.read_as), ("left out", self.left_out)):
+        for verb, counts in (("read", self.read_as), ("left out", self.left_out)):
             for what, count in sorted(counts.items()):
                 if count:
                     lines.append(f"{verb}: {count:,} {_one(what) if count == 1 else what}")

@@ -117,7 +117,7 @@ def _since_1970(value: float, log: ImportLog) -> datetime | None:
     if not EARLIEST <= time < LATEST:
         return None
 
-    log.take(f"times as {unit} since 1970")
+    log.take(f"timestamps as {unit} since 1970")
     return time
 
 

@@ -21,7 +21,7 @@ from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
 from memeval.process.private import make_folder
 from memeval.results.files import file_digest
-from memeval.text.shown import one_line
+from memeval.text.shown import all_counted, counted, one_line
 from memeval.text.typed import decoder
 
 DATA_FILE, MANIFEST_FILE, SHEET_FILE = "data.jsonl", "frozen.json", "DATASHEET.md"
@@ -183,7 +183,6 @@ def _datasheet(
     content: FrozenContent,
     more: Sequence[str],
 ) -> list[str]:
-    counts = ", ".join(f"{count:,} {noun}" for noun, count in manifest.counts.items())
     sides = Counter(manifest.sides.values())
     questions = [question for case in content.cases for question in case["questions"]]
     asked = [question.get(META) for question in questions]
@@ -201,13 +200,15 @@ def _datasheet(
         "Version": manifest.version,
         "Made from": "; ".join(manifest.sources),
         "sha256": manifest.sha256,
-        "Holds": counts,
+        "Holds": all_counted(manifest.counts),
         "Tokens": f"{sum(count_tokens(text) for text in texts):,} in the turns, counted offline",
         "Scripts": _scripts(texts),
         "Split by case": _counted(sides) or "that of memeval: dataset.split",
         "Categories": _counted(reader.categories),
-        "Right answer is a refusal": f"{len(questions) - reader.counts['answerable']:,} questions",
-        "With an answer but no evidence": f"{reader.counts['without_evidence']:,} questions",
+        "Right answer is a refusal": counted(
+            len(questions) - reader.counts["answerable"], "question"
+        ),
+        "With an answer but no evidence": counted(reader.counts["without_evidence"], "question"),
         "Drafted by": _stated(notes, "drafted_by", len(questions)),
         "Checked by": _stated(notes, "checked_by", len(questions)),
         "Status": _stated(questions, "status", len(questions)),

@@ -31,6 +31,8 @@ _SEVERAL = re.compile(
 _HEADER = re.compile(
     r"(?:Too many components in|Expected header format: KEY VALUE, got) '(?P<comment>@.*)'"
 )
+_OWN_FOLDER = re.compile(r"provider=.*command-line")
+"""In the search path that Hydra prints, if `--config-dir` was given."""
 _COMPOSING = ("hydra.", "omegaconf.", "yaml.")
 _PROVIDERS = {
     "gpt": "openai",
@@ -95,7 +97,10 @@ def _unparsed(word: str) -> UserError:
 def _unknown(text: str) -> UserError | None:
     """For a name that does not exist."""
     if match := _NO_OPTION.search(text):
-        return _no_option(match["group"], match["option"], _OPTION.findall(text))
+        own_folder = _OWN_FOLDER.search(text) is not None
+        return _no_option(
+            match["group"], match["option"], _OPTION.findall(text), own_folder=own_folder
+        )
     if match := _NO_KEY.search(text):
         return unknown_name(match["full"])
     if match := _NO_GROUP.search(text):
@@ -176,7 +181,7 @@ def _chain(error: BaseException | None) -> list[BaseException]:
     return [] if error is None else [error, *_chain(error.__cause__ or error.__context__)]
 
 
-def _no_option(group: str, option: str, known: list[str]) -> UserError:
+def _no_option(group: str, option: str, known: list[str], *, own_folder: bool) -> UserError:
     if group in INTEGER_GROUPS:
         return UserError(
             f"{group} must be one of {', '.join(known or options(group))} or a positive integer, "
@@ -194,6 +199,9 @@ def _no_option(group: str, option: str, known: list[str]) -> UserError:
         return UserError(f"unknown group '{group}'", HELP)
 
     hints = _model_hints(group, option)
+    if not hints and not own_folder:
+        hints.append("an option of your own needs  --config-dir FOLDER")
+
     if len(known) > FEW:
         hints.append(f"all {len(known)}:  python -m memeval --help {group}")
 
