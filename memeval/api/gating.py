@@ -80,7 +80,8 @@ def gate(
     that size is ruled out. Both are in percentage points. `must_pass` are ids of questions that
     must be right. `metric` must be the baseline's, if it is given.
 
-    Raises `UserError` for a baseline or records that can't be read.
+    Raises `UserError` for a baseline or records that can't be read, and for a question of
+    `must_pass` that neither of the two has.
     """
     rules = rules_of(margin, non_inferior)
     kept = read_baseline(Path(baseline))
@@ -93,6 +94,11 @@ def gate(
         )
 
     scores = read_scores(run, chosen)
+    for name in must_pass:
+        # One that only the baseline has is not misspelt: the two can't be compared.
+        if name not in scores.questions and name not in kept.questions:
+            raise UserError(f"--must-pass: {one_line(run.name)} did not ask '{one_line(name)}'")
+
     result = judge_run(kept, run, scores, chosen, rules=rules, must_pass=must_pass)
     return Gate(run, kept, chosen, rules, result)
 

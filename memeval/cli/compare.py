@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -57,6 +58,9 @@ def compare(arguments: Sequence[str]) -> int:
         force=options.force,
         common=options.common,
     )
+    if options.last is not None and len(runs) < options.last:
+        print(f"only {len(runs)} runs match, not {options.last}", file=sys.stderr)
+
     folder = write_files(comparisons, runs, plots=options.plots)
     if options.json:
         print_json(as_json_value(comparisons))

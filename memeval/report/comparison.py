@@ -45,7 +45,7 @@ LONGEST_TITLE = 1_000
 UNBOUNDED = 100_000
 """A width that any table fits."""
 ALWAYS = (QUESTIONS, ACCURACY)
-"""Columns that stay even if no cell has a figure for them."""
+"""Columns that stay even if no cell has a figure for them, unless nothing was to be answered."""
 LONGEST_WORD = 9
 """Letters of a word of a header that is not broken: `questions`, `retrieval`."""
 REFUSALS = {"adversarial": "refusals right"}
@@ -261,7 +261,8 @@ def cells(
         measured.append({**figures(summary, categories, abilities), "flags": ", ".join(own)})
 
     names = list(measured[0]) if measured else []
-    kept = [name for name in names if name in ALWAYS or is_measured(name, measured)]
+    always = (QUESTIONS,) if all(map(only_retrieves, summaries)) else ALWAYS
+    kept = [name for name in names if name in always or is_measured(name, measured)]
 
     rows = []
     for summary, row in zip(summaries, measured, strict=True):
@@ -284,7 +285,8 @@ def figures(
     by_title = rows_of(summary, categories)
 
     return {
-        QUESTIONS: count(get("n_questions")),
+        # Retrieval is measured on all questions, accuracy on those of the headline.
+        QUESTIONS: count(get("n_records" if only_retrieves(summary) else "n_questions")),
         ACCURACY: with_interval_of("accuracy", summary),
         # Beside the raw accuracy, never in its place.
         CORRECTED: corrected(summary) or NONE,
@@ -297,6 +299,11 @@ def figures(
         **texts_at(TABLE, summary),
         COVERAGE: percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
     }
+
+
+def only_retrieves(summary: RunSummary) -> bool:
+    """Whether nothing was to be answered."""
+    return summary.tags.get("stages") == "retrieve"
 
 
 def repeats_itself(summary: RunSummary) -> bool:

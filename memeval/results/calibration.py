@@ -24,7 +24,7 @@ from memeval.text.shown import counted, one_line
 CALIBRATION_FILE = "calibration.json"
 CORRECTED = "accuracy_corrected"
 OLD_NAME = "unlabelled"
-"""Name of `rows_without_label` in files of memeval up to 0.x."""
+"""Name of `rows_without_label` in files of earlier versions."""
 LARGEST = 1_000_000
 """Bytes of a `calibration.json`, which holds a few figures."""
 

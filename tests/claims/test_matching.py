@@ -182,7 +182,7 @@ def test_the_six_things_are_disclosed_and_hostile_text_is_text() -> None:
     assert "\x1b" not in words["judge"] and "\n" not in words["judge"]
     assert SHA in words["data"] and "40 (1 c1 10, 2 c2 30)" in words["questions"]
     assert "separately: 5 c5" in words["questions"] and "top_k 7" in words["retrieval"]
-    assert "unknown from one (1 repeat)" in words["error"]
+    assert "re-run std unknown (only 1 repeat);" in words["error"]
 
 
 def test_sameness_is_written_as_words() -> None:

@@ -48,6 +48,12 @@ def test_a_sweep_ends_with_how_its_cells_differ_from_the_first(home: Path) -> No
         assert (folder.parent / name).is_file()
 
 
+def test_fewer_runs_than_last_asks_for_are_said(home: Path) -> None:
+    few = completed(home, "compare", "judge=keyword", "--last", "3")
+    assert "only 2 runs match, not 3\n" in few.err
+    assert "runs match" not in completed(home, "compare", "judge=keyword", "--last", "2").err
+
+
 @pytest.mark.slow
 def test_the_end_of_a_sweep_is_printed(tmp_path: Path) -> None:
     done = completed(tmp_path, "-m", "system=no_memory,oracle", *DEMO)

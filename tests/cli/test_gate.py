@@ -139,6 +139,7 @@ def test_answers_are_gated_on_a_sample(tmp_path: Path) -> None:
         ),
         (["--baseline", "BASELINE", "--config-dir", "conf"], "--config-dir needs settings"),
         (["--baseline", "BASELINE", "--metric", "f1"], "the baseline holds recall_at_10, not f1"),
+        (["--baseline", "BASELINE", "--must-pass", "demo-1/q999"], "did not ask 'demo-1/q999'"),
         (["--baseline", "NEW", "--bless", "--metric", "cost"], "gate compares shares"),
         (["--baseline", "NEW", "--bless", "--must-pass", "x"], "did not ask 'x'"),
     ],

@@ -28,7 +28,7 @@ from memeval.report.page.build import cell_data, page_data
 from memeval.report.page.runs import PageRun
 from memeval.report.page.write import render
 from memeval.report.stamp import has_report, stamp_report
-from memeval.results.calibration import CALIBRATION_FILE, read_shown_summary
+from memeval.results.calibration import CALIBRATION_FILE, Calibration, read_shown_summary
 from memeval.results.files import file_digest
 from memeval.results.judge import JudgeIdentity
 from memeval.results.run import Run
@@ -272,6 +272,14 @@ def test_what_is_half_done_is_used_on_demand(home: Path, command: Command) -> No
     file = own_labels(home / "labels.jsonl", run, ["y", "n", ""])
     status, out, _ = command("judge", "calibrate", run.key, "--labels", file, "--partial")
     assert status == 0 and "2 labels of labels.jsonl (1 row has none)" in out
+    words = ("judge", "calibrate", run.key, "--labels", file, "--partial", "--json")
+    status, out, _ = command(*words)
+    content = json.loads(out)
+    assert status == 0 and content["rows_without_label"] == 1
+
+    # Its name in files of earlier versions.
+    content["unlabelled"] = content.pop("rows_without_label")
+    assert Calibration.from_json(content).rows_without_label == 1
 
 
 def test_labels_that_correct_another_judge_are_refused(home: Path, command: Command) -> None:

@@ -186,7 +186,10 @@ def test_without_a_model_simple_questions_are_drafted(memeval: Command, tmp_path
     done = memeval("data", "draft", str(path), "--n", "2")
     assert "drafted offline" in done.stdout
     assert re.search(r"of \d+ proposals?:\n    stay +2\n", done.stdout)
-    assert {question["meta"]["drafted_by"] for question in questions_in(path)} == {"extractive"}
+    drafted = questions_in(path)
+    assert {question["meta"]["drafted_by"] for question in drafted} == {"extractive"}
+    form = re.compile(r'Which (number|date) fills the gap in what .+ said: ".*….*"\?')
+    assert all(form.fullmatch(question["question"]) for question in drafted)
 
 
 def test_a_mistake_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,15 @@ def test_only_questions_that_enter_the_accuracy_are_counted() -> None:
     assert counted_questions(case, cell) == len(case.questions) - adversarial
 
 
+def test_an_assumed_number_of_questions_is_an_assumption() -> None:
+    would = "With 2 questions per case, demo would have 3 questions in 3 cases"
+    assert outlook_line(OUTLOOK, per_case=2) == (
+        f"{would}: too few to show any difference (assumed)"
+    )
+    one = replace(OUTLOOK, questions=1, cases=1)
+    assert outlook_line(one).startswith("demo: 1 question in 1 case is too few")
+
+
 def test_too_few_cases_are_named_and_how_many_would_do() -> None:
     few = "demo: 3 questions in 3 cases are too few to show any difference"
     assert outlook_line(OUTLOOK) == f"{few} (assumed)"

@@ -92,6 +92,18 @@ def test_markdown_is_a_whole_table() -> None:
     assert lines[0].startswith("| system | questions | accuracy [95%] | multi hop |")
 
 
+def test_a_table_of_retrieval_alone_has_no_accuracy_and_counts_all_questions() -> None:
+    answered = summary("bm25")
+    metrics = {**answered.metrics, "accuracy": None, "n_records": 1986.0, "recall_at_10": 0.5}
+    tags = {**answered.tags, "stages": "retrieve"}
+    retrieved = replace(answered, metrics=metrics, tags=tags)
+    header, _, row = comparison_markdown([retrieved]).splitlines()
+    assert "accuracy" not in header and "| 1,986 |" in row and "retrieval only" in row
+
+    header, *_ = comparison_markdown([retrieved, summary("rag")]).splitlines()
+    assert "accuracy" in header, "another run has one"
+
+
 def test_csv_has_every_figure_unrounded_and_nothing_for_what_is_unknown() -> None:
     cells = [summary("no_memory"), summary("rag", 20)]
     rows = list(csv.DictReader(io.StringIO(comparison_csv(cells))))

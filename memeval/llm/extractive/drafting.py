@@ -11,6 +11,7 @@ from memeval.llm.extractive.dates import moments
 from memeval.llm.extractive.sentences import read_chunk
 
 _NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?![\w.,]*\w)")
+GAP = "…"
 FEWEST_WORDS = 5
 """Words of a sentence that leaves enough beside its answer."""
 
@@ -30,10 +31,12 @@ def propose(prompt: DraftPrompt) -> str:
                 continue
 
             asked, answer, (start, end) = found
-            rest = " ".join(f"{text[:start]} {text[end:]}".split())
+            cut = " ".join(f"{text[:start]}{GAP}{text[end:]}".split())
+            # A role, such as `user`, and not a name.
+            who = f"the {turn.speaker}" if turn.speaker.islower() else turn.speaker
             question = {
                 "kind": prompt.kind,
-                "question": f"{asked}, as {turn.speaker} said: {rest}?",
+                "question": f'{asked} fills the gap in what {who} said: "{cut}"?',
                 "answer": answer,
                 "evidence": [{"turn": turn.turn_id, "quote": text}],
             }
@@ -46,7 +49,7 @@ def _answer(kind: str, text: str, said: date | None) -> tuple[str, str, tuple[in
     """Question word for the date or the number of a sentence, the answer, and its position."""
     if kind == "temporal":
         found = moments(text, said)
-        return ("When", found[0].text, (found[0].start, found[0].end)) if found else None
+        return ("Which date", found[0].text, (found[0].start, found[0].end)) if found else None
 
     number = _NUMBER.search(text)
     return ("Which number", number.group(), number.span()) if number else None
