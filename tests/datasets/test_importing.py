@@ -116,7 +116,8 @@ def test_an_archive_of_chatgpt_with_300_conversations(
         "left out: 1 file beside the conversations",
         "left out: 1 file of other kinds",
         "300 cases, 300 sessions, 600 turns, 0 questions",
-        "With 10 questions per case, mine would have 3,000 questions in 300 cases, which can show a difference of",
+        "With 10 questions per case, mine would have 3,000 questions in 300 cases, "
+        "which can show a difference of",
     ):
         assert line in said
 
