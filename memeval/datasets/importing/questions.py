@@ -11,11 +11,15 @@ from memeval.datasets.importing.times import format_of, iso_time, read_time
 from memeval.datasets.io.asked import QUESTION_FIELDS
 from memeval.datasets.io.fields import Fields, quoted
 from memeval.errors import UserError
+from memeval.text.shipped import where_is
 
 COLUMNS = ("case_id", *(name for name in QUESTION_FIELDS if name != "golds"))
 MANY = "|"
 """Parts several answers, pieces of evidence or choices in one cell."""
-PAGE = "the columns:  docs/own_data.md"
+
+
+def _page() -> str:
+    return f"the columns:  {where_is('docs/own_data.md')}"
 
 
 def read_questions(
@@ -29,11 +33,11 @@ def read_questions(
     for name in table.names:
         if name not in COLUMNS:
             raise UserError(
-                f"{table.path}: column '{name}' is not one of {', '.join(COLUMNS)}.", PAGE
+                f"{table.path}: column '{name}' is not one of {', '.join(COLUMNS)}.", _page()
             )
 
     if "answer" not in table.names:
-        raise UserError(f"{table.path}: column 'answer' is missing.", PAGE)
+        raise UserError(f"{table.path}: column 'answer' is missing.", _page())
 
     rows = []
     for number, cells in table.rows:
@@ -64,14 +68,14 @@ def by_case(
         if not case_id and len(case_ids) > 1:
             raise UserError(
                 f"the table of questions has no case_id, and there are {len(case_ids):,} cases.",
-                PAGE,
+                _page(),
             )
 
         named = case_id or case_ids[0]
         if named not in known:
             raise UserError(
                 f"no message belongs to the case {quoted(named)}, which a question is about.",
-                PAGE,
+                _page(),
                 "the cases made by --case and --windows differ from those in the questions",
             )
 
