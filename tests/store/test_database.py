@@ -171,22 +171,20 @@ def database(hurried: Server) -> Iterator[Database]:
 def test_the_event_loop_goes_on_while_the_server_never_answers(
     hurried: Server, database: Database
 ) -> None:
-    async def scene() -> float:
+    async def scene() -> None:
         asked = [
             asyncio.create_task(database.call(lambda: database.run("SELECT 1"))) for _ in range(20)
         ]
-        longest, last = 0.0, time.monotonic()
+        # A loop that waited itself would come back when a request has ended.
         for _ in range(80):
             await asyncio.sleep(0.01)
-            longest, last = max(longest, time.monotonic() - last), time.monotonic()
 
         assert not any(task.done() for task in asked)
         hurried.thaw()
         assert await asyncio.gather(*asked) == [[(1,)]] * 20
-        return longest
 
     hurried.freeze()
-    assert asyncio.run(scene()) < 0.5
+    asyncio.run(scene())
 
 
 def test_all_that_wait_for_a_server_have_one_patience(hurried: Server, database: Database) -> None:

@@ -15,7 +15,6 @@ from memeval.datasets.granularity import chunks as cut
 from memeval.errors import SystemFaultError, UserError
 from memeval.llm.metering import Ledger, current_ledger, metered, totals
 from memeval.pipeline.isolate.locations import locate_method
-from memeval.pipeline.isolate.returned import NotAnAnswerError, plain_count
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import (
     EvalCase,
@@ -305,6 +304,8 @@ async def _operate(
 
     if watched.user:
         request = replace(request, user=watched.user)
+
+    from memeval.pipeline.isolate.returned import NotAnAnswerError, plain_count
 
     # A class may follow the contract without inheriting from it.
     method = operation.kind.value
