@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from memeval.cli.parser import Parser, one_of
@@ -46,13 +47,16 @@ def register(arguments: Sequence[str]) -> int:
     from memeval.packages.cleaning import Cleaner
     from memeval.packages.register import said_bytes, said_of
     from memeval.packages.signing import sign
-    from memeval.results import SEAL, write_atomically
+    from memeval.results import RUN_FILE, SEAL, write_atomically
     from memeval.results.files import writing
 
     if options.metric not in metrics():
         raise unknown("metric", one_line(options.metric), metrics())
 
     systems = options.systems.split(",") if options.systems else [""]
+    if len(set(systems)) < len(systems):
+        raise UserError(f"register: --systems {one_line(options.systems)} names a system twice")
+
     cells = []
     for system in systems:
         words = [*options.words, *([f"system={system}"] if system else [])]
@@ -77,6 +81,10 @@ def register(arguments: Sequence[str]) -> int:
     print(f"said:   {options.output}, digest {said[SEAL]}")
     for cell in cells:
         print(f"  {cell.run_key}  {one_line(cell.name)}")
+
+    for cell in cells:
+        if (cell.folder / RUN_FILE).exists():
+            print(f"note: {cell.run_key} has run here before: verify will say so", file=sys.stderr)
 
     print("prove:  commit it, and push the commit, before the first run")
     print(f"later:  python -m memeval pack … --register {options.output}")

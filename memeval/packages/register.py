@@ -57,7 +57,7 @@ class Said(Struct, frozen=True, forbid_unknown_fields=True):
     stopping: Line
     """When the runs end, in words."""
     said_on: Line = ""
-    """Date according to the signer's clock."""
+    """Time in UTC according to the signer's clock; only a date in earlier files."""
 
 
 def said_of(
@@ -92,7 +92,7 @@ def said_of(
         direction=direction,
         smallest_difference=smallest_difference,
         stopping=one_line(stopping, 1_000),
-        said_on=f"{datetime.now(UTC):%Y-%m-%d}",
+        said_on=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
     )
     return sealed(json.loads(as_json(as_plain(said))))
 
@@ -174,6 +174,8 @@ def register_problems(
             )
             continue
 
+        if _began_before(run, said.said_on):
+            yield f"{cell.key}: it began before it was registered, on {one_line(said.said_on, 20)}"
         if digest_of_ids({one.question_id for one in records[run.key]}) != cell.questions_sha256:
             yield f"{cell.key}: the questions differ from the registered ones"
         if run.summary.tags.get("data_sha256") != cell.data_sha256:
@@ -183,6 +185,20 @@ def register_problems(
 
     for key in by_key:
         yield f"{key} ran, but was not registered beforehand"
+
+
+def _began_before(run: Run, said_on: str) -> bool:
+    """Whether a run began before a time, or before a day if that is all that is said."""
+    try:
+        said = datetime.fromisoformat(said_on)
+        began = datetime.fromisoformat(run.summary.started_at).astimezone(UTC)
+    except ValueError:
+        return False
+
+    if said.tzinfo is None:
+        return began.date() < said.date()
+
+    return began < said
 
 
 def _judge(content: Mapping[str, Any]) -> JudgeIdentity | None:

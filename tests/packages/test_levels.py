@@ -11,6 +11,7 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -665,16 +666,41 @@ def test_unpacked_runs_lie_beside_own_ones(
     capsys.readouterr()
 
 
+class LongAgo(datetime):
+    """A clock that stands still."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> LongAgo:
+        return cls(2020, 1, 1, tzinfo=tz)
+
+
+def test_a_system_is_registered_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["dataset=demo", "--systems", "bm25,bm25", "-o", str(tmp_path / "said.json")]
+    assert run_command(["register", *words]) == 2
+    assert "names a system twice" in capsys.readouterr().err
+
+
 def test_what_was_said_beforehand_is_compared(
-    runs: list[memeval.FinishedRun], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runs: list[memeval.FinishedRun],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     said = tmp_path / "said.json"
     words = ["dataset=demo", "dataset.limit_questions=3", "num_runs=2", "tracking=none"]
     options = ["--systems", "no_memory,bm25", "--direction", "higher", "--smallest", "2"]
     assert run_command(["register", *words, *options, "-o", str(said)]) == 0
     assert run_command(["register", *words, "-o", str(said)]) == 2  # never over what was said
-
     keys = [run.key for run in runs]
+    assert all(f"{key} has run here before" in capsys.readouterr().err for key in keys[:1])
+
+    late = tmp_path / "late.memeval"
+    assert run_command(["pack", *keys, "--register", str(said), "-o", str(late)]) == 0
+    assert run_command(["verify", str(late)]) == 1
+    assert "it began before it was registered" in capsys.readouterr().out
+    said.unlink()
+    monkeypatch.setattr("memeval.packages.register.datetime", LongAgo)
+    assert run_command(["register", *words, *options, "-o", str(said)]) == 0
     for chosen, status, told in (
         (keys, 0, "6 registered said beforehand"),
         (keys[:1], 1, "was registered, but is not in the package"),
