@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from memeval.errors import UserError
+from memeval.text.shown import one_line
 
 _PLAIN_VALUE = re.compile(r"[A-Za-z0-9_./:@+-]+")
 
@@ -27,6 +30,15 @@ def as_overrides(settings: Mapping[str, Any]) -> list[str]:
         overrides += [f"{name}.{field}={_value(inner)}" for field, inner in fields.items()]
 
     return overrides
+
+
+def check_words(overrides: Sequence[object]) -> None:
+    """Raises `UserError` for an override that is not a string."""
+    for word in overrides:
+        if not isinstance(word, str):
+            raise UserError(
+                f"an override is a string such as 'system=bm25', not {one_line(repr(word), 80)}"
+            )
 
 
 def _value(value: Any) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memeval.api.finished import FinishedRun
-from memeval.api.overrides import as_overrides
+from memeval.api.overrides import as_overrides, check_words
 from memeval.api.threads import composing, in_thread
 from memeval.config.paths import conf_dir
 from memeval.errors import UserError
@@ -38,13 +38,16 @@ def run(*overrides: str, progress: bool = True, **settings: Any) -> FinishedRun:
 async def arun(*overrides: str, progress: bool = True, **settings: Any) -> FinishedRun:
     """Awaitable `run`: other tasks of the event loop continue, and several runs may be under way at
     once.
+
+    The run is in a thread of its own: it goes on if the task that waits for it is cancelled.
     """
     words = words_of_one(overrides, settings)
     return await asyncio.wrap_future(in_thread(partial(run_here, words, progress=progress)))
 
 
 def words_of_one(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
-    """The overrides of one run. Raises `UserError` for those of a sweep."""
+    """The overrides of one run. Raises `UserError` for those of a sweep, and for other objects."""
+    check_words(overrides)
     several = [word for word in overrides if word in MULTIRUN]
     for name, value in settings.items():
         # The name of an option has no comma; other values may have one.

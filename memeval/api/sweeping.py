@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from memeval.api.comparing import Comparisons
 from memeval.api.finished import FinishedRun
 from memeval.api.notebook import LONGEST_LINE, Table, first_lines, list_html, runs_html
-from memeval.api.overrides import as_overrides
+from memeval.api.overrides import as_overrides, check_words
 from memeval.api.threads import composing, in_thread
 from memeval.comparison.paper.build import paper_table
-from memeval.config.paths import outputs_dir
+from memeval.config.paths import conf_dir, outputs_dir
 from memeval.errors import RefusedError, UserError, WorldError, unknown
 from memeval.text.shown import one_line
 
@@ -148,7 +148,7 @@ def sweep(
     even if others can't be run. `progress=False` prints nothing. Raises `UserError` if a run
     can't be made, `WorldError` if the disk can't be written; a run that fails is in `failures`.
     """
-    words = [*overrides, *_alternatives(settings)]
+    words = _words(overrides, settings)
     work = partial(_sweep, words, progress=progress, keep_going=keep_going)
     return in_thread(work).result()
 
@@ -157,7 +157,7 @@ async def asweep(
     *overrides: str, progress: bool = True, keep_going: bool = False, **settings: Any
 ) -> Sweep:
     """`sweep`, to be awaited: other tasks of the event loop go on."""
-    words = [*overrides, *_alternatives(settings)]
+    words = _words(overrides, settings)
     work = partial(_sweep, words, progress=progress, keep_going=keep_going)
     return await asyncio.wrap_future(in_thread(work))
 
@@ -168,7 +168,7 @@ def plan(*overrides: str, exact: bool = False, **settings: Any) -> Forecast:
 
     `exact` looks at every open question. Raises `UserError` if a run can't be made.
     """
-    words = [*overrides, *_alternatives(settings)]
+    words = _words(overrides, settings)
 
     def work() -> Forecast:
         with _refusals_as_mistakes():
@@ -196,13 +196,21 @@ def forecast_of(words: Sequence[str], *, exact: bool) -> Forecast:
         return run_loop(forecast(plan, folder, outputs_dir() / "runs", exact=exact))
 
 
-def _alternatives(settings: dict[str, Any]) -> list[str]:
-    """Keyword arguments as overrides: a string with commas holds the alternatives of a sweep."""
-    swept = {
-        name: value for name, value in settings.items() if isinstance(value, str) and "," in value
-    }
-    others = {name: value for name, value in settings.items() if name not in swept}
-    return [*as_overrides(others), *(f"{name}={value}" for name, value in swept.items())]
+def _words(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
+    """The overrides of a sweep: a string with commas, or a list of a group's options, holds its
+    alternatives. Raises `UserError` for an override that is not a string.
+    """
+    check_words(overrides)
+    words, others = [*overrides], {}
+    for name, value in settings.items():
+        if isinstance(value, list | tuple) and (conf_dir() / name).is_dir():
+            words.append(f"{name}={','.join(map(str, value))}")
+        elif isinstance(value, str) and "," in value:
+            words.append(f"{name}={value}")
+        else:
+            others[name] = value
+
+    return [*words, *as_overrides(others)]
 
 
 def _sweep(words: Sequence[str], *, progress: bool, keep_going: bool) -> Sweep:

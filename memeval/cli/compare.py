@@ -67,6 +67,9 @@ def compare(arguments: Sequence[str]) -> int:
         return 0
 
     print_words(comparisons, ())
+    if options.common:
+        print("The sentences are about the questions in common, the table about all of each run.\n")
+
     print_tables(by_dataset([run.summary for run in runs]))
     if options.stats:
         print_statistics(comparisons)

@@ -57,7 +57,7 @@ def compare_runs(
     allowed = _allowed(force=force, common=common)
     pairs = _pairs(len(runs), baseline, all_pairs=all_pairs, steps=steps)
     kept, refusals = _admit(pairs, runs, scores, metric, allowed)
-    if common:
+    if common and len(scores[0].questions) < asked:
         left_out = (
             f"only the {len(scores[0].questions):,} of {asked:,} questions with the same wording"
         )

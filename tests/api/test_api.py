@@ -53,6 +53,11 @@ def test_what_was_retrieved_is_a_table_with_a_row_per_chunk(run: memeval.Run) ->
     assert retrieved["evidence"].any()
 
 
+def test_what_is_no_override_is_refused() -> None:
+    with pytest.raises(UserError, match=r"an override is a string .* not \['system=bm25'\]"):
+        memeval.run(["system=bm25"])  # type: ignore[arg-type]
+
+
 def test_a_finished_run_is_taken_as_it_is(run: memeval.Run) -> None:
     again = memeval.run(*SMALL, "system=bm25", "top_k=3", progress=False)
     assert (again.key, again.metrics) == (run.key, run.metrics)

@@ -192,6 +192,13 @@ def test_a_metric_that_is_not_a_share_is_said_to_be_one_per_question(tmp_path: P
     assert "quick is lower than slow in latency_ms per question by 1,000 ms" in text
 
 
+def test_versions_of_which_every_question_is_shared_are_not_called_forced(tmp_path: Path) -> None:
+    runs = [made_run(tmp_path, "B", example("B")), made_run(tmp_path, "A", example("A"))]
+    assert not compared(runs, common=True).forced
+    fewer = made_run(tmp_path, "C", dict(list(example("C").items())[1:]))
+    assert "only the 19 of 20" in compared([runs[0], fewer], common=True).warning
+
+
 def test_verdicts_of_files_have_no_model_that_could_be_set(tmp_path: Path) -> None:
     runs = [
         made_run(tmp_path, name, example(name), judge=JudgeIdentity("recorded", model=model))
