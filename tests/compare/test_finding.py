@@ -16,7 +16,7 @@ from memeval.comparison.finding import (
     parse_filters,
     run_among,
 )
-from memeval.errors import UserError
+from memeval.errors import UserError, unknown
 from memeval.results.run import Run
 
 
@@ -167,3 +167,7 @@ def test_labels_with_an_equals_sign_are_no_filters(
         select_runs(["rag k"])
     with pytest.raises(UserError, match="unknown run 'rag k=7'"):
         select_runs(["rag k=7"])
+
+
+def test_of_what_there_is_none_no_empty_list_is_shown() -> None:
+    assert unknown("label", "x", []).message == "unknown label 'x': there are none"

@@ -34,7 +34,7 @@ def lint_run(material: Material) -> Lint:
 def unchecked(material: Material) -> Iterator[str]:
     """Parts that could not be checked."""
     if material.cases is None:
-        yield "memories and top_k: the run's data file is not on this machine"
+        yield "memories and top_k: the run's data was not read; if its file is yours:  --data FILE"
 
     yield from material.missing
     if not any(prompt.messages for prompt in material.prompts.values()):
