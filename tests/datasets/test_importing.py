@@ -497,7 +497,7 @@ def test_tables_in_every_encoding(
     assert cases[0]["sessions"][0]["turns"][1]["time"] == "2024-05-14T09:00:00"
     out = capsys.readouterr().out
     assert said in out
-    assert "read: 4 times as %d.%m.%Y %H:%M" in out
+    assert "read: 4 timestamps as %d.%m.%Y %H:%M" in out
     assert "left out: 1 row without a text" in out
     assert "left out: 1 time that could not be read" in out
 
