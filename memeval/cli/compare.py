@@ -68,7 +68,7 @@ def compare(arguments: Sequence[str]) -> int:
 
     print_words(comparisons, ())
     if options.common:
-        print("The sentences are about the questions in common, the table about all of each run.\n")
+        print("The sentences compare the common questions; the table has all of each run.\n")
 
     print_tables(by_dataset([run.summary for run in runs]))
     if options.stats:

@@ -18,7 +18,7 @@ usage: python -m memeval [COMMAND] [group=option ...] [field=value ...]
   (none)         one run; -m system=rag,bm25 top_k=5,10 runs all combinations
   plan, prepare  calls, cost and time of a run or a sweep; save memories only
   evaluate, ui   judge another program's ANSWERS.jsonl; MLflow's page of runs
-  data           list, fetch, verify, check, make data sets; their stats
+  data           list, fetch, verify, check and make data sets, show stats
   list, show     find finished runs; read a run, or one of its questions
   history, lint  a system's figures over its versions; leaks in finished runs
   compare, table compare runs: RUN RUN ... | sweep=NAME; a paper's table

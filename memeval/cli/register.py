@@ -84,7 +84,9 @@ def register(arguments: Sequence[str]) -> int:
 
     for cell in cells:
         if (cell.folder / RUN_FILE).exists():
-            print(f"note: {cell.run_key} has run here before: verify will say so", file=sys.stderr)
+            print(
+                f"note: {cell.run_key} has run here before: verify will report it", file=sys.stderr
+            )
 
     print("prove:  commit it, and push the commit, before the first run")
     print(f"later:  python -m memeval pack … --register {options.output}")

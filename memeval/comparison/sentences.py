@@ -189,7 +189,9 @@ def _against_baseline(
     ]
     if others:
         named, of = _joined(_values(comparison, others)), against if not shown else baseline.label
-        parts.append(f"no difference from {of} is shown for {named}")
+        # At the start of the sentence, unless the name of a metric is.
+        no = "No" if not parts and comparison.metric == "accuracy" else "no"
+        parts.append(f"{no} difference from {of} is shown for {named}")
     if not shown:
         parts += [
             f"{label} is higher than {_joined([run.label for run in lower])}"

@@ -261,7 +261,7 @@ def cells(
         measured.append({**figures(summary, categories, abilities), "flags": ", ".join(own)})
 
     names = list(measured[0]) if measured else []
-    always = (QUESTIONS,) if all(map(only_retrieves, summaries)) else ALWAYS
+    always = (QUESTIONS,) if all(summary.only_retrieves for summary in summaries) else ALWAYS
     kept = [name for name in names if name in always or is_measured(name, measured)]
 
     rows = []
@@ -286,7 +286,7 @@ def figures(
 
     return {
         # Retrieval is measured on all questions, accuracy on those of the headline.
-        QUESTIONS: count(get("n_records" if only_retrieves(summary) else "n_questions")),
+        QUESTIONS: count(get("n_records" if summary.only_retrieves else "n_questions")),
         ACCURACY: with_interval_of("accuracy", summary),
         # Beside the raw accuracy, never in its place.
         CORRECTED: corrected(summary) or NONE,
@@ -299,11 +299,6 @@ def figures(
         **texts_at(TABLE, summary),
         COVERAGE: percent(get("coverage"), digits=0 if get("coverage") == 1 else 1),
     }
-
-
-def only_retrieves(summary: RunSummary) -> bool:
-    """Whether nothing was to be answered."""
-    return summary.tags.get("stages") == "retrieve"
 
 
 def repeats_itself(summary: RunSummary) -> bool:

@@ -85,7 +85,7 @@ def _category(row: CategoryResult) -> str:
 
 def _judge(summary: RunSummary) -> str:
     judge = summary.judge
-    if summary.tags.get("stages") == "retrieve":
+    if summary.only_retrieves:
         return "none: nothing was judged"
     if judge is None or not judge.is_named:
         return NONE
@@ -105,7 +105,7 @@ def _judge(summary: RunSummary) -> str:
 
 def _reader(summary: RunSummary) -> str:
     params, tags = summary.params, summary.tags
-    if tags.get("stages") == "retrieve":
+    if summary.only_retrieves:
         return "none: nothing was answered"
     if is_imported(summary):
         return "another program: its answers were imported"

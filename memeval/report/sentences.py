@@ -18,7 +18,7 @@ def run_sentences(summary: RunSummary, conversations: int | None = None) -> list
 def _result(summary: RunSummary, conversations: int | None) -> str:
     questions = count(summary.metrics.get("n_questions"))
     accuracy = summary.metrics.get("accuracy")
-    if accuracy is None and summary.tags.get("stages") == "retrieve":
+    if accuracy is None and summary.only_retrieves:
         return f"{questions} questions; only the retrieval was measured, so no answer was judged."
     if accuracy is None:
         return f"None of the {questions} questions could be scored."

@@ -185,6 +185,11 @@ class RunSummary:
         """Whether no question got anything from the memory."""
         return self.tags.get(FOUND_NOTHING) == "true"
 
+    @property
+    def only_retrieves(self) -> bool:
+        """Whether nothing was to be answered."""
+        return self.tags.get("stages") == "retrieve"
+
     def write(self, folder: Path) -> None:
         """Writes `run.json` atomically."""
         write_atomically(folder / RUN_FILE, self.to_text())

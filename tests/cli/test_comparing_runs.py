@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 from command_line import Ended, completed, memeval
+from sample_records import record
 
+from memeval.cli.show import spending_lines
 from memeval.comparison.tables import WIDTH
+from memeval.results.rows import StepTimes
 
 DEMO = ("dataset=demo", "tracking=none", "plots=false")
 
@@ -208,6 +211,11 @@ def test_show(home: Path, keys: dict[str, str]) -> None:
 
     done = memeval(home, "show", key, first["question_id"] + "9")
     assert done.status == 2 and first["question_id"] in done.err
+
+
+def test_the_wait_for_a_slot_is_called_that() -> None:
+    lines = list(spending_lines(record(times=StepTimes(answer_ms=5.0, place_ms=2.0))))
+    assert any("waiting for a slot 2.0 ms" in line for line in lines)
 
 
 def recorded(folder: Path, home: Path, name: str, key: str, **members: object) -> Path:

@@ -52,6 +52,9 @@ def test_a_perfect_file(tmp_path: Path, asked: list[EvalQuestion]) -> None:
     assert run["statuses"] == {"ok": len(asked)}
     assert run["tags"]["imported"] == "true" and run["params"]["system"] == "imported"
     assert "imported" in done.out
+    # What the other program spent is not known, and not 0.
+    assert metrics["tokens/total"] is None and metrics["cost_usd_uncached/total"] is None
+    assert completed(tmp_path, "verify").out.count(": sound") == 1
     again = completed(tmp_path, "evaluate", str(file), "judge=keyword", "tracking=none")
     assert f"already done: reused {len(asked)} results" in again.err
     labelled = completed(

@@ -90,4 +90,4 @@ def test_versions_of_a_frozen_data_set(tmp_path: Path) -> None:
     compared = completed(tmp_path, "compare", first, second, "--common", "--stats")
     assert "only the 15 of 16 questions with the same wording" in compared.out
     assert "15 questions in common" in compared.out
-    assert "the table about all of each run" in compared.out
+    assert "the table has all of each run" in compared.out

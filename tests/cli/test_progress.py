@@ -162,40 +162,34 @@ def test_long_work_without_calls_says_how_far_it_is(capsys: pytest.CaptureFixtur
     assert "left" in lines[3] and "left" not in lines[0]
 
 
-def test_publishing_says_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def said_while_publishing(folder: Path, monkeypatch: pytest.MonkeyPatch, last: str) -> list[str]:
+    """The lines during the publication of a run that ends after the line `last`."""
     published: Future[Published] = Future()
     monkeypatch.setattr("memeval.runs.publish.publishing.publish_cell", lambda *_: published)
-    publishing = Publishing(Session(tmp_path))
+    publishing = Publishing(Session(folder))
     outcome = SimpleNamespace(planned=SimpleNamespace(number=0, cell=None), summary=1, reused=False)
     publishing.add(outcome)  # type: ignore[arg-type]
     said: list[str] = []
 
     def say(line: str) -> None:
         said.append(line)
-        if not published.done():
+        if line == last and not published.done():
             published.set_result(Published())
 
     publishing.wait(say, every_s=0.001)
+    return said
+
+
+def test_publishing_says_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = said_while_publishing(tmp_path, monkeypatch, PUBLISHING)
     assert said == [PUBLISHING], "before the wait"
 
 
 def test_a_long_publication_says_how_much_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    published: Future[Published] = Future()
-    monkeypatch.setattr("memeval.runs.publish.publishing.publish_cell", lambda *_: published)
-    publishing = Publishing(Session(tmp_path))
-    outcome = SimpleNamespace(planned=SimpleNamespace(number=0, cell=None), summary=1, reused=False)
-    publishing.add(outcome)  # type: ignore[arg-type]
-    said: list[str] = []
-
-    def say(line: str) -> None:
-        said.append(line)
-        if "left" in line:
-            published.set_result(Published())
-
-    publishing.wait(say, every_s=0.001)
-    assert said[:2] == [PUBLISHING, "publishing: 1 of 1 run left"]
+    left = "publishing: 1 of 1 run left"
+    assert said_while_publishing(tmp_path, monkeypatch, left)[:2] == [PUBLISHING, left]
 
 
 def cells_of_a_sweep(*finished: bool) -> Any:

@@ -365,7 +365,7 @@ def test_runs_that_differ_though_neither_differs_from_the_baseline(tmp_path: Pat
     comparison = compared(runs)
     assert not any(pair.is_shown for pair in comparison.differences)
     assert lead(comparison) == [
-        "no difference from base 45.8 % is shown for low 33.3 % · high 58.3 %; high is higher than "
+        "No difference from base 45.8 % is shown for low 33.3 % · high 58.3 %; high is higher than "
         "low."
     ]
 

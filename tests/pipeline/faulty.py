@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from memeval.records import Answer, MemoryChunk, Query, Retrieved
-from memeval.systems.base import MemorySystem
+from memeval.systems.base import MemorySystem, RecallSystem
 
 NEVER = threading.Event()
 CALLED = "faulty: called"
@@ -33,6 +33,20 @@ def say_called() -> None:
     """Tells whoever reads standard error that the method which hangs was reached."""
     sys.stderr.write(CALLED + "\n")
     sys.stderr.flush()
+
+
+class Recalls(RecallSystem):
+    """Shows the reader its last unit."""
+
+    def reset(self) -> None:
+        self.chunks: list[MemoryChunk] = []
+
+    def ingest(self, chunk: MemoryChunk) -> None:
+        self.chunks.append(chunk)
+
+    def recall(self, query: Query, depth: int) -> list[Retrieved]:
+        last = self.chunks[-1]
+        return [Retrieved(last.text, last.turn_ids)]
 
 
 class Sound(MemorySystem):

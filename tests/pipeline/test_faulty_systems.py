@@ -173,6 +173,12 @@ def test_a_system_that_answers_itself_is_not_said_to_be_read_by_the_reader() -> 
     assert not any("extractive reader" in note.text for note in summary.notes)
 
 
+def test_repeats_of_a_class_of_ones_own_need_not_agree() -> None:
+    summary, _ = played("Recalls")
+    (note,) = [note.text for note in summary.notes if "extractive reader" in note.text]
+    assert "by construction" not in note
+
+
 def test_numpy_types_and_odd_notes_are_stored_in_plain_types() -> None:
     _, rows = played("AnswersTokensNumpy")
     assert rows[0]["context_tokens"] == 12

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from memeval.systems.external import mcp_session, program
 from memeval.systems.external.discovery import option_of_command
 from memeval.systems.external.mcp_memory import McpMemory, McpService, Settings
 from memeval.systems.external.served import WITHOUT_IDS
+from memeval.systems.tools import Tool
 from memeval.testing.checks import CHECKS, OF_TOOLS, outcome_of
 from memeval.testing.contract import MemorySystemContract
 from memeval.testing.sample import sample_case
@@ -540,24 +541,30 @@ for line in sys.stdin:
 """
 
 
+async def with_tools_of(
+    folder: Path, source: str, use: Callable[..., Awaitable[list[Any]]]
+) -> list[Any]:
+    """What `use` makes of the tools of a server that is this program."""
+    script = folder / "server.py"
+    script.write_text(source, encoding="utf-8")
+    command = shlex.join([sys.executable, str(script), "{case_dir}"])
+    memory = McpMemory(read_settings(Settings, {"command": command}), PARTS)
+    try:
+        await memory.reset()
+        return await use(*await memory.tools())
+    finally:
+        await memory.close()
+
+
 def test_a_result_that_is_too_long_fails_its_call_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(program, "LONGEST_LINE", 2**16)
-    script = tmp_path / "long.py"
-    script.write_text(LONG, encoding="utf-8")
-    command = shlex.join([sys.executable, str(script), "{case_dir}"])
 
-    async def run() -> list[Any]:
-        memory = McpMemory(read_settings(Settings, {"command": command}), PARTS)
-        try:
-            await memory.reset()
-            long, short = await memory.tools()
-            return [await long.call(), await short.call(), await long.call()]
-        finally:
-            await memory.close()
+    async def use(long: Tool, short: Tool) -> list[Any]:
+        return [await long.call(), await short.call(), await long.call()]
 
-    first, second, third = asyncio.run(run())
+    first, second, third = asyncio.run(with_tools_of(tmp_path, LONG, use))
     assert first.is_error and first.text.count("wrote a line of more than 0 MiB") == 1
     assert second.text == "short"
     assert third.is_error
@@ -589,28 +596,19 @@ for line in sys.stdin:
 
 
 def test_only_a_server_that_has_ended_fails_the_question(tmp_path: Path) -> None:
-    script = tmp_path / "odd.py"
-    script.write_text(ODD, encoding="utf-8")
-    command = shlex.join([sys.executable, str(script), "{case_dir}"])
 
-    async def run() -> list[Any]:
-        memory = McpMemory(read_settings(Settings, {"command": command}), PARTS)
-        try:
-            await memory.reset()
-            busy, lacks, sound, dies = await memory.tools()
-            results = [await tool.call() for tool in (busy, lacks, sound)]
-            # The second finds a server that has ended already.
-            for tool in (dies, sound):
-                with pytest.raises(MemoryServiceError) as caught:
-                    await tool.call()
+    async def use(busy: Tool, lacks: Tool, sound: Tool, dies: Tool) -> list[Any]:
+        results: list[Any] = [await tool.call() for tool in (busy, lacks, sound)]
+        # The second finds a server that has ended already.
+        for tool in (dies, sound):
+            with pytest.raises(MemoryServiceError) as caught:
+                await tool.call()
 
-                results.append(str(caught.value))
+            results.append(str(caught.value))
 
-            return results
-        finally:
-            await memory.close()
+        return results
 
-    busy, lacks, sound, first, second = asyncio.run(run())
+    busy, lacks, sound, first, second = asyncio.run(with_tools_of(tmp_path, ODD, use))
     assert busy.is_error and busy.text.endswith("failed: busy")
     assert lacks.is_error
     assert lacks.text.endswith("failed: the reply does not fit MCP: content: Field required")

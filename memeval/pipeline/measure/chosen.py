@@ -77,10 +77,11 @@ def notes_on_questions(cell: Cell, records: Sequence[Record]) -> Iterator[str]:
 
     cut = settings["limit_questions"]
     if cut is not None:
+        first = "question" if cut == 1 else f"{cut} questions"
         yield (
-            f"A biased cut: dataset.limit_questions={cut} asks the first "
-            f"{'question' if cut == 1 else f'{cut} questions'} of each conversation, which differ "
-            "from the others. dataset.sample=N draws from all."
+            f"A biased cut: dataset.limit_questions={cut} asks the first {first} of each "
+            "conversation, and early questions differ from later ones. dataset.sample=N draws "
+            "from all."
         )
 
     if settings["only"] is not None:
