@@ -29,9 +29,9 @@ def make_page(home: Path) -> Path:
 def make_board(home: Path) -> Path:
     """The first page of the board."""
     import memeval
-    from memeval.board.collect import collect
-    from memeval.board.write import write_board
     from memeval.packages import pack
+    from memeval.packages.board.collect import collect
+    from memeval.packages.board.write import write_board
 
     folder = home / "packages"
     folder.mkdir()

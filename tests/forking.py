@@ -27,7 +27,7 @@ PRELOADED = """
 memeval.cli.main memeval.cli.run memeval.runs.cell memeval.cli.evaluate memeval.cli.prepare
 memeval.runs.compose.config memeval.runs.compose.sweep memeval.cli.data
 memeval.runs.compose.errors memeval.runs.launch.launcher memeval.runs.batch
-memeval.runs.publish.publishing memeval.cli.comparison memeval.runs.sweep_display
+memeval.runs.publish.publishing memeval.cli.comparison memeval.runs.display.sweep
 memeval.config.checks memeval.config.validation memeval.config.resolve
 memeval.pipeline.execute.prepare
 memeval.pipeline.execute.imported memeval.runs.launch.workers memeval.runs.schedule

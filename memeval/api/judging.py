@@ -255,8 +255,8 @@ def _judge_in_file(
     Raises `UserError` if the file records no verdict of that judge, and for `--judged-by` under
     another judge.
     """
-    from memeval.judges.recorded import RECORDED
     from memeval.pipeline.execute.imported_verdicts import recorded_judge
+    from memeval.results.judge import RECORDED
 
     if config.judge.name == RECORDED:
         return recorded_judge(hypotheses, judged_by)

@@ -77,8 +77,8 @@ def run_here(words: Sequence[str], *, progress: bool) -> FinishedRun:
 
 def progress_of(name: str, shown: bool) -> Callable[[], AbstractContextManager[Progress]]:
     """Makes what shows the progress of a run."""
-    from memeval.display.progress import RunDisplay
     from memeval.pipeline.execute.progress import Silent
+    from memeval.runs.display.progress import RunDisplay
 
     return lambda: RunDisplay(name) if shown else nullcontext(Silent())
 

@@ -21,11 +21,11 @@ from memeval.comparison.finding import (
     without_warning,
 )
 from memeval.config.paths import outputs_dir
-from memeval.display.terminal import report_damage
 from memeval.errors import UserError
 from memeval.results import RUN_FILE
 from memeval.results.calibration import read_shown_summary
 from memeval.results.run import Run
+from memeval.runs.display.terminal import report_damage
 from memeval.text.shown import one_line
 
 VALUES_SHOWN = 8

@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import Any
 
 from memeval.calibration.scored import JudgedAnswer, read_answers
-from memeval.comparison.build import distinct
 from memeval.errors import UserError
+from memeval.report.differences import distinct
 from memeval.results import judge_shown
 from memeval.results.run import Run
 from memeval.statistics.agreement import krippendorff_alpha

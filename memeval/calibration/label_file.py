@@ -16,11 +16,11 @@ from typing import Any
 
 from memeval.calibration.scored import AnswerKey, JudgedAnswer
 from memeval.errors import UserError
-from memeval.process.private import make_folder
 from memeval.report.escaping import csv_cell
 from memeval.report.tables import csv_text
 from memeval.results import json_line, write_atomically
 from memeval.results.files import writing
+from memeval.results.private import make_folder
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line, printable
 

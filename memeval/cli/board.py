@@ -32,8 +32,8 @@ def board(arguments: Sequence[str]) -> int:
         return check(arguments[1:])
 
     options = PARSER.parse_args(list(arguments))
-    from memeval.board.collect import collect
-    from memeval.board.write import write_board
+    from memeval.packages.board.collect import collect
+    from memeval.packages.board.write import write_board
 
     made = collect(options.packages, options.allowed_signers, again=options.again)
     write_board(made, options.output)
@@ -56,7 +56,7 @@ def board(arguments: Sequence[str]) -> int:
 def check(arguments: Sequence[str]) -> int:
     """Says whether packages may be added to their folder; exit status 1 if one may not."""
     options = CHECK_PARSER.parse_args(list(arguments))
-    from memeval.board.check import check_package
+    from memeval.packages.board.check import check_package
 
     wrong = 0
     for path in options.packages:

@@ -15,12 +15,12 @@ from memeval.comparison.claims.reading import find_figure, load_claims
 from memeval.comparison.claims.records import NOT_DISCLOSED, Claim
 from memeval.comparison.claims.reproducing import reproduce
 from memeval.comparison.tables import WIDTH, align
-from memeval.display.terminal import folded
 from memeval.errors import UserError, unknown
 from memeval.metrics.formats import NONE
 from memeval.report.disclosure import disclosed
 from memeval.results.fields import as_plain
 from memeval.results.run import Run
+from memeval.runs.display.terminal import folded
 from memeval.text.shown import one_line
 
 LIST, SHOW, REPRODUCE = "list", "show", "reproduce"

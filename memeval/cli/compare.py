@@ -14,9 +14,9 @@ from memeval.comparison.files import as_json_value, write_comparisons
 from memeval.comparison.page import write_page_of
 from memeval.comparison.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
 from memeval.config.paths import outputs_dir
-from memeval.process.private import make_folder
 from memeval.report.comparison import by_dataset, comparison_csv, comparison_markdown
 from memeval.results.files import writing
+from memeval.results.private import make_folder
 from memeval.results.run import Run
 from memeval.text.names import file_name
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from memeval.display.terminal import drawn, folded
 from memeval.results import NoteKind, RunSummary
+from memeval.runs.display.terminal import drawn, folded
 from memeval.runs.publish.conclusion import Conclusion, conclude
 from memeval.runs.publish.publisher import Published
 from memeval.runs.session import DoneCell, Session

@@ -21,8 +21,8 @@ from memeval.datasets.fetch import fetch, verify
 from memeval.datasets.locate import locate
 from memeval.datasets.registry import DATASETS, GROUP, dataset_info, has_adapter
 from memeval.datasets.transfer import FetchLimits
-from memeval.display.terminal import drawn
 from memeval.errors import UserError
+from memeval.runs.display.terminal import drawn
 from memeval.text.shown import all_counted, counted
 
 USAGE_OF_FETCH = """

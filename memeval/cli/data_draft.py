@@ -23,7 +23,6 @@ from memeval.datasets.json.document import OwnDocument, dropped_in, locked
 from memeval.datasets.json.frozen import case_id_of, is_frozen
 from memeval.datasets.json.reader import OwnReader
 from memeval.datasets.json.review import turn_names
-from memeval.display.progress import RunDisplay
 from memeval.drafting.draft import MOST_TRIES, OFFLINE_KINDS, Drafted, Drafting, Wanted, as_written
 from memeval.drafting.proposal import Reason
 from memeval.drafting.slots import parse_kinds
@@ -41,6 +40,7 @@ from memeval.records import EvalCase, Role
 from memeval.results.prices import total_cost_usd
 from memeval.runs.cell import check_keys
 from memeval.runs.compose.config import compose_config
+from memeval.runs.display.progress import RunDisplay
 from memeval.runs.forecast.imagined import ImaginedConnections, ImaginedModels, Tally
 from memeval.runs.forecast.past import ASSUMED_S
 from memeval.runs.forecast.totals import CallSums, Estimate, line_of

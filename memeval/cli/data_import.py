@@ -13,8 +13,8 @@ from memeval.datasets.importing.forms import FORMS
 from memeval.datasets.importing.read import Imported, ImportOptions, import_files
 from memeval.datasets.importing.table import parse_map
 from memeval.datasets.io.new_file import new_file
-from memeval.display.terminal import folded
 from memeval.errors import UserError, unknown
+from memeval.runs.display.terminal import folded
 from memeval.runs.forecast.outlook import outlook_for
 from memeval.text.personal import Redactor
 from memeval.text.shown import one_line

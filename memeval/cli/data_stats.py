@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from memeval.cli.data_settings import chosen_dataset
 from memeval.datasets.contract import Dataset
 from memeval.datasets.stats import Row, Stats, measure
-from memeval.display.terminal import drawn
 from memeval.records import CategoryId
+from memeval.runs.display.terminal import drawn
 from memeval.text.redaction import redacted
 from memeval.text.shown import printable
 

@@ -18,11 +18,11 @@ from memeval.comparison.finding import finished_runs, named_run
 from memeval.comparison.gating.baseline import read_baseline
 from memeval.comparison.gating.verdict import BROKEN_STATUS
 from memeval.config.paths import outputs_dir
-from memeval.display.terminal import folded, report_damage
 from memeval.errors import UserError, WorldError
-from memeval.process.private import make_folder
 from memeval.results.files import as_json, write_atomically, writing
+from memeval.results.private import make_folder
 from memeval.results.run import Run
+from memeval.runs.display.terminal import folded, report_damage
 from memeval.text.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval gate --baseline baseline.json system=rag stages=retrieve"

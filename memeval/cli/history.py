@@ -11,12 +11,12 @@ from memeval.api.history import EXAMPLE, History, history
 from memeval.cli.parser import LAST, Parser
 from memeval.comparison.tables import align
 from memeval.config.paths import outputs_dir
-from memeval.display.terminal import folded
 from memeval.metrics.formats import count, dollars, milliseconds, percent
 from memeval.metrics.metric import with_interval_of
-from memeval.process.private import make_folder
 from memeval.results import run_cost_usd
 from memeval.results.files import writing
+from memeval.results.private import make_folder
+from memeval.runs.display.terminal import folded
 
 COLUMNS = ["version", "n", "accuracy", "recall@10", "cost $", "answer ms", "when"]
 

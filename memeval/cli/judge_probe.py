@@ -12,9 +12,9 @@ from memeval.cli.parser import CONFIG_DIR, Parser, print_json, settings_of
 from memeval.comparison.tables import align
 from memeval.errors import UserError
 from memeval.metrics.formats import NONE, count, dollars, interval, percent
-from memeval.process.private import make_folder
 from memeval.results import json_line, write_atomically
 from memeval.results.files import writing
+from memeval.results.private import make_folder
 from memeval.text.shown import one_line
 
 EXAMPLE = "for example:  python -m memeval judge probe judge=keyword"

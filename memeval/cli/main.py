@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from memeval import __version__
-from memeval.display.terminal import guard, report_error
 from memeval.errors import UserError, WorldError, unknown
 from memeval.process.private import private_umask
+from memeval.runs.display.terminal import guard, report_error
 from memeval.runs.environment import set_environment
 
 COMMANDS = {

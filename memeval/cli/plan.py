@@ -10,8 +10,8 @@ from typing import Any
 
 from memeval.api.sweeping import forecast_of
 from memeval.cli.run import report_refusal
-from memeval.display.terminal import folded
 from memeval.errors import RefusedError
+from memeval.runs.display.terminal import folded
 from memeval.runs.forecast.forecast import Forecast
 
 JSON, EXACT = "--json", "--exact"

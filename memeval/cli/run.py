@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 
 from memeval.cli.comparison import show_comparison
-from memeval.display.terminal import report_error
 from memeval.errors import RefusedError, UserError
 from memeval.runs.compose.words import KEEP_GOING, STATISTICS, reorder_arguments
+from memeval.runs.display.terminal import report_error
 from memeval.runs.interrupt import describe_lost
 from memeval.runs.job import check_writable, clean_copies
 from memeval.runs.session import current_session

@@ -11,7 +11,6 @@ from memeval.api.selecting import select_one
 from memeval.cli.finished_data import DATA_HELP, cases_of
 from memeval.cli.parser import RUN, Parser
 from memeval.comparison.tables import WIDTH, align
-from memeval.display.terminal import folded
 from memeval.errors import UserError
 from memeval.metrics.accuracy import corrected
 from memeval.metrics.formats import NONE, count, dollars, milliseconds, percent, with_interval
@@ -30,6 +29,7 @@ from memeval.results.rows import Written
 from memeval.results.run import Run
 from memeval.results.steps import AgentStep
 from memeval.results.summary import as_yaml
+from memeval.runs.display.terminal import folded
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line, printable
 

@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 from memeval.cli.parser import Parser
 from memeval.errors import UserError, WorldError
 from memeval.process import started
-from memeval.process.private import make_folder, open_private
+from memeval.results.private import make_folder, open_private
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line
 

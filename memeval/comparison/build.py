@@ -16,7 +16,7 @@ from memeval.metrics.accuracy import corrected
 from memeval.metrics.metric import POINTS, Metric
 from memeval.metrics.registry import unknown_metric
 from memeval.report.categories import category_titles
-from memeval.report.differences import differing, labels, shown
+from memeval.report.differences import differing, distinct, labels, shown
 from memeval.report.flags import flags
 from memeval.results import NoteKind, RunSummary, judge_shown, run_cost_usd
 from memeval.results.run import Run
@@ -232,11 +232,3 @@ def corrected_words(summary: RunSummary) -> str:
         text += f" ({note.text.rstrip('.')})"
 
     return text
-
-
-def distinct(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
-    """Labels that name one run each: a key is added if two runs ended in the same second."""
-    return [
-        f"{name} {summary.run_key[:6]}" if names.count(name) > 1 else name
-        for name, summary in zip(names, summaries, strict=True)
-    ]

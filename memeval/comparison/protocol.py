@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from memeval.comparison.scores import RunScores
-from memeval.judges.recorded import RECORDED
 from memeval.metrics.formats import percent
 from memeval.metrics.metric import Metric
 from memeval.results import (
@@ -22,6 +21,7 @@ from memeval.results import (
     is_same_judge,
     judge_shown,
 )
+from memeval.results.judge import RECORDED
 from memeval.text.shown import one_line
 
 MIN_COVERAGE = 0.99

@@ -8,8 +8,7 @@ from typing import ClassVar
 from memeval.errors import MemevalError, UserError
 from memeval.judges.contract import Judge, JudgeContext, Metrics
 from memeval.records import EvalQuestion, Label, Verdict
-
-RECORDED = "recorded"
+from memeval.results.judge import RECORDED
 
 
 class RecordedJudge(Judge):

@@ -18,7 +18,6 @@ from memeval.comparison.build import compare_runs
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.judges.contract import Judge
-from memeval.judges.recorded import RECORDED
 from memeval.judges.registry import build_judge, judge_type
 from memeval.metrics.registry import metrics
 from memeval.packages.cleaning import KINDS
@@ -35,6 +34,7 @@ from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.verify.figures import same_figure
 from memeval.pipeline.verify.sound import Look, name_ids
 from memeval.results import Record
+from memeval.results.judge import RECORDED
 from memeval.results.own_prices import FIELDS, VARIABLE
 from memeval.results.run import Run
 from memeval.text.shown import counted, one_line

@@ -40,9 +40,9 @@ from memeval.packages.form import (
     package_id,
 )
 from memeval.pipeline.verify.sound import recorded_keys
-from memeval.process.private import make_folder, open_private
 from memeval.results import CONFIG_FILE, RECORDS_FILE, RUN_FILE, RunSummary, texts_file
 from memeval.results.fields import read_as
+from memeval.results.private import make_folder, open_private
 from memeval.results.run import Run
 from memeval.text.shown import one_line
 

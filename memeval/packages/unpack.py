@@ -20,10 +20,10 @@ from memeval.packages.data import Data, data_of
 from memeval.packages.form import is_withheld
 from memeval.packages.levels import Checks, verify_package
 from memeval.packages.read import Package, unpack_to
-from memeval.process.private import make_folder
 from memeval.records import EvalQuestion
 from memeval.results import RECORDS_FILE, Record, file_digest, json_line, texts_file
 from memeval.results.files import write_atomically, writing
+from memeval.results.private import make_folder
 from memeval.results.run import Run
 from memeval.results.summary import IMPORTED_RUNS, PACKAGE_RUN, PACKAGE_TAG
 from memeval.results.texts import WITHHELD, reference

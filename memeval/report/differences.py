@@ -104,6 +104,14 @@ def labels(summaries: Sequence[RunSummary], *, apart: bool = True) -> list[str]:
     return _apart(names, summaries) if apart else names
 
 
+def distinct(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
+    """Labels that name one run each: a key is added if two runs ended in the same second."""
+    return [
+        f"{name} {summary.run_key[:6]}" if names.count(name) > 1 else name
+        for name, summary in zip(names, summaries, strict=True)
+    ]
+
+
 def _apart(names: Sequence[str], summaries: Sequence[RunSummary]) -> list[str]:
     """The names; if two are equal, with what else differs: how often it was measured, or when."""
     alike: dict[str, list[RunSummary]] = {}

@@ -16,6 +16,9 @@ from msgspec import Struct, field
 from memeval.records import Count, Finite
 from memeval.results.fields import as_plain, read_as
 
+RECORDED = "recorded"
+"""Name of the judge whose verdicts another program recorded with its answers."""
+
 _USUAL_REQUEST = {"temperature": 0.0, "max_tokens": 256, "seed": True}
 """Parameters that `shown` leaves out, because most runs have them."""
 _USUAL_ADDRESS = "https://api.openai.com/v1"

@@ -22,9 +22,9 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from filelock import FileLock, Timeout
 
 from memeval.errors import StorageError
-from memeval.process.private import FILE_MODE, make_folder, open_private
 from memeval.results.fields import read_json
 from memeval.results.files import append_whole, json_line, write_atomically
+from memeval.results.private import FILE_MODE, make_folder, open_private
 from memeval.results.shared_lines import SharedRows
 from memeval.text.redaction import redacted_in, without_known_in
 

@@ -23,8 +23,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from memeval.errors import StorageError
-from memeval.process.private import open_private
 from memeval.results.files import append_whole, json_line, without_halves
+from memeval.results.private import open_private
 from memeval.results.shared_lines import SharedTexts
 from memeval.text.redaction import without_known
 

@@ -10,7 +10,6 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.utils import JobReturn, JobStatus, setup_globals
 from omegaconf import DictConfig
 
-from memeval.display.progress import Countdown
 from memeval.errors import BudgetError, RefusedError, UserError, WorldError
 from memeval.llm.budget import Budget, Limits
 from memeval.pipeline.measure.summary import Earlier, earlier
@@ -18,6 +17,8 @@ from memeval.pipeline.open.opening import OpenedData
 from memeval.runs.cell import check_keys
 from memeval.runs.compose.errors import explained
 from memeval.runs.compose.sweep import SweepComposer
+from memeval.runs.display.progress import Countdown
+from memeval.runs.display.sweep import SweepDisplay
 from memeval.runs.interrupt import run_loop
 from memeval.runs.job import failed_cell, objective_of, open_job
 from memeval.runs.plan import Outcome, Plan, PlannedCell
@@ -25,7 +26,6 @@ from memeval.runs.publish.publishing import Publishing
 from memeval.runs.schedule import Computers, Schedule
 from memeval.runs.session import Session
 from memeval.runs.spending import confirm_cost, shared_budget
-from memeval.runs.sweep_display import SweepDisplay
 
 
 def plan_jobs(

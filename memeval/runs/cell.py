@@ -10,7 +10,6 @@ from functools import partial
 from memeval.config.paths import cache_dir
 from memeval.config.roles import called_roles, settings_of_role
 from memeval.config.schema import RunConfig
-from memeval.display.progress import RunDisplay
 from memeval.errors import BudgetError
 from memeval.llm.keys import headers_of, key_for
 from memeval.pipeline.execute.progress import Progress
@@ -19,6 +18,7 @@ from memeval.pipeline.measure.summary import Earlier, earlier, finish
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import endpoint_settings, sampling_of
 from memeval.results import NoteKind, RunSummary
+from memeval.runs.display.progress import RunDisplay
 from memeval.runs.interrupt import run_loop
 from memeval.runs.plan import say_damage
 from memeval.runs.publish.published import file_again, published_before

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from memeval.config.paths import outputs_dir
 from memeval.config.schema import RunConfig
-from memeval.display.terminal import guard
 from memeval.errors import BudgetError, UserError, WorldError
 from memeval.runs.compose.config import name_questions
+from memeval.runs.display.terminal import guard
 from memeval.runs.interrupt import listening
 from memeval.runs.session import FailedCell, current_session
 from memeval.text.redaction import redacted

@@ -11,7 +11,6 @@ from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.measure.summary import Earlier
 from memeval.pipeline.open.cell import Cell
 from memeval.results import RunSummary
-from memeval.retrieval.rerank import NONE as NO_RERANKER
 
 Reach = tuple[str, ...]
 """URLs of the endpoints that a cell waits for; empty if it only computes."""
@@ -87,7 +86,6 @@ def reach_of(config: RunConfig, cell: Cell) -> Reach:
     if config.embedder.name == "openai":
         urls.append(config.embedder.base_url)
 
-    if cell.config.reranker.name != NO_RERANKER:
-        urls.append(cell.config.reranker.base_url)
+    urls.append(cell.config.reranker.base_url)
 
     return tuple(sorted({url for url in urls if url}))

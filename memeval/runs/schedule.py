@@ -22,8 +22,8 @@ from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.measure.summary import earlier, finish
 from memeval.pipeline.open.connections import Connections
+from memeval.runs.display.sweep import SweepDisplay
 from memeval.runs.plan import Outcome, Plan, PlannedCell, Reach, say_damage
-from memeval.runs.sweep_display import SweepDisplay
 from memeval.store.contract import Store
 from memeval.store.opening import open_store
 

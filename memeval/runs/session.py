@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from memeval.config.filing import read_filing
 from memeval.config.paths import outputs_dir
 from memeval.errors import StorageError
-from memeval.process.private import make_folder, open_private
 from memeval.results.files import append_whole
+from memeval.results.private import make_folder, open_private
 from memeval.text.redaction import redacted_in
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from memeval.process.leftovers import own_name, remove
-from memeval.process.private import FILE_MODE
+from memeval.results.private import FILE_MODE
 from memeval.results.summary import RunSummary
 from memeval.store.inventory import Home, Item, Kind, row_locks
 

@@ -15,8 +15,8 @@ from filelock import FileLock, Timeout
 
 from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.cache_file import checksum
-from memeval.process.private import FILE_MODE, make_folder, open_private
 from memeval.results.files import append_whole
+from memeval.results.private import FILE_MODE, make_folder, open_private
 from memeval.results.store import sound_lines
 from memeval.results.texts import TEXTS_SUFFIX, Texts, TextStore
 from memeval.store.contract import FileStore

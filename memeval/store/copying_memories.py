@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from memeval.process.private import make_folder
 from memeval.results.files import memory_folders
+from memeval.results.private import make_folder
 from memeval.store.inventory import Copied, Home, Item, Kind, Way, digest_of
 from memeval.store.memories import SharedMemories
 

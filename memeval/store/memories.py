@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from memeval.errors import StorageError, UserError
 from memeval.process.leftovers import own_name, remove
-from memeval.process.private import make_folder
+from memeval.results.private import make_folder
 from memeval.text.shown import one_line
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote, unquote
 
 from memeval.errors import UserError, WorldError
-from memeval.process.private import FILE_MODE, make_folder
+from memeval.results.private import FILE_MODE, make_folder
 from memeval.text.redaction import keep_address, redacted, without_userinfo
 from memeval.text.shown import one_line
 

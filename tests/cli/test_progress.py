@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from memeval.display.progress import Countdown, RunDisplay, StageCount, rate
+from memeval.runs.display.progress import Countdown, RunDisplay, StageCount, rate
+from memeval.runs.display.sweep import SweepDisplay
 from memeval.runs.plan import Outcome, Plan
 from memeval.runs.publish.publisher import PUBLISHING, Published
 from memeval.runs.publish.publishing import Publishing
 from memeval.runs.session import Session
-from memeval.runs.sweep_display import SweepDisplay
 
 FINISHED: Any = SimpleNamespace(is_stopped=False)
 STOPPED: Any = SimpleNamespace(is_stopped=True)

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from memeval.display.terminal import folded
+from memeval.runs.display.terminal import folded
 
 
 class Terminal(io.StringIO):

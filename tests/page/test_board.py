@@ -21,12 +21,19 @@ from msgspec.structs import replace as replace_members
 from test_page_in_browser import AXE, CHROMIUM, Seen, started_chromium
 
 import memeval
-from memeval.board.check import check_package
-from memeval.board.collect import collect
-from memeval.board.entries import entries_of, kind_of
-from memeval.board.pictures import pictures
-from memeval.board.questions import question_of, questions_of
-from memeval.board.records import (
+from memeval.cli.main import run_command
+from memeval.comparison.build import compare_runs
+from memeval.comparison.claims.reading import load_claims
+from memeval.comparison.scores import RunScores
+from memeval.errors import UserError
+from memeval.metrics.registry import metrics
+from memeval.packages import Packed, pack
+from memeval.packages.board.check import check_package
+from memeval.packages.board.collect import collect
+from memeval.packages.board.entries import entries_of, kind_of
+from memeval.packages.board.pictures import pictures
+from memeval.packages.board.questions import question_of, questions_of
+from memeval.packages.board.records import (
     Answer,
     Apart,
     Board,
@@ -36,15 +43,8 @@ from memeval.board.records import (
     Row,
     Setting,
 )
-from memeval.board.tables import published_beside, told_apart
-from memeval.board.write import site_files, write_board
-from memeval.cli.main import run_command
-from memeval.comparison.build import compare_runs
-from memeval.comparison.claims.reading import load_claims
-from memeval.comparison.scores import RunScores
-from memeval.errors import UserError
-from memeval.metrics.registry import metrics
-from memeval.packages import Packed, pack
+from memeval.packages.board.tables import published_beside, told_apart
+from memeval.packages.board.write import site_files, write_board
 from memeval.packages.read import open_package
 from memeval.results import Record
 
@@ -334,7 +334,7 @@ def test_the_command_line(
     assert "checked:" not in capsys.readouterr().out
 
     # Several processes find the same.
-    monkeypatch.setattr("memeval.board.checking.FEW", 1)
+    monkeypatch.setattr("memeval.packages.board.checking.FEW", 1)
     assert run_command(["board", str(folder), "-o", str(site), "--again"]) == 0
     assert {path: path.read_bytes() for path in site.rglob("*.*")} == first
     capsys.readouterr()

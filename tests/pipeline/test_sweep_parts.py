@@ -14,9 +14,9 @@ from memeval.errors import UserError
 from memeval.pipeline.execute.lane import Turns
 from memeval.pipeline.execute.stores import FileIsBusyError, Stores
 from memeval.records import Role, Usage
+from memeval.runs.display.sweep import SweepDisplay, duration
 from memeval.runs.launch.launcher import SweepLauncher
 from memeval.runs.plan import Plan
-from memeval.runs.sweep_display import SweepDisplay, duration
 from memeval.store.contract import FileStore
 
 

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from memeval.errors import StorageError
 from memeval.pipeline.execute.imported import read_hypotheses
 from memeval.pipeline.execute.rows import answer_digest, is_about
-from memeval.process.private import make_folder
 from memeval.records import Status
 from memeval.results import (
     AnswerRow,
@@ -27,6 +26,7 @@ from memeval.results import (
     sealed,
     write_atomically,
 )
+from memeval.results.private import make_folder
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import RowStore, read_rows, sealed_line
 

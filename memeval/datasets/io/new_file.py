@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from memeval.errors import UserError
-from memeval.process.private import open_private
+from memeval.results.private import open_private
 
 
 @contextmanager

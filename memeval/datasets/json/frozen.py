@@ -19,8 +19,8 @@ from memeval.datasets.json.reader import META, OwnReader
 from memeval.datasets.split import SIDES
 from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
-from memeval.process.private import make_folder
 from memeval.results.files import file_digest
+from memeval.results.private import make_folder
 from memeval.text.shown import all_counted, counted, one_line
 from memeval.text.typed import decoder
 

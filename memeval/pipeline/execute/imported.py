@@ -13,7 +13,6 @@ from typing import Any
 
 from memeval.datasets.io.fields import unique_fields
 from memeval.errors import MemevalError, UserError
-from memeval.judges.recorded import RECORDED
 from memeval.pipeline.execute.memories import MemorySource
 from memeval.pipeline.execute.question import failed_answer
 from memeval.pipeline.execute.source import AnswerSource, CaseAnswers
@@ -23,6 +22,7 @@ from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase, EvalQuestion, Status
 from memeval.results import AnswerRow, TextStore
 from memeval.results.files import reading
+from memeval.results.judge import RECORDED
 from memeval.systems.external.ranked import Rankings
 from memeval.text.shown import one_line, some_of
 

@@ -19,11 +19,11 @@ from memeval.pipeline.execute.ingest import check_loss
 from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.cell import Cell
 from memeval.process.leftovers import own_name
-from memeval.process.private import make_folder
 from memeval.records import Count, Finite, IngestHealth, Usage
 from memeval.results import is_sealed, sealed, write_atomically
 from memeval.results.fields import as_plain, read_as
 from memeval.results.files import as_json
+from memeval.results.private import make_folder
 from memeval.results.rows import OperationDone, StoredItems, Written, check_health
 from memeval.systems.base import MemorySystem
 from memeval.text.redaction import without_known_in

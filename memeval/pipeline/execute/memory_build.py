@@ -41,10 +41,10 @@ from memeval.pipeline.isolate.returned import plain_notes
 from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import FailedMemory
-from memeval.process.private import FILE_MODE, make_folder
 from memeval.records import EvalCase, MemoryChunk
 from memeval.results import json_line, write_atomically
 from memeval.results.files import dump_file
+from memeval.results.private import FILE_MODE, make_folder
 from memeval.results.rows import OperationDone
 from memeval.store.memories import SharedMemories
 from memeval.text.names import digest_name

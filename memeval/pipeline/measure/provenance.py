@@ -14,7 +14,6 @@ from memeval.config.schema import ANSWER, RunConfig
 from memeval.config.settings import OF_ALL_SYSTEMS, TENANTS
 from memeval.datasets.contract import DatasetSettings
 from memeval.datasets.info import LoadedDataset
-from memeval.judges.recorded import RECORDED
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.declared import Declared
 from memeval.pipeline.open.imported_source import IMPORTED
@@ -23,6 +22,7 @@ from memeval.pipeline.open.opening import system_settings
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
 from memeval.pipeline.open.versions import code_version, git_state, versions
 from memeval.results import JudgeIdentity
+from memeval.results.judge import RECORDED
 from memeval.results.summary import OWN_TAG
 from memeval.text.redaction import redacted_in
 

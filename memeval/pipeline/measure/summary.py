@@ -29,7 +29,6 @@ from memeval.pipeline.measure.records import (
 from memeval.pipeline.measure.run_notes import as_kept, notes
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.judge_identity import judge_identity
-from memeval.process.private import make_folder
 from memeval.records import Status
 from memeval.results import (
     CONFIG_FILE,
@@ -48,6 +47,7 @@ from memeval.results import (
     write_atomically,
 )
 from memeval.results.files import writing
+from memeval.results.private import make_folder
 from memeval.text.shown import one_line
 
 

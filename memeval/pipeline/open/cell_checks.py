@@ -12,12 +12,12 @@ from memeval.datasets.granularity import has_chunks
 from memeval.errors import UserError
 from memeval.judges.contract import Judge
 from memeval.judges.model import ModelJudge
-from memeval.judges.recorded import RECORDED
 from memeval.judges.registry import judge_type
 from memeval.judges.usual import applicable_judges, usual_judge
 from memeval.pipeline.open.declared import Declared, Source
 from memeval.pipeline.open.imported_source import IMPORTED
 from memeval.records import IN_WORDS
+from memeval.results.judge import RECORDED
 
 
 def has_language_model(config: RunConfig) -> bool:

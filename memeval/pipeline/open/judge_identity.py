@@ -7,7 +7,6 @@ from typing import Any
 from memeval.config.roles import JUDGE, settings_of_role
 from memeval.judges.lexical import THRESHOLD, TokenF1Judge
 from memeval.judges.model import ModelJudge
-from memeval.judges.recorded import RECORDED
 from memeval.judges.registry import judge_type
 from memeval.llm.contract import Limits
 from memeval.pipeline.open.cell import Cell
@@ -16,6 +15,7 @@ from memeval.pipeline.open.code import class_identity, is_built_in
 from memeval.pipeline.open.models import sampling_of
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.results import JudgeIdentity
+from memeval.results.judge import RECORDED
 from memeval.results.prices import provider_of
 from memeval.text.redaction import redacted_in
 

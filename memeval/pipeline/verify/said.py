@@ -12,7 +12,6 @@ from memeval.config.plugins import own_file
 from memeval.config.schema import RunConfig
 from memeval.config.settings import own_settings
 from memeval.datasets.registry import adapter_class
-from memeval.judges.recorded import RECORDED
 from memeval.pipeline.measure.provenance import (
     BIASED_CUT,
     DETERMINISTIC,
@@ -33,6 +32,7 @@ from memeval.pipeline.open.opening import stages_of
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only
 from memeval.pipeline.verify.figures import same_figure
 from memeval.results import FOUND_NOTHING, RunSummary
+from memeval.results.judge import RECORDED
 from memeval.results.summary import FINISHED, STOPPED
 from memeval.systems.base import MemorySystem
 from memeval.systems.registry import system_class

@@ -77,7 +77,7 @@ def name_questions(config: RunConfig) -> RunConfig:
 
     from memeval.comparison.finding import finished_runs, named_run
     from memeval.config.paths import outputs_dir
-    from memeval.display.terminal import report_damage
+    from memeval.runs.display.terminal import report_damage
 
     word = str(only)
     if not word.startswith(WRONG) or word == WRONG:

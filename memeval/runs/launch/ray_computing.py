@@ -11,7 +11,6 @@ from typing import Any
 
 from memeval import __version__
 from memeval.config.paths import cache_dir
-from memeval.display.terminal import guard
 from memeval.llm.in_flight import in_flight
 from memeval.pipeline.execute.lane import Lane
 from memeval.pipeline.execute.stores import Stores
@@ -21,6 +20,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.code import figures_code
 from memeval.pipeline.open.connections import Connections
 from memeval.process.private import private_umask
+from memeval.runs.display.terminal import guard
 from memeval.runs.environment import set_environment
 from memeval.runs.interrupt import run_loop
 from memeval.runs.launch.computing import DONE, FAILED, MESSAGE, UnitComputer, send_message

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from memeval.config.paths import data_dir, project_root
 from memeval.errors import UserError
 from memeval.pipeline.open.budget import limits_of
+from memeval.process.cores import count_cores
 from memeval.runs.environment import ENVIRONMENT, set_environment
-from memeval.runs.launch.workers import count_cores
 from memeval.runs.plan import Plan
 
 if TYPE_CHECKING:

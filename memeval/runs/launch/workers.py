@@ -29,6 +29,7 @@ from memeval.pipeline.execute.window import Window
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections
 from memeval.process import started
+from memeval.process.cores import count_cores
 from memeval.runs.interrupt import KEYS_THREAD, run_loop
 from memeval.runs.launch.computing import DONE, ENDING_S, FAILED, MESSAGE, UnitComputer
 from memeval.runs.plan import Plan, PlannedCell
@@ -69,14 +70,6 @@ def may_fork() -> bool:
     # Unlike `threading.enumerate`, the frames (a documented function, in spite of its name) also
     # show threads that were started without the module threading.
     return set(sys._current_frames()) <= harmless
-
-
-def count_cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-
-    return os.cpu_count() or 1
 
 
 class Workers:

@@ -25,8 +25,8 @@ import memeval
 from memeval.config.filing import Filing, read_experiment, read_filing
 from memeval.config.paths import project_root
 from memeval.config.schema import RunConfig, TrackingConfig
-from memeval.display.terminal import guard
 from memeval.pipeline.open.cell import Cell
+from memeval.runs.display.terminal import guard
 from memeval.runs.publish import work
 from memeval.runs.publish.work import PublishError
 from memeval.tracking.store import check_store, locate

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from memeval.display.live import Connected, LiveFigures, duration
-from memeval.display.terminal import drawn
 from memeval.records import Usage
+from memeval.runs.display.live import Connected, LiveFigures, duration
+from memeval.runs.display.terminal import drawn
 from memeval.text.redaction import redacted
 from memeval.text.shown import printable
 

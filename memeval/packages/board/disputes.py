@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memeval.board.entries import Entry, name_of
-from memeval.board.records import LONGEST, Apart, Dispute, Setting, Table
 from memeval.comparison.build import compare_runs
 from memeval.errors import UserError
 from memeval.metrics.registry import metrics
+from memeval.packages.board.entries import Entry, name_of
+from memeval.packages.board.records import LONGEST, Apart, Dispute, Setting, Table
 from memeval.report.page.build import setting_data
 from memeval.text.redaction import redacted
 from memeval.text.shown import one_line

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from memeval.board.checking import failed_level
-from memeval.board.collect import packages_in, places_of
 from memeval.errors import UserError
+from memeval.packages.board.checking import failed_level
+from memeval.packages.board.collect import packages_in, places_of
 from memeval.packages.form import SUFFIX
 from memeval.packages.levels import verify_package
 from memeval.packages.read import Package, open_package

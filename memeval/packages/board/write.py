@@ -10,12 +10,12 @@ from typing import Any
 
 from msgspec import json
 
-from memeval.board.entries import BASELINES
-from memeval.board.pictures import pictures
-from memeval.board.records import Board, BoardData, Question, Row, Table
-from memeval.board.tables import members
 from memeval.errors import UserError
 from memeval.metrics.formats import percent
+from memeval.packages.board.entries import BASELINES
+from memeval.packages.board.pictures import pictures
+from memeval.packages.board.records import Board, BoardData, Question, Row, Table
+from memeval.packages.board.tables import members
 from memeval.report.escaping import html
 from memeval.report.page.write import FILES, load_template, policy, raw
 from memeval.results.fields import as_plain

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from memeval.board.entries import Entry
-from memeval.board.records import Answer, Question, Row
 from memeval.errors import UserError
 from memeval.metrics.tokens import normalise
+from memeval.packages.board.entries import Entry
+from memeval.packages.board.records import Answer, Question, Row
 from memeval.packages.read import open_package
 from memeval.records import Label
 from memeval.results import Record

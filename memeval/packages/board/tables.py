@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memeval.board.entries import Entry, kind_of, name_of
-from memeval.board.ranking import ranked
-from memeval.board.records import LONGEST, Published, Row, Table
 from memeval.comparison.build import compare_runs
 from memeval.comparison.claims.matching import Sameness, match_claim
 from memeval.comparison.claims.records import Claim
 from memeval.comparison.records import Comparison, Difference
 from memeval.metrics.registry import metrics
+from memeval.packages.board.entries import Entry, kind_of, name_of
+from memeval.packages.board.ranking import ranked
+from memeval.packages.board.records import LONGEST, Published, Row, Table
 from memeval.report.differences import labels
 from memeval.report.flags import flags
 from memeval.results import RunSummary, judge_shown, run_cost_usd

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from memeval.display.live import Connected, LiveFigures, cost, duration, retries
-from memeval.display.progress import EVERY_S, LONG_S, Heartbeat, Stages
-from memeval.display.terminal import drawn, folded
 from memeval.llm.load import busy_line
 from memeval.metrics.formats import short_count
 from memeval.records import Usage
+from memeval.runs.display.live import Connected, LiveFigures, cost, duration, retries
+from memeval.runs.display.progress import EVERY_S, LONG_S, Heartbeat, Stages
+from memeval.runs.display.terminal import drawn, folded
 from memeval.runs.plan import Outcome, Plan, PlannedCell
 from memeval.text.redaction import redacted
 from memeval.text.shown import counted, printable

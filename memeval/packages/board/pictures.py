@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from unicodedata import east_asian_width
 
-from memeval.board.records import Row
 from memeval.metrics.formats import percent
+from memeval.packages.board.records import Row
 from memeval.report.plots.labelling import Box, offsets, overlap
 from memeval.report.plots.model import INK, Look, Mark, Panel
 from memeval.report.plots.prices import frontier_panel, price_axis, prices

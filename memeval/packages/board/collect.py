@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memeval.board.checking import Checked, check_packages, failed_level
-from memeval.board.disputes import packages_apart, read_disputes
-from memeval.board.entries import entries_of, name_of, protocol_id
-from memeval.board.questions import questions_of
-from memeval.board.records import JSON_VERSION, LONGEST, Board, LeftOut, Mark, PackageData
-from memeval.board.tables import table_of, told_apart
 from memeval.comparison.claims.reading import load_claims
 from memeval.errors import UserError
+from memeval.packages.board.checking import Checked, check_packages, failed_level
+from memeval.packages.board.disputes import packages_apart, read_disputes
+from memeval.packages.board.entries import entries_of, name_of, protocol_id
+from memeval.packages.board.questions import questions_of
+from memeval.packages.board.records import JSON_VERSION, LONGEST, Board, LeftOut, Mark, PackageData
+from memeval.packages.board.tables import table_of, told_apart
 from memeval.packages.form import SUFFIX
 from memeval.packages.levels import Level
 from memeval.packages.read import Package
