@@ -50,9 +50,9 @@ class FileLeases:
         for key in keys:
             _locks.give(*self._byte_of(key))
 
-    def _byte_of(self, key: str) -> tuple[Path, int]:
+    def _byte_of(self, key: str) -> tuple[str, int]:
         name, number = lock_of(key)
-        return self._folder / name, number
+        return f"{self._folder}/{name}", number
 
 
 class _Locks:
@@ -64,11 +64,11 @@ class _Locks:
     def forget(self) -> None:
         """A child does not inherit locks, so it must not take its parent's for its own."""
         self._guard = threading.Lock()
-        self._held: set[tuple[Path, int]] = set()
-        self._files: dict[Path, int] = {}
+        self._held: set[tuple[str, int]] = set()
+        self._files: dict[str, int] = {}
         """Descriptors. To close any of a file drops all the process's locks on it: none is."""
 
-    def take(self, path: Path, number: int) -> bool:
+    def take(self, path: str, number: int) -> bool:
         """Locks a byte unless this or another process holds it; returns whether it did."""
         with self._guard:
             if (path, number) in self._held:
@@ -84,7 +84,7 @@ class _Locks:
             self._held.add((path, number))
             return True
 
-    def give(self, path: Path, number: int) -> None:
+    def give(self, path: str, number: int) -> None:
         """Unlocks a byte that this process holds."""
         with self._guard:
             if (path, number) in self._held:
@@ -92,11 +92,11 @@ class _Locks:
                 with suppress(OSError):
                     fcntl.lockf(self._files[path], fcntl.LOCK_UN, 1, number)
 
-    def _open(self, path: Path) -> int:
+    def _open(self, path: str) -> int:
         """The descriptor of a file, which is made if it is missing. Raises `StorageError`."""
         if path not in self._files:
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
                 self._files[path] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             except OSError as error:
                 raise StorageError(f"{path} can't be opened: {error.strerror or error}") from error

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import mkstemp
 from typing import Any
@@ -78,11 +79,17 @@ def json_line(row: Mapping[str, Any], separators: tuple[str, str] | None = None)
     Some split lines at U+0085, U+2028 and U+2029, too: they are escaped. Halves of characters,
     which UTF-8 can't hold, become U+FFFD.
     """
-    line = json.dumps(row, ensure_ascii=False, separators=separators)
+    line = _encoder(separators).encode(row)
     if not line.isascii():
         line = without_halves(line.translate(_ELSEWHERE_ENDS_LINES))
 
     return line + "\n"
+
+
+@cache
+def _encoder(separators: tuple[str, str] | None) -> json.JSONEncoder:
+    """Made once: `json.dumps` makes one for each call with settings of its own."""
+    return json.JSONEncoder(ensure_ascii=False, separators=separators)
 
 
 def without_halves(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -148,7 +149,8 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
         # The rest of a whole ranking is for the metrics: hundreds of entries, whose cold memory
         # took longer than the search did.
         with own.aside():
-            return best + [self.entry(position, score) for position, score in ranked[depth:]]
+            rest = map(itemgetter(0), ranked[depth:])
+            return best + list(map(self._entries.__getitem__, rest))
 
     def entry(self, position: int, score: float | None) -> Retrieved:
         """The entry at a position, with its score."""

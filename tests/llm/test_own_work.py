@@ -240,21 +240,29 @@ def test_a_call_counts_what_it_took_when_it_was_paid_for() -> None:
     assert ledger.calls_s(Role.ANSWER) == pytest.approx(0.5)
 
 
-class _Ranking(IndexedSystem[Any]):
-    """Ranks six entries, each of which takes a second to make."""
+class _Entries(list[Retrieved]):
+    """Six entries, each of which takes a second to read."""
 
     def __init__(self, clock: Time) -> None:
-        self.index, self._clock = object(), clock
+        super().__init__(Retrieved(text=str(position), turn_ids=()) for position in range(6))
+        self._clock = clock
+
+    def __getitem__(self, position: Any) -> Any:
+        self._clock.compute(1.0)
+        return super().__getitem__(position)
+
+
+class _Ranking(IndexedSystem[Any]):
+    """Ranks the six entries."""
+
+    def __init__(self, clock: Time) -> None:
+        self.index, self._entries = object(), _Entries(clock)
 
     async def build(self, saved: Path | None) -> object:
         return object()
 
     async def rank(self, index: object, query: Query, depth: int) -> Ranked:
         return [(position, None) for position in range(6)]
-
-    def entry(self, position: int, score: float | None) -> Retrieved:
-        self._clock.compute(1.0)
-        return Retrieved(text=str(position), turn_ids=())
 
     def close(self) -> None: ...
 

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ AGAIN_S = 0.5
 """Seconds between two interruptions of an overdue call, which may swallow one."""
 TOOL = "tool "
 """Prefix of a tool's name in a message, in place of a method's name."""
+_NO_LIMIT = nullcontext()
 
 
 @dataclass
@@ -110,8 +111,7 @@ class _Overdue(BaseException):
     """Raised inside an overdue call; a BaseException, so that few handlers swallow it."""
 
 
-@contextmanager
-def _time_limit(call: Call | None) -> Iterator[None]:
+def _time_limit(call: Call | None) -> AbstractContextManager[None]:
     """Interrupts code at its call's time limit, on the main thread. Raises `SystemFaultError`."""
     if (
         call is None
@@ -119,16 +119,20 @@ def _time_limit(call: Call | None) -> Iterator[None]:
         or threading.current_thread() is not threading.main_thread()
         or not hasattr(signal, "setitimer")
     ):
-        yield
-        return
+        return _NO_LIMIT
 
+    return _interrupted(call, call.timeout_s)
+
+
+@contextmanager
+def _interrupted(call: Call, timeout_s: float) -> Iterator[None]:
     def ring(number: int, frame: object) -> None:  # noqa: ARG001 - as `signal` calls it
         raise _Overdue
 
     # The timer rings again every `AGAIN_S`: the code below may swallow the first interruption.
     # The handler comes first: an alarm without one ends the process.
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, call.timeout_s, AGAIN_S)
+    signal.setitimer(signal.ITIMER_REAL, timeout_s, AGAIN_S)
     try:
         try:
             yield
