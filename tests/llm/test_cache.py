@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,8 +23,13 @@ from memeval.records import Role
 PROMPT = ChatPrompt(({"role": "user", "content": "who?"},))
 
 
-def test_the_first_writer_of_a_key_wins(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "c.sqlite")
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[Cache]:
+    with closing(Cache(tmp_path / "c.sqlite")) as opened:
+        yield opened
+
+
+def test_the_first_writer_of_a_key_wins(cache: Cache) -> None:
     cache.put("k", b"1", "one")
     cache.put("k", b"2", "two")
     stored = cache.get("k")
@@ -31,8 +38,7 @@ def test_the_first_writer_of_a_key_wins(tmp_path: Path) -> None:
     assert cache.get("other") is None
 
 
-def test_an_unsound_entry_can_be_replaced(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "c.sqlite")
+def test_an_unsound_entry_can_be_replaced(cache: Cache) -> None:
     cache.put("k", b"unsound", "one")
     cache.replace("k", b"sound", "two")
     cache.replace("new", b"sound", "two")
@@ -45,9 +51,10 @@ def test_an_unsound_entry_can_be_replaced(tmp_path: Path) -> None:
 def test_a_damaged_cache_is_put_aside(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     path.write_bytes(b"no database at all" * 100)
-    cache = Cache(path)
-    cache.put("k", b"1", "one")
-    assert cache.get("k") is not None
+    with closing(Cache(path)) as cache:
+        cache.put("k", b"1", "one")
+        assert cache.get("k") is not None
+
     assert list(tmp_path.glob("c.sqlite.damaged-*"))
 
 
@@ -69,8 +76,8 @@ def test_processes_share_it(tmp_path: Path) -> None:
         for worker in range(3)
     ]
     assert [worker.wait() for worker in workers] == [0, 0, 0]
-    cache = Cache(path)
-    assert all(cache.get(f"{worker}-{i}") for worker in range(3) for i in range(200))
+    with closing(Cache(path)) as cache:
+        assert all(cache.get(f"{worker}-{i}") for worker in range(3) for i in range(200))
 
 
 def test_keys_depend_on_content_and_not_on_order() -> None:
@@ -106,8 +113,7 @@ def is_cached(ledger: Ledger) -> bool:
     return all(usage.cached for usage in ledger.usages)
 
 
-def test_what_differs_is_asked_and_what_does_not_is_not(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "c.sqlite")
+def test_what_differs_is_asked_and_what_does_not_is_not(cache: Cache) -> None:
     with ScriptedEndpoint() as server:
         ask(server, cache)
         ask(server, cache)
@@ -119,8 +125,7 @@ def test_what_differs_is_asked_and_what_does_not_is_not(tmp_path: Path) -> None:
             assert server.count() == calls
 
 
-def test_a_reply_counts_as_billed_to_the_run_that_paid_for_it(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "c.sqlite")
+def test_a_reply_counts_as_billed_to_the_run_that_paid_for_it(cache: Cache) -> None:
     with ScriptedEndpoint() as server:
         assert not is_cached(ask(server, cache, origin="one"))
         assert not is_cached(ask(server, cache, origin="one")), (
@@ -130,8 +135,7 @@ def test_a_reply_counts_as_billed_to_the_run_that_paid_for_it(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("kind", ["empty", "null", "no_choices", "malformed", "bad_request"])
-def test_errors_and_empty_replies_are_never_stored(tmp_path: Path, kind: str) -> None:
-    cache = Cache(tmp_path / "c.sqlite")
+def test_errors_and_empty_replies_are_never_stored(cache: Cache, kind: str) -> None:
     with ScriptedEndpoint(lambda body: "fine", faults=Faults({kind: 1.0})) as server:
         with pytest.raises(ModelError):
             ask(server, cache)

@@ -251,10 +251,11 @@ def test_replies_whose_checksums_are_lost_are_kept_and_get_new_ones(
         ).fetchone()
 
     fill((page - 1) * PAGE, PAGE, 0)(path)
-    Cache(path, [].append).get_all(STORED)
-    cache = Cache(path, [].append)
-    assert cache.get_all(STORED).keys() == REPLIES.keys()
-    cache.close()
+    with closing(Cache(path, [].append)) as cache:
+        cache.get_all(STORED)
+
+    with closing(Cache(path, [].append)) as cache:
+        assert cache.get_all(STORED).keys() == REPLIES.keys()
 
 
 KILLED_WRITER = """
