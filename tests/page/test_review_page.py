@@ -27,6 +27,7 @@ HOSTILE = (
     "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'>"
     "\u202e{{7*7}}\ufeff\r\n\rend"
 )
+LONG_WORD = "w" * 300
 
 
 def question(name: str, **changes: Any) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def own_file(folder: Path) -> Path:
             question(
                 HOSTILE,
                 question=HOSTILE,
-                answer=[HOSTILE],
+                answer=[HOSTILE + LONG_WORD],
                 evidence=[HOSTILE],
                 stale=[HOSTILE],
                 reviews=[{"reviewer": "Ana", "decision": "rejected", "reason": HOSTILE}],
@@ -277,6 +278,7 @@ def test_a_review_by_keyboard_alone(chromium: Browser, server: ReviewServer, wid
     assert page.locator("#text").input_value().startswith("</script>")
     assert "\\u202e" in page.locator("#conversation .text").inner_text()
     assert page.evaluate("window.hit") is None and page.locator("img").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") == width
     before = server.review.path.read_bytes()
     keyboard.press("k")
     shows("c/q2")
