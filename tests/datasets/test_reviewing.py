@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from memeval.cli.data import data
+from memeval.datasets.json import document
 from memeval.datasets.json.agreement import review_agreement
 from memeval.datasets.json.review import Change, ReviewFile, StaleError
 from memeval.errors import UserError
@@ -52,6 +54,35 @@ def open_for(path: Path, reviewer: str, **options: Any) -> ReviewFile:
 def written(path: Path, question: int = 0, case: int = 0) -> dict[str, Any]:
     value: dict[str, Any] = json.loads(path.read_text())["cases"][case]["questions"][question]
     return value
+
+
+def test_what_a_full_disk_refused_is_neither_shown_nor_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = own_file(tmp_path, drafted("c", 1))
+    review = open_for(path, "Ana")
+    (first,) = review.questions()
+    edit = Change(question="Which one?")
+
+    def fill_disk(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(document, "write_atomically", fill_disk)
+        with pytest.raises(UserError, match="can't be written: No space left"):
+            review.save(first.name, first.version, edit)
+
+    assert review.questions() == [first]
+    saved = review.save(first.name, first.version, edit)
+    assert written(path)["question"] == saved.question == "Which one?"
+
+    with monkeypatch.context() as full:
+        full.setattr(document, "write_atomically", fill_disk)
+        with pytest.raises(UserError, match="can't be written"):
+            review.undo()
+
+    assert review.undo() == first
+    assert written(path)["question"] == first.question
 
 
 def test_decisions_and_edits_are_saved_and_taken_back(tmp_path: Path) -> None:

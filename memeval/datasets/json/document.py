@@ -70,6 +70,8 @@ class OwnDocument:
             write_atomically(self.path, self._text())
             self.path.chmod(mode)
         except OSError as error:
+            # What is in memory is not in the file, which is read again as after another's change.
+            self.stamp = ()
             raise UserError(f"{self.path} can't be written: {error.strerror or error}.") from error
 
         self.stamp = stamp_of(self.path)

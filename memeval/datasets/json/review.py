@@ -144,12 +144,13 @@ class ReviewFile:
     def undo(self) -> ShownQuestion | None:
         """Takes back the last change that was made here; None if no change is left.
 
-        Later decisions of others stay. Raises `StaleError` if the question was changed since.
+        Later decisions of others stay. Raises `StaleError` if the question was changed since. If
+        the file can't be written, the change can still be taken back.
         """
         if not self._done:
             return None
 
-        name, before, after = self._done.pop()
+        last = name, before, after = self._done.pop()
         with locked(self.path):
             case, question = self._find(name)
             now = self._question(case, question)
@@ -161,7 +162,11 @@ class ReviewFile:
             if not reviews and STATUS in before:
                 restored[STATUS] = before[STATUS]
 
-            self._write(case, question, restored)
+            try:
+                self._write(case, question, restored)
+            except UserError:
+                self._done.append(last)
+                raise
 
         return self._shown(case, question)
 
