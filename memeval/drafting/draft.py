@@ -40,6 +40,7 @@ MOST_TRIES = 3
 """Proposals per question that is wanted, at most."""
 OFFLINE_KINDS = ("single_hop", "temporal")
 """Kinds of questions that the offline drafter can propose."""
+_Proposals = list[tuple[Slot, Proposal]]
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,7 @@ class Drafting:
 
     async def _draft_wave(self, wave: Sequence[Slot]) -> None:
         proposed = await asyncio.gather(*map(self._propose, wave))
-        survivors: list[tuple[Slot, Proposal]] = []
-        # In the order of the slots: which of two equal questions stays depends on nothing else.
+        survivors: _Proposals = []
         for slot, proposal in zip(wave, proposed, strict=True):
             reason = proposal if isinstance(proposal, Reason) else self._check(slot, proposal)
             if reason is None:
@@ -142,13 +142,41 @@ class Drafting:
             else:
                 self.dropped[reason] += 1
 
-        checked = await asyncio.gather(*(self._ask(slot, one) for slot, one in survivors))
-        stay = []
-        for found in checked:
-            if isinstance(found, Reason):
-                self.dropped[found] += 1
+        while survivors:
+            asked, survivors = self._first_of_equals(survivors)
+            checked = await asyncio.gather(*(self._ask(slot, one) for slot, one in asked))
+            self._keep(asked, checked)
+
+    def _first_of_equals(self, proposals: _Proposals) -> tuple[_Proposals, _Proposals]:
+        """Those to ask about now, in the order of the slots, and those that are equal to one of
+        them, which wait: it may be dropped, and is then no question that was asked already.
+
+        What is equal to a question that stays is dropped.
+        """
+        now: _Proposals = []
+        later: _Proposals = []
+        asking: dict[int, Asked] = {}
+        for slot, proposal in proposals:
+            others = asking.setdefault(slot.case, Asked.of(()))
+            if self._work_of(slot).asked.has(proposal):
+                self.dropped[Reason.DUPLICATE] += 1
+            elif others.has(proposal):
+                later.append((slot, proposal))
             else:
-                stay.append(found)
+                others.add(proposal)
+                now.append((slot, proposal))
+
+        return now, later
+
+    def _keep(self, asked: _Proposals, checked: Sequence[Drafted | Reason]) -> None:
+        """Saves what stays."""
+        stay = []
+        for (slot, proposal), outcome in zip(asked, checked, strict=True):
+            if isinstance(outcome, Reason):
+                self.dropped[outcome] += 1
+            else:
+                self._work_of(slot).asked.add(proposal)
+                stay.append(outcome)
 
         self.kept += len(stay)
         if stay:
@@ -175,13 +203,8 @@ class Drafting:
         return read_proposal(reply.text, slot.kind)
 
     def _check(self, slot: Slot, proposal: Proposal) -> Reason | None:
-        """The checks that need no model."""
-        work = self._work_of(slot)
-        return (
-            check_quotes(proposal, work.turns)
-            or check_question(proposal)
-            or work.asked.check(proposal)
-        )
+        """The checks that need neither a model nor the other questions."""
+        return check_quotes(proposal, self._work_of(slot).turns) or check_question(proposal)
 
     async def _ask(self, slot: Slot, proposal: Proposal) -> Drafted | Reason:
         """The checks that ask a model."""

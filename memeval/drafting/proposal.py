@@ -192,16 +192,17 @@ class Asked:
 
         return asked
 
-    def check(self, proposal: Proposal) -> Reason | None:
-        """Notes a proposal, unless its question is there already."""
+    def has(self, proposal: Proposal) -> bool:
+        """Whether its question is there already."""
         grams = _grams(proposal.question)
-        answer = _answer(proposal.golds[:1], proposal.evidence_ids)
-        is_same = any(_share(grams, other) >= SAME_SHARE for other in self.grams)
-        if is_same or (proposal.golds and answer in self.answers):
-            return Reason.DUPLICATE
+        if any(_share(grams, other) >= SAME_SHARE for other in self.grams):
+            return True
 
-        self._add(proposal.question, proposal.golds[:1], proposal.evidence_ids)
-        return None
+        answer = _answer(proposal.golds[:1], proposal.evidence_ids)
+        return bool(proposal.golds) and answer in self.answers
+
+    def add(self, proposal: Proposal) -> None:
+        self._add(proposal.question, proposal.golds, proposal.evidence_ids)
 
     def _add(self, text: str, golds: Sequence[str], evidence: Sequence[str]) -> None:
         self.grams.append(_grams(text))

@@ -180,6 +180,36 @@ def test_replies_that_are_no_proposals_and_calls_that_fail_are_told(
         assert "the prompt has too many tokens" in done.stdout
 
 
+def test_a_question_that_was_dropped_may_be_asked_with_the_right_evidence(
+    memeval: Command, tmp_path: Path
+) -> None:
+    path = own_file(tmp_path, invented_cases(1, 12))
+    proposed: list[dict[str, Any]] = []
+
+    def reply(body: Mapping[str, Any]) -> str:
+        user = body["messages"][1]["content"]
+        if "Reference answer: " in user:
+            is_right = "Tiva" in user.partition("Answer to check:")[2]
+            return json.dumps({"reason": "", "label": "CORRECT" if is_right else "WRONG"})
+        if "\nKind: " not in user:
+            return "Tiva" if len(proposed) > 1 and proposed[1]["quote"] in user else "unknown"
+
+        turns = re.findall(r"(?m)^\[(t\d+)\] \w+: (.+)$", user)
+        turn, quote = turns[-1 if proposed else 0]
+        proposed.append({"turn": turn, "quote": quote})
+        question = {"kind": "single_hop", "question": "What does Lumo carry?", "answer": "Tiva"}
+        return json.dumps({**question, "evidence": [proposed[-1]]})
+
+    one_at_a_time = ("--kinds", "single_hop", "llm.max_concurrency=1")
+    with ScriptedEndpoint(reply) as endpoint:
+        done = memeval(*words(endpoint, path, 2, *one_at_a_time), check=False)
+
+    assert re.search(r"not answered right from its evidence +1\n", done.stdout)
+    assert re.search(r"asked already +4\n", done.stdout)
+    (kept,) = questions_in(path)
+    assert kept["meta"]["quotes"][0]["quote"] == proposed[1]["quote"]
+
+
 def test_without_a_model_simple_questions_are_drafted(memeval: Command, tmp_path: Path) -> None:
     demo = json.loads((Path(__file__).parents[2] / "data/demo/own.json").read_bytes())
     path = own_file(tmp_path, [{**case, "questions": []} for case in demo["cases"]])
