@@ -15,6 +15,7 @@ from memeval.datasets.json.frozen import (
     DATA_FILE,
     SHEET_FILE,
     FrozenContent,
+    Manifest,
     case_id_of,
     data_file,
     is_frozen,
@@ -55,14 +56,15 @@ def freeze(chosen: Namespace) -> int:
         )
 
     name = chosen.name or reader.name
+    earlier = [read_manifest(source)] if is_frozen(source) else []
     content = FrozenContent(
         name=name,
         version=chosen.version,
         cases=cases,
         sources=[f"{source.name} sha256 {file_digest(data_file(source))}"],
-        licence=chosen.licence or "",
+        licence=chosen.licence or _licence_of(earlier),
         sides=_sides(cases, chosen.split, source),
-        facts={} if is_frozen(source) else _facts(reader, written),
+        facts={} if earlier else _facts(reader, written),
     )
     for what, fact in content.facts.items():
         print(f"{what}: {one_line(fact, 1000)}")
@@ -73,15 +75,19 @@ def freeze(chosen: Namespace) -> int:
 def join(chosen: Namespace) -> int:
     """Writes frozen data sets as one."""
     paths = [_found(word) for word in chosen.files]
-    cases, sides, sources = merge(paths, keeps_split=chosen.split is None)
+    cases, sides, manifests = merge(paths, keeps_split=chosen.split is None)
     content = FrozenContent(
         name=chosen.name,
         version=chosen.version,
         cases=cases,
-        sources=sources,
-        licence=chosen.licence or "",
+        sources=[f"{one.name} {one.version} sha256 {one.sha256}" for one in manifests],
+        licence=chosen.licence or _licence_of(manifests),
         sides=_sides(cases, chosen.split) or sides,
     )
+    shared = sum(one.counts["cases"] for one in manifests) - len(cases)
+    if shared:
+        print(f"left out: {counted(shared, 'case')} that an earlier set has with the same content")
+
     return _write(content, _target(chosen.into, chosen.name, chosen.version))
 
 
@@ -91,7 +97,7 @@ def diff(chosen: Namespace) -> int:
     changes = changes_between(read_checked(old)[1], read_checked(new)[1])
     for what, names in changes.lists():
         if names:
-            print(f"{len(names):,} {what}")
+            print(what)
 
         for name in names[:MOST_SHOWN]:
             print(f"  {one_line(name)}")
@@ -202,6 +208,17 @@ def _facts(reader: OwnReader, cases: Sequence[dict[str, Any]]) -> dict[str, str]
         facts["Agreement of the reviewers"] = "; ".join(map(agreement_text, agreement.pairs))
 
     return facts
+
+
+def _licence_of(manifests: Sequence[Manifest]) -> str:
+    """The licence of frozen sets; that of each if they differ."""
+    licences = {manifest.licence for manifest in manifests}
+    if len(licences) < 2:
+        return "".join(licences)
+
+    return "; ".join(
+        f"{one.name} {one.version}: {one.licence or 'not stated'}" for one in manifests
+    )
 
 
 def _sides(

@@ -163,17 +163,19 @@ def test_the_difference_between_two_versions(
     new[1]["sessions"][0]["turns"][0]["content"] = "Port nine."
     new[2]["questions"].pop()
     new[2]["questions"][0]["meta"] = {"status": "edited"}
+    new[2]["operations"] = [{"kind": "consolidate", "after": 0}]
     first = freeze(own_file(tmp_path / "old.json", old), tmp_path / "v1")
     second = freeze(own_file(tmp_path / "new.json", new), tmp_path / "v2", version="2")
     capsys.readouterr()
     assert data(["diff", str(first), str(second)]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        "1 cases added",
+        "1 case added",
         "  new0",
-        "1 cases removed",
+        "1 case removed",
         "  c0",
-        "1 cases with another conversation",
+        "2 cases with another conversation",
         "  c2",
+        "  c3",
         "2 questions added",
         "  new0/a",
         "  new0/b",
@@ -181,7 +183,7 @@ def test_the_difference_between_two_versions(
         "  c0/a",
         "  c0/b",
         "  c3/b",
-        "1 questions changed",
+        "1 question changed",
         "  c1/a (answer)",
         "4 questions are the same",
     ]
@@ -215,12 +217,33 @@ def test_frozen_sets_are_merged(tmp_path: Path, capsys: pytest.CaptureFixture[st
     with pytest.raises(UserError, match="is in a different part of the split in an earlier set"):
         data(["merge", str(first), str(other_side), *words, *target])
 
-    for set_ in (plain, other_side):
+    capsys.readouterr()
+    for set_, shared in ((plain, 0), (other_side, 4)):
         into = ["--into", str(tmp_path / f"anew {set_.name}")]
         assert data(["merge", str(first), str(set_), *words, *into, "--split", "0.5"]) == 0
+        line = f"left out: {shared} cases that an earlier set has with the same content"
+        assert (line in capsys.readouterr().out) == bool(shared)
+
+    with pytest.raises(UserError, match="whole is the same set as one before it"):
+        data(["merge", str(whole), str(first), str(whole), *words, *target])
 
     with pytest.raises(UserError, match="is not a frozen data set"):
         data(["merge", str(other), *words, *target])
+
+
+def test_a_licence_stays_with_what_it_is_of(tmp_path: Path) -> None:
+    source = own_file(tmp_path / "a.json", cases_of(2))
+    first = freeze(source, tmp_path / "a", "--licence", "CC0 1.0")
+    other = freeze(own_file(tmp_path / "b.json", cases_of(2, "d")), tmp_path / "b")
+
+    def licence(folder: Path) -> str:
+        return str(json.loads((folder / "frozen.json").read_bytes())["licence"])
+
+    assert licence(freeze(first, tmp_path / "a2", version="2")) == "CC0 1.0"
+    whole = tmp_path / "whole"
+    words = ["--name", "both", "--version", "1", "--into", str(whole)]
+    assert data(["merge", str(first), str(other), *words]) == 0
+    assert licence(whole) == "ports 1: CC0 1.0; ports 1: not stated"
 
 
 def test_power(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from memeval.datasets.json.frozen import (
 )
 from memeval.datasets.json.reader import META
 from memeval.errors import UserError
+from memeval.text.shown import counted
 
 SPLIT_ANEW = "split the whole:  --split 0.5"
 
@@ -28,7 +29,7 @@ class Changes:
     cases_added: tuple[str, ...]
     cases_removed: tuple[str, ...]
     cases_changed: tuple[str, ...]
-    """Cases with a changed session or turn."""
+    """Cases with a changed session, turn or operation."""
     questions_added: tuple[str, ...]
     questions_removed: tuple[str, ...]
     questions_changed: tuple[str, ...]
@@ -40,17 +41,20 @@ class Changes:
         return not any(names for _, names in self.lists())
 
     def lists(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Each kind of change with its names."""
-        yield "cases added", self.cases_added
-        yield "cases removed", self.cases_removed
-        yield "cases with another conversation", self.cases_changed
-        yield "questions added", self.questions_added
-        yield "questions removed", self.questions_removed
-        yield "questions changed", self.questions_changed
+        """Each kind of change, with its count in words, and its names."""
+        for noun, change, names in (
+            ("case", "added", self.cases_added),
+            ("case", "removed", self.cases_removed),
+            ("case", "with another conversation", self.cases_changed),
+            ("question", "added", self.questions_added),
+            ("question", "removed", self.questions_removed),
+            ("question", "changed", self.questions_changed),
+        ):
+            yield f"{counted(len(names), noun)} {change}", names
 
 
 def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> Changes:
-    """Changes between two versions; reviewers' comments and fields `meta` are not compared."""
+    """Changes between two versions; status, reviews and fields `meta` are not compared."""
     before = {case_id_of(case): case for case in old}
     after = {case_id_of(case): case for case in new}
     shared = [name for name in before if name in after]
@@ -66,9 +70,7 @@ def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str,
         cases_added=tuple(name for name in after if name not in before),
         cases_removed=tuple(name for name in before if name not in after),
         cases_changed=tuple(
-            name
-            for name in shared
-            if _without_meta(before[name]["sessions"]) != _without_meta(after[name]["sessions"])
+            name for name in shared if _conversation(before[name]) != _conversation(after[name])
         ),
         questions_added=tuple(name for name in asked_after if name not in asked_before),
         questions_removed=tuple(name for name in asked_before if name not in asked_after),
@@ -79,15 +81,22 @@ def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str,
 
 def merge(
     paths: Sequence[Path], *, keeps_split: bool
-) -> tuple[list[dict[str, Any]], dict[str, str], list[str]]:
-    """The cases of frozen sets together, their sides of the split, and their sources.
+) -> tuple[list[dict[str, Any]], dict[str, str], list[Manifest]]:
+    """The cases of frozen sets together, their sides of the split, and the sets' manifests.
 
     A case that is in two of them with equal content is kept once. Under `keeps_split` each case
-    stays on its side. Raises `UserError` for a case with different contents or sides.
+    stays on its side. Raises `UserError` for a set that comes twice, and for a case with different
+    contents or sides.
     """
     cases: dict[str, dict[str, Any]] = {}
     sides: dict[str, str] = {}
     manifests = [_manifest_of(path) for path in paths]
+    for number, manifest in enumerate(manifests):
+        if manifest in manifests[:number]:
+            raise UserError(
+                f"{paths[number]} is the same set as one before it.", "name each set once"
+            )
+
     if keeps_split and len({bool(manifest.sides) for manifest in manifests}) > 1:
         raise UserError("some of the sets have a split and others do not.", SPLIT_ANEW)
 
@@ -103,8 +112,7 @@ def merge(
                 what = "is in a different part of the split in an earlier set"
                 raise UserError(f"{path}: case {quoted(name)} {what}.", SPLIT_ANEW)
 
-    sources = [f"{one.name} {one.version} sha256 {one.sha256}" for one in manifests]
-    return list(cases.values()), {case: side for case, side in sides.items() if side}, sources
+    return list(cases.values()), {case: side for case, side in sides.items() if side}, manifests
 
 
 def _manifest_of(path: Path) -> Manifest:
@@ -131,6 +139,11 @@ def named_questions(cases: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str
 def _changed_fields(question: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     names = sorted({*question, *other} - {META, "status", "reviews"})
     return [name for name in names if question.get(name) != other.get(name)]
+
+
+def _conversation(case: Mapping[str, Any]) -> list[Any]:
+    """What a memory gets of a case: its sessions, and the operations between them."""
+    return [_without_meta(case["sessions"]), _without_meta(case.get("operations") or [])]
 
 
 def _without_meta(value: Any) -> Any:
