@@ -1,16 +1,19 @@
 """The data set of a finished run, for the commands that read one.
 
 A run folder may come from anyone. So nothing that its `config.yaml` names is imported or opened:
-the data set is found by its name among memeval's own, or in a file that the user names.
+the data set is found by its name among memeval's own and the frozen ones of the data folder, or in
+a file that the user names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from memeval.config.paths import data_dir
 from memeval.datasets.contract import Dataset
+from memeval.datasets.locate import FROZEN
 from memeval.errors import MemevalError, UserError
 from memeval.records import EvalCase
 from memeval.results import CONFIG_FILE
@@ -56,6 +59,9 @@ def _dataset(run: Run, data: str | None) -> Dataset:
         )
 
     if path and data is None:
+        data = _frozen(str(path))
+
+    if path and data is None:
         raise UserError(
             f"the run names the data file {one_line(path)}, but reading a run opens no file "
             "that it names",
@@ -63,6 +69,15 @@ def _dataset(run: Run, data: str | None) -> Dataset:
         )
 
     return build(str(name), data_dir(), **settings, path=data)
+
+
+def _frozen(name: str) -> str | None:
+    """The user's frozen data set of this name in the data folder; a path names none."""
+    from memeval.datasets.json.frozen import is_frozen
+
+    folder = data_dir() / FROZEN / name
+    is_name = name == Path(name).name and name != ".."
+    return str(folder) if is_name and is_frozen(folder) else None
 
 
 def _settings(run: Run) -> dict[str, Any]:

@@ -69,3 +69,17 @@ def demo_file() -> Path:
 def test_mistakes(tmp_path: Path) -> None:
     assert lint(tmp_path).status == 2
     assert lint(tmp_path, "nothing").status == 2
+
+
+def test_a_frozen_set_is_read_by_its_name_but_no_path_of_a_run(tmp_path: Path) -> None:
+    data = {"MEMEVAL_DATA_DIR": str(tmp_path / "data")}
+    source = tmp_path / "mine.json"
+    source.write_bytes((Path(__file__).parents[2] / "data/demo/own.json").read_bytes())
+    completed(tmp_path, "data", "freeze", str(source), "--name", "mine", "--version", "1", **data)
+    unread = "a run opens no file that it names"
+    for path, is_read in (("mine@1", True), (str(tmp_path / "data/own/mine@1"), False)):
+        home = tmp_path / str(is_read)
+        words = ("system=bm25", "dataset=json", f"dataset.path={path}", "tracking=none")
+        completed(home, *words, **data)
+        done = memeval(home, "lint", "system=bm25", **data)
+        assert (unread not in " ".join(done.out.split())) == is_read, done.out + done.err
