@@ -153,6 +153,10 @@ _PRONOUNS = frozenset(
     "he she they it his her hers their theirs its him them himself herself themselves itself "
     "this these those".split()
 )
+_EMPTY_IT = re.compile(
+    r"\bit\s+(?:takes?|took)\b|\bit\s+been\s+since\b|\bit\b.*\bthat\b", re.IGNORECASE
+)
+"""An `it` that refers to nothing, as in "how long did it take Ben to move?"."""
 _NO_NAMES = frozenset(
     "what when where which who whom whose why how did does do is are was were has have had will "
     "would can could should may might must shall much many long often old far soon in on at for "
@@ -171,8 +175,7 @@ def check_question(proposal: Proposal) -> Reason | None:
 
     words = search_terms(proposal.question)
     first = next((word for word in words if word not in _NO_NAMES), "")
-    # In "when was it that Ben moved?", `it` refers to nothing.
-    is_empty = first == "it" and "that" in words
+    is_empty = first == "it" and _EMPTY_IT.search(proposal.question)
     return Reason.PRONOUN if first in _PRONOUNS and not is_empty else None
 
 
