@@ -101,6 +101,13 @@ def _open(path: Path, chosen: Namespace) -> _Job:
     command = f"data {chosen.action}"
     example = f"as:  python -m memeval {command} FILE llm=openai llm.model=gpt-4o"
     settings = settings_of(command, chosen.words, chosen.config_dir, example)
+    for word in chosen.words:
+        if word.lstrip("+~").startswith(("dataset.", "system.")):
+            raise UserError(
+                f"{command} reads the whole file, and sets the system itself: leave out "
+                f"{one_line(word)}"
+            )
+
     if chosen.n is not None and chosen.n < 1:
         raise UserError(f"--n must be at least 1, not {chosen.n}")
     if is_frozen(path):
@@ -261,10 +268,12 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
             "a model:  llm=openai"
         )
 
-    calls = sum(usage.calls for usage in drafting.usages)
-    cached = sum(usage.calls for usage in drafting.usages if usage.cached)
+    # As in a plan: what the offline models did is no call.
+    usages = [usage for usage in drafting.usages if usage.provider != "offline"]
+    calls = sum(usage.calls for usage in usages)
+    cached = sum(usage.calls for usage in usages if usage.cached)
     if calls:
-        cost = dollars(total_cost_usd(drafting.usages, billed=True))
+        cost = dollars(total_cost_usd(usages, billed=True))
         yield f"  model calls: {calls:,}, {cached:,} of them from the cache; cost $ {cost}"
 
     if drafting.before + drafting.kept < drafting.wanted.count:
@@ -310,10 +319,14 @@ def _show_plan(job: _Job) -> int:
     for line in call_lines(Estimate(lines, ())):
         print(line)
 
-    print(
-        "note: This assumes that every proposal is kept. Each dropped one can cost as many calls "
-        f"again, up to {MOST_TRIES} proposals per question."
-    )
+    if lines:
+        print(
+            "note: This assumes that every proposal is kept. Each dropped one can cost as many "
+            f"calls again, up to {MOST_TRIES} proposals per question."
+        )
+    elif models.drafter().name == "extractive":
+        print("llm=extractive drafts and checks offline")
+
     print("Nothing was asked. To draft, run the same command without --plan.")
     return 0
 

@@ -213,8 +213,14 @@ def test_a_question_that_was_dropped_may_be_asked_with_the_right_evidence(
 def test_without_a_model_simple_questions_are_drafted(memeval: Command, tmp_path: Path) -> None:
     demo = json.loads((Path(__file__).parents[2] / "data/demo/own.json").read_bytes())
     path = own_file(tmp_path, [{**case, "questions": []} for case in demo["cases"]])
+    planned = memeval("data", "draft", str(path), "--n", "2", "--plan").stdout
+    assert planned.splitlines()[1:3] == [
+        "no model calls are needed",
+        "llm=extractive drafts and checks offline",
+    ]
+    assert "This assumes" not in planned
     done = memeval("data", "draft", str(path), "--n", "2")
-    assert "drafted offline" in done.stdout
+    assert "drafted offline" in done.stdout and "model calls" not in done.stdout
     assert re.search(r"of \d+ proposals?:\n    stay +2\n", done.stdout)
     drafted = questions_in(path)
     assert {question["meta"]["drafted_by"] for question in drafted} == {"extractive"}
@@ -232,6 +238,7 @@ def test_a_mistake_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (("--n", "2", "--kinds", "update"), "the offline drafter"),
         (("--n", "2", "openai"), "'openai' is not an override"),
         (("--n", "2", "dataset=demo"), "leave dataset and system out"),
+        (("--n", "2", "dataset.limit_cases=1"), "reads the whole file"),
     ):
         with pytest.raises(UserError) as refused:
             data(["draft", str(path), *more])
