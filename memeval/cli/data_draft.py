@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from argparse import Namespace
 from collections import Counter
@@ -25,7 +24,7 @@ from memeval.datasets.json.reader import OwnReader
 from memeval.datasets.json.review import turn_names
 from memeval.drafting.draft import MOST_TRIES, OFFLINE_KINDS, Drafted, Drafting, Wanted, as_written
 from memeval.drafting.proposal import Reason
-from memeval.drafting.slots import parse_kinds
+from memeval.drafting.slots import IS_DRAFTED, parse_kinds
 from memeval.errors import BudgetError, UserError
 from memeval.metrics.formats import count, dollars
 from memeval.pipeline.execute.progress import Progress
@@ -48,9 +47,6 @@ from memeval.runs.interrupt import run_loop
 from memeval.runs.job import check_writable
 from memeval.store.opening import open_store
 from memeval.text.shown import counted, one_line
-
-IS_DRAFTED = re.compile(r"/draft-\d+$")
-"""The end of a drafted question's id: see `Slot.name`."""
 
 
 def draft(chosen: Namespace) -> int:

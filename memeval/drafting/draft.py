@@ -24,7 +24,7 @@ from memeval.drafting.proposal import (
     check_quotes,
     read_proposal,
 )
-from memeval.drafting.slots import Slot, parts_of, shown_for, slots
+from memeval.drafting.slots import IS_DRAFTED, Slot, parts_of, shown_for, slots
 from memeval.errors import ModelError
 from memeval.llm.contract import DraftPrompt
 from memeval.llm.metering import Ledger, metered
@@ -87,8 +87,7 @@ class Drafting:
     @cached_property
     def before(self) -> int:
         """Drafted questions that the file has already."""
-        open_slots = islice(self._slots(), self._most_slots)
-        return sum(self._is_done(slot) for slot in open_slots)
+        return sum(IS_DRAFTED.search(name) is not None for name in self._ids)
 
     @property
     def proposals(self) -> int:

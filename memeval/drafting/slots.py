@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ KINDS = (
 PART_TOKENS = 800
 """Maximum tokens of the turns in one part of a session; a longer turn is a separate part."""
 THIRDS = 3
+IS_DRAFTED = re.compile(r"/draft-\d+$")
+"""The end of a drafted question's id: see `Slot.name`."""
 
 
 @dataclass(frozen=True, slots=True)

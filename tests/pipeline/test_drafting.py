@@ -228,6 +228,16 @@ def test_without_a_model_simple_questions_are_drafted(memeval: Command, tmp_path
     assert all(form.fullmatch(question["question"]) for question in drafted)
 
 
+def test_questions_that_many_proposals_took_count_as_there(
+    memeval: Command, tmp_path: Path
+) -> None:
+    cases = invented_cases(2, 12)
+    late = {"question": "Which mark is late?", "answer": "none", "status": "drafted"}
+    cases[1]["questions"] = [{"id": f"draft-{number}", **late} for number in (7, 9)]
+    done = memeval("data", "draft", str(own_file(tmp_path, cases)), "--n", "2")
+    assert "0 questions drafted, 2 already existed" in done.stdout
+
+
 def test_a_mistake_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
     path = own_file(tmp_path, invented_cases(1, 12))
