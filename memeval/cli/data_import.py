@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memeval.cli.data_check import check
 from memeval.cli.plan_text import outlook_line
+from memeval.datasets.importing.cases import ALL
 from memeval.datasets.importing.forms import FORMS
 from memeval.datasets.importing.read import Imported, ImportOptions, import_files
 from memeval.datasets.importing.table import parse_map
@@ -54,7 +55,8 @@ def import_data(chosen: argparse.Namespace) -> int:
     with new_file(target) as file:
         imported.write(file, lines=target.suffix == ".jsonl")
 
-    print(f"{FORMS[imported.form].title}, a case per {one_line(imported.case, 60)}")
+    cases = "all in one case" if imported.case == ALL else f"a case per {imported.case}"
+    print(f"{FORMS[imported.form].title}, {one_line(cases, 80)}")
     for line in imported.log.lines():
         print(folded(f"  {one_line(line)}", sys.stdout))
 

@@ -497,7 +497,7 @@ def test_tables_in_every_encoding(
     assert cases[0]["sessions"][0]["turns"][1]["time"] == "2024-05-14T09:00:00"
     out = capsys.readouterr().out
     assert said in out
-    assert "read: 4 timestamps as %d.%m.%Y %H:%M" in out
+    assert "read: 2 timestamps as %d.%m.%Y %H:%M" in out
     assert "left out: 1 row without a text" in out
     assert "left out: 1 time that could not be read" in out
 
@@ -514,6 +514,7 @@ def test_a_table_as_people_have_it(tmp_path: Path, capsys: pytest.CaptureFixture
     said = capsys.readouterr().out
     assert "left out: 1 row above the header" in said
     assert "read: 1 session sorted by time" in said
+    assert "a table of messages, all in one case" in said
 
 
 def test_a_title_over_merged_cells_and_an_excel_file_of_another_name(tmp_path: Path) -> None:

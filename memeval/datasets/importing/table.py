@@ -165,7 +165,6 @@ def read_table(
     if at is not None:
         place = f"{table.path}: column {quoted(table.names[at])}"
         date_format = format_of([row[at] for row in rows], place, date_format)
-        log.take(f"timestamps as {date_format}", len(rows) if date_format else 0)
 
     for row in rows:
         cells = {field: row[place].strip() for field, place in columns.items()}

@@ -32,6 +32,8 @@ def read_time(value: Any, log: ImportLog, date_format: str | None = None) -> dat
     time = _by_format(value, date_format) if date_format else _plain(value, log)
     if time is None:
         log.leave_out("times that could not be read (their messages are kept)")
+    elif date_format:
+        log.take(f"timestamps as {date_format}")
 
     return time
 
