@@ -48,7 +48,8 @@ def freeze(chosen: Namespace) -> int:
     source = Path(chosen.file)
     reader, written = read_checked(source)
     _check_questions(reader.counts["questions"], source)
-    cases = [_reviewed(case) for case in written]
+    # A person's own, and accepted ones.
+    cases = [_with_status(case, None, ACCEPTED) for case in written]
     if not any(case["questions"] for case in cases):
         raise UserError(
             f"no question of {source} was accepted.",
@@ -112,9 +113,10 @@ def diff(chosen: Namespace) -> int:
 def power(chosen: Namespace) -> int:
     """Prints which difference the data could show, and which one more data would."""
     path = _found(chosen.file)
-    reader, cases = read_checked(path)
+    reader, written = read_checked(path)
+    cases = [_with_status(case, None, ACCEPTED, DRAFTED) for case in written]
     count = sum(bool(case["questions"]) for case in cases)
-    questions = reader.counts["questions"]
+    questions = sum(len(case["questions"]) for case in cases)
     _check_questions(questions, path)
 
     name, runs = reader.name, outputs_dir() / "runs"
@@ -136,6 +138,9 @@ def power(chosen: Namespace) -> int:
     print(outlook_line(now))
     print(f"  with {MORE * count:,} such cases: {_difference(more_cases)}")
     print(f"  with {MORE * questions:,} questions in these cases: {_difference(more_questions)}")
+    if drafted := reader.statuses[DRAFTED]:
+        print(f"  {drafted:,} of the questions are drafted: a run asks those that are accepted")
+
     return 0
 
 
@@ -170,9 +175,9 @@ def _check_questions(count: int, path: Path) -> None:
         )
 
 
-def _reviewed(case: dict[str, Any]) -> dict[str, Any]:
-    """The case with its questions that may be asked: a person's own, and accepted ones."""
-    kept = [asked for asked in case["questions"] if asked.get("status") in (None, ACCEPTED)]
+def _with_status(case: dict[str, Any], *statuses: str | None) -> dict[str, Any]:
+    """The case with its questions that have one of these statuses."""
+    kept = [asked for asked in case["questions"] if asked.get("status") in statuses]
     return {**case, "questions": kept}
 
 

@@ -255,3 +255,16 @@ def test_power(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # More cases are worth more than more questions of the same ones.
     points = [float(line.split("difference of ")[1].split()[0]) for line in (cases, questions, now)]
     assert points == sorted(points)
+
+
+def test_power_counts_no_rejected_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = cases_of(20)
+    for case, status in zip(cases, ["rejected", "drafted"] * 10, strict=True):
+        case["questions"][1]["status"] = status
+
+    assert data(["power", str(own_file(tmp_path / "mine.json", cases))]) == 0
+    said = capsys.readouterr().out
+    assert "30 questions in 20 cases can show" in said
+    assert "10 of the questions are drafted: a run asks those that are accepted" in said
