@@ -19,13 +19,19 @@ NONE, APART = "-", "|"
 
 def review_in_terminal(opened: ReviewFile) -> None:
     """Asks until all questions are decided, the user ends it, or the input does."""
-    place = next_left(opened.questions(), -1)
+    questions = opened.questions()
+    place = next_left(questions, -1)
     is_new, since = True, 0.0
     while True:
-        questions = opened.questions()
-        question = questions[place]
         if is_new:
-            for line in question_lines(questions, place, opened.case(question.case)):
+            # A key is about what was shown: the file is read again only before more is shown.
+            questions = opened.questions()
+            if not questions:
+                print("  the file holds no question any more")
+                return
+
+            place = min(place, len(questions) - 1)
+            for line in question_lines(questions, place, opened.case(questions[place].case)):
                 print(line)
 
             since = time.monotonic()
@@ -36,7 +42,7 @@ def review_in_terminal(opened: ReviewFile) -> None:
 
         try:
             seconds = min(time.monotonic() - since, LONGEST_S)
-            now = _act(opened, place, key, seconds)
+            now = _act(opened, questions, place, key, seconds)
         except UserError as error:
             # A mistake, or a question that was changed elsewhere, does not end the review.
             print(f"  not saved: {one_line(error, 1000)}")
@@ -86,9 +92,10 @@ def next_left(questions: Sequence[ShownQuestion], place: int) -> int:
     return next((at for at in order if questions[at].is_left), max(place, 0))
 
 
-def _act(opened: ReviewFile, place: int, key: str, seconds: float) -> int:
+def _act(
+    opened: ReviewFile, questions: Sequence[ShownQuestion], place: int, key: str, seconds: float
+) -> int:
     """Does what a key says. Returns the position of the question to show then."""
-    questions = opened.questions()
     question = questions[place]
     if key == "a":
         accepted = Change(decision="accepted", seconds=seconds)

@@ -264,6 +264,35 @@ def test_a_review_on_the_terminal(
     assert "a rejected question needs a reason" in said
 
 
+def test_a_key_on_the_terminal_is_about_what_was_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = own_file(tmp_path, drafted("c", 2))
+
+    class Input:
+        """Keys; before the second and the third another program changes the file."""
+
+        keys = iter(["j", "a", "a", "q"])
+        changes = iter(["", "Changed?", None, ""])
+
+        def readline(self) -> str:
+            change = next(self.changes)
+            case = drafted("c", 1 if change is None else 2)
+            if change:
+                case["questions"][1]["question"] = change
+            if change != "":
+                own_file(tmp_path, case)
+
+            return next(self.keys) + "\n"
+
+    monkeypatch.setattr("sys.stdin", Input())
+    assert data(["review", str(path), "--reviewer", "Ana", "--terminal"]) == 0
+    said = capsys.readouterr().out
+    assert "not saved: c/q1 was changed elsewhere" in said and "question: Changed?" in said
+    assert "not saved: c/q1 is no longer in" in said
+    assert said.endswith("Ana has decided 0 of 1 question\n")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
