@@ -101,7 +101,7 @@ def agreement_lines(document: OwnDocument) -> Iterator[str]:
             yield f"  {one_line(name)}: {one_line(', '.join(words))}"
 
     if agreement.outdated:
-        yield f"{agreement.outdated:,} decisions about an earlier wording do not count"
+        yield f"not counted: {counted(agreement.outdated, 'decision')} about an earlier wording"
     if any(pair.differing for pair in agreement.pairs):
         yield (
             "a third opinion:  python -m memeval data review "

@@ -56,6 +56,22 @@ def written(path: Path, question: int = 0, case: int = 0) -> dict[str, Any]:
     return value
 
 
+def test_a_change_is_about_the_conversation_that_was_shown(tmp_path: Path) -> None:
+    path = own_file(tmp_path, drafted("c", 1))
+    review = open_for(path, "Ana")
+    (shown,) = review.questions()
+    longer = drafted("c", 1)
+    longer["sessions"][0]["turns"].insert(0, {"id": "t9", "role": "user", "content": "new"})
+    own_file(tmp_path, longer)
+    change = Change(evidence=[2])
+    with pytest.raises(StaleError):
+        review.save(shown.name, shown.version, change)
+
+    (now,) = review.questions()
+    review.save(now.name, now.version, change)
+    assert written(path)["evidence"] == ["t1"]
+
+
 def test_what_a_full_disk_refused_is_neither_shown_nor_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +238,7 @@ def test_agreement_is_blind_and_counts_present_wordings(
     assert data(["review", str(path), "--agreement"]) == 0
     said = capsys.readouterr().out
     assert "Ana and Ben: κ 0.74" in said and "  b/q1: Ana accepted, Ben rejected" in said
-    assert "2 decisions about an earlier wording do not count" in said
+    assert "not counted: 2 decisions about an earlier wording" in said
 
     # Rejected: a/q0, b/q0, b/q1. Two of the wordings of c/q0 are outdated, and Cy's is accepted.
     folder = tmp_path / "v1"

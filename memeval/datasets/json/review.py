@@ -96,7 +96,7 @@ class ReviewFile:
     """For each change its question's name, the question before, and the version after."""
 
     def __post_init__(self) -> None:
-        self._document = OwnDocument.read(self.path)
+        self._read()
         named = named_questions(self._document.cases)
         self._disputed = {name for name in named if is_disputed(named[name], self.reviewer)}
 
@@ -129,7 +129,7 @@ class ReviewFile:
         with locked(self.path):
             case, question = self._find(name)
             before = self._question(case, question)
-            if version_of(before, self.reviewer) != version:
+            if self._version(case, before) != version:
                 raise StaleError(self._shown(case, question))
 
             changed = self._changed(case, question, change)
@@ -138,7 +138,7 @@ class ReviewFile:
 
             self._write(case, question, changed)
 
-        self._done.append((name, before, version_of(changed, self.reviewer)))
+        self._done.append((name, before, self._version(case, changed)))
         return self._shown(case, question)
 
     def undo(self) -> ShownQuestion | None:
@@ -154,7 +154,7 @@ class ReviewFile:
         with locked(self.path):
             case, question = self._find(name)
             now = self._question(case, question)
-            if version_of(now, self.reviewer) != after:
+            if self._version(case, now) != after:
                 raise StaleError(self._shown(case, question))
 
             reviews = [*_others(now, self.reviewer), *_own(before, self.reviewer)]
@@ -207,9 +207,25 @@ class ReviewFile:
         }
         return {**review, "reason": change.reason.strip()} if change.reason.strip() else review
 
+    def _read(self) -> None:
+        self._document = OwnDocument.read(self.path)
+        self._conversations: dict[int, str] = {}
+        """Digests of the sessions of cases, by position."""
+
     def _refresh(self) -> None:
         if stamp_of(self.path) != self._document.stamp:
-            self._document = OwnDocument.read(self.path)
+            self._read()
+
+    def _version(self, case: int, question: Question) -> str:
+        """A digest of what the reviewer sees: a question, their review, and its conversation.
+
+        Evidence is given by position: in another conversation it would be other turns.
+        """
+        if case not in self._conversations:
+            self._conversations[case] = _digest(self._document.cases[case]["sessions"])
+
+        own = _own(question, self.reviewer)
+        return _digest([wording_of(question), own, case, self._conversations[case]])
 
     def _find(self, name: str) -> tuple[int, int]:
         """The position of a question's case, and its own in there."""
@@ -253,18 +269,13 @@ class ReviewFile:
             state=state,
             reason=own.get("reason") or "",
             seconds=own.get("seconds"),
-            version=version_of(value, self.reviewer),
+            version=self._version(case, value),
         )
 
 
 def wording_of(question: Mapping[str, Any]) -> str:
     """A digest of the subject of a decision: the question, its answers, evidence, choices …"""
     return _digest({name: question[name] for name in question if name not in NOT_WORDING})
-
-
-def version_of(question: Question, reviewer: str) -> str:
-    """A digest of what a reviewer sees of a question."""
-    return _digest([wording_of(question), _own(question, reviewer)])
 
 
 def decisions(question: Mapping[str, Any]) -> dict[str, str]:

@@ -237,9 +237,16 @@ function save(makeChange) {
     if (status === 409) {
       take(reply.question);
       showFields();
-      showEvidence();
+      // The conversation may be another one, too.
+      turnsOfCase = null;
+      await showConversation();
       showRefused(change);
     } else if (change.evidence) showEvidence();
+    // The question may be gone from the file.
+    if (status === 422) {
+      await load();
+      tell(reply.error);
+    }
     return false;
   });
   queue = sent;
@@ -330,6 +337,7 @@ async function load() {
   showList();
   const known = current && questions.find((question) => question.name === current.name);
   if (known && known.version === current.version) current = known;
+  else turnsOfCase = null;
   const open = listed.find((question) => question.state === "open" || question.state === "changed");
   if (!known) return show(open ?? listed[0] ?? null);
   if (Object.keys(edits(known)).length === 0) return show(known);
