@@ -14,8 +14,6 @@ from memeval.drafting.proposal import (
     UPDATE,
     Proposal,
     Reason,
-    check_near,
-    check_older,
 )
 from memeval.errors import ModelError
 from memeval.llm.metering import Ledger, metered
@@ -49,8 +47,6 @@ class Checker:
         """`assumes` takes each check as passed once its requests were made: for an estimate."""
         self.usages: list[Usage] = []
         self._cell, self._models, self._case, self._assumes = cell, models, case, assumes
-        self._turns = {turn.turn_id: turn for turn in case.turns}
-        self._order = {turn_id: place for place, turn_id in enumerate(self._turns)}
         self._chunks = chunks(case, cell.granularity)
         self._memories: dict[tuple[str, int], MemorySystem] = {}
         self._building = asyncio.Lock()
@@ -68,7 +64,7 @@ class Checker:
         results: dict[str, str] = {}
         try:
             if proposal.kind == UNANSWERABLE:
-                reason = await self._check_unanswerable(proposal, question, results)
+                reason = await self._check_unanswerable(question, results)
             else:
                 reason = await self._check_answerable(proposal, question, results)
         except _UnscoredError:
@@ -107,8 +103,6 @@ class Checker:
         """Whether the earlier turn would have answered the question with the older value."""
         if proposal.kind != UPDATE:
             return None
-        if reason := check_older(proposal, self._order):
-            return reason
 
         older = replace(
             question,
@@ -122,7 +116,7 @@ class Checker:
         return None
 
     async def _check_unanswerable(
-        self, proposal: Proposal, question: EvalQuestion, results: dict[str, str]
+        self, question: EvalQuestion, results: dict[str, str]
     ) -> Reason | None:
         query = OracleQuery(text=question.text, asked_at=question.asked_at)
         found: dict[tuple[str, ...], str] = {}
@@ -145,7 +139,7 @@ class Checker:
                 return Reason.ANSWERED
 
         results["not found"] = f"{VOTES} of {VOTES}, in {len(shown)} chunks"
-        return check_near(proposal, self._turns)
+        return None
 
     async def _is_right(
         self, name: str, question: EvalQuestion, vote: int = 0, *, expected: bool

@@ -20,6 +20,7 @@ from memeval.drafting.proposal import (
     Asked,
     Proposal,
     Reason,
+    check_kind,
     check_question,
     check_quotes,
     read_proposal,
@@ -203,7 +204,10 @@ class Drafting:
 
     def _check(self, slot: Slot, proposal: Proposal) -> Reason | None:
         """The checks that need neither a model nor the other questions."""
-        return check_quotes(proposal, self._work_of(slot).turns) or check_question(proposal)
+        turns = self._work_of(slot).turns
+        return (
+            check_quotes(proposal, turns) or check_question(proposal) or check_kind(proposal, turns)
+        )
 
     async def _ask(self, slot: Slot, proposal: Proposal) -> Drafted | Reason:
         """The checks that ask a model."""

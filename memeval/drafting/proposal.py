@@ -134,7 +134,10 @@ def check_quotes(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None
     quotes = [*proposal.evidence, *(quote for _, quote in proposal.stale)]
     if any(quote.turn_id not in turns for quote in quotes):
         return Reason.NO_TURN
-    if any(plain(quote.text) not in plain(turns[quote.turn_id].text) for quote in quotes):
+
+    # Of signs alone, such as a dash, nothing is left to be found.
+    words = [(plain(quote.text), plain(turns[quote.turn_id].text)) for quote in quotes]
+    if any(not quoted or quoted not in said for quoted, said in words):
         return Reason.NOT_QUOTED
 
     return None
@@ -226,22 +229,27 @@ def _share(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -
     return len(one & other) / len(one | other)
 
 
-def check_older(proposal: Proposal, order: Mapping[str, int]) -> Reason | None:
-    """Whether each older value is in its words, before the turn with the current one.
+def check_kind(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
+    """What only one kind needs: an older value, or a fact that comes near."""
+    if proposal.kind == UPDATE:
+        return _check_older(proposal, list(turns))
 
-    `order` is the position of each turn.
-    """
-    now = max(order[turn_id] for turn_id in proposal.evidence_ids)
+    return _check_near(proposal, turns) if proposal.kind == UNANSWERABLE else None
+
+
+def _check_older(proposal: Proposal, order: Sequence[str]) -> Reason | None:
+    """Whether each older value is in its words, before the turn with the current one."""
+    now = max(map(order.index, proposal.evidence_ids))
     is_older = proposal.stale and all(
         is_given(value, quote.text)
-        and order[quote.turn_id] < now
+        and order.index(quote.turn_id) < now
         and plain(value) not in map(plain, proposal.golds)
         for value, quote in proposal.stale
     )
     return None if is_older else Reason.NO_OLDER
 
 
-def check_near(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
+def _check_near(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None:
     """Whether a turn that is quoted speaks of something that the question names."""
     asked = set(search_terms(proposal.question)) - _NO_NAMES
     near = {term for turn_id in proposal.evidence_ids for term in search_terms(turns[turn_id].text)}

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from memeval.drafting.proposal import Proposal, Quote, Reason, check_question
+from memeval.drafting.proposal import (
+    Proposal,
+    Quote,
+    Reason,
+    check_kind,
+    check_question,
+    check_quotes,
+)
+from memeval.records import Turn
+
+TURNS = {
+    name: Turn(turn_id=name, speaker="user", text=text, time=None)
+    for name, text in (("t0", "My flat is number 12 - for now."), ("t1", "I moved to 14."))
+}
 
 
 @pytest.mark.parametrize(
@@ -26,3 +39,33 @@ def test_a_pronoun_needs_a_name_unless_it_refers_to_nothing(
         kind="temporal", question=question, golds=("six months",), evidence=evidence
     )
     assert check_question(proposal) == reason
+
+
+def proposed(kind: str, *evidence: Quote, **more: object) -> Proposal:
+    golds = () if kind == "unanswerable" else ("14",)
+    question = "Which number has the flat of Ben?"
+    return Proposal(kind=kind, question=question, golds=golds, evidence=evidence, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("MY  flat is number", None),
+        ("number 13", Reason.NOT_QUOTED),
+        ("-", Reason.NOT_QUOTED),
+        ("\u200b", Reason.NOT_QUOTED),
+    ],
+)
+def test_a_quotation_has_words_of_its_turn(words: str, reason: Reason | None) -> None:
+    assert check_quotes(proposed("single_hop", Quote("t0", words)), TURNS) == reason
+
+
+def test_older_values_and_near_facts_are_checked_without_a_model() -> None:
+    now, older = Quote("t1", "I moved to 14."), Quote("t0", "number 12")
+    assert check_kind(proposed("update", now, stale=(("12", older),)), TURNS) is None
+    for stale in ((), (("13", older),), (("14", now),)):
+        assert check_kind(proposed("update", now, stale=stale), TURNS) == Reason.NO_OLDER
+
+    assert check_kind(proposed("unanswerable", older), TURNS) is None
+    for evidence in ((), (now,)):
+        assert check_kind(proposed("unanswerable", *evidence), TURNS) == Reason.NO_NEAR
