@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from unicodedata import normalize
 
 from memeval.text.secret_shapes import without_shapes
+from memeval.text.words import UNSPACED, is_unspaced
 
 EMAIL = re.compile(
     r"(?<![\w.+-])[\w.+-]{1,64}(?:'[\w.+-]{1,64}){0,2}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}(?![\w-])"
@@ -44,6 +45,8 @@ PRIVATE_KEY = re.compile(
     r"(?:(?:(?!-----).){0,10000}-----END [A-Z ]{0,30}PRIVATE KEY-----|[\w+/=\s]{0,10000})",
     re.DOTALL,
 )
+APOSTROPHES, HYPHENS = "'\u2019\u02bc", "\\-\u2010\u2011"
+"""Signs of names that are written for each other, as classes of a pattern."""
 LEAST_DIGITS, MOST_DIGITS = 7, 15
 """Of a phone number (ITU-T E.164)."""
 LEAST_OF_CARD = 13
@@ -87,16 +90,14 @@ class Redactor:
     def _named(self) -> re.Pattern[str] | None:
         # The longest first: "Ben Oduya" before "Ben".
         names = sorted({" ".join(name.split()) for name in self.names}, key=len, reverse=True)
-        # A letter with an accent may be written as one character or as two.
-        written = [
-            re.escape(normalize(form, name)).replace(r"\ ", r"\s+")
-            for name in filter(None, names)
-            for form in ("NFC", "NFD")
-        ]
+        spaced = [name for name in filter(None, names) if not _is_joined(name)]
+        joined = [name for name in filter(None, names) if _is_joined(name)]
         # An id may have an underscore around a name.
-        around = r"[^\W_]"
-        named = rf"(?<!{around})(?:{'|'.join(written)})(?!{around})"
-        return re.compile(named, re.IGNORECASE) if written else None
+        around = rf"[^\W_{UNSPACED}]"
+        patterns = [rf"(?<!{around})(?:{_written(spaced)})(?!{around})"] if spaced else []
+        # In a script that joins its words, a name has no bounds.
+        patterns += [_written(joined)] if joined else []
+        return re.compile("|".join(patterns), re.IGNORECASE) if patterns else None
 
     def _replace(self, kind: str, end: Callable[[str], int], match: re.Match[str]) -> str:
         """The placeholder, and the text that the pattern matched too much."""
@@ -114,12 +115,29 @@ class Redactor:
         return self._placeholders[key]
 
 
+def _is_joined(name: str) -> bool:
+    """Whether the script of a name joins its words to their neighbours."""
+    return is_unspaced(name[0]) or is_unspaced(name[-1])
+
+
+def _written(names: Iterable[str]) -> str:
+    """The pattern of names in the ways in which each may be written."""
+    # A letter with an accent may be one character or two.
+    forms = {normalize(form, name): None for name in names for form in ("NFC", "NFD")}
+    written = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in forms)
+    for alike in (APOSTROPHES, HYPHENS):
+        written = re.sub(rf"\\?[{alike}]", f"[{alike}]", written)
+
+    return written
+
+
 def _plain(kind: str, value: str) -> str:
     """A value in one spelling: blanks in a number and the case of an address change nothing."""
     if kind in ("card", "iban", "phone"):
         return re.sub(r"[^\w+]", "", value).upper()
     if kind == "name":
-        return normalize("NFC", " ".join(value.split())).casefold()
+        alike = re.sub(f"[{HYPHENS}]", "-", re.sub(f"[{APOSTROPHES}]", "'", value))
+        return normalize("NFC", " ".join(alike.split())).casefold()
 
     return value if kind == "secret" else value.casefold()
 

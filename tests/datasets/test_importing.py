@@ -782,6 +782,9 @@ def test_redaction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not target.exists()
 
 
+NAMES = ("Ben", "Ben Oduya", "Müller", "O'Neil", "Ann-Marie", "張偉")
+
+
 @pytest.mark.parametrize(
     ("text", "redacted"),
     (
@@ -802,6 +805,8 @@ def test_redaction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "ben_oduya, Ben\n Oduya, Mu\u0308ller, Benjamin",
             "<name-1>_oduya, <name-2>, <name-3>, Benjamin",
         ),
+        ("O\u2019Neil, o'neil, Ann\u2011Marie", "<name-1>, <name-1>, <name-2>"),
+        ("我和張偉說Ben來了", "我和<name-1>說<name-2>來了"),
         (
             "pages 100-200, 12 000 000, 2024-05-01 10:30",
             "pages 100-200, 12 000 000, 2024-05-01 10:30",
@@ -809,7 +814,7 @@ def test_redaction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ),
 )
 def test_forms_of_personal_data(text: str, redacted: str) -> None:
-    assert Redactor(names=["Ben", "Ben Oduya", "Müller"]).redact(text) == redacted
+    assert Redactor(names=NAMES).redact(text) == redacted
 
 
 def test_redaction_takes_time_in_proportion() -> None:
