@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from memeval.cli.data import data
+from memeval.datasets.json import frozen
 from memeval.datasets.locate import build
 from memeval.errors import UserError
 
@@ -140,6 +141,26 @@ def test_what_can_not_be_frozen(tmp_path: Path, words: list[str], message: str) 
         data([*base, *words])
 
     assert not (tmp_path / "v").exists()
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_version_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = own_file(tmp_path / "mine.json", cases_of(3))
+    words = ["freeze", str(source), "--version", "1", "--into"]
+    with pytest.raises(UserError, match="v can't be written: Not a directory"):
+        data([*words, str(source / "v")])
+
+    folder = tmp_path / "v"
+    with monkeypatch.context() as stopped:
+        stopped.setattr(frozen, "_datasheet", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            data([*words, str(folder)])
+
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.json"]
+    assert data([*words, str(folder)]) == 0
 
 
 def test_a_file_without_questions_or_with_mistakes_is_not_frozen(tmp_path: Path) -> None:

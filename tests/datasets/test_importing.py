@@ -955,6 +955,12 @@ def test_several_forms_are_imported_apart(tmp_path: Path) -> None:
         data(["import", str(chat), "--as", "chatgtp", "--into", str(tmp_path / "mine.json")])
 
 
+def test_a_target_below_a_file_is_refused_on_one_line(tmp_path: Path) -> None:
+    source = write(tmp_path / "chat.json", [{"role": "user", "content": "hi"}])
+    with pytest.raises(UserError, match=r"mine\.json can't be written: Not a directory"):
+        data(["import", str(source), "--into", str(source / "mine.json")])
+
+
 def test_hostile_text_stays_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hostile = "\x1b[2J\u202e <script>alert(1)</script> {{x}} ${y} =1+1 عربي 👩‍👩‍👧"
     records = [

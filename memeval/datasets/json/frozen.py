@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import unicodedata
 import uuid
 from collections import Counter
@@ -137,8 +139,8 @@ def split_cases(case_ids: Sequence[str], share: float) -> dict[str, str]:
 def write_frozen(content: FrozenContent, folder: Path, more: Sequence[str] = ()) -> Manifest:
     """Writes the data, the manifest and the datasheet; `more` are lines of the datasheet.
 
-    Raises `UserError` for a version that is not a short word, a folder that is there already, and
-    data that has no question.
+    The folder appears under its name once it is whole. Raises `UserError` for a version that is not
+    a short word, a folder that is there already, and one that can't be written.
     """
     if not VERSION.fullmatch(content.version):
         raise UserError(f"--version '{one_line(content.version)}' is not like 1, 2.0 or 2026-05.")
@@ -147,12 +149,25 @@ def write_frozen(content: FrozenContent, folder: Path, more: Sequence[str] = ())
             f"{folder} already exists.", "a version can't be frozen twice: name another"
         )
 
+    part = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    try:
+        make_folder(part)
+        manifest = _write_files(content, part, more)
+        part.rename(folder)
+    except OSError as error:
+        raise UserError(f"{folder} can't be written: {error.strerror or error}.") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+    return manifest
+
+
+def _write_files(content: FrozenContent, folder: Path, more: Sequence[str]) -> Manifest:
     lines = [json.dumps(case, ensure_ascii=False) for case in content.cases]
     # From the content: the same data has the same canary, and so the same sha256.
     digest = sha256("\n".join([content.name, content.version, *lines]).encode()).hexdigest()
     canary = CANARY.format(uuid.uuid5(uuid.NAMESPACE_OID, digest))
     header = {"name": content.name, META: {"version": content.version, "canary": canary}}
-    make_folder(folder)
     with new_file(folder / DATA_FILE) as file:
         for line in (json.dumps(header, ensure_ascii=False), *lines):
             file.write(f"{line}\n")
