@@ -217,7 +217,10 @@ class _Shown:
         with locked(self.path):
             document = OwnDocument.read(self.path)
             for number, case in enumerate(document.cases):
-                new = by_case.get(case_id_of(case), [])
+                # Another command may draft for the same file: it has the same proposals.
+                there = {str(question.get("id")) for question in case["questions"]}
+                proposed = by_case.get(case_id_of(case), [])
+                new = [one for one in proposed if one.name not in there]
                 if new:
                     questions = [as_written(one, _names_of(case)) for one in new]
                     changed = {**case, "questions": [*case["questions"], *questions]}

@@ -228,6 +228,24 @@ def test_without_a_model_simple_questions_are_drafted(memeval: Command, tmp_path
     assert all(form.fullmatch(question["question"]) for question in drafted)
 
 
+def test_a_question_that_another_command_drafted_meanwhile_stays_one(
+    memeval: Command, tmp_path: Path
+) -> None:
+    cases = invented_cases(1, 12)
+    path, drafter = own_file(tmp_path, cases), Drafter()
+    other = {"id": "draft-0", "question": "Which?", "answer": "none", "status": "drafted"}
+
+    def reply(body: Mapping[str, Any]) -> str:
+        own_file(tmp_path, [{**cases[0], "questions": [other]}])
+        return drafter(body)
+
+    with ScriptedEndpoint(reply) as endpoint:
+        memeval(*words(endpoint, path, 2))
+
+    assert [question["id"] for question in questions_in(path)] == ["draft-0", "draft-1"]
+    assert questions_in(path)[0] == other
+
+
 def test_questions_that_many_proposals_took_count_as_there(
     memeval: Command, tmp_path: Path
 ) -> None:
