@@ -10,7 +10,7 @@ import subprocess
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
@@ -99,9 +99,8 @@ def test_what_the_data_says_is_made_again(
     assert found_at(path) in (1, 2)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["ingest_lost", "tokens/total", "cost_usd/total"])
-def test_figures_of_imported_answers_are_made_again(name: str, home: Path, tmp_path: Path) -> None:
+def edited_import(changes: Mapping[str, float], tmp_path: Path) -> Path:
+    """A package of imported answers with other figures in run.json."""
     few = ("dataset=demo", "dataset.limit_cases=2", "tracking=none")
     run = memeval.run(*few, "system=bm25", progress=False)
     answers = shutil.copy(run.folder / "hypotheses.jsonl", tmp_path / "theirs.jsonl")
@@ -110,12 +109,31 @@ def test_figures_of_imported_answers_are_made_again(name: str, home: Path, tmp_p
     place = f"runs/{run.key}/run.json"
     content = json.loads(entries[place])
     for metrics in (content["metrics"], content["repeats"][0]["metrics"]):
-        metrics[name] = 7.0
+        metrics.update(changes)
 
     entries[place] = json.dumps(content).encode()
     path = tmp_path / "edited.memeval"
     write_entries(path, rewritten(entries, run.key))
-    assert found_at(path) == 2
+    return path
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("ingest_lost", marks=pytest.mark.slow),
+        "tokens/total",
+        pytest.param("cost_usd/total", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.usefixtures("home")
+def test_figures_of_imported_answers_are_made_again(name: str, tmp_path: Path) -> None:
+    assert found_at(edited_import({name: 7.0}, tmp_path)) == 2
+
+
+@pytest.mark.usefixtures("home")
+def test_imported_answers_of_before_have_what_the_judge_spent(tmp_path: Path) -> None:
+    path = edited_import({"tokens/total": 0.0, "cost_usd_uncached/total": 0.0}, tmp_path)
+    assert found_at(path) == 0
 
 
 def test_a_text_that_is_missing_is_found(packed: Packed, tmp_path: Path) -> None:

@@ -50,6 +50,10 @@ def figure_problems(
     set's own metrics if what measures them is given; costs if `has_prices`, the run's own.
     """
     headline, imported = _headline(summary, records), is_imported(summary)
+    # Runs from before had what the judge spent under these names.
+    if any(summary.metrics.get(name) is not None for name in UNKNOWN_IF_IMPORTED):
+        imported = False
+
     repeats = []
     for repeat in summary.repeats:
         own = [record for record in records if record.repeat == repeat.repeat]
@@ -62,8 +66,6 @@ def figure_problems(
     figures = measure(repeats, records, headline, has_score=scored)
 
     others = {*OF_THE_CLOCK, *(() if measures else summary.protocol_metrics)}
-    # Runs from before had what the judge spent under these names.
-    others |= set(UNKNOWN_IF_IMPORTED if imported else ())
     begins = (*(OF_INGEST if ingests is None else ()), *(() if has_prices else (OF_PRICES,)))
     unlike = list(_unlike("", summary.metrics, figures.metrics, others, begins))
     for repeat, own_metrics in zip(summary.repeats, figures.repeats, strict=True):
