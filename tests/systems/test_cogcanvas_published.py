@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-import networkx as nx  # type: ignore[import-untyped]
 import numpy as np
 import pytest
+from growth import processor_s
 
 from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.llm.prompts import load_builtin
@@ -19,6 +19,7 @@ from memeval.systems.cogcanvas.artifacts import Artifact
 from memeval.systems.cogcanvas.dates import point_dates, time_expressions
 from memeval.systems.cogcanvas.extraction import Extractor, batches, shared_words
 from memeval.systems.cogcanvas.graph import Canvas
+from memeval.systems.cogcanvas.links import Edges
 from memeval.systems.cogcanvas.retrieval import (
     adapted_top_k,
     hybrid,
@@ -64,8 +65,9 @@ def linked(
     artifacts = [*(other for other, _ in old), new]
     canvas = Canvas(artifacts, vectors.astype(np.float64), rules or Settings())  # type: ignore[arg-type]
     return sorted(
-        (target, rule)
-        for source, target, rule in canvas.graph.edges(data="rule")
+        (target, edges.rule)
+        for edges in canvas.edges
+        for source, target in edges.pairs.tolist()
         if source == width
     )
 
@@ -166,16 +168,11 @@ def test_temporal_switches_rules_4_and_7_alone() -> None:
 
 def canvas_with(edges: Sequence[tuple[int, int, str]], size: int) -> Canvas:
     """A graph of these edges: no rule makes any, as all artifacts are of one call."""
-
-    class Given(Canvas):
-        def _link(self, *, kind: str, rule: str, pairs: Any) -> None:
-            if rule == "reference":
-                for source, target, given in edges:
-                    self.graph.add_edge(source, target, kind=given, rule=rule)
-
     artifacts = [artifact("key_fact", 0, f"content {number}") for number in range(size)]
-    canvas = Given(artifacts, np.eye(size), Settings())  # type: ignore[arg-type]
-    assert isinstance(canvas.graph, nx.MultiDiGraph)
+    canvas = Canvas(artifacts, np.eye(size), Settings())  # type: ignore[arg-type]
+    canvas.connect(
+        [Edges(kind, "reference", np.array([[newer, older]])) for newer, older, kind in edges]
+    )
     return canvas
 
 
@@ -213,6 +210,21 @@ def test_the_published_expansion_keeps_the_first_visit(
     )
     assert [names[node] for node in reached] == [name for name, _ in scores]
     assert list(reached.values()) == pytest.approx([score for _, score in scores])
+
+
+def test_the_published_expansion_of_a_dense_graph_takes_no_minutes() -> None:
+    # With real embeddings nearly every artifact is linked to all earlier ones, because the
+    # speakers' names are a common word. A search from each of these takes 20 s.
+    size = 600
+    artifacts = [artifact("key_fact", number) for number in range(size)]
+    canvas = Canvas(artifacts, np.ones((size, 1)), Settings())  # type: ignore[arg-type]
+    assert canvas.edge_counts["all"] == size * (size - 1) / 2
+
+    def expand(hops: int) -> None:
+        reached = canvas.expand_as_published([(0, 1.0), (1, 0.9)], hops, temporal=True)
+        assert len(reached) == size
+
+    assert processor_s(expand, 4) < 4
 
 
 # Retrieval

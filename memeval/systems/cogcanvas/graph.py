@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memeval.systems.cogcanvas.artifacts import Artifact
-from memeval.systems.cogcanvas.links import REFERENCES, Links, next_events
+from memeval.systems.cogcanvas.links import REFERENCES, Edges, Links, next_events
 from memeval.systems.cogcanvas.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,31 +32,28 @@ DECAY = 0.8
 
 
 class Canvas:
-    """A networkx graph of artifacts; edges (`kind`, `rule`) lead from newer to older ones."""
+    """The edges between artifacts, which lead from newer to older ones."""
 
     def __init__(self, artifacts: Sequence[Artifact], vectors: Vectors, settings: Settings) -> None:
-        # Imported late: only runs of this system load the library.
-        import networkx as nx  # type: ignore[import-untyped]
-
-        self.graph: Any = nx.MultiDiGraph()
-        self.graph.add_nodes_from(range(len(artifacts)))
+        edges: list[Edges] = []
         if artifacts:
             alike = (vectors @ vectors.T).astype(np.float64)
-            for kind, rule, pairs in Links(artifacts, alike, settings).by_rule():
-                self._link(kind=kind, rule=rule, pairs=pairs)
+            edges += Links(artifacts, alike, settings).by_rule()
 
-            if settings.event_chain:
-                self._link(kind=REFERENCES, rule="chain", pairs=next_events(artifacts))
+        if settings.event_chain:
+            edges.append(Edges(REFERENCES, "chain", next_events(artifacts)))
 
-        self._ways = {temporal: self._direct_edges(temporal) for temporal in (True, False)}
+        self.size = len(artifacts)
+        self.connect(edges)
 
-    def _link(self, *, kind: str, rule: str, pairs: Iterable[tuple[int, int]]) -> None:
-        self.graph.add_edges_from(
-            (source, target, {"kind": kind, "rule": rule}) for source, target in pairs
-        )
+    def connect(self, edges: Sequence[Edges]) -> None:
+        """Makes these edges the graph's."""
+        self.edges = edges
+        untimed = [rule for rule in edges if rule.rule not in TEMPORAL_RULES]
+        self._ways = {True: _Ways.over(edges, self.size), False: _Ways.over(untimed, self.size)}
 
     def edges_by_rule(self) -> Counter[str]:
-        return Counter(rule for _, _, rule in self.graph.edges(data="rule"))
+        return Counter({edges.rule: len(edges.pairs) for edges in self.edges if len(edges.pairs)})
 
     @cached_property
     def edge_counts(self) -> dict[str, int]:
@@ -65,30 +62,13 @@ class Canvas:
         temporal = sum(by_rule[rule] for rule in TEMPORAL_RULES)
         return {"temporal": temporal, "all": by_rule.total()}
 
-    def _direct_edges(self, temporal: bool) -> tuple[Positions, Positions, Positions]:
-        """Edges in both directions, sorted by end: starts, distinct ends, where each end's edges
-        begin.
-        """
-        # A set: two rules may link the same pair.
-        edges = {(source, target) for source, target, _ in self._edges(temporal)}
-        both_ways = edges | {(target, source) for source, target in edges}
-        ways = np.array(sorted(both_ways), dtype=np.intp).reshape(-1, 2)
-        ends, starts = np.unique(ways[:, 0], return_index=True)
-        return ways[:, 1], ends, starts
-
-    def _edges(self, temporal: bool) -> Iterable[tuple[int, int, str]]:
-        """The edges that count, with their kinds."""
-        for source, target, data in self.graph.edges(data=True):
-            if temporal or data["rule"] not in TEMPORAL_RULES:
-                yield source, target, data["kind"]
-
     def expand(self, scores: Scores, hops: int, *, temporal: bool) -> Scores:
         """The best score that reaches each artifact within `hops`, 0.8 per hop, both ways."""
-        sources, ends, starts = self._ways[temporal]
+        ways = self._ways[temporal]
         reached = scores.copy()
-        for _ in range(hops if len(ends) else 0):
-            reached[ends] = np.maximum(
-                reached[ends], np.maximum.reduceat(reached[sources] * DECAY, starts)
+        for _ in range(hops if len(ways.nodes) else 0):
+            reached[ways.nodes] = np.maximum(
+                reached[ways.nodes], np.maximum.reduceat(reached[ways.ends] * DECAY, ways.starts)
             )
 
         return reached
@@ -97,8 +77,8 @@ class Canvas:
         self, seeds: Sequence[tuple[int, float]], hops: int, *, temporal: bool
     ) -> dict[int, float]:
         """Artifacts that the seeds reach, as in the published search: the first visit counts."""
-        neighbours = self._neighbours(temporal)
-        reached = _spread(dict(seeds), neighbours, hops)
+        ways = self._ways[temporal]
+        reached = _spread(dict(seeds), ways, hops)
         if hops == 1:
             return reached
 
@@ -106,41 +86,67 @@ class Canvas:
         # one found. So it reaches twice as far, and a seed that is met on the way keeps a
         # neighbour's score.
         again: dict[int, float] = {}
+        most = len(_spread(reached, ways, hops))
         for seed, score in reached.items():
             again.setdefault(seed, score)
-            for node, hop in _distances(seed, neighbours, hops):
+            for node, hop in _distances(seed, ways, hops):
                 again.setdefault(node, score * DECAY**hop)
+
+            # The first visit counts, so nothing changes once everything was visited. A search from
+            # each of a thousand artifacts of a dense graph would take minutes.
+            if len(again) == most:
+                break
 
         return again
 
-    def _neighbours(self, temporal: bool) -> dict[int, list[int]]:
-        """By node: nodes it refers to, that refer to it, that it caused, that caused it."""
-        sides: dict[int, tuple[list[int], ...]] = defaultdict(lambda: ([], [], [], []))
-        for source, target, kind in self._edges(temporal):
+
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """The ends of all edges in both directions, by the node at the other end."""
+
+    nodes: Positions
+    """The nodes that have edges."""
+    starts: Positions
+    """Where the neighbours of each of these nodes begin in `ends`."""
+    ends: Positions
+    """Neighbours: those it refers to, that refer to it, that it caused, that caused it."""
+    bounds: Positions
+    """By position of an artifact: where its neighbours begin; one more than there are artifacts."""
+
+    @classmethod
+    def over(cls, edges: Sequence[Edges], size: int) -> _Ways:
+        """The ways along edges between `size` artifacts."""
+        parts = [np.zeros((4, 0), dtype=np.intp)]
+        for rule in edges:
+            newer, older = rule.pairs.T
             # The published graph stores each `caused_by` edge a second time, turned round, as
             # `leads_to`, and visits that list first.
-            forward, backward = (0, 1) if kind == REFERENCES else (3, 2)
-            sides[source][forward].append(target)
-            sides[target][backward].append(source)
+            forward, backward = (0, 1) if rule.kind == REFERENCES else (3, 2)
+            parts.append(np.stack([newer, np.full_like(newer, forward), newer, older]))
+            parts.append(np.stack([older, np.full_like(newer, backward), newer, newer]))
 
-        neighbours = {}
-        for node, lists in sides.items():
-            # The first mention of a neighbour decides its rank: the published search is in order.
-            neighbours[node] = list(dict.fromkeys(chain.from_iterable(lists)))
+        # The sort is stable: the edges of one artifact stay in the order of the rules.
+        node, side, newer, end = np.concatenate(parts, axis=1)
+        order = np.lexsort((newer, side, node))
+        node, ends = node[order], end[order]
+        nodes, starts = np.unique(node, return_index=True)
+        bounds = np.searchsorted(node, np.arange(size + 1))
+        return cls(nodes=nodes, starts=starts, ends=ends, bounds=bounds)
 
-        return neighbours
+    def from_all(self, nodes: Iterable[int]) -> Positions:
+        """The neighbours of nodes, those of the first one first, possibly several times."""
+        parts = [self.ends[self.bounds[node] : self.bounds[node + 1]] for node in nodes]
+        return np.concatenate(parts)
 
 
-def _spread(
-    seeds: dict[int, float], neighbours: dict[int, list[int]], hops: int
-) -> dict[int, float]:
+def _spread(seeds: dict[int, float], ways: _Ways, hops: int) -> dict[int, float]:
     """Breadth first from all seeds at once: a neighbour has its parent's score times 0.8^hop."""
     reached = dict(seeds)
     border = list(seeds)
     for hop in range(1, hops + 1):
         following = []
         for parent in border:
-            for node in neighbours.get(parent, ()):
+            for node in ways.from_all([parent]).tolist():
                 if node not in reached:
                     # The published loop multiplies a score that has decayed already: three hops
                     # leave 0.8, 0.8^3 and 0.8^6 of it.
@@ -152,17 +158,15 @@ def _spread(
     return reached
 
 
-def _distances(seed: int, neighbours: dict[int, list[int]], hops: int) -> Iterable[tuple[int, int]]:
+def _distances(seed: int, ways: _Ways, hops: int) -> Iterable[tuple[int, int]]:
     """The nodes within `hops` of a seed, nearest first, with their distances."""
-    seen = {seed}
+    unseen = np.ones(len(ways.bounds) - 1, dtype=bool)
     border = [seed]
     for hop in range(1, hops + 1):
-        following = []
-        for parent in border:
-            for node in neighbours.get(parent, ()):
-                if node not in seen:
-                    seen.add(node)
-                    following.append(node)
-                    yield node, hop
+        unseen[border] = False
+        following = ways.from_all(border)
+        border = list(dict.fromkeys(following[unseen[following]].tolist()))
+        if not border:
+            break
 
-        border = following
+        yield from ((node, hop) for node in border)

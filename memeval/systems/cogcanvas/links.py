@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Mask = NDArray[np.bool_]
+    Pairs = NDArray[np.intp]
 
 REFERENCES = "references"
 CAUSED_BY = "caused_by"
@@ -41,6 +43,17 @@ FUNCTION_WORDS = frozenset(
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """The edges that one rule makes."""
+
+    kind: str
+    """`REFERENCES` or `CAUSED_BY`."""
+    rule: str
+    pairs: Pairs
+    """One row per edge: the positions of its newer and its older artifact."""
+
+
 class Links:
     """Applies the rules to matrices: newer artifacts are rows, older ones columns."""
 
@@ -55,40 +68,39 @@ class Links:
         # How many calls a row's artifact comes after a column's; above 0 if it is newer.
         self.distance = self.batches[:, None] - self.batches[None, :]
 
-    def by_rule(self) -> Iterable[tuple[str, str, list[tuple[int, int]]]]:
-        """The kind, the name and the pairs of each rule, in the published order."""
+    def by_rule(self) -> Iterable[Edges]:
+        """The edges of each rule, in the published order."""
         settings, earlier = self.settings, self.distance > 0
         # Any artifact refers to every earlier one that is near enough: this rule has no window and
         # no limit.
-        yield (
-            REFERENCES,
-            "reference",
-            _pairs(earlier & self._is_alike(settings.reference_threshold)),
-        )
+        references = earlier & self._is_alike(settings.reference_threshold)
+        yield Edges(REFERENCES, "reference", np.argwhere(references))
 
         # A todo has one cause, an insight all that are near enough.
         todo = self._between("todo", ("decision",), settings.todo_window)
-        yield CAUSED_BY, "todo", self._nearest(todo & self._is_alike(settings.causal_threshold))
+        causes = self._nearest(todo & self._is_alike(settings.causal_threshold))
+        yield Edges(CAUSED_BY, "todo", causes)
 
         insight = self._between("insight", ("key_fact", "decision"), settings.insight_window)
-        yield CAUSED_BY, "insight", _pairs(insight & self._is_alike(settings.causal_threshold))
+        sources = insight & self._is_alike(settings.causal_threshold)
+        yield Edges(CAUSED_BY, "insight", np.argwhere(sources))
 
         # No cosine here, nor for events below: a common word is enough, even at a negative cosine.
         constraint = self._between("decision", ("key_fact", "reminder"), settings.constraint_window)
         if settings.constraint_overlap:
             constraint &= self.overlap
 
-        yield CAUSED_BY, "constraint", self._latest(constraint)
+        yield Edges(CAUSED_BY, "constraint", self._latest(constraint))
 
         # Unlike rule 1, a common word needs no least cosine.
         about_person = self.overlap | (self.alike >= settings.reference_threshold)
         for kind in ("event", "relationship"):
             person = self._between(kind, ("person_attribute",), None)
             rule = "person" if kind == "event" else "relationship"
-            yield REFERENCES, rule, _pairs(person & about_person)
+            yield Edges(REFERENCES, rule, np.argwhere(person & about_person))
 
         event = self._between("decision", ("event",), settings.event_window)
-        yield CAUSED_BY, "event", _pairs(event & self.overlap)
+        yield Edges(CAUSED_BY, "event", np.argwhere(event & self.overlap))
 
     def _is_alike(self, least: float) -> Mask:
         """Pairs of at least that cosine; of the lower one if they have a common word."""
@@ -106,12 +118,13 @@ class Links:
         result: Mask = (self.kinds == kind)[:, None] & np.isin(self.kinds, others)[None, :] & near
         return result
 
-    def _nearest(self, allowed: Mask) -> list[tuple[int, int]]:
+    def _nearest(self, allowed: Mask) -> Pairs:
         """For each row, the allowed column of the highest cosine."""
         best = np.where(allowed, self.alike, -np.inf).argmax(axis=1)
-        return [(int(row), int(best[row])) for row in np.flatnonzero(allowed.any(axis=1))]
+        rows = np.flatnonzero(allowed.any(axis=1))
+        return np.stack([rows, best[rows]], axis=1)
 
-    def _latest(self, allowed: Mask) -> list[tuple[int, int]]:
+    def _latest(self, allowed: Mask) -> Pairs:
         """For each row, the allowed columns of the latest calls, up to the limit."""
         pairs = []
         for row in np.flatnonzero(allowed.any(axis=1)):
@@ -120,11 +133,12 @@ class Links:
             latest = columns[order[: self.settings.constraint_links]]
             pairs += [(int(row), int(column)) for column in latest]
 
-        return pairs
+        return _as_pairs(pairs)
 
 
-def _pairs(allowed: Mask) -> list[tuple[int, int]]:
-    return [(int(row), int(column)) for row, column in np.argwhere(allowed)]
+def _as_pairs(pairs: Iterable[tuple[int, int]]) -> Pairs:
+    # Without a shape, no pairs at all would have no columns.
+    return np.array(list(pairs), dtype=np.intp).reshape(-1, 2)
 
 
 def content_words(text: str) -> set[str]:
@@ -154,7 +168,7 @@ def _common_words(artifacts: Sequence[Artifact]) -> Mask:
     return common
 
 
-def next_events(artifacts: Sequence[Artifact]) -> list[tuple[int, int]]:
+def next_events(artifacts: Sequence[Artifact]) -> Pairs:
     """Pairs of an event and the next one that shares a rare term or person."""
     speakers = {artifact.speaker for artifact in artifacts}
     words = _stems_of(artifacts)
@@ -185,7 +199,7 @@ def next_events(artifacts: Sequence[Artifact]) -> list[tuple[int, int]]:
 
             last[shared] = number
 
-    return list(pairs)
+    return _as_pairs(pairs)
 
 
 def _stems_of(artifacts: Sequence[Artifact]) -> list[set[str]]:

@@ -149,8 +149,8 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         )
         cut = batches(self.chunks, self.settings.batch_units, self.settings.batch_tokens)
 
-        # Libraries are loaded while the model works.
-        loading = asyncio.create_task(asyncio.to_thread(_load_libraries))
+        # The library of the keyword index is loaded while the model works.
+        loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "rank_bm25"))
         artifacts = await extractor.extract(cut)
         await loading
 
@@ -295,9 +295,3 @@ def describe_losses(counts: Mapping[str, int]) -> str:
     ]
     lost += [f"{counts[name]} {what}" for name, what in OF_ARTIFACTS.items() if counts.get(name)]
     return ", ".join(lost)
-
-
-def _load_libraries() -> None:
-    """Loads the libraries that build the indexes, which takes half a second the first time."""
-    for name in ("networkx", "rank_bm25"):
-        importlib.import_module(name)
