@@ -198,6 +198,23 @@ def test_what_is_there_already_is_not_taken_twice() -> None:
     assert extractor.counts["repeated"] == 3
 
 
+def test_several_artifacts_of_one_sentence_are_kept() -> None:
+    quote = "My sister Clara is a violinist in Lisbon"
+    found, extractor = extracted(
+        conversation(),
+        gleaning=False,
+        model=replying(
+            item(quote, 4, type="relationship", content="Clara is Ann's sister."),
+            item(quote, 4, type="person_attribute", content="Clara plays the violin."),
+            item(quote, 4, content="Clara plays the violin."),
+            item("violinist in Lisbon", 4, content="Clara lives in Lisbon, Portugal."),
+        ),
+    )
+    kinds = ["relationship", "person_attribute", "key_fact", "key_fact"]
+    assert [one.kind for one in found] == kinds
+    assert extractor.counts == {"calls": 1}
+
+
 def test_turns_of_a_chunk_are_told_apart_where_they_can_be() -> None:
     (session, _) = by_session(conversation())
     found = find_verbatim("I went hiking in Norway", session)

@@ -251,11 +251,14 @@ class Extractor:
 
     def _is_repeated(self, artifact: Artifact, reading: Reading) -> bool:
         """Whether this reading or the first one has the artifact already."""
-        # A request after a reply that broke off may repeat the end of that reply.
+        # A request after a reply that broke off may repeat the end of that reply. The quote alone
+        # does not tell: one sentence may hold several things, which are all kept, as published.
         is_quoted = any(
             other.chunk_index == artifact.chunk_index
+            and other.kind == artifact.kind
             and artifact.quote in other.quote
             and other.turn_ids == artifact.turn_ids
+            and shared_words(artifact.content, other.content) > self.settings.glean_overlap
             for other in reading.artifacts
         )
         return is_quoted or any(
