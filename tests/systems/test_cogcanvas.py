@@ -23,7 +23,7 @@ from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import load_builtin
 from memeval.records import MemoryChunk, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
-from memeval.systems.cogcanvas.artifacts import KINDS, Artifact
+from memeval.systems.cogcanvas.artifacts import KINDS, Artifact, read_artifacts, write_artifacts
 from memeval.systems.cogcanvas.dates import day_of, resolve_dates
 from memeval.systems.cogcanvas.extraction import Extractor, batches
 from memeval.systems.cogcanvas.graph import Canvas
@@ -225,6 +225,14 @@ def test_turns_of_a_chunk_are_told_apart_where_they_can_be() -> None:
     assert whole is not None
     assert whole.line.turn_ids == ("D1:1", "D1:2")
     assert find_nearest("!!!", loose) is None
+
+
+def test_characters_hidden_by_escapes_of_json_can_be_saved(tmp_path: Path) -> None:
+    escaped = item("I quit my job", 6, content="Ann\ud83d \x00quit\u2028it.", people=["Bo\ud83d"])
+    found, _ = extracted(conversation(), gleaning=False, model=replying(escaped))
+    write_artifacts(tmp_path, found, {})
+    ((saved,), _) = read_artifacts(tmp_path)
+    assert (saved.content, saved.people) == ("Ann\ufffd quit it.", ("Bo\ufffd",))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memeval.llm.reply.text import without_controls
 from memeval.systems.cogcanvas.artifacts import KINDS
 
 _BETWEEN = re.compile(r"[, \t\r\n]*")
@@ -59,7 +60,14 @@ def people_of(item: Mapping[str, Any], speaker: str) -> tuple[str, ...]:
 
 
 def text_of(value: Any) -> str:
-    return " ".join(value.split("\n")).strip() if isinstance(value, str) else ""
+    """A string of a reply on one line; empty for anything else."""
+    if not isinstance(value, str):
+        return ""
+
+    # The reply was cleaned when it came, but JSON's escapes hide characters from that, and half of
+    # a surrogate pair can't be saved.
+    clean, _ = without_controls(value)
+    return " ".join(clean.split("\n")).strip()
 
 
 def named_chunk(item: Any) -> int:

@@ -18,7 +18,7 @@ from memeval.retrieval.entities import content_words, entities, named
 from memeval.retrieval.entity_graph import EntityGraph
 from memeval.systems.asking import ask_for
 from memeval.systems.base import ANSWER, INGEST, DumpItem, SystemSettings
-from memeval.systems.cogcanvas.reply import read_reply
+from memeval.systems.cogcanvas.reply import read_reply, text_of
 from memeval.systems.indexed import IndexedSystem, Ranked
 
 TEMPLATE = "entities"
@@ -184,4 +184,4 @@ def _names(completion: Completion) -> list[str] | None:
     if reply is None or not reply.closed:
         return None
 
-    return [item.strip() for item in reply.items if isinstance(item, str) and item.strip()]
+    return [name for name in map(text_of, reply.items) if name]
