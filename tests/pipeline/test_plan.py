@@ -23,6 +23,12 @@ def planned(memeval: Command, *words: str) -> dict[str, Any]:
     return read
 
 
+def ingest_calls(plan: dict[str, Any]) -> int:
+    (line,) = (line for line in plan["by_role"] if line["role"] == "ingest")
+    calls: int = line["calls"]
+    return calls
+
+
 def files(home: Path) -> list[Path]:
     return sorted(path for path in home.rglob("*") if path.is_file())
 
@@ -70,6 +76,15 @@ def test_an_ablation_that_extracts_makes_as_many_calls_as_planned(
     assert by_role["ingest"]["known_calls"] > 0
     assert by_role["answer"]["known_calls"] == 0
     assert any("answers that don't exist yet" in note for note in before["basis"])
+
+
+def test_every_batch_is_planned_to_be_read_twice_also_if_it_is_shown_earlier_notes(
+    memeval: Command,
+) -> None:
+    words = ("system=cogcanvas", "system.earlier=10", "judge=contains", *SMALL, *MODEL)
+    once = planned(memeval, *words, "system.gleaning=false")
+    twice = planned(memeval, *words, "system.gleaning=true")
+    assert ingest_calls(twice) == 2 * ingest_calls(once) > 2 * 3
 
 
 @pytest.mark.slow

@@ -165,10 +165,11 @@ def _artifacts(text: str, _: Draw) -> str | None:
     if '"quote"' not in text or "\nTurns:\n" not in text:
         return None
 
-    known, turns = text.rpartition("\nTurns:\n")[::2]
-    if not known.rstrip().endswith("(nothing)"):
+    # Notes that are taken already don't tell: a first reading is shown those of earlier batches.
+    if "You check the notes" in text:
         return "[]"
 
+    turns = text.rpartition("\nTurns:\n")[2]
     notes = []
     for number, speaker, said in _NUMBERED.findall(turns):
         quote = " ".join(said.split()[:QUOTED_WORDS])
