@@ -412,7 +412,8 @@ class RecallSystem(MemorySystem):
 
         shown = [chunk.text for chunk in chosen]
         shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
-        reply = await self.parts.reader.answer(query, shown)
+        order = latest_first(len(shown), after=len(chosen))
+        reply = await self.parts.reader.answer(query, shown, order=order)
 
         return Answer(
             text=reply.text,

@@ -66,15 +66,17 @@ def by_session(chunks: Sequence[MemoryChunk]) -> list[MemoryChunk]:
 
 
 class StubReader:
-    """Answers with the context itself, and remembers every context."""
+    """Answers with the context itself, and remembers every context and its order."""
 
     def __init__(self) -> None:
         self.contexts: list[list[str]] = []
+        self.orders: list[list[int]] = []
 
     async def answer(
         self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
     ) -> ReaderReply:
         self.contexts.append(list(context))
+        self.orders.append(list(order))
         return ReaderReply(
             text=" | ".join(context),
             raw=None,

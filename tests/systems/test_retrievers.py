@@ -88,6 +88,17 @@ def test_one_rule_for_the_window_whenever_it_is_cut(
         assert seen == [*found, *(text for text in window if text not in found)]
 
 
+@pytest.mark.parametrize("system", ["rag", "graphrag_lite", "cogcanvas"])
+def test_of_the_window_the_latest_chunks_matter_most(build: Builder, system: str) -> None:
+    driver = build(system, top_k=1, show_window=True)
+    driver.remember(conversation(), compress_after=7, retain=2)
+    found = len(driver.ask(Query("puppy")).retrieved or ())
+    (order,), (context,) = driver.reader.orders, driver.reader.contexts
+    assert len(context) > found + 2
+    # Under `context_tokens`, the last ones of the order are left out.
+    assert order == [*range(found), *range(len(context) - 1, found - 1, -1)]
+
+
 def test_a_later_compression_replaces_the_window(build: Builder) -> None:
     chunks = conversation()
     driver = build("rag", top_k=1, show_window=True)

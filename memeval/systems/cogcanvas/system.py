@@ -24,7 +24,7 @@ import numpy as np
 from memeval.llm.metering import current_ledger
 from memeval.llm.prompts import load_builtin
 from memeval.records import Answer, CorrectRequest, ForgetRequest, IngestHealth, Query, Retrieved
-from memeval.systems.base import DumpItem, SystemContext
+from memeval.systems.base import DumpItem, SystemContext, latest_first
 from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts
 from memeval.systems.cogcanvas.extraction import Extractor, batches
 from memeval.systems.cogcanvas.index import CanvasIndex, read_vectors
@@ -249,7 +249,8 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         shown = [chunk.text for chunk in chosen]
         # The published system never shows the turns that it retains: by default there are none.
         shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
-        reply = await self.parts.reader.answer(query, shown)
+        order = latest_first(len(shown), after=len(chosen))
+        reply = await self.parts.reader.answer(query, shown, order=order)
         return Answer(
             text=reply.text,
             raw=reply.raw,
