@@ -208,13 +208,13 @@ def test_the_published_expansion_keeps_the_first_visit(
     reached = canvas_with(numbered, 5).expand_as_published(
         [(0, 0.9), (1, 0.8)], hops, temporal=True
     )
-    assert [names[node] for node in reached] == [name for name, _ in scores]
-    assert list(reached.values()) == pytest.approx([score for _, score in scores])
+    by_name = {names[node]: score for node, score in reached.items()}
+    assert by_name == pytest.approx(dict(scores))
 
 
 def test_the_published_expansion_of_a_dense_graph_takes_no_minutes() -> None:
     # With real embeddings nearly every artifact is linked to all earlier ones, because the
-    # speakers' names are a common word. A search from each of these takes 20 s.
+    # speakers' names are a common word. A search from each of them takes 20 s.
     size = 600
     artifacts = [artifact("key_fact", number) for number in range(size)]
     canvas = Canvas(artifacts, np.ones((size, 1)), Settings())  # type: ignore[arg-type]

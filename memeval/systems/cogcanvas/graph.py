@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -85,19 +85,7 @@ class Canvas:
         # With more than one hop, the published search starts again from everything that the first
         # one found. So it reaches twice as far, and a seed that is met on the way keeps a
         # neighbour's score.
-        again: dict[int, float] = {}
-        most = len(_spread(reached, ways, hops))
-        for seed, score in reached.items():
-            again.setdefault(seed, score)
-            for node, hop in _distances(seed, ways, hops):
-                again.setdefault(node, score * DECAY**hop)
-
-            # The first visit counts, so nothing changes once everything was visited. A search from
-            # each of a thousand artifacts of a dense graph would take minutes.
-            if len(again) == most:
-                break
-
-        return again
+        return _search_from_each(reached, ways, hops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +121,10 @@ class _Ways:
         bounds = np.searchsorted(node, np.arange(size + 1))
         return cls(nodes=nodes, starts=starts, ends=ends, bounds=bounds)
 
-    def from_all(self, nodes: Iterable[int]) -> Positions:
-        """The neighbours of nodes, those of the first one first, possibly several times."""
-        parts = [self.ends[self.bounds[node] : self.bounds[node + 1]] for node in nodes]
-        return np.concatenate(parts)
+    def of(self, node: int) -> list[int]:
+        """The neighbours of a node, possibly several times."""
+        neighbours: list[int] = self.ends[self.bounds[node] : self.bounds[node + 1]].tolist()
+        return neighbours
 
 
 def _spread(seeds: dict[int, float], ways: _Ways, hops: int) -> dict[int, float]:
@@ -146,7 +134,7 @@ def _spread(seeds: dict[int, float], ways: _Ways, hops: int) -> dict[int, float]
     for hop in range(1, hops + 1):
         following = []
         for parent in border:
-            for node in ways.from_all([parent]).tolist():
+            for node in ways.of(parent):
                 if node not in reached:
                     # The published loop multiplies a score that has decayed already: three hops
                     # leave 0.8, 0.8^3 and 0.8^6 of it.
@@ -158,15 +146,25 @@ def _spread(seeds: dict[int, float], ways: _Ways, hops: int) -> dict[int, float]
     return reached
 
 
-def _distances(seed: int, ways: _Ways, hops: int) -> Iterable[tuple[int, int]]:
-    """The nodes within `hops` of a seed, nearest first, with their distances."""
-    unseen = np.ones(len(ways.bounds) - 1, dtype=bool)
-    border = [seed]
-    for hop in range(1, hops + 1):
-        unseen[border] = False
-        following = ways.from_all(border)
-        border = list(dict.fromkeys(following[unseen[following]].tolist()))
-        if not border:
-            break
+def _search_from_each(seeds: dict[int, float], ways: _Ways, hops: int) -> dict[int, float]:
+    """Searches from one seed after the other: a node keeps the score of the first that reaches it.
 
-        yield from ((node, hop) for node in border)
+    The score is the seed's times 0.8^distance.
+    """
+    # A search from each of a thousand seeds of a dense graph would take minutes. So all are made at
+    # once: the number of the first seed within `hops` spreads to the neighbours, hop by hop, and
+    # the last hop that changed it is its distance.
+    scores = np.array([*seeds.values(), 0.0])
+    first = np.full(len(ways.bounds) - 1, len(seeds))
+    first[list(seeds)] = np.arange(len(seeds))
+    distance = np.zeros_like(first)
+    for hop in range(1, hops + 1 if len(ways.nodes) else 0):
+        nearer = first.copy()
+        of_neighbours = np.minimum.reduceat(first[ways.ends], ways.starts)
+        nearer[ways.nodes] = np.minimum(first[ways.nodes], of_neighbours)
+        distance[nearer < first] = hop
+        first = nearer
+
+    reached = np.flatnonzero(first < len(seeds))
+    spread = scores[first[reached]] * DECAY ** distance[reached]
+    return dict(zip(reached.tolist(), spread.tolist(), strict=True))
