@@ -53,8 +53,8 @@ def show_comparison(
             _say(group.problem)
 
     # Words first: what a reader of a sweep wants is a sentence.
-    print_words(conclusion.comparisons, conclusion.summaries)
-    print_tables(by_dataset(conclusion.summaries))
+    print_words(conclusion.comparisons, conclusion.distinct)
+    print_tables(by_dataset(conclusion.distinct))
     if statistics:
         print_statistics(conclusion.comparisons)
 
@@ -63,7 +63,7 @@ def show_comparison(
     for problem in problems:
         print(problem, file=sys.stderr)
 
-    print_invalid(conclusion.summaries)
+    print_invalid(conclusion.distinct)
     print_unpublished(conclusion.cells)
     cells = conclusion.cells
     print(f"reports: {cells[-1].folder if len(cells) == 1 else conclusion.folder}")
@@ -76,7 +76,7 @@ def show_comparison(
     if not interrupted:
         print_logged(conclusion.log())
 
-    print_notes(conclusion.summaries)
+    print_notes(conclusion.distinct)
     return conclusion
 
 

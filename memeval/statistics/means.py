@@ -26,6 +26,10 @@ def sample_std(values: Iterable[float | None]) -> float | None:
     if len(scored) < 2:
         return None
 
+    # Equal values may differ from their computed mean in the last digit.
+    if len(set(scored)) == 1:
+        return 0.0
+
     centre = sum(scored) / len(scored)
     return sqrt(sum((value - centre) ** 2 for value in scored) / (len(scored) - 1))
 

@@ -195,7 +195,9 @@ def test_a_long_publication_says_how_much_is_left(
 def cells_of_a_sweep(*finished: bool) -> Any:
     """Planned cells, so far as a display looks at them."""
     return [
-        SimpleNamespace(number=n, is_finished=done, cell=SimpleNamespace(name=f"cell {n}"))
+        SimpleNamespace(
+            number=n, is_finished=done, cell=SimpleNamespace(name=f"cell {n}", run_key=str(n))
+        )
         for n, done in enumerate(finished)
     ]
 
@@ -248,6 +250,15 @@ def test_the_first_line_counts_the_runs(
         pass
 
     assert capsys.readouterr().err.splitlines()[0] == line
+
+
+def test_runs_that_are_the_same_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = cells_of_a_sweep(True, True, False)
+    cells[1].cell.run_key = cells[0].cell.run_key
+    with SweepDisplay(Plan(cells)):
+        pass
+
+    assert capsys.readouterr().err.splitlines()[1].startswith("note: 1 of these is the same as")
 
 
 def test_a_sweep_that_is_published_says_so() -> None:

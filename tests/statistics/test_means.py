@@ -23,6 +23,11 @@ def test_nothing_measured_is_none() -> None:
     assert scored_mean([], []) is design_effect([], []) is None
 
 
+def test_equal_values_do_not_spread() -> None:
+    # The computed mean of three times 0.1 is 0.10000000000000002.
+    assert sample_std([0.1, 0.1, 0.1]) == 0.0
+
+
 def test_unscored_values_are_left_out_of_a_mean() -> None:
     assert mean([1.0, None, 0.0, 1.0]) == pytest.approx(2 / 3)
     assert sample_std([1.0, None, 3.0]) == pytest.approx(sqrt(2))

@@ -109,6 +109,13 @@ class SweepDisplay:
             self._live.start()
 
         self.say(self._size())
+        repeated = len(self._plan.cells) - len({one.cell.run_key for one in self._plan.cells})
+        if repeated:
+            self.say(
+                f"note: {counted(repeated, 'of these is', 'of these are')} the same as another run, "
+                "because the settings that were varied have no effect on it"
+            )
+
         if not self._quiet:
             self._heartbeat.start()
 

@@ -66,6 +66,11 @@ class Conclusion:
     compared: Sequence[Compared]
 
     @property
+    def distinct(self) -> Sequence[RunSummary]:
+        """The summaries, each run once: two cells are one run if no setting tells them apart."""
+        return list({summary.run_key: summary for summary in self.summaries}.values())
+
+    @property
     def comparisons(self) -> Sequence[Comparison]:
         return [group.comparison for group in self.compared if group.comparison]
 
@@ -78,7 +83,7 @@ class Conclusion:
         from memeval.comparison.files import write_comparisons
         from memeval.report.comparison import comparison_csv, comparison_markdown
 
-        tables = comparison_markdown(self.summaries), comparison_csv(self.summaries)
+        tables = comparison_markdown(self.distinct), comparison_csv(self.distinct)
         write_comparisons(self.comparisons, self.folder, *tables)
         problems = self.draw(plots=draws)
         pages = [self.folder / f"comparison{group.suffix}.html" for group in self.compared]

@@ -40,7 +40,7 @@ GLEAN_TEMPLATE = "glean"
 OF_REPLIES = {"unreadable": "unreadable", "cut": "broken off"}
 """Counts of replies that each answer's notes show, if they are not 0, and their meaning."""
 OF_ARTIFACTS = {
-    "dropped": "artifacts dropped because nobody said the quote",
+    "dropped": "artifacts dropped because they quote nothing that was said",
     "unknown_type": "artifacts of an unknown type",
 }
 """Counts of artifacts that they show."""
