@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,8 +21,10 @@ NOWHERE = logging.NullHandler()
 TOO_LONG = -32603
 """JSON-RPC's code for a fault of the server, as a reply that is too long gets it."""
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{0,99}")')
-CLOSED = (-32000, "Connection closed")
-"""The library's error for a connection that has closed. Servers use the code for errors, too."""
+CLOSED = ((-32000, "Connection closed"), (32600, "Session terminated"))
+"""The library's errors for a connection that has closed, and for a server that no longer knows the
+session. Servers use the codes for errors, too.
+"""
 MOST_PAGES = 100
 """Pages of a list of tools that are read."""
 CLOSE_S = 10.0
@@ -69,6 +71,10 @@ class Session:
         self._task = asyncio.ensure_future(self._keep_open())
         self._program: Program | None = None
         self._noise = 0
+        self._waiting: set[asyncio.Future[Exception]] = set()
+        """Calls under way, which get an error where the library would let them wait."""
+        self._end = ""
+        """Why a connection over HTTP has ended, if that is known."""
         self.tools: dict[str, Mapping[str, Any]] = {}
         """Input schemas by the tools' names."""
         self.listed: list[Any] = []
@@ -101,9 +107,10 @@ class Session:
                 words, variables = self._server.words, self._server.variables
                 self._program = await Program.start(words, variables, EXAMPLE)
 
-            async with connect(self._server, self._program, self._on_message) as client:
-                await client.initialize()
-                self.listed = await _list_tools(client)
+            on_message, on_break = self._on_message, self._on_break
+            async with connect(self._server, self._program, on_message, on_break) as client:
+                await self._result(client.initialize())
+                self.listed = await self._result(_list_tools(client))
                 for tool in self.listed:
                     self.tools[tool.name] = tool.inputSchema
 
@@ -114,7 +121,9 @@ class Session:
         except UserError as error:
             self._opened.set_exception(error)
         except BaseException as error:  # noqa: BLE001 - groups of errors of several libraries
-            if not self._opened.done():
+            if self._opened.done():
+                self._on_break(error)
+            else:
                 self._opened.set_exception(
                     UserError(
                         f"{self._server.name} can't be reached: {_innermost(error)}"
@@ -125,7 +134,24 @@ class Session:
 
     async def _on_message(self, message: object) -> None:
         """Counts lines that the library can't read; it hands them on as errors."""
-        self._noise += isinstance(message, Exception)
+        if not isinstance(message, Exception):
+            return
+        if self._program is not None:
+            self._noise += 1
+        else:
+            # Over HTTP, there is nothing but replies.
+            self._fail_calls(message)
+
+    def _on_break(self, error: BaseException) -> None:
+        """Ends a session whose connection broke: the library would wait for replies forever."""
+        self._end = _innermost(error)
+        self._closing.set()
+        self._fail_calls(ConnectionError(self._end))
+
+    def _fail_calls(self, error: Exception) -> None:
+        for call in self._waiting:
+            if not call.done():
+                call.set_result(error)
 
     def check_tool(self, name: str, given: Sequence[str], option: str) -> None:
         """Raises `UserError` for a tool that is not there, or that needs other arguments."""
@@ -149,7 +175,7 @@ class Session:
         name = f"the tool '{one_line(tool, 60)}' of {self._server.name}"
         try:
             async with asyncio.timeout(self._server.timeout_s):
-                result = await client.call_tool(tool, dict(arguments))
+                result = await self._result(client.call_tool(tool, dict(arguments)))
         except TimeoutError:
             raise ToolError(
                 f"{name} gave no reply within {self._server.timeout_s:g} s{self._last_words()}"
@@ -177,9 +203,24 @@ class Session:
 
         return ToolReply(tuple(texts), result.structuredContent, tuple(others))
 
+    async def _result(self, call: Coroutine[Any, Any, Any]) -> Any:
+        """The result of a call. Raises the error that the session gives it meanwhile."""
+        failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        task = asyncio.ensure_future(call)
+        self._waiting.add(failed)
+        try:
+            await asyncio.wait({task, failed}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise failed.result()
+
+            return task.result()
+        finally:
+            self._waiting.discard(failed)
+            task.cancel()
+
     async def _describe_end(self) -> str:
         if self._program is None:
-            return "the connection has closed"
+            return f"the connection has closed{self._end and f': {self._end}'}"
 
         return f"the server {await self._program.describe_end('this case')}"
 
@@ -230,11 +271,16 @@ def _text_of(block: Any) -> str | None:
 
 
 @asynccontextmanager
-async def connect(server: Server, program: Program | None, on_message: Any) -> AsyncIterator[Any]:
+async def connect(
+    server: Server,
+    program: Program | None,
+    on_message: Any,
+    on_break: Callable[[BaseException], None],
+) -> AsyncIterator[Any]:
     """A session of the library's own, with a program that was started or with an address.
 
     `on_message` is the library's `message_handler`: it gets messages that are not replies, and
-    unreadable lines as errors.
+    unreadable lines as errors. `on_break` gets the error of a reply that broke off.
     """
     from mcp import ClientSession
 
@@ -243,7 +289,7 @@ async def connect(server: Server, program: Program | None, on_message: Any) -> A
     log.propagate = False
     log.addHandler(NOWHERE)
     async with AsyncExitStack() as stack:
-        over = _over_http(server) if program is None else _over_stdio(program)
+        over = _over_http(server, on_break) if program is None else _over_stdio(program)
         streams = await stack.enter_async_context(over)
         session = ClientSession(streams[0], streams[1], message_handler=on_message)
         yield await stack.enter_async_context(session)
@@ -313,13 +359,44 @@ def _failed(line: LongLineError) -> bytes | None:
 
 
 @asynccontextmanager
-async def _over_http(server: Server) -> AsyncIterator[Any]:
+async def _over_http(
+    server: Server, on_break: Callable[[BaseException], None]
+) -> AsyncIterator[Any]:
     import httpx
     from mcp.client.streamable_http import streamable_http_client
 
-    timeout = httpx.Timeout(server.timeout_s)
+    class Body(httpx.AsyncByteStream):
+        """The body of a reply: the library keeps its error to itself."""
+
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            can_resume = False
+            try:
+                async for part in self._stream:
+                    # The library asks for the rest of a stream of events that have ids.
+                    can_resume = can_resume or part.startswith(b"id:") or b"\nid:" in part
+                    yield part
+            except (httpx.NetworkError, httpx.ProtocolError) as error:
+                if not can_resume:
+                    on_break(error)
+                raise
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    async def watch(response: httpx.Response) -> None:
+        if response.request.method == "POST":
+            response.stream = Body(response.stream)
+
+    # Calls have a limit of their own; at that of the library, a slow one would end the session.
+    timeout = httpx.Timeout(server.timeout_s, read=None)
+    hooks = {"response": [watch]}
     async with (
-        httpx.AsyncClient(headers=dict(server.headers or {}), timeout=timeout) as client,
+        httpx.AsyncClient(
+            headers=dict(server.headers or {}), timeout=timeout, event_hooks=hooks
+        ) as client,
         streamable_http_client(server.url, http_client=client) as streams,
     ):
         yield streams
@@ -331,7 +408,7 @@ def _is_closed(error: Exception) -> bool:
 
     reply = getattr(error, "error", None)
     if reply is not None:
-        return (reply.code, reply.message) == CLOSED
+        return (reply.code, reply.message) in CLOSED
 
     return isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError | OSError)
 
@@ -340,6 +417,11 @@ def _innermost(error: BaseException) -> str:
     """The first of the errors in a group, in words."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+
+    # httpx adds the whole address, and a link to a page about the status.
+    response = getattr(error, "response", None)
+    if response is not None and response.is_error:
+        return f"it replied {response.status_code} {one_line(response.reason_phrase, 60)}"
 
     # What the mcp library checks replies with is a dependency of its own.
     if type(error).__name__ == "ValidationError" and hasattr(error, "errors"):

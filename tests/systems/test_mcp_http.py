@@ -1,0 +1,172 @@
+"""MCP servers behind HTTP that die or reply with something else, under a time limit that is never
+reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from doubles.loopback import LoopbackServer, Request, send, send_json
+
+from memeval.errors import ModelError, UserError
+from memeval.systems.external.mcp_session import Server, Session, ToolReply
+from memeval.systems.external.served import ToolError
+
+NOTICED_S = 10.0
+"""A tenth of the limit of a call."""
+EVENTS = {"Content-Type": "text/event-stream"}
+Fault = Callable[["McpDouble", Request, asyncio.StreamWriter], Awaitable[bool]]
+
+
+class McpDouble(LoopbackServer):
+    """A server with one tool, until its `fault` takes over at a method."""
+
+    def __init__(self, at: str, fault: Fault) -> None:
+        super().__init__()
+        self.at, self.fault = at, fault
+
+    async def respond(self, request: Request, writer: asyncio.StreamWriter) -> bool:
+        if request.method != "POST":
+            return await send_json(writer, 405, {})
+
+        message = request.json()
+        if message["method"] == self.at:
+            return await self.fault(self, request, writer)
+        if "id" not in message:
+            return await send(writer, 202, b"")
+
+        return await self.reply(message, writer)
+
+    async def reply(self, message: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+        tool = {"name": "search", "inputSchema": {"type": "object"}}
+        results: dict[str, Any] = {
+            "initialize": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "double", "version": "1"},
+            },
+            "tools/list": {"tools": [tool]},
+            "tools/call": {"content": [{"type": "text", "text": "found"}]},
+        }
+        body = {"jsonrpc": "2.0", "id": message["id"], "result": results[message["method"]]}
+        return await send_json(writer, 200, body)
+
+
+async def hang_up(double: McpDouble, _: Request, writer: asyncio.StreamWriter) -> bool:
+    """The server is killed before it replies."""
+    writer.transport.abort()
+    return False
+
+
+async def break_off(double: McpDouble, _: Request, writer: asyncio.StreamWriter) -> bool:
+    """The server is killed after it has begun a stream of events."""
+    head = (
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    writer.write(f"{head}9\r\n: ping\r\n\r\n\r\n".encode())
+    await writer.drain()
+    await asyncio.sleep(0.05)
+    writer.transport.abort()
+    return False
+
+
+def replying(status: int, body: bytes, kind: str = "application/json") -> Fault:
+    async def fault(_: McpDouble, __: Request, writer: asyncio.StreamWriter) -> bool:
+        return await send(writer, status, body, {"Content-Type": kind})
+
+    return fault
+
+
+async def _calls(double: McpDouble, count: int) -> list[ToolReply | BaseException]:
+    server = Server("the server", url=f"{double.address}/mcp", timeout_s=10 * NOTICED_S)
+    async with asyncio.timeout(NOTICED_S):
+        session = await Session.open(server)
+        try:
+            calls = [session.call("search", {"query": "x"}) for _ in range(count)]
+            return list(await asyncio.gather(*calls, return_exceptions=True))
+        finally:
+            await session.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (hang_up, r"disconnected without|reset|closed"),
+        (break_off, r"incomplete chunked read|reset|closed"),
+        (replying(500, b"{}"), r"has closed: it replied 500 scripted$"),
+        (replying(401, b"{}"), r"has closed: it replied 401 scripted$"),
+        (replying(404, b"{}"), r"the connection has closed$"),
+    ],
+)
+def test_the_death_of_a_server_is_noticed_at_once_and_is_no_result_of_a_tool(
+    fault: Fault, told: str
+) -> None:
+    with McpDouble("tools/call", fault) as double:
+        (error,) = asyncio.run(_calls(double, 1))
+
+    assert isinstance(error, ModelError) and not isinstance(error, ToolError), error
+    assert re.search(told, str(error)), error
+    assert double.address not in str(error)
+
+
+def test_all_calls_under_way_are_told() -> None:
+    with McpDouble("tools/call", break_off) as double:
+        errors = asyncio.run(_calls(double, 4))
+
+    assert [type(error) for error in errors] == [ModelError] * 4
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (replying(200, b"<html>Sign in</html>", "text/html"), "Unexpected content type: text/html"),
+        (replying(200, b'{"found": 1}'), "does not fit MCP"),
+        (replying(200, b"{" * 10_000), "does not fit MCP"),
+    ],
+)
+def test_a_reply_that_cannot_be_read_fails_its_call_at_once(fault: Fault, told: str) -> None:
+    with McpDouble("tools/call", fault) as double:
+        (error,) = asyncio.run(_calls(double, 1))
+
+    assert isinstance(error, ToolError) and told in str(error)
+
+
+@pytest.mark.parametrize("method", ["initialize", "tools/list"])
+@pytest.mark.parametrize("fault", [hang_up, break_off, replying(200, b"<html>", "text/html")])
+def test_a_server_that_fails_at_the_beginning_is_not_waited_for(method: str, fault: Fault) -> None:
+    with McpDouble(method, fault) as double, pytest.raises(UserError, match="can't be reached"):
+        asyncio.run(_calls(double, 1))
+
+
+def test_a_stream_that_can_be_resumed_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def begin(double: McpDouble, request: Request, writer: asyncio.StreamWriter) -> bool:
+        head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+        event = "id: 1\nretry: 10\ndata: \n\n"
+        writer.write(f"{head}Transfer-Encoding: chunked\r\n\r\n{len(event):x}\r\n{event}".encode())
+        await writer.drain()
+        await asyncio.sleep(0.05)
+        rest.update(request.json())
+        writer.transport.abort()
+        return False
+
+    rest: dict[str, Any] = {}
+
+    async def respond(self: McpDouble, request: Request, writer: asyncio.StreamWriter) -> bool:
+        if request.method != "GET" or "last-event-id" not in request.headers:
+            return await usual(self, request, writer)
+
+        result = {"content": [{"type": "text", "text": "the rest"}]}
+        event = json.dumps({"jsonrpc": "2.0", "id": rest["id"], "result": result})
+        return await send(writer, 200, f"id: 2\ndata: {event}\n\n".encode(), EVENTS)
+
+    usual = McpDouble.respond
+    monkeypatch.setattr(McpDouble, "respond", respond)
+    with McpDouble("tools/call", begin) as double:
+        (reply,) = asyncio.run(_calls(double, 1))
+
+    assert reply == ToolReply(("the rest",), None)
