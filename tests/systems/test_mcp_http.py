@@ -143,6 +143,19 @@ def test_a_server_that_fails_at_the_beginning_is_not_waited_for(method: str, fau
         asyncio.run(_calls(double, 1))
 
 
+def test_a_notification_that_nobody_knows_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    async def notify(double: McpDouble, request: Request, writer: asyncio.StreamWriter) -> bool:
+        note = {"jsonrpc": "2.0", "method": "notifications/of-tomorrow", "params": {}}
+        reply = {"jsonrpc": "2.0", "id": request.json()["id"], "result": {"content": []}}
+        events = "".join(f"data: {json.dumps(message)}\n\n" for message in (note, reply))
+        return await send(writer, 200, events.encode(), EVENTS)
+
+    with McpDouble("tools/call", notify) as double:
+        assert asyncio.run(_calls(double, 1)) == [ToolReply((), None)]
+
+    assert caplog.text == ""
+
+
 def test_a_stream_that_can_be_resumed_is(monkeypatch: pytest.MonkeyPatch) -> None:
     async def begin(double: McpDouble, request: Request, writer: asyncio.StreamWriter) -> bool:
         head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"

@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from memeval.errors import ModelError, UserError, unknown
@@ -288,11 +289,17 @@ async def connect(
     log = logging.getLogger("mcp")
     log.propagate = False
     log.addHandler(NOWHERE)
+    # It describes a notification that it does not know in seventy lines, on the root logger.
+    logging.getLogger().addFilter(_is_not_of_library)
     async with AsyncExitStack() as stack:
         over = _over_http(server, on_break) if program is None else _over_stdio(program)
         streams = await stack.enter_async_context(over)
         session = ClientSession(streams[0], streams[1], message_handler=on_message)
         yield await stack.enter_async_context(session)
+
+
+def _is_not_of_library(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parts[-3:] != ("mcp", "shared", "session.py")
 
 
 @asynccontextmanager
