@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
@@ -17,7 +18,7 @@ from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.cache_file import checksum
 from memeval.results.files import append_whole
 from memeval.results.private import FILE_MODE, make_folder, open_private
-from memeval.results.store import sound_lines
+from memeval.results.store import SHARED_WAIT_S, sound_lines
 from memeval.results.texts import TEXTS_SUFFIX, Texts, TextStore
 from memeval.store.contract import FileStore
 from memeval.store.inventory import Copied, Home, Item, Kind, Way, digest_of
@@ -270,8 +271,12 @@ def _hold(path: Path, rows: PostgresRows, *, writes: bool) -> Iterator[None]:
         raise _InUseError from busy
 
     try:
-        if not rows.hold():
-            raise _InUseError
+        while not rows.hold():
+            if not rows.is_left_behind():
+                raise _InUseError
+
+            # A copy that was killed left its lock: it is taken over at a later look.
+            time.sleep(SHARED_WAIT_S)
 
         try:
             yield

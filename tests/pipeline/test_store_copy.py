@@ -13,7 +13,12 @@ from doubles.endpoint import ScriptedEndpoint
 from filelock import FileLock
 from postgres_server import PROGRAMS, Server
 
-from memeval.store.copying import missing_lines
+from memeval.results.store import sealed_line
+from memeval.store.copying import Copying, missing_lines
+from memeval.store.inventory import Home, Way, list_items
+from memeval.store.postgres import leases
+from memeval.store.postgres.database import Database
+from memeval.store.postgres.store import PostgresStore
 
 CELL = (
     "dataset=demo",
@@ -114,11 +119,37 @@ def test_a_copy_goes_on_and_leaves_what_is_in_use(
         done = memeval(*to, check=False)
 
     assert done.returncode == 1 and "in use by a running process" in done.stdout
+    assert "nothing to copy" not in done.stdout
     server.ask("DELETE FROM memeval_rows WHERE number > 3")
     server.ask("UPDATE memeval_rows SET line = line")
     again = memeval(*to).stdout
     assert "answers" in again and "verdicts" in again
     assert memeval(*to).stdout.startswith("nothing to copy")
+
+
+@needs_server
+def test_a_copy_takes_over_from_one_that_was_killed(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "LEASE_S", 0.0)
+    monkeypatch.setattr(leases, "TAKE_OVER_S", 0.7)
+    home = Home(tmp_path / "outputs", tmp_path / "prepared", tmp_path / "cache")
+    rows = home.outputs / "answers" / "0123456789abcdef.jsonl"
+    rows.parent.mkdir(parents=True)
+    header = {"answer": rows.stem}
+    lines = [sealed_line(header, {"header": header}), sealed_line(header, {"id": "one"})]
+    rows.write_bytes(b"".join(lines))
+
+    database = Database(server.url, patience_s=60)
+    name = f"answers/{rows.name}"
+    database.run("INSERT INTO memeval_holders VALUES ('dead', now() - interval '1 second')")
+    lock = {"name": f"rows-{name}"}
+    database.run("INSERT INTO memeval_locks VALUES (:name, 0, 'dead')", lock)
+    store = PostgresStore(database, home.cache)
+    copying = Copying(home, store, Way.TO_DATABASE, do_it=True, items=list_items(home))
+    (copied,) = copying.run()
+    database.close()
+    assert (copied.name, copied.new, copied.problem) == (name, 2, "")
 
 
 @pytest.mark.slow

@@ -83,6 +83,10 @@ class LeasedLocks:
         del self._lapses[number]
         return bool(self._database.run(_TAKE_OVER, values))
 
+    def has_lapsed(self, number: int) -> bool:
+        """Whether the last `take` found that the holder has died: soon a lock is taken over."""
+        return number in self._lapses
+
     def give(self, number: int) -> None:
         """Gives back a lock that this process holds."""
         with self._guard:

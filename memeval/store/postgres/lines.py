@@ -68,6 +68,10 @@ class PostgresRows:
         """Makes this process the one that appends; False if another one is."""
         return self._lock.take(0)
 
+    def is_left_behind(self) -> bool:
+        """Whether the process that appends has died, as far as `hold` could see."""
+        return self._lock.has_lapsed(0)
+
     def read(self) -> bytes:
         """All lines, in the order of appending."""
         self.flush()
