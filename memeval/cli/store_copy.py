@@ -56,7 +56,7 @@ def copy(home: Home, chosen: argparse.Namespace) -> int:
         if part.new or part.problem:
             print(_describe(part, do_it=chosen.yes))
 
-    if not problems or sum(new.values()):
+    if not problems or any(new.values()):
         _print_sums(new, there, do_it=chosen.yes)
     if problems:
         print(f"{problems} could not be copied; the same command retries them")
