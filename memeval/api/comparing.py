@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memeval.api.arguments import checked
 from memeval.api.notebook import Table, first_lines, list_html, paper_cells, table_html
 from memeval.api.selecting import run_word, select_runs
 from memeval.comparison.build import compare_runs
 from memeval.comparison.files import differences_csv
 from memeval.comparison.finding import check_records, named_run, run_among, usual_metric
 from memeval.comparison.paper.differences import difference_table
-from memeval.comparison.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
+from memeval.comparison.records import ADJUSTMENTS, BENJAMINI_HOCHBERG, MAX_T, Comparison
 from memeval.comparison.sentences import findings
 from memeval.comparison.significance import adjust_by_discovery
 from memeval.comparison.words import refusal_lines
-from memeval.errors import UserError
+from memeval.errors import UserError, unknown
 from memeval.metrics.metric import Metric
 from memeval.metrics.registry import metric_named
 from memeval.results.note import NoteKind
@@ -84,6 +85,7 @@ class Comparisons(tuple[Comparison, ...]):
         return pd.read_csv(io.StringIO(differences_csv(self)))
 
 
+@checked
 def compare(
     *runs: Run | str | Path,
     baseline: Run | str | Path | None = None,
@@ -106,6 +108,9 @@ def compare(
 
     Raises `UserError` if nothing can be compared.
     """
+    if adjust not in ADJUSTMENTS:
+        raise unknown("adjustment", adjust, ADJUSTMENTS)
+
     _, comparisons = compare_named(
         [run_word(run) for run in runs],
         [metric] if isinstance(metric, str) else metric,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memeval.api.arguments import checked
 from memeval.api.selecting import select_run
 from memeval.errors import UserError
 from memeval.results.run import Run
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from memeval.comparison.claims.explaining import Explanation
 
 
+@checked
 def explain(run: Run | str | Path, claim: str) -> Explanation:
     """Why a run's figure differs from a published one: the differing parts, and the effect of each
     on the figure, as far as finished runs show it.

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memeval.api.arguments import checked
 from memeval.api.finished import FinishedRun
 from memeval.api.overrides import as_overrides
 from memeval.api.running import progress_of
@@ -44,6 +45,7 @@ SHIPPED = "demo"
 """The data set that the shipped items are about."""
 
 
+@checked
 def evaluate(
     answers: str | Path,
     *overrides: str,
@@ -180,6 +182,7 @@ def repeated_command(arguments: Sequence[str], file: str) -> str:
     return redacted(shlex.join(["python", "-m", "memeval", "evaluate", *words]))
 
 
+@checked
 def judge_probe(
     *overrides: str,
     items: str | Path | Sequence[str | Path] = (),
@@ -222,6 +225,7 @@ def probe(
         return run_loop(probe_judge(cell, chosen, shown, inject=inject))
 
 
+@checked
 def calibrate(run: Run | str | Path, labels: str | Path, *, partial: bool = False) -> Calibration:
     """A run's accuracy, corrected for the judge's errors with a person's labels, and written beside
     the run: from then on reports and comparisons show it.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from memeval.api.arguments import checked
 from memeval.api.finished import FinishedRun
 from memeval.comparison.finding import (
     Filters,
@@ -140,6 +141,7 @@ def _filters(words: Sequence[str], known: Sequence[Run]) -> list[str]:
     ]
 
 
+@checked
 def load_run(which: str | Path) -> FinishedRun:
     """A finished run, by its key, the beginning of its key, or its folder.
 
@@ -152,6 +154,7 @@ def load_run(which: str | Path) -> FinishedRun:
         raise UserError(f"{folder / RUN_FILE} can't be read: {error}") from error
 
 
+@checked
 def load_runs(
     *,
     sweep: str | None = None,

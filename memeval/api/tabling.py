@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from memeval.api.arguments import checked
 from memeval.api.notebook import Table
 from memeval.api.selecting import run_word, select_runs
 from memeval.comparison.finding import check_records
@@ -12,8 +13,9 @@ from memeval.comparison.paper.build import paper_table
 from memeval.results.run import Run
 
 
+@checked
 def table(
-    *runs: Run | str | Path | Sequence[Run],
+    *runs: Run | str | Path | Sequence[Run | str | Path],
     columns: str | Sequence[str] = (),
     rows: str | Sequence[str] = (),
     caption: str = "",

@@ -13,6 +13,7 @@ from memeval.statistics.differences import ClusteredDifference
 
 JSON_VERSION = 1
 MAX_T, BENJAMINI_HOCHBERG = "max-t", "bh"
+ADJUSTMENTS = (MAX_T, BENJAMINI_HOCHBERG)
 """How p is adjusted: for all differences of one metric, or over those of several metrics."""
 
 

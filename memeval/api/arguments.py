@@ -1,0 +1,96 @@
+"""The arguments of Python functions, compared with their annotations: what a user mistook is one
+line, and no `TypeError` from the depth of memeval.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import wraps
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, Union, get_args, get_origin
+
+from memeval.errors import UserError
+from memeval.results.run import Run
+from memeval.text.shown import one_line
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_WORDS: Mapping[Any, tuple[str, str]] = {
+    Run: ("a finished run, as load_run returns it,", "finished runs"),
+    str: ("a string", "strings"),
+    Path: ("a path", "paths"),
+    int: ("a whole number", "whole numbers"),
+    float: ("a number", "numbers"),
+    datetime: ("a time", "times"),
+    timedelta: ("a span of time", "spans of time"),
+    types.NoneType: ("None", "None"),
+}
+"""An annotation in words, of one and of several."""
+_NUMBERS = {int: Integral, float: Real}
+
+
+def checked(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, which raises `UserError` for an argument of another type than is annotated.
+
+    Annotations that are not in `_WORDS` are not compared.
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        for name, given in signature.bind(*args, **kwargs).arguments.items():
+            parameter = signature.parameters[name]
+            kinds = _kinds(parameter.annotation, function.__globals__)
+            several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+            for value in given if several else (given,):
+                if kinds and not any(_fits(value, kind) for kind in kinds):
+                    wanted = " or ".join(map(_in_words, kinds))
+                    raise UserError(
+                        f"{function.__name__}: {name} must be {wanted} "
+                        f"and not {one_line(repr(value), 80)}"
+                    )
+
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _kinds(annotation: Any, names: dict[str, Any]) -> tuple[Any, ...]:
+    """The alternatives of an annotation; none if one of them can't be compared."""
+    if not isinstance(annotation, str):
+        return ()
+
+    # A string, by `__future__`. `get_type_hints` would want those of the result, too.
+    kind = eval(annotation, names)
+    kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+    return kinds if all(kind in _WORDS or get_origin(kind) is Sequence for kind in kinds) else ()
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if get_origin(kind) is Sequence:
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+            return False
+
+        members = _members(kind)
+        # What can be read once only is left to the function.
+        once = not isinstance(value, Collection)
+        return once or all(any(_fits(one, member) for member in members) for one in value)
+
+    return isinstance(value, _NUMBERS.get(kind, kind))
+
+
+def _members(kind: Any) -> tuple[Any, ...]:
+    (member,) = get_args(kind)
+    return get_args(member) or (member,)
+
+
+def _in_words(kind: Any) -> str:
+    if get_origin(kind) is Sequence:
+        return f"a list of {' or '.join(_WORDS[member][1] for member in _members(kind))}"
+
+    return _WORDS[kind][0]

@@ -1,0 +1,75 @@
+"""An argument of a wrong type is one line of memeval's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memeval as typed_memeval
+from memeval.errors import UserError
+
+memeval: Any = typed_memeval
+"""Called as no type checker would let it be."""
+
+
+@pytest.fixture(scope="module")
+def run(home: Path) -> typed_memeval.Run:
+    return memeval.run(
+        "dataset=demo", "dataset.limit_questions=2", "tracking=none", system="bm25", progress=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda run: memeval.gate("bm25", "b.json"), "gate: run must be a finished run, as load_"),
+        (lambda run: memeval.gate(run, 3), "gate: baseline must be a string or a path and not 3"),
+        (
+            lambda run: memeval.gate(run, "b.json", margin="2"),
+            "margin must be a number and not",
+        ),
+        (
+            lambda run: memeval.gate(run, "b.json", must_pass="demo-1/q0"),
+            "must_pass must be a list of strings and not 'demo-1/q0'",
+        ),
+        (lambda run: memeval.bless(run.summary, "b.json"), "bless: run must be a finished run"),
+        (lambda run: memeval.bless(run, "b.json", must_pass=[3]), "must be a list of strings"),
+        (lambda run: memeval.bless(run, "b.json", metric=3), "metric must be a string or None"),
+        (lambda run: memeval.table(None), "or a list of finished runs or strings or paths and not"),
+        (lambda run: memeval.table([run, 3]), "table: runs must be"),
+        (lambda run: memeval.table(run, columns=3), "columns must be a string or a list of strin"),
+        (lambda run: memeval.compare(run, {"a": 1}), "compare: runs must be a finished run"),
+        (lambda run: memeval.compare(run, metric=[3]), "metric must be a string or a list of stri"),
+        (lambda run: memeval.compare(last="2"), "last must be a whole number or None and not '2'"),
+        (lambda run: memeval.compare(adjust="none"), "unknown adjustment 'none'"),
+        (
+            lambda run: memeval.calibrate(run, None),
+            "labels must be a string or a path and",
+        ),
+        (memeval.load_run, "load_run: which must be a string or a path"),
+        (lambda run: memeval.load_runs(since=7), "since must be a time or a span of time or a str"),
+        (lambda run: memeval.evaluate(3), "evaluate: answers must be a string or a path and not 3"),
+        (lambda run: memeval.judge_probe(items=3), "or a list of strings or paths and not 3"),
+        (lambda run: memeval.explain(3, "claim"), "explain: run must be"),
+    ],
+)
+def test_a_wrong_type_is_one_line(
+    run: typed_memeval.Run, call: Callable[[Any], Any], told: str
+) -> None:
+    with pytest.raises(UserError) as raised:
+        call(run)
+
+    assert told in raised.value.message and "\n" not in raised.value.message
+
+
+def test_what_fits_is_passed_on(run: typed_memeval.Run) -> None:
+    assert (
+        memeval.table([run.key], columns=["accuracy"]).text()
+        == memeval.table(run, columns="accuracy").text()
+    )
+    assert memeval.load_runs(since="1d", dataset=None)[0].key == run.key
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colums'"):
+        memeval.table(run, colums="accuracy")
