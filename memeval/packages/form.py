@@ -10,7 +10,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from memeval.records import Count
-from memeval.results import CONFIG_FILE, RECORDS_FILE, RUN_FILE
+from memeval.results import CONFIG_FILE, RECORDS_FILE, RUN_FILE, as_json
+from memeval.results.fields import as_plain
 from memeval.results.summary import RunKey
 
 FORMAT = 1
@@ -23,12 +24,21 @@ ANSWERS, VERDICTS, INGESTS = "answers.jsonl", "verdicts.jsonl", "ingest.jsonl"
 OF_RUN = (RUN_FILE, CONFIG_FILE, RECORDS_FILE, ANSWERS, VERDICTS, INGESTS)
 """The entries of each run, in their order."""
 
+EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The time of each entry: the same runs are the same bytes."""
+UNIX, PRIVATE = 3, 0o600 << 16
+"""The system that an entry says it comes from, and its permissions there."""
+ZIP_VERSION = 20
+"""Of the format, of what wrote an entry and of what is needed to read it."""
+
 MOST_ENTRIES = 3_000
 LARGEST_SMALL = 16 * 2**20
 """Bytes of an entry that is read as one JSON object."""
 LARGEST_ENTRY = 2**30
 LARGEST = 4 * 2**30
 """Bytes of all entries together."""
+LARGEST_CONFIG, DEEPEST_CONFIG = 2**20, 50
+"""Bytes and levels of a config.yaml."""
 
 _ENTRY = re.compile(
     r"(?:manifest\.json(?:\.sig)?|environment\.json|register\.json|texts\.jsonl|"
@@ -100,6 +110,11 @@ def withheld(text: str) -> str:
 def is_withheld(text: str) -> bool:
     """Whether a text is only there as its digest."""
     return _WITHHELD.fullmatch(text) is not None
+
+
+def manifest_bytes(manifest: Manifest) -> bytes:
+    """The entry of a manifest, as `pack` writes it."""
+    return (as_json(as_plain(manifest), indent=1) + "\n").encode()
 
 
 def package_id(manifest: bytes) -> str:

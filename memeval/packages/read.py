@@ -21,22 +21,29 @@ from typing import IO, Any
 from memeval.errors import UserError
 from memeval.packages.form import (
     ANSWERS,
+    DEEPEST_CONFIG,
     ENVIRONMENT,
+    EPOCH,
     FORMAT,
     INGESTS,
     LARGEST,
+    LARGEST_CONFIG,
     LARGEST_ENTRY,
     LARGEST_SMALL,
     MANIFEST,
     MOST_ENTRIES,
     OF_RUN,
+    PRIVATE,
     REGISTER,
     SIGNATURE,
     TEXTS,
+    UNIX,
     VERDICTS,
+    ZIP_VERSION,
     Manifest,
     entry_of,
     is_entry,
+    manifest_bytes,
     package_id,
 )
 from memeval.pipeline.verify.sound import recorded_keys
@@ -50,6 +57,8 @@ _CHUNK = 2**20
 _LOCAL, _END_MARK = b"PK\x03\x04", b"PK\x05\x06"
 _LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 """Mark, version, flags, method, time, day, CRC, packed and full size, lengths of name and extra."""
+_EPOCH_OF_DOS = (0, 1 << 5 | 1)
+"""`EPOCH` as time and day."""
 _END = struct.Struct("<4s4H2LH")
 """Mark, two numbers of disks, entries here and in all, size and place of the directory, comment."""
 Json = dict[str, Any]
@@ -162,6 +171,8 @@ def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
         is_known = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
         if info.comment or info.extra or info.flag_bits or not is_known:
             raise _bad(path, f"'{shown}' is not compressed or stored like a package's entries")
+        if _describe(info) != (EPOCH, UNIX, PRIVATE, 0, 0, ZIP_VERSION, ZIP_VERSION):
+            raise _bad(path, f"'{shown}' has a time or permissions that a package's entries lack")
 
         names.add(info.filename)
 
@@ -177,6 +188,12 @@ def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
         )
 
 
+def _describe(info: zipfile.ZipInfo) -> tuple[object, ...]:
+    """What the directory says of an entry besides its name, place, size and digest."""
+    own = (info.date_time, info.create_system, info.external_attr, info.internal_attr, info.volume)
+    return (*own, info.create_version, info.extract_version)
+
+
 def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
     """Whether the entries are contiguous from the first byte on, each preceded by its data from the
     directory, and followed only by the directory: then no other program can find anything else in
@@ -186,14 +203,14 @@ def _is_gapless(path: Path, infos: Sequence[zipfile.ZipInfo]) -> bool:
         offset = 0
         for info in infos:
             name = info.orig_filename.encode("ascii")
-            told = (_LOCAL, info.flag_bits, info.compress_type, info.CRC, info.compress_size)
+            sizes = (info.CRC, info.compress_size, info.file_size, len(name), 0)
+            told = (_LOCAL, ZIP_VERSION, info.flag_bits, info.compress_type, *_EPOCH_OF_DOS, *sizes)
             file.seek(offset)
             header = file.read(_LOCAL_HEADER.size + len(name))
             if info.header_offset != offset or header[_LOCAL_HEADER.size :] != name:
                 return False
 
-            signature, _, flags, method, _, _, *rest = _LOCAL_HEADER.unpack_from(header)
-            if (signature, flags, method, *rest) != (*told, info.file_size, len(name), 0):
+            if _LOCAL_HEADER.unpack_from(header) != told:
                 return False
 
             offset += len(header) + info.compress_size
@@ -226,6 +243,8 @@ def _manifest(path: Path, content: bytes) -> Manifest:
         raise _bad(path, f"{MANIFEST} does not list the entries of its runs in order")
     if list(manifest.protocols) != list(manifest.runs):
         raise _bad(path, f"{MANIFEST} does not have a protocol for each run")
+    if content != manifest_bytes(manifest):
+        raise _bad(path, f"{MANIFEST} is not written as pack writes it")
 
     return manifest
 
@@ -305,10 +324,7 @@ def _lay_out(path: Path, raw: Path, folder: Path, key: str) -> Run:
         if (run_folder / RUN_FILE).stat().st_size > LARGEST_SMALL:
             raise ValueError("too large")
 
-        # Interpolations would read the environment of the person who opens it.
-        if b"${" in (run_folder / CONFIG_FILE).read_bytes():
-            raise ValueError(f"{CONFIG_FILE} contains an interpolation")
-
+        _check_config((run_folder / CONFIG_FILE).read_bytes())
         summary = RunSummary.read(run_folder)
         # They name files: `recorded_keys` refuses what could lead elsewhere.
         keys = [recorded_keys(repeat) for repeat in summary.identity["keys"]]
@@ -337,9 +353,32 @@ def _lay_out(path: Path, raw: Path, folder: Path, key: str) -> Run:
     return Run(run_folder, summary)
 
 
+def _check_config(content: bytes) -> None:
+    """Raises `ValueError` for a config.yaml that can't be read safely."""
+    import yaml  # type: ignore[import-untyped]
+
+    if len(content) > LARGEST_CONFIG:
+        raise ValueError(f"{CONFIG_FILE} is too large")
+    # Interpolations would read the environment of the person who opens it.
+    if b"${" in content:
+        raise ValueError(f"{CONFIG_FILE} contains an interpolation")
+
+    # The loader in C crashes the process on deep nesting. What it reads in is not recursive.
+    loader, depth = getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0
+    try:
+        for event in yaml.parse(content, Loader=loader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST_CONFIG or isinstance(event, yaml.AliasEvent):
+                raise ValueError(f"{CONFIG_FILE} is nested too deeply, or refers to itself")
+    except yaml.YAMLError as error:
+        raise ValueError(f"{CONFIG_FILE} is not YAML: {one_line(error, 100)}") from error
+
+
 def _split(path: Path, entry: Path, stage: str, files: Mapping[str, Path]) -> None:
     """Appends the rows of each repeat to the file of its key."""
     target: IO[bytes] | None = None
+    headers = set()
     try:
         with entry.open("rb") as rows:
             for line in rows:
@@ -347,6 +386,10 @@ def _split(path: Path, entry: Path, stage: str, files: Mapping[str, Path]) -> No
                     if target is not None:
                         target.close()
 
+                    if line in headers:
+                        raise ValueError("a header twice")
+
+                    headers.add(line)
                     target = _target(line, stage, files)
                 if target is None:
                     raise ValueError("a row without a header")

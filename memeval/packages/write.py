@@ -20,18 +20,22 @@ from memeval.packages.facts import machine_class, protocol_of, surroundings
 from memeval.packages.form import (
     ANSWERS,
     ENVIRONMENT,
+    EPOCH,
     FORMAT,
     INGESTS,
     MANIFEST,
     OF_RUN,
+    PRIVATE,
     REGISTER,
     SIGNATURE,
     TEXTS,
+    UNIX,
     VERDICTS,
     Entry,
     Manifest,
     PackedData,
     entry_of,
+    manifest_bytes,
     package_id,
     withheld,
 )
@@ -55,7 +59,6 @@ from memeval.results import (
     json_line,
     texts_file,
 )
-from memeval.results.fields import as_plain
 from memeval.results.files import writing
 from memeval.results.judge import JudgeIdentity
 from memeval.results.rows import answer_or_ingest, case_of_ingest
@@ -68,7 +71,6 @@ from memeval.text.shown import one_line
 
 _OURS = ("error", "notes")
 """Members of a row that hold no text of data or of a reply."""
-_EPOCH = (1980, 1, 1, 0, 0, 0)
 Json = dict[str, Any]
 
 
@@ -115,7 +117,7 @@ def pack(
         supersedes=one_line(supersedes, 100),
         register=register,
     )
-    content = (as_json(as_plain(manifest), indent=1) + "\n").encode()
+    content = manifest_bytes(manifest)
     entries = {MANIFEST: content}
     if key_file is not None:
         entries[SIGNATURE] = sign(content, key_file)
@@ -416,9 +418,9 @@ def _write(path: Path, entries: Mapping[str, bytes]) -> None:
     try:
         with zipfile.ZipFile(part, "w") as archive:
             for name, content in entries.items():
-                info = zipfile.ZipInfo(name, _EPOCH)
+                info = zipfile.ZipInfo(name, EPOCH)
                 info.compress_type = zipfile.ZIP_DEFLATED
-                info.create_system, info.external_attr = 3, 0o600 << 16
+                info.create_system, info.external_attr = UNIX, PRIVATE
                 archive.writestr(info, content, compresslevel=9)
 
         part.replace(path)

@@ -287,7 +287,7 @@ def rewritten(entries: Entries, key: str) -> Entries:
         entry["sha256"] = hashlib.sha256(entries[name]).hexdigest()
         entry["size"] = len(entries[name])
 
-    return {**entries, "manifest.json": as_json(manifest, indent=1).encode()}
+    return {**entries, "manifest.json": (as_json(manifest, indent=1) + "\n").encode()}
 
 
 def changed_line(content: bytes, number: int, change: Callable[[Any], None]) -> bytes:
@@ -531,7 +531,7 @@ def test_surroundings_are_those_of_the_runs(
     told, manifest = (json.loads(entries[name]) for name in ("environment.json", "manifest.json"))
     change(told, manifest)
     entries["environment.json"] = json.dumps(told).encode()
-    entries["manifest.json"] = json.dumps(manifest).encode()
+    entries["manifest.json"] = (as_json(manifest, indent=1) + "\n").encode()
     path = tmp_path / "edited.memeval"
     write_entries(path, rewritten(entries, runs[0].key))
     assert found_at(path) == 1
@@ -636,7 +636,7 @@ def test_a_signature_is_made_and_checked(
     entries = entries_of(path)
     manifest = json.loads(entries["manifest.json"])
     manifest["who"] = "somebody else"
-    entries["manifest.json"] = as_json(manifest, indent=1).encode()
+    entries["manifest.json"] = (as_json(manifest, indent=1) + "\n").encode()
     write_entries(path, entries)
     assert found_at(path) == 5
 

@@ -1,0 +1,113 @@
+"""What no package has: bytes that its figures do not show, and content that harms who opens it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memeval.packages import Packed
+from memeval.packages.levels import verify_package
+from memeval.packages.write import _write as write_entries
+from memeval.results import as_json
+
+Entries = dict[str, bytes]
+
+
+def problem_of(path: Path) -> str:
+    """The first problem of level 1; empty if there is none."""
+    level = next(iter(verify_package(path)))
+    return level.problems[0] if level.problems else ""
+
+
+def entries_of(path: Path) -> Entries:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def write_again(entries: Entries, path: Path) -> Path:
+    """The entries with a manifest that fits them."""
+    manifest = json.loads(entries["manifest.json"])
+    for name in manifest["entries"]:
+        digest = hashlib.sha256(entries[name]).hexdigest()
+        manifest["entries"][name] = {"sha256": digest, "size": len(entries[name])}
+
+    content = (as_json(manifest, indent=1) + "\n").encode()
+    write_entries(path, {**entries, "manifest.json": content})
+    return path
+
+
+def one_of(entries: Entries, ending: str) -> str:
+    return next(name for name in entries if name.endswith(ending))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("date_time", (2026, 1, 1, 0, 0, 0)),
+        ("external_attr", 0o755 << 16),
+        ("internal_attr", 1),
+        ("create_system", 0),
+        ("create_version", 63),
+        ("extract_version", 63),
+    ],
+)
+def test_an_edit_of_what_the_zip_file_says_of_an_entry_is_found(
+    packed: Packed, tmp_path: Path, name: str, value: object
+) -> None:
+    path = tmp_path / "edited.memeval"
+    with zipfile.ZipFile(path, "w") as archive:
+        for number, (entry, content) in enumerate(entries_of(packed.path).items()):
+            info = zipfile.ZipInfo(entry)
+            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o600 << 16
+            if number == 3:
+                setattr(info, name, value)
+
+            archive.writestr(info, content)
+
+    assert "has a time or permissions that a package's entries lack" in problem_of(path)
+
+
+@pytest.mark.parametrize("offset", [4, 10, 12])
+def test_so_is_one_before_the_entry_itself(packed: Packed, tmp_path: Path, offset: int) -> None:
+    content = bytearray(packed.path.read_bytes())
+    content[offset] ^= 1
+    path = tmp_path / "edited.memeval"
+    path.write_bytes(content)
+    assert "describes them inconsistently" in problem_of(path)
+
+
+def test_a_manifest_of_other_bytes_is_found(packed: Packed, tmp_path: Path) -> None:
+    entries, path = entries_of(packed.path), tmp_path / "edited.memeval"
+    write_entries(path, {**entries, "manifest.json": entries["manifest.json"] + b"\n"})
+    assert "manifest.json is not written as pack writes it" in problem_of(path)
+
+
+@pytest.mark.parametrize("name", ["answers.jsonl", "verdicts.jsonl", "ingest.jsonl"])
+def test_a_header_that_is_repeated_is_found(packed: Packed, tmp_path: Path, name: str) -> None:
+    entries = entries_of(packed.path)
+    rows = one_of(entries, name)
+    entries[rows] += entries[rows].splitlines(keepends=True)[0]
+    assert "a header twice" in problem_of(write_again(entries, tmp_path / "edited.memeval"))
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (lambda: b"a: " + b"[" * 200_000, "nested too deeply"),
+        (lambda: b"- " * 200_000 + b"1", "nested too deeply"),
+        (lambda: b"a: &a [1, 1]\nb: &b [*a, *a]\nc: [*b, *b]\n", "refers to itself"),
+        (lambda: b"".join(b"k%d: 1\n" % number for number in range(200_000)), "too large"),
+        (lambda: b"a: [1\nb: }", "is not YAML"),
+    ],
+)
+def test_a_config_that_would_crash_or_hang_its_reader_is_refused(
+    packed: Packed, tmp_path: Path, made: Callable[[], bytes], told: str
+) -> None:
+    entries = entries_of(packed.path)
+    entries[one_of(entries, "config.yaml")] = made()
+    assert told in problem_of(write_again(entries, tmp_path / "edited.memeval"))
