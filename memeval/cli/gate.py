@@ -13,7 +13,7 @@ from pathlib import Path
 from memeval.api.gating import UnsoundError, bless, rules_of
 from memeval.api.gating import gate as gate_run
 from memeval.api.running import run_here
-from memeval.cli.parser import Parser, settings_of
+from memeval.cli.parser import Parser, check_folder_of, settings_of
 from memeval.comparison.finding import finished_runs, named_run
 from memeval.comparison.gating.baseline import read_baseline
 from memeval.comparison.gating.verdict import BROKEN_STATUS
@@ -54,11 +54,8 @@ def gate(arguments: Sequence[str]) -> int:
     # A mistake in it is reported before anything is run or paid for.
     if not options.bless:
         read_baseline(path)
-    elif not path.parent.is_dir():
-        raise UserError(
-            f"--baseline {one_line(path)}: there is no folder {one_line(path.parent)}",
-            f"make it:  mkdir -p {one_line(path.parent)}",
-        )
+    else:
+        check_folder_of("--baseline", path)
 
     try:
         run = _run_of(options.words, options.config_dir)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memeval.api.selecting import Selection, select_runs
-from memeval.cli.parser import Parser
+from memeval.cli.parser import Parser, check_folder_of
 from memeval.comparison.finding import labels_of, shown_label
 from memeval.errors import UserError
 from memeval.packages.form import SUFFIX, is_package_id
@@ -32,6 +32,7 @@ def pack(arguments: Sequence[str]) -> int:
     options = PARSER.parse_intermixed_args(list(arguments))
     if options.output.suffix != SUFFIX:
         raise UserError(f"pack: {one_line(options.output)} does not end in {SUFFIX}")
+    check_folder_of("--output", options.output)
     if options.supersedes and not is_package_id(options.supersedes):
         raise UserError("pack: --supersedes takes the id that pack printed: 16 hex digits")
 

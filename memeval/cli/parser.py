@@ -152,6 +152,15 @@ def one_of(choices: Iterable[str]) -> str:
     return f"{{{','.join(choices)}}}"
 
 
+def check_folder_of(option: str, path: Path) -> None:
+    """Raises `UserError` for a file to be written into a folder that is not there."""
+    if not path.parent.is_dir():
+        raise UserError(
+            f"{option} {one_line(path)}: there is no folder {one_line(path.parent)}",
+            f"make it:  mkdir -p {one_line(path.parent)}",
+        )
+
+
 def print_json(content: Any) -> None:
     """Prints the result of a command for machines, without secrets."""
     print(json.dumps(redacted_in(content), indent=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from memeval.cli.parser import Parser, one_of
+from memeval.cli.parser import Parser, check_folder_of, one_of
 from memeval.errors import UserError, unknown
 from memeval.packages.register import DIFFERENT, DIRECTIONS
 from memeval.text.shown import one_line
@@ -41,6 +41,8 @@ def register(arguments: Sequence[str]) -> int:
             f"register: {one_line(options.output)} already exists",
             "a registration is never overwritten: name a new file",
         )
+
+    check_folder_of("--output", options.output)
 
     from memeval.api.running import open_one
     from memeval.metrics.registry import metrics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memeval.api.tabling import table as table_of
-from memeval.cli.parser import LAST, Parser, one_of
+from memeval.cli.parser import LAST, Parser, check_folder_of, one_of
 from memeval.comparison.paper.formats import FORMATS
 from memeval.errors import UserError
 from memeval.results import write_atomically
@@ -38,6 +38,9 @@ def table(arguments: Sequence[str]) -> int:
             "table needs runs, or a filter such as sweep=…",
             "for example:  python -m memeval table sweep=baselines --rows system --format latex",
         )
+
+    if options.output is not None:
+        check_folder_of("--output", options.output)
 
     made = table_of(
         *options.words,

@@ -692,6 +692,17 @@ class LongAgo(datetime):
         return cls(2020, 1, 1, tzinfo=tz)
 
 
+@pytest.mark.parametrize("command", ["register", "pack", "table"])
+def test_a_file_needs_a_folder(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("dataset=demo", "-o", str(tmp_path / "missing" / "file.memeval"))
+    assert run_command([command, *words]) == 2
+    said = capsys.readouterr().err
+    assert f"there is no folder {tmp_path / 'missing'}\n  make it:  mkdir -p" in said
+    assert "continues" not in said
+
+
 def test_a_system_is_registered_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["dataset=demo", "--systems", "bm25,bm25", "-o", str(tmp_path / "said.json")]
     assert run_command(["register", *words]) == 2
