@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 UNSOUND_TRIES = 6
 """Attempts of a call with unsound replies under status 200: they may never become sound."""
+ACCEPTED = 202
+"""The status of a request that is yet to be done."""
 NOTHING = Amount()
 _ERRORS = {Kind.FILTERED: FilteredReplyError, Kind.UNSOUND: UnsoundReplyError}
 LEAST_TRIES = 3
@@ -59,6 +61,8 @@ class EndpointSettings:
     """Whether a web page, or nothing, under status 200 ends a call. Otherwise it is taken for that
     of a gateway in trouble, and the call is made again.
     """
+    takes_accepted: bool = True
+    """Whether 202 is a reply. By some contracts, a request is done only under 200."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +308,9 @@ class Endpoint:
         # Redirects are failures, too: prompts and keys go to the given address only.
         if status >= 300:
             return of_status(status, headers, body)
+        if status == ACCEPTED and not self.settings.takes_accepted:
+            what = "HTTP 202: it was accepted, but by the contract it is done only under 200"
+            return Setback(what, Kind.DECLINED, status=status)
 
         try:
             if len(body) > most_bytes:

@@ -225,3 +225,38 @@ def test_mistakes_in_settings(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError, match=told):
         given = read_settings(Settings, {"base_url": "http://127.0.0.1:9", **settings})
         HttpMemory.resolve_settings(given, has_language_model=False)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"error": "index not ready"},
+        {"error": {"code": 7}},
+        {"success": False},
+        {"ok": False, "error": None},
+    ],
+)
+@pytest.mark.parametrize("contract", DOUBLES)
+def test_a_search_that_says_it_failed_is_not_an_empty_one(
+    contract: str, said: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_answered", set())
+    with DOUBLES[contract]() as service:
+        service.search = lambda body: (200, {"data": [], "results": [], **said})  # type: ignore[method-assign]
+        with pytest.raises(MemoryServiceError, match=r"it reports an? "):
+            asked(Speaking(service.address, contract))
+
+
+@pytest.mark.parametrize("name", ["add", "search"])
+@pytest.mark.parametrize("contract", DOUBLES)
+def test_what_is_accepted_for_later_is_not_taken_for_done(
+    contract: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_answered", set())
+    with DOUBLES[contract]() as service:
+        done = getattr(service, name)
+        monkeypatch.setattr(service, name, lambda body: (202, done(body)[1]))
+        with pytest.raises(MemevalError, match=f"/{name}: HTTP 202: it was accepted, but by the"):
+            asked(Speaking(service.address, contract, max_retries=2))
+
+        assert service.count("POST", f"/{name}") == 1

@@ -308,6 +308,8 @@ class HttpService(Service):
         try:
             async with asyncio.timeout(settings.timeout_s):
                 status, _, content = await transport.get(path, MOST_BYTES)
+        except TimeoutError as error:
+            raise self._unhealthy(path, f"no reply within {settings.timeout_s:g} s") from error
         except Exception as error:
             # Whatever the client raises.
             raise self._unhealthy(path, f"{type(error).__name__}: {error}") from error
@@ -349,6 +351,7 @@ def endpoint_settings(settings: Settings) -> EndpointSettings:
         headers=headers_of(settings.headers, "system.headers"),
         # A path of the service that shows a page will show it again.
         pages_are_final=True,
+        takes_accepted=settings.contract == OWN,
     )
 
 
@@ -382,7 +385,8 @@ class _Shared:
         """The endpoint of these settings on the running loop."""
         of_loop = _ENDPOINTS.setdefault(asyncio.get_running_loop(), {})
         headers = sorted(settings.headers.items())
-        key = repr((settings.base_url, settings.max_concurrency, settings.api_key, headers))
+        own = (settings.base_url, settings.max_concurrency, settings.takes_accepted)
+        key = repr((*own, settings.api_key, headers))
         shared = of_loop.get(key)
         if shared is None:
             shared = of_loop[key] = cls(settings)

@@ -155,7 +155,18 @@ def read_found(reply: Json, turns: Mapping[str, str]) -> Found:
 
 
 def read_rows(reply: Json, name: str) -> list[Json]:
-    """The results in a member of a reply, each an object."""
+    """The results in a member of a reply, each an object.
+
+    A reply that says that the search failed has none, whatever its list holds.
+    """
+    error = reply.get("error")
+    if (isinstance(error, str) and error.strip()) or (isinstance(error, Mapping) and error):
+        raise WireError(f"it reports an error: {one_line(str(error), 300)}")
+
+    for member in ("success", "ok"):
+        if reply.get(member) is False:
+            raise WireError(f"it reports a failure: {member} is false")
+
     rows = reply.get(name)
     if not isinstance(rows, list):
         raise _wrong(name, "a list", rows)
