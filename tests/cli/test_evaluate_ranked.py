@@ -69,6 +69,12 @@ def test_retrieval_alone_and_a_budget_of_context(of_bm25: Path, tmp_path: Path) 
     assert run["metrics"]["ranking_recall_at_10"] > run["metrics"]["recall_shown"] > 0
 
 
+def test_a_byte_order_mark_is_passed_over(of_bm25: Path, tmp_path: Path) -> None:
+    file = written(tmp_path / "found.jsonl", rankings(of_bm25, "turn_ids"))
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    completed(tmp_path, "evaluate", "--ranked", str(file), "stages=retrieve", *FEW)
+
+
 def test_ids_that_fit_nowhere_are_counted_and_shown(of_bm25: Path, tmp_path: Path) -> None:
     rows = rankings(of_bm25, "turn_ids")
     left_out, wrong = rows.pop(0)["question_id"], rows[0]

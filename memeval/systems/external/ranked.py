@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -64,7 +65,7 @@ def read_rankings(file: str) -> Rankings:
 def _read(file: str, content: bytes) -> Rankings:
     rows: dict[str, RankedRow] = {}
     repeated = []
-    for number, line in enumerate(content.split(b"\n"), start=1):
+    for number, line in enumerate(content.removeprefix(BOM_UTF8).split(b"\n"), start=1):
         if not line.strip():
             continue
 
