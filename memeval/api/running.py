@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from memeval.api.finished import FinishedRun
 from memeval.api.overrides import as_overrides, check_words
-from memeval.api.threads import composing, in_thread
+from memeval.api.threads import awaited, composing, in_thread
 from memeval.config.paths import conf_dir
 from memeval.errors import UserError
 from memeval.text.shown import one_line
@@ -39,10 +38,11 @@ async def arun(*overrides: str, progress: bool = True, **settings: Any) -> Finis
     """Awaitable `run`: other tasks of the event loop continue, and several runs may be under way at
     once.
 
-    The run is in a thread of its own: it goes on if the task that waits for it is cancelled.
+    Cancelling it ends the run as a first Ctrl-C does: model calls in progress end, and the same
+    call continues it.
     """
     words = words_of_one(overrides, settings)
-    return await asyncio.wrap_future(in_thread(partial(run_here, words, progress=progress)))
+    return await awaited(partial(run_here, words, progress=progress))
 
 
 def words_of_one(overrides: Sequence[str], settings: Mapping[str, Any]) -> list[str]:

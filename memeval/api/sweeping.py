@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from memeval.api.comparing import Comparisons
 from memeval.api.finished import FinishedRun
 from memeval.api.notebook import LONGEST_LINE, Table, first_lines, list_html, runs_html
 from memeval.api.overrides import as_overrides, check_words
-from memeval.api.threads import composing, in_thread
+from memeval.api.threads import awaited, composing, in_thread
 from memeval.comparison.paper.build import paper_table
 from memeval.config.paths import conf_dir, outputs_dir
 from memeval.errors import RefusedError, UserError, WorldError, unknown
@@ -156,10 +155,12 @@ def sweep(
 async def asweep(
     *overrides: str, progress: bool = True, keep_going: bool = False, **settings: Any
 ) -> Sweep:
-    """`sweep`, to be awaited: other tasks of the event loop go on."""
+    """`sweep`, to be awaited: other tasks of the event loop go on. Cancelling it ends the sweep as
+    a first Ctrl-C does: model calls in progress end, and the same call continues it.
+    """
     words = _words(overrides, settings)
     work = partial(_sweep, words, progress=progress, keep_going=keep_going)
-    return await asyncio.wrap_future(in_thread(work))
+    return await awaited(work)
 
 
 def plan(*overrides: str, exact: bool = False, **settings: Any) -> Forecast:

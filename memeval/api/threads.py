@@ -4,13 +4,15 @@ Jupyter.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 from memeval.runs.environment import set_environment
+from memeval.runs.interrupt import Door
 
 T = TypeVar("T")
 
@@ -25,8 +27,8 @@ def composing() -> Iterator[None]:
         yield
 
 
-def in_thread(work: Callable[[], T]) -> Future[T]:
-    """Starts `work` in a new thread.
+def in_thread(work: Callable[[], T], door: Door | None = None) -> Future[T]:
+    """Starts `work` in a new thread. Closing its `door` ends it.
 
     The thread is a daemon, so that Ctrl-C in the caller ends the process.
     """
@@ -34,7 +36,10 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
 
     def target() -> None:
         try:
-            future.set_result(work())
+            with nullcontext() if door is None else door.of_this_thread():
+                result = work()
+
+            future.set_result(result)
         except BaseException as error:  # noqa: BLE001
             # Raised again when the result is requested.
             future.set_exception(error)
@@ -44,3 +49,20 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
     threading.Thread(target=target, name="memeval-run", daemon=True).start()
 
     return future
+
+
+async def awaited(work: Callable[[], T]) -> T:
+    """The result of `work`, done in a new thread.
+
+    If the caller is cancelled, the work ends as after a first Ctrl-C: model calls in progress end,
+    and what is finished is kept.
+    """
+    door = Door()
+    future = asyncio.wrap_future(in_thread(work, door))
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        door.close()
+        await asyncio.wait({future})
+        future.exception()  # asyncio would log one that nobody has asked for
+        raise

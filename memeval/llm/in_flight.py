@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 POLL_S = 0.02
 """Seconds between two checks in `finish`."""
@@ -35,16 +36,21 @@ class InFlight:
         self.lost = 0
         """Requests cancelled, and replies not stored: each may be billed, and is paid again."""
         self._lock = threading.Lock()
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
+        self._ending: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
+        """Event loops whose requests alone are held back."""
 
     @asynccontextmanager
     async def request(self) -> AsyncIterator[None]:
         """Counts a request. A request that is held back waits until it is cancelled."""
-        if self.closing:
-            await asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        if self.closing or loop in self._ending:
+            await loop.create_future()
 
         with self._lock:
             self.under_way += 1
             self.sent += 1
+            self._by_loop[loop] = self._by_loop.get(loop, 0) + 1
 
         try:
             yield
@@ -54,6 +60,7 @@ class InFlight:
         finally:
             with self._lock:
                 self.under_way -= 1
+                self._by_loop[loop] -= 1
 
     def lose(self) -> None:
         """Counts a reply that is lost."""
@@ -73,6 +80,14 @@ class InFlight:
             await asyncio.wait(others, timeout=max(until - time.monotonic(), 0.0))
 
         await asyncio.sleep(WRITING_S)
+
+    async def finish_here(self, most_s: float) -> None:
+        """`finish` for the requests of this event loop; those of others go on."""
+        loop = asyncio.get_running_loop()
+        self._ending.add(loop)
+        if self._by_loop.get(loop, 0):
+            await wait_for_calls(lambda: self._by_loop.get(loop, 0), time.monotonic() + most_s)
+            await asyncio.sleep(WRITING_S)
 
     def describe_lost(self, more: int = 0) -> str:
         """How many replies are lost, `more` besides those that are counted; empty if no request was

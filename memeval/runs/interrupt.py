@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from memeval.errors import WorldError
-from memeval.llm.in_flight import in_flight
+from memeval.llm.in_flight import Finish, in_flight
 from memeval.process.collector import rare_collections
 from memeval.text.shown import one_line
 
@@ -107,6 +107,39 @@ class _Keys:
 
 
 _keys: _Keys | None = None
+_of_thread = threading.local()
+
+
+class Door:
+    """Ends the work of one thread from another one, as a first Ctrl-C does."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+        self._cancel: Callable[[], object] | None = None
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def of_this_thread(self) -> Iterator[None]:
+        """The loops that this thread runs inside end when the door closes."""
+        _of_thread.door = self
+        try:
+            yield
+        finally:
+            del _of_thread.door
+
+    def watch(self, cancel: Callable[[], object] | None) -> None:
+        """Notes what ends the loop that runs now; it is called at once if the door is closed."""
+        with self._lock:
+            self._cancel = cancel
+            if self.is_closed and cancel is not None:
+                cancel()
+
+    def close(self) -> None:
+        """Ends the loop once its model calls in progress have ended."""
+        with self._lock:
+            self.is_closed = True
+            if self._cancel is not None:
+                self._cancel()
 
 
 @contextmanager
@@ -216,12 +249,22 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
 
     def begin_to_end() -> None:
         report_calls()
-        ending.append(loop.create_task(_finish_calls(task)))
+        ending.append(loop.create_task(_finish_calls(task, in_flight.finish)))
 
+    def cancel_here() -> None:
+        nonlocal interrupted
+        interrupted = True
+        loop.call_soon_threadsafe(
+            lambda: ending.append(loop.create_task(_finish_calls(task, in_flight.finish_here)))
+        )
+
+    door: Door | None = getattr(_of_thread, "door", None)
     try:
         asyncio.set_event_loop(loop)
         if _keys is not None:
             _keys.cancel = cancel
+        if door is not None:
+            door.watch(cancel_here)
 
         with rare_collections():
             _drive(loop, task)
@@ -239,16 +282,18 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
     finally:
         if _keys is not None:
             _keys.cancel = None
+        if door is not None:
+            door.watch(None)
 
         _wind_up(loop)
         in_flight.reopen()
         asyncio.set_event_loop(None)
 
 
-async def _finish_calls(task: asyncio.Task[Any]) -> None:
+async def _finish_calls(task: asyncio.Task[Any], finish: Finish) -> None:
     """Cancels the task once the model calls in progress have ended."""
     try:
-        await in_flight.finish(FINISH_S)
+        await finish(FINISH_S)
     finally:
         task.cancel()
 
