@@ -112,7 +112,7 @@ class SweepDisplay:
         repeated = len(self._plan.cells) - len({one.cell.run_key for one in self._plan.cells})
         if repeated:
             self.say(
-                f"note: {counted(repeated, 'of these is', 'of these are')} the same as another run, "
+                f"note: {counted(repeated, 'of these is', 'of these are')} the same as another, "
                 "because the settings that were varied have no effect on it"
             )
 
