@@ -73,7 +73,7 @@ def has_chunks(case: EvalCase, name: str) -> bool:
 
 def line(turn: Turn) -> str:
     """A turn as its chunks show it."""
-    return f"{turn.speaker}: {_body(turn)}"
+    return f"{turn.speaker}: {with_caption(turn)}"
 
 
 def _by_session(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]:
@@ -228,7 +228,7 @@ def _whole(
     first: Turn | None = None,
 ) -> MemoryChunk:
     """A chunk of whole turns, with or without the names of who speaks."""
-    with_names, without = "\n".join(map(line, turns)), " ".join(map(_body, turns))
+    with_names, without = "\n".join(map(line, turns)), " ".join(map(with_caption, turns))
     content = with_names if granularity.speakers else without
     return _chunk(chunk_id=chunk_id, session=session, turns=turns, content=content, first=first)
 
@@ -255,7 +255,8 @@ def _chunk(
     )
 
 
-def _body(turn: Turn) -> str:
+def with_caption(turn: Turn) -> str:
+    """A turn's text, with the caption of the image that it shares, if any."""
     return f"{turn.text} [shares an image: {turn.caption}]" if turn.caption else turn.text
 
 
@@ -291,7 +292,7 @@ def _pack(turns: Sequence[Turn], size: int, overlap: int) -> Iterator[list[_Part
 
 def _parts(turn: Turn, size: int, overlap: int) -> Iterator[_Part]:
     """The turn whole if a chunk can hold it, else runs of its words that do."""
-    body, whole = _body(turn), line(turn)
+    body, whole = with_caption(turn), line(turn)
     words, cost = list(WORD.finditer(body)), count_tokens(whole)
     if not words or cost <= size:
         yield _Part(turn=turn, text=whole, cost=cost)

@@ -650,6 +650,10 @@ def test_forms_of_benchmarks_keep_their_questions(tmp_path: Path, name: str) -> 
     asked = [question for case in cases for question in case["questions"]]
     assert asked and all(question["question"] for question in asked)
     assert any(question["evidence"] for question in asked)
+    if name == "locomo":
+        captions = json.dumps(json.loads(source.read_text())).count('"blip_caption"')
+        assert json.dumps(cases).count(" [shares an image: ") == captions > 0
+
     with pytest.raises(UserError, match="which a question is about") as refused:
         data(["import", str(source), "--into", str(tmp_path / "x.json"), "--windows", "1"])
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.datasets.contract import Dataset
+from memeval.datasets.granularity import with_caption
 from memeval.datasets.importing.message import ImportLog, Message
 from memeval.datasets.locate import build
 from memeval.errors import UserError
@@ -38,7 +39,7 @@ def read_benchmark(
     messages: list[Message] = []
     questions: dict[str, list[dict[str, Any]]] = {}
     for case in dataset.cases():
-        messages += _messages(case)
+        messages += _messages(case, log)
         questions[case.case_id] = [
             _question(question, case, dataset) for question in case.questions
         ]
@@ -49,13 +50,16 @@ def read_benchmark(
     return messages, questions
 
 
-def _messages(case: EvalCase) -> list[Message]:
+def _messages(case: EvalCase, log: ImportLog) -> list[Message]:
     messages = []
     for session in case.sessions:
         for turn in session.turns:
+            if turn.caption:
+                log.take("captions of images that became part of their turn's text")
+
             message = Message(
                 speaker=turn.speaker,
-                text=turn.text,
+                text=with_caption(turn),
                 session=f"{case.case_id}/{session.session_id}",
                 keys={"conversation": case.case_id},
                 time=turn.time or session.started_at,
