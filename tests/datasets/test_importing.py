@@ -256,7 +256,7 @@ def test_an_export_of_claude(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         "left out: 1 thought of the model",
         "left out: 1 conversation without a text",
         "left out: 1 message without a text",
-        "left out: 1 message without a known role",
+        "left out: 1 message without a known role (call a speaker user or assistant)",
         "would have 10 questions in 1 case: too few",
     ):
         assert line in said

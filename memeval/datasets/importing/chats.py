@@ -36,6 +36,7 @@ ROLES: Mapping[str, str] = {
 SAID_IN = ("content", "parts", "value", "text")
 """Fields that may hold what is said."""
 NOT_SAID = ("system", "developer")
+UNKNOWN_ROLE = "messages without a known role (call a speaker user or assistant)"
 TIMES = ("timestamp", "created_at", "create_time", "time", "date")
 CONVERSATION_IDS = ("conversation_id", "session_id", "chat_id", "thread_id", "uuid", "id")
 USERS = ("user_id", "user")
@@ -163,7 +164,7 @@ def _turns(
         log.leave_out("messages of the system")
         return
     if role not in ROLES:
-        log.leave_out("messages without a known role")
+        log.leave_out(UNKNOWN_ROLE)
         return
 
     said = _said(message, ROLES[role], log)
