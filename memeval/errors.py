@@ -82,7 +82,7 @@ def unknown(kind: str, name: str, known: Iterable[str], *hints: str) -> UserErro
     if not names:
         return UserError(f"unknown {kind} '{name}': there are none", *hints)
 
-    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    near = get_close_matches(str(name), names, n=3, cutoff=0.5)
     guess = f" Did you mean: {', '.join(near)}?" if near else ""
     if len(names) <= FEW or not (near or hints):
         guess += f" Available: {', '.join(names)}"

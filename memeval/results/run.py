@@ -204,11 +204,17 @@ class Run:
         return {}
 
     def _record(self, question_id: str, repeat: int) -> Record:
-        for record in self._records:
-            if record.question_id == question_id and record.repeat == repeat:
-                return record
+        repeats = {
+            record.repeat: record for record in self._records if record.question_id == question_id
+        }
+        if not repeats:
+            known = {record.question_id for record in self._records}
+            raise unknown("question", question_id, known, "all of them:  run.records()")
+        if repeat not in repeats:
+            numbers = ", ".join(map(str, sorted(repeats)))
+            raise UserError(f"{question_id} has no repeat {one_line(repeat)}, but {numbers}")
 
-        raise unknown("question", question_id, (record.question_id for record in self._records))
+        return repeats[repeat]
 
     @property
     def _outputs(self) -> Path:

@@ -171,7 +171,7 @@ def test_a_server_that_stays_away_ends_the_run_and_loses_nothing(
             assert "Traceback" not in said
             refused = memeval(*words(server, endpoint), "top_k=3", check=False)
             assert refused.returncode == 2
-            assert refused.stderr.startswith(f"memeval: store.url={server.url} can't be used")
+            assert refused.stderr.startswith(f"memeval: the store {server.url} can't be used")
         finally:
             server.start()
 

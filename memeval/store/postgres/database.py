@@ -290,9 +290,9 @@ class Database:
         except sqlalchemy.exc.SQLAlchemyError as error:
             reason = one_line(getattr(error, "orig", None) or error, 300)
             raise UserError(
-                f"store.url={self.url} can't be used: {reason}",
+                f"the store {self.url} can't be used: {reason}",
                 "user and password:  PGUSER and PGPASSWORD, or ~/.pgpass",
-                "without it:         store.url=null",
+                "a run without it:   store.url=null",
             ) from error
 
         if version != VERSION:
