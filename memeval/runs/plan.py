@@ -11,6 +11,7 @@ from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.measure.summary import Earlier
 from memeval.pipeline.open.cell import Cell
 from memeval.results import RunSummary
+from memeval.text.shown import counted
 
 Reach = tuple[str, ...]
 """URLs of the endpoints that a cell waits for; empty if it only computes."""
@@ -69,6 +70,16 @@ class Plan:
     def open_cells(self) -> list[PlannedCell]:
         """Cells that are not finished."""
         return [planned for planned in self.cells if not planned.is_finished]
+
+    @property
+    def repeated(self) -> str | None:
+        """Says how many cells are the same run as another one; None if all differ."""
+        count = len(self.cells) - len({planned.cell.run_key for planned in self.cells})
+        if not count:
+            return None
+
+        these = counted(count, "of these runs is", plural="of these runs are")
+        return f"{these} the same as another: the settings that were varied have no effect on it"
 
 
 def say_damage(cell: Cell, before: Earlier, progress: Progress) -> None:

@@ -71,8 +71,12 @@ def test_a_std_of_zero_is_shown_as_that_of_a_deterministic_reader(twice: Twice) 
 
 
 def test_a_setting_without_effect_makes_one_row(tmp_path: Path) -> None:
-    ended = completed(tmp_path, "-m", "system=cogcanvas", "top_k=5,10", *SMALL, "tracking=none")
-    assert "note: 1 of these is the same as another run" in ended.err
+    words = ("-m", "system=cogcanvas", "top_k=5,10", *SMALL, "tracking=none")
+    note = "note: 1 of these runs is the same as another"
+    assert note in completed(tmp_path, "plan", *words).out
+
+    ended = completed(tmp_path, *words)
+    assert note in ended.err
     assert "already done" in ended.err
     (row,) = [line for line in ended.out.splitlines() if line.startswith("cogcanvas ")]
     assert row

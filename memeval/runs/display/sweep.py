@@ -109,12 +109,8 @@ class SweepDisplay:
             self._live.start()
 
         self.say(self._size())
-        repeated = len(self._plan.cells) - len({one.cell.run_key for one in self._plan.cells})
-        if repeated:
-            self.say(
-                f"note: {counted(repeated, 'of these is', 'of these are')} the same as another, "
-                "because the settings that were varied have no effect on it"
-            )
+        if self._plan.repeated:
+            self.say(f"note: {self._plan.repeated}")
 
         if not self._quiet:
             self._heartbeat.start()

@@ -97,7 +97,7 @@ class Estimator:
         self._sums: dict[tuple[Role, str, str, str], CallSums] = {}
         self._past: Past = read_past(outputs_dir() / "runs")
         self._unknown_length: set[Kind] = set()
-        self._notes: list[str] = []
+        self._notes: list[str] = [plan.repeated] if plan.repeated else []
         self._failed = 0
 
     async def estimate(self, *, exact: bool = False) -> Estimate:
