@@ -412,7 +412,8 @@ class RecallSystem(MemorySystem):
 
         shown = [chunk.text for chunk in chosen]
         shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
-        order = latest_first(len(shown), after=len(chosen))
+        # Chunks that were recalled are in their order anyway.
+        order = latest_first(len(shown), after=len(chosen)) if shown[len(chosen) :] else ()
         reply = await self.parts.reader.answer(query, shown, order=order)
 
         return Answer(

@@ -258,9 +258,7 @@ def test_runs_that_are_the_same_are_said(capsys: pytest.CaptureFixture[str]) -> 
     with SweepDisplay(Plan(cells)):
         pass
 
-    assert (
-        capsys.readouterr().err.splitlines()[1].startswith("note: 1 of these runs is the")
-    )
+    assert capsys.readouterr().err.splitlines()[1].startswith("note: 1 of these runs is the")
 
 
 def test_a_sweep_that_is_published_says_so() -> None:

@@ -248,7 +248,7 @@ from memeval.systems.base import SystemContext, ReaderReply
 from memeval.systems.registry import build_system
 
 class Reader:
-    async def answer(self, query, context):
+    async def answer(self, query, context, *, order=()):
         return ReaderReply("|".join(context), None, 0)
 
 async def main():

@@ -237,10 +237,10 @@ function save(makeChange) {
     if (status === 409) {
       take(reply.question);
       showFields();
+      showRefused(change);
       // The conversation may be another one, too.
       turnsOfCase = null;
       await showConversation();
-      showRefused(change);
     } else if (change.evidence) showEvidence();
     // The question may be gone from the file.
     if (status === 422) {
