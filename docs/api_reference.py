@@ -31,8 +31,23 @@ def reference() -> str:
 
 def entry(name: str, function: Any, level: int) -> str:
     """A function: its signature and its docstring."""
-    signature = str(inspect.signature(function)).replace("'", "")
+    signature = inspect.signature(function)
+    parameters = [
+        parameter.replace(annotation=_Unquoted(parameter.annotation))
+        if isinstance(parameter.annotation, str)
+        else parameter
+        for parameter in signature.parameters.values()
+    ]
+    returned = _Unquoted(signature.return_annotation)
+    signature = signature.replace(parameters=parameters, return_annotation=returned)
     return f"{'#' * level} `{name}{signature}`\n\n{inspect.getdoc(function) or ''}"
+
+
+class _Unquoted(str):
+    """An annotation, which is a string in the code, as a signature shows a type."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 def class_entry(name: str, kind: type[Any]) -> str:
