@@ -1,5 +1,5 @@
-"""The arguments of Python functions, compared with their annotations: what a user mistook is one
-line, and no `TypeError` from the depth of memeval.
+"""Compares the arguments of Python functions with their annotations: a wrong type is one line, and
+not a `TypeError` from deep inside memeval.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def _fits(value: Any, kind: Any) -> bool:
             return False
 
         members = _members(kind)
-        # What can be read once only is left to the function.
-        once = not isinstance(value, Collection)
-        return once or all(any(_fits(one, member) for member in members) for one in value)
+        # An iterator can only be read once, by the function itself.
+        is_iterator = not isinstance(value, Collection)
+        return is_iterator or all(any(_fits(one, member) for member in members) for one in value)
 
     return isinstance(value, _NUMBERS.get(kind, kind))
 

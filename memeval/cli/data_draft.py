@@ -48,6 +48,9 @@ from memeval.runs.job import check_writable
 from memeval.store.opening import open_store
 from memeval.text.shown import counted, one_line
 
+SET_HERE = ("dataset.", "system.")
+"""Beginnings of settings that a draft does not take: it reads the whole file with `oracle`."""
+
 
 def draft(chosen: Namespace) -> int:
     """Drafts questions and writes those that stay into the file; `--plan` counts the calls.
@@ -97,13 +100,6 @@ def _open(path: Path, chosen: Namespace) -> _Job:
     command = f"data {chosen.action}"
     example = f"as:  python -m memeval {command} FILE llm=openai llm.model=gpt-4o"
     settings = settings_of(command, chosen.words, chosen.config_dir, example)
-    for word in chosen.words:
-        if word.lstrip("+~").startswith(("dataset.", "system.")):
-            raise UserError(
-                f"{command} reads the whole file, and sets the system itself: leave out "
-                f"{one_line(word)}"
-            )
-
     if chosen.n is not None and chosen.n < 1:
         raise UserError(f"--n must be at least 1, not {chosen.n}")
     if is_frozen(path):
@@ -111,7 +107,8 @@ def _open(path: Path, chosen: Namespace) -> _Job:
 
     shares = parse_kinds(chosen.kinds)
     config = compose_config(["dataset=json", "system=oracle", *settings])
-    if config.dataset["name"] != "json" or config.system["name"] != "oracle":
+    fields = [word for word in chosen.words if word.lstrip("+~").startswith(SET_HERE)]
+    if fields or config.dataset["name"] != "json" or config.system["name"] != "oracle":
         raise UserError(
             f"{command} sets the data set and the system itself: leave dataset and system out"
         )
@@ -267,7 +264,7 @@ def _report(drafting: Drafting, path: Path) -> Iterator[str]:
             "a model:  llm=openai"
         )
 
-    # As in a plan: what the offline models did is no call.
+    # The offline models make no calls, as in a plan.
     usages = [usage for usage in drafting.usages if usage.provider != "offline"]
     calls = sum(usage.calls for usage in usages)
     cached = sum(usage.calls for usage in usages if usage.cached)

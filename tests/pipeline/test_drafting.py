@@ -266,7 +266,7 @@ def test_a_mistake_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (("--n", "2", "--kinds", "update"), "the offline drafter"),
         (("--n", "2", "openai"), "'openai' is not an override"),
         (("--n", "2", "dataset=demo"), "leave dataset and system out"),
-        (("--n", "2", "dataset.limit_cases=1"), "reads the whole file"),
+        (("--n", "2", "dataset.limit_cases=1"), "leave dataset and system out"),
     ):
         with pytest.raises(UserError) as refused:
             data(["draft", str(path), *more])

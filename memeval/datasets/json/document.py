@@ -70,7 +70,7 @@ class OwnDocument:
             write_atomically(self.path, self._text())
             self.path.chmod(mode)
         except OSError as error:
-            # What is in memory is not in the file, which is read again as after another's change.
+            # The file lacks this change: it is read again before the next one.
             self.stamp = ()
             raise UserError(f"{self.path} can't be written: {error.strerror or error}.") from error
 

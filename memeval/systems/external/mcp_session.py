@@ -73,7 +73,7 @@ class Session:
         self._program: Program | None = None
         self._noise = 0
         self._waiting: set[asyncio.Future[Exception]] = set()
-        """Calls under way, which get an error where the library would let them wait."""
+        """Calls under way: they get an error if the library would let them wait."""
         self._end = ""
         """Why a connection over HTTP has ended, if that is known."""
         self.tools: dict[str, Mapping[str, Any]] = {}
@@ -289,7 +289,7 @@ async def connect(
     log = logging.getLogger("mcp")
     log.propagate = False
     log.addHandler(NOWHERE)
-    # It describes a notification that it does not know in seventy lines, on the root logger.
+    # On the root logger, it describes an unknown notification in seventy lines.
     logging.getLogger().addFilter(_is_not_of_library)
     async with AsyncExitStack() as stack:
         over = _over_http(server, on_break) if program is None else _over_stdio(program)
