@@ -135,7 +135,7 @@ def check_quotes(proposal: Proposal, turns: Mapping[str, Turn]) -> Reason | None
     if any(quote.turn_id not in turns for quote in quotes):
         return Reason.NO_TURN
 
-    # Of signs alone, such as a dash, nothing is left to be found.
+    # Nothing is left of punctuation alone, such as a dash.
     words = [(plain(quote.text), plain(turns[quote.turn_id].text)) for quote in quotes]
     if any(not quoted or quoted not in said for quoted, said in words):
         return Reason.NOT_QUOTED

@@ -27,7 +27,7 @@ T = TypeVar("T")
 UNSOUND_TRIES = 6
 """Attempts of a call with unsound replies under status 200: they may never become sound."""
 ACCEPTED = 202
-"""The status of a request that is yet to be done."""
+"""The status of a request that the server has yet to carry out."""
 NOTHING = Amount()
 _ERRORS = {Kind.FILTERED: FilteredReplyError, Kind.UNSOUND: UnsoundReplyError}
 LEAST_TRIES = 3
@@ -62,7 +62,7 @@ class EndpointSettings:
     of a gateway in trouble, and the call is made again.
     """
     takes_accepted: bool = True
-    """Whether 202 is a reply. By some contracts, a request is done only under 200."""
+    """Whether 202 is a reply. Some contracts require 200."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +309,7 @@ class Endpoint:
         if status >= 300:
             return of_status(status, headers, body)
         if status == ACCEPTED and not self.settings.takes_accepted:
-            what = "HTTP 202: it was accepted, but by the contract it is done only under 200"
+            what = "HTTP 202: the request was only accepted, and the contract requires 200"
             return Setback(what, Kind.DECLINED, status=status)
 
         try:

@@ -172,7 +172,7 @@ def _check_form(path: Path, archive: zipfile.ZipFile) -> None:
         if info.comment or info.extra or info.flag_bits or not is_known:
             raise _bad(path, f"'{shown}' is not compressed or stored like a package's entries")
         if _describe(info) != (EPOCH, UNIX, PRIVATE, 0, 0, ZIP_VERSION, ZIP_VERSION):
-            raise _bad(path, f"'{shown}' has a time or permissions that a package's entries lack")
+            raise _bad(path, f"'{shown}' has a time or permissions that pack does not write")
 
         names.add(info.filename)
 
@@ -363,7 +363,7 @@ def _check_config(content: bytes) -> None:
     if b"${" in content:
         raise ValueError(f"{CONFIG_FILE} contains an interpolation")
 
-    # The loader in C crashes the process on deep nesting. What it reads in is not recursive.
+    # The loader in C crashes the process on deep nesting; its events are read without recursion.
     loader, depth = getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0
     try:
         for event in yaml.parse(content, Loader=loader):
@@ -387,7 +387,7 @@ def _split(path: Path, entry: Path, stage: str, files: Mapping[str, Path]) -> No
                         target.close()
 
                     if line in headers:
-                        raise ValueError("a header twice")
+                        raise ValueError("a header occurs twice")
 
                     headers.add(line)
                     target = _target(line, stage, files)

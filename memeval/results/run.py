@@ -212,7 +212,7 @@ class Run:
             raise unknown("question", question_id, known, "all of them:  run.records()")
         if repeat not in repeats:
             numbers = ", ".join(map(str, sorted(repeats)))
-            raise UserError(f"{question_id} has no repeat {one_line(repeat)}, but {numbers}")
+            raise UserError(f"{question_id} has no repeat {one_line(repeat)}, only {numbers}")
 
         return repeats[repeat]
 

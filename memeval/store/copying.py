@@ -275,7 +275,7 @@ def _hold(path: Path, rows: PostgresRows, *, writes: bool) -> Iterator[None]:
             if not rows.is_left_behind():
                 raise _InUseError
 
-            # A copy that was killed left its lock: it is taken over at a later look.
+            # A copy that was killed left its lock, which is soon taken over.
             time.sleep(SHARED_WAIT_S)
 
         try:

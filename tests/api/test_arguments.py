@@ -56,7 +56,10 @@ def run(home: Path) -> typed_memeval.Run:
         (lambda run: memeval.explain(3, "claim"), "explain: run must be"),
         (lambda run: run.table(3), "table: columns must be a list of strings and not 3"),
         (lambda run: run.context(3), "unknown question '3'."),
-        (lambda run: run.prompt(run.records()["question_id"][0], 5), "has no repeat 5, but 0"),
+        (
+            lambda run: run.prompt(run.records()["question_id"][0], 5),
+            "has no repeat 5, only 0",
+        ),
     ],
 )
 def test_a_wrong_type_is_one_line(

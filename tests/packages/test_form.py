@@ -69,7 +69,7 @@ def test_an_edit_of_what_the_zip_file_says_of_an_entry_is_found(
 
             archive.writestr(info, content)
 
-    assert "has a time or permissions that a package's entries lack" in problem_of(path)
+    assert "has a time or permissions that pack does not write" in problem_of(path)
 
 
 @pytest.mark.parametrize("offset", [4, 10, 12])
@@ -92,7 +92,7 @@ def test_a_header_that_is_repeated_is_found(packed: Packed, tmp_path: Path, name
     entries = entries_of(packed.path)
     rows = one_of(entries, name)
     entries[rows] += entries[rows].splitlines(keepends=True)[0]
-    assert "a header twice" in problem_of(write_again(entries, tmp_path / "edited.memeval"))
+    assert "a header occurs twice" in problem_of(write_again(entries, tmp_path / "edited.memeval"))
 
 
 @pytest.mark.parametrize(

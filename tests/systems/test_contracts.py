@@ -256,7 +256,7 @@ def test_what_is_accepted_for_later_is_not_taken_for_done(
     with DOUBLES[contract]() as service:
         done = getattr(service, name)
         monkeypatch.setattr(service, name, lambda body: (202, done(body)[1]))
-        with pytest.raises(MemevalError, match=f"/{name}: HTTP 202: it was accepted, but by the"):
+        with pytest.raises(MemevalError, match=f"/{name}: HTTP 202: the request was only"):
             asked(Speaking(service.address, contract, max_retries=2))
 
         assert service.count("POST", f"/{name}") == 1

@@ -50,7 +50,7 @@ def figure_problems(
     set's own metrics if what measures them is given; costs if `has_prices`, the run's own.
     """
     headline, imported = _headline(summary, records), is_imported(summary)
-    # Runs from before had what the judge spent under these names.
+    # Older runs hold under these names what the judge spent.
     if any(summary.metrics.get(name) is not None for name in UNKNOWN_IF_IMPORTED):
         imported = False
 

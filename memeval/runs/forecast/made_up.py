@@ -165,7 +165,7 @@ def _artifacts(text: str, _: Draw) -> str | None:
     if '"quote"' not in text or "\nTurns:\n" not in text:
         return None
 
-    # Notes that are taken already don't tell: a first reading is shown those of earlier batches.
+    # Notes in the prompt do not tell: a first reading is shown those of earlier batches, too.
     if "You check the notes" in text:
         return "[]"
 

@@ -84,7 +84,7 @@ class LeasedLocks:
         return bool(self._database.run(_TAKE_OVER, values))
 
     def has_lapsed(self, number: int) -> bool:
-        """Whether the last `take` found that the holder has died: soon a lock is taken over."""
+        """Whether the last `take` found that the holder has died: the lock is soon taken over."""
         return number in self._lapses
 
     def give(self, number: int) -> None:
