@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -178,7 +178,7 @@ async def _run(job: _Job, progress: Progress) -> Drafting:
     progress.watch(connections)
     # A name of its own, so that replies that an earlier command paid for count as cached.
     models = Models(config, f"draft {uuid4().hex}", progress.say, connections)
-    shown = _Shown(job.path, progress)
+    shown = _Shown(job.path, job.cases, progress)
     drafting = Drafting(job.cell, models, job.cases, job.wanted, shown.save)
     progress.expect("answer", max(job.wanted.count - drafting.before, 0))
     address = settings_of_role(config.llm, DRAFT).base_url
@@ -204,6 +204,8 @@ class _Shown:
     """Writes what stays into the file, and shows how far the work is."""
 
     path: Path
+    cases: Sequence[EvalCase]
+    """As the drafter is shown them."""
     progress: Progress
 
     def save(self, drafted: Sequence[Drafted]) -> None:
@@ -213,6 +215,7 @@ class _Shown:
 
         with locked(self.path):
             document = OwnDocument.read(self.path)
+            self._check_unchanged(document, by_case)
             for number, case in enumerate(document.cases):
                 # Another command may draft for the same file: it has the same proposals.
                 there = {str(question.get("id")) for question in case["questions"]}
@@ -227,6 +230,17 @@ class _Shown:
 
         for _ in drafted:
             self.progress.done("answer")
+
+    def _check_unchanged(self, document: OwnDocument, case_ids: Container[str]) -> None:
+        """Raises `UserError` if one of these conversations is no longer as it was shown."""
+        now = {case.case_id: case.sessions for case in document.checked}
+        for case in self.cases:
+            if case.case_id in case_ids and now.get(case.case_id) != case.sessions:
+                raise UserError(
+                    f"{self.path}: case {case.case_id!r} was edited while questions were drafted "
+                    "for it; the last of them are not written, as their evidence may not fit.",
+                    "the same command drafts for the file as it is now; replies are in the cache",
+                )
 
 
 def _note_dropped(path: Path, drafting: Drafting, *, adds: bool) -> None:

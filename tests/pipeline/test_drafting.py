@@ -246,6 +246,33 @@ def test_a_question_that_another_command_drafted_meanwhile_stays_one(
     assert questions_in(path)[0] == other
 
 
+def test_questions_about_a_conversation_that_was_edited_meanwhile_are_not_written(
+    memeval: Command, tmp_path: Path
+) -> None:
+    cases = invented_cases(2, 12)
+    path, drafter = own_file(tmp_path, cases), Drafter()
+
+    def reply(body: Mapping[str, Any]) -> str:
+        # The first turn goes, so that each position is that of another turn.
+        first, *others = cases[1]["sessions"]
+        edited = [{**first, "turns": first["turns"][1:]}, *others]
+        own_file(tmp_path, [cases[0], {**cases[1], "sessions": edited}])
+        return drafter(body)
+
+    with ScriptedEndpoint(reply) as endpoint:
+        done = memeval(*words(endpoint, path, 4), check=False)
+        assert done.returncode == 2 and "Traceback" not in done.stderr
+        assert done.stderr.count("case 'c1' was edited while questions were drafted") == 1
+        assert not questions_in(path)
+
+        # Nothing is lost: what was asked about the other case is in the cache.
+        endpoint.reply = drafter
+        memeval(*words(endpoint, path, 4))
+        assert len(questions_in(path)) == 4
+        asked = Counter(json.dumps(body) for _, body in endpoint.requests)
+        assert max(asked.values()) == 1
+
+
 def test_questions_that_many_proposals_took_count_as_there(
     memeval: Command, tmp_path: Path
 ) -> None:
