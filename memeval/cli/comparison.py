@@ -176,10 +176,9 @@ def _say(line: str) -> None:
 
 def _why_invalid(summary: RunSummary) -> str:
     """How much of a cell has a score, how much was asked for, and the state of the rest."""
-    if summary.found_nothing and summary.params.get("context_tokens"):
-        return "no question got a text from the memory that fits into context_tokens"
     if summary.found_nothing:
-        return "no question got anything from the memory: its search found nothing"
+        # A note says whether nothing was found, or nothing fits into a budget.
+        return "no question got anything from the memory"
 
     whole = sum(summary.statuses.values())
     lost = {status: count for status, count in summary.statuses.items() if status not in SCORED}

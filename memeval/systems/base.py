@@ -83,6 +83,10 @@ def check_not_negative(**settings: float) -> None:
             raise UserError(f"system.{name} must be at least 0, but is {value}")
 
 
+NOTHING_FITS = "nothing_fits"
+"""Remark: the best text was larger than the whole budget."""
+
+
 class Reader(Protocol):
     """Answers a query from a context under the cell's prompt template, which all systems share."""
 

@@ -184,7 +184,10 @@ def sentence(summary: RunSummary) -> str:
 
     value, _, interval = with_interval_of("accuracy", summary).partition(" [")
     certainty = f" (95 % interval {interval.rstrip(']')})" if interval else ""
-    why = "nothing was found" if summary.found_nothing else "too few answers were scored"
+    why = "too few answers were scored"
+    if summary.found_nothing:
+        why = "no question got anything from the memory"
+
     warning = "" if summary.valid else f" **Invalid: {why}.**"
     if summary.is_stopped:
         warning = " **Stopped before all questions were done.**"

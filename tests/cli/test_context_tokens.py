@@ -74,9 +74,20 @@ def test_a_sweep_draws_accuracy_against_evidence(tmp_path: Path) -> None:
 
 def test_a_budget_that_holds_nothing_is_noted(tmp_path: Path) -> None:
     done = memeval(tmp_path, "system=bm25", "granularity=session", "context_tokens=5", *FEW)
-    assert done.status == 1 and "that fits into context_tokens" in done.err + done.out
+    assert done.status == 1 and "no text fits into context_tokens=5" in done.err + done.out
     assert {record["context_tokens"] for record in records(tmp_path)} == {0}
     assert all("none was shown" in str(record["notes"]) for record in records(tmp_path))
+
+
+def test_a_budget_of_the_system_that_holds_nothing_is_not_taken_for_an_empty_search(
+    tmp_path: Path,
+) -> None:
+    done = memeval(tmp_path, "system=cogcanvas", "system.context_budget=3", *FEW)
+    said = done.err + done.out
+    assert done.status == 1 and "found nothing" not in said
+    count = len(records(tmp_path))
+    assert f"its search found something for {count} of {count} answers" in said
+    assert f"larger than system.context_budget=3, so none was shown ({count} of {count}" in said
 
 
 @pytest.mark.parametrize(

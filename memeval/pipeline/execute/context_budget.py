@@ -9,10 +9,7 @@ from itertools import accumulate
 from memeval.llm.metering import current_ledger
 from memeval.llm.tokens import count_tokens
 from memeval.records import Answer, Query
-from memeval.systems.base import Reader, ReaderReply
-
-NOTHING_FITS = "nothing_fits"
-"""Remark: the best text was larger than the whole budget."""
+from memeval.systems.base import NOTHING_FITS, Reader, ReaderReply
 
 
 class BudgetedReader:

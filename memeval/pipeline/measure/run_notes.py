@@ -21,6 +21,7 @@ from memeval.records import IngestHealth, Role, Status
 from memeval.results import Note, NoteKind, Record
 from memeval.results.note import remarks
 from memeval.statistics.clusters import dominating
+from memeval.systems.base import NOTHING_FITS
 from memeval.text.shown import one_line
 from memeval.text.words import script_without_words
 
@@ -47,10 +48,16 @@ def notes(
             "No question got anything from the memory: its search found nothing. "
             "python -m memeval check shows what it finds."
         )
+        unfit = sum(NOTHING_FITS in row.notes for row in rows)
         if cell.config.context_tokens is not None:
             text = (
                 "No question got anything from the memory: nothing was found, or no text fits "
                 f"into context_tokens={cell.config.context_tokens}."
+            )
+        elif unfit:
+            text = (
+                "No question got anything from the memory: its search found something for "
+                f"{unfit:,} of {len(rows):,} answers, but nothing fits into the system's budget."
             )
 
         yield Note(NoteKind.NOTHING_FOUND, text)

@@ -24,7 +24,7 @@ import numpy as np
 from memeval.llm.metering import current_ledger
 from memeval.llm.prompts import load_builtin
 from memeval.records import Answer, CorrectRequest, ForgetRequest, IngestHealth, Query, Retrieved
-from memeval.systems.base import DumpItem, SystemContext, latest_first
+from memeval.systems.base import NOTHING_FITS, DumpItem, SystemContext, latest_first
 from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts
 from memeval.systems.cogcanvas.extraction import Extractor, batches
 from memeval.systems.cogcanvas.index import CanvasIndex, read_vectors
@@ -275,7 +275,15 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         is_compact = self.settings.show == "compact"
         # The published estimate counts only the content, not what is shown before it.
         texts = (artifact.content if is_compact else artifact.text for artifact in retrieved)
-        return within_budget(texts, self.settings.context_budget)
+        budget = self.settings.context_budget
+        count = within_budget(texts, budget)
+        if retrieved and not count:
+            current_ledger().remarks[NOTHING_FITS] = (
+                f"the best artifact is larger than system.context_budget={budget}, so none was "
+                "shown"
+            )
+
+        return count
 
 
 def _with_new(artifact: Artifact, request: CorrectRequest) -> Artifact:
