@@ -75,6 +75,12 @@ async def break_off(double: McpDouble, _: Request, writer: asyncio.StreamWriter)
     return False
 
 
+async def end_early(double: McpDouble, _: Request, writer: asyncio.StreamWriter) -> bool:
+    """The server ends a stream of events properly, without the reply."""
+    note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {}}
+    return await send(writer, 200, f": ping\n\ndata: {json.dumps(note)}\n\n".encode(), EVENTS)
+
+
 def replying(status: int, body: bytes, kind: str = "application/json") -> Fault:
     async def fault(_: McpDouble, __: Request, writer: asyncio.StreamWriter) -> bool:
         return await send(writer, status, body, {"Content-Type": kind})
@@ -98,9 +104,10 @@ async def _calls(double: McpDouble, count: int) -> list[ToolReply | BaseExceptio
     [
         (hang_up, r"disconnected without|reset|closed"),
         (break_off, r"incomplete chunked read|reset|closed"),
+        (end_early, r"the connection has closed: the stream of events ended without the reply$"),
         (replying(500, b"{}"), r"has closed: it replied 500 scripted$"),
         (replying(401, b"{}"), r"has closed: it replied 401 scripted$"),
-        (replying(404, b"{}"), r"the connection has closed$"),
+        (replying(404, b"{}"), r"the connection has closed: Session terminated$"),
     ],
 )
 def test_the_death_of_a_server_is_noticed_at_once_and_is_no_result_of_a_tool(
@@ -137,7 +144,9 @@ def test_a_reply_that_cannot_be_read_fails_its_call_at_once(fault: Fault, told: 
 
 
 @pytest.mark.parametrize("method", ["initialize", "tools/list"])
-@pytest.mark.parametrize("fault", [hang_up, break_off, replying(200, b"<html>", "text/html")])
+@pytest.mark.parametrize(
+    "fault", [hang_up, break_off, end_early, replying(200, b"<html>", "text/html")]
+)
 def test_a_server_that_fails_at_the_beginning_is_not_waited_for(method: str, fault: Fault) -> None:
     with McpDouble(method, fault) as double, pytest.raises(UserError, match="can't be reached"):
         asyncio.run(_calls(double, 1))

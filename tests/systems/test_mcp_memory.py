@@ -619,6 +619,67 @@ def test_only_a_server_that_has_ended_fails_the_question(tmp_path: Path) -> None
         )
 
 
+MISREAD = """
+import json, sys
+
+sound = {"content": [{"type": "text", "text": "caf\\u00e9"}]}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    head = {"jsonrpc": "2.0", "id": asked["id"]}
+    name = asked.get("params", {}).get("name")
+    reply, encoding = {**head, "result": sound}, "utf-8"
+    if asked["method"] == "initialize":
+        told = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {}}
+        reply["result"] = {**told, "serverInfo": {"name": "odd", "version": "1"}}
+        encoding = ENCODING
+    elif asked["method"] == "tools/list":
+        names = ("logs", "array", "latin", "mark", "empty", "text")
+        reply["result"] = {"tools": [{"name": name, "inputSchema": {}} for name in names]}
+    elif name == "logs":
+        # What is no reply, although it names the call or is JSON.
+        for noise in (f"called {line}", [1], {"id": asked["id"]}, {"heard": asked}, "[" * 10000):
+            print(noise if isinstance(noise, str) else json.dumps(noise))
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "method": 5}))
+    elif name == "array":
+        reply = [reply]
+    elif name == "latin":
+        encoding = "latin-1"
+    elif name == "mark":
+        encoding = "utf-8-sig"
+    elif name == "empty":
+        reply = head
+    elif name == "text":
+        reply["result"] = "found"
+    text = json.dumps(reply, ensure_ascii=False) + "\\n"
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode(encoding))
+    sys.stdout.flush()
+"""
+
+
+def test_a_reply_that_is_no_message_fails_its_call_at_once(tmp_path: Path) -> None:
+    async def use(*tools: Tool) -> list[Any]:
+        async with asyncio.timeout(20):
+            return [await tool.call() for tool in tools]
+
+    source = MISREAD.replace("ENCODING", "'utf-8'")
+    logs, *failed = asyncio.run(with_tools_of(tmp_path, source, use))
+    assert logs.text == "café" and not logs.is_error
+    assert all(result.is_error for result in failed)
+    whys = [result.text.partition("failed: the server's reply ")[2] for result in failed]
+    assert whys == [
+        "is a JSON array, not an object",
+        *["is not UTF-8 without a byte-order mark"] * 2,
+        *["has neither a `result` nor an `error` that fits JSON-RPC"] * 2,
+    ]
+
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
+        with pytest.raises(UserError, match="can't be reached: the server's reply is not UTF-8"):
+            asyncio.run(with_tools_of(tmp_path, MISREAD.replace("ENCODING", f"'{encoding}'"), use))
+
+
 def test_a_folder_that_a_server_does_not_use_keeps_nothing_apart(
     serve: Callable[..., None],
 ) -> None:

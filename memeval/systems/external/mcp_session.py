@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,12 +19,13 @@ from memeval.text.shown import one_line
 
 EXAMPLE = "is it an MCP server, and is its command or URL correct?"
 NOWHERE = logging.NullHandler()
-TOO_LONG = -32603
-"""JSON-RPC's code for a fault of the server, as a reply that is too long gets it."""
+FAULT, GONE = -32603, -32000
+"""Codes of JSON-RPC: a fault of the server, and a connection that has closed."""
+ENDED = "the stream of events ended without the reply"
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{0,99}")')
-CLOSED = ((-32000, "Connection closed"), (32600, "Session terminated"))
+CLOSED = ((GONE, "Connection closed"), (32600, "Session terminated"), (GONE, ENDED))
 """The library's errors for a connection that has closed, and for a server that no longer knows the
-session. Servers use the codes for errors, too.
+session, and ours for a stream. Servers use the codes for errors, too.
 """
 MOST_PAGES = 100
 """Pages of a list of tools that are read."""
@@ -183,7 +184,7 @@ class Session:
             ) from None
         except Exception as error:
             if _is_closed(error):
-                raise ModelError(f"{name} failed: {await self._describe_end()}") from error
+                raise ModelError(f"{name} failed: {await self._describe_end(error)}") from error
 
             raise ToolError(f"{name} failed: {_innermost(error)}{self._last_words()}") from error
         finally:
@@ -219,9 +220,9 @@ class Session:
             self._waiting.discard(failed)
             task.cancel()
 
-    async def _describe_end(self) -> str:
+    async def _describe_end(self, error: Exception) -> str:
         if self._program is None:
-            return f"the connection has closed{self._end and f': {self._end}'}"
+            return f"the connection has closed: {self._end or _innermost(error)}"
 
         return f"the server {await self._program.describe_end('this case')}"
 
@@ -310,8 +311,6 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
     waits for children that a program has left.
     """
     import anyio
-    from mcp.shared.message import SessionMessage
-    from mcp.types import JSONRPCMessage
 
     received, incoming = anyio.create_memory_object_stream[Any](0)
     outgoing, to_send = anyio.create_memory_object_stream[Any](0)
@@ -333,12 +332,8 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
                         line = failed
                         await program.skip_line()
 
-                    try:
-                        message: Any = SessionMessage(JSONRPCMessage.model_validate_json(line))
-                    except ValueError as error:
-                        message = error
-
-                    await received.send(message)
+                    for message in _messages(line):
+                        await received.send(message)
 
     async def write() -> None:
         with suppress(OSError):
@@ -358,11 +353,51 @@ async def _over_stdio(program: Program) -> AsyncIterator[Any]:
 def _failed(line: LongLineError) -> bytes | None:
     """An error in place of a reply that is too long; None if it names no call."""
     of_call = _ID.search(line.first)
-    if of_call is None:
-        return None
+    return of_call and _failure(json.loads(of_call[1]), FAULT, f"the server {line}")
 
-    error = {"code": TOO_LONG, "message": f"the server {line}"}
-    return json.dumps({"jsonrpc": "2.0", "id": json.loads(of_call[1]), "error": error}).encode()
+
+def _messages(line: bytes) -> Sequence[Any]:
+    """The message in a line, as the library's session takes it: else an error for each call that
+    the line should answer, or why it can't be read.
+    """
+    from mcp.shared.message import SessionMessage
+    from mcp.types import JSONRPCMessage
+
+    def message(text: bytes) -> SessionMessage:
+        return SessionMessage(JSONRPCMessage.model_validate_json(text))
+
+    try:
+        return [message(line)]
+    except ValueError as error:
+        return list(map(message, _failures(line))) or [error]
+
+
+def _failures(line: bytes) -> Iterator[bytes]:
+    """Errors in place of the replies in a line that is not a message: none in one of a log."""
+    # Without its zero bytes, UTF-16 is JSON as far as it names calls.
+    plain = line.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe")
+    try:
+        value = json.loads(plain.decode("latin-1"))
+    except (ValueError, RecursionError):
+        return
+
+    why = "has neither a `result` nor an `error` that fits JSON-RPC"
+    if isinstance(value, list):
+        why = "is a JSON array, not an object"
+    elif plain.decode(errors="replace").encode() != line:
+        why = "is not UTF-8 without a byte-order mark"
+
+    for reply in value if isinstance(value, list) else [value]:
+        # A line of a log may have an `id`, too; a request has one of the server's own.
+        is_reply = isinstance(reply, dict) and bool({"jsonrpc", "result", "error"} & set(reply))
+        if is_reply and "method" not in reply and type(reply.get("id")) is int:
+            yield _failure(reply["id"], FAULT, f"the server's reply {why}")
+
+
+def _failure(call: object, code: int, message: str) -> bytes:
+    """An error of ours in place of a reply to a call."""
+    error = {"code": code, "message": message}
+    return json.dumps({"jsonrpc": "2.0", "id": call, "error": error}).encode()
 
 
 @asynccontextmanager
@@ -373,10 +408,10 @@ async def _over_http(
     from mcp.client.streamable_http import streamable_http_client
 
     class Body(httpx.AsyncByteStream):
-        """The body of a reply: the library keeps its error to itself."""
+        """The body of a reply: the library keeps to itself how it ends."""
 
-        def __init__(self, stream: Any) -> None:
-            self._stream = stream
+        def __init__(self, stream: Any, call: object) -> None:
+            self._stream, self._call = stream, call
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             can_resume = False
@@ -385,6 +420,10 @@ async def _over_http(
                     # The library asks for the rest of a stream of events that have ids.
                     can_resume = can_resume or part.startswith(b"id:") or b"\nid:" in part
                     yield part
+
+                # The library closes a stream of events at the reply.
+                if self._call is not None and not can_resume:
+                    yield b"\n\ndata: " + _failure(self._call, GONE, ENDED) + b"\n\n"
             except (httpx.NetworkError, httpx.ProtocolError) as error:
                 if not can_resume:
                     on_break(error)
@@ -395,7 +434,9 @@ async def _over_http(
 
     async def watch(response: httpx.Response) -> None:
         if response.request.method == "POST":
-            response.stream = Body(response.stream)
+            is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+            call = json.loads(response.request.content).get("id") if is_stream else None
+            response.stream = Body(response.stream, call)
 
     # Calls have a limit of their own; at that of the library, a slow one would end the session.
     timeout = httpx.Timeout(server.timeout_s, read=None)
