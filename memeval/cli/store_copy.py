@@ -34,8 +34,7 @@ def copy(home: Home, chosen: argparse.Namespace) -> int:
     check_store(url, chosen.memories)
     way = Way.TO_DATABASE if chosen.to else Way.FROM_DATABASE
     settings = StoreConfig(url=url, memories=chosen.memories)
-    database = open_database(url, settings.patience_s)
-    database.say = print
+    database = open_database(url, settings.patience_s, print)
     shared = open_memories(settings, print)
     items = list_items(home)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ def complete_cell(
     if not reused:
         check_keys(cell.config)
         # A store that can't be reached is the user's mistake now, and a fault of the world later.
-        open_store(cell.config.store, cache_dir(), None)
+        open_store(cell.config.store, cache_dir(), partial(print, file=sys.stderr))
         open_memories(cell.config.store)
 
     # MLflow and pyplot take seconds of CPU to load: only if something is left to publish.

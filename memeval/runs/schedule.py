@@ -191,7 +191,7 @@ class Schedule:
 def _store_of(plan: Plan, say: Callable[[str], None]) -> Store:
     """The store of all cells.
 
-    Raises `UserError` if they name several, or if it can't be reached.
+    Raises `UserError` if they name several, or as `open_store` does.
     """
     stores = [planned.cell.config.store for planned in plan.open_cells]
     if any(store != stores[0] for store in stores):

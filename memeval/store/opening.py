@@ -10,7 +10,10 @@ from memeval.store.memories import SharedMemories
 
 
 def open_store(settings: StoreConfig, cache: Path, say: Say | None) -> Store:
-    """The database at `store.url`, else files. Raises `UserError` if it can't be reached."""
+    """The database at `store.url`, else files.
+
+    Raises `UserError` if it can't be reached, `StorageError` if it takes no connection for long.
+    """
     if settings.url is None:
         return FileStore(cache)
 
@@ -18,10 +21,7 @@ def open_store(settings: StoreConfig, cache: Path, say: Say | None) -> Store:
     from memeval.store.postgres.database import open_database
     from memeval.store.postgres.store import PostgresStore
 
-    database = open_database(settings.url, settings.patience_s)
-    database.say = say or database.say
-
-    return PostgresStore(database, cache)
+    return PostgresStore(open_database(settings.url, settings.patience_s, say), cache)
 
 
 def open_memories(settings: StoreConfig, say: Say | None = None) -> SharedMemories | None:

@@ -8,11 +8,14 @@ import importlib.util
 import json
 import os
 import signal
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,9 @@ from doubles.endpoint import ScriptedEndpoint
 from forking import run_command_line
 from ports import free_port
 from postgres_server import PROGRAMS, Server
+
+from memeval.errors import StorageError, UserError
+from memeval.store.postgres.database import open_database
 
 pytestmark = pytest.mark.skipif(
     not PROGRAMS or importlib.util.find_spec("psycopg") is None,
@@ -287,6 +293,72 @@ def test_an_address_that_is_none_is_one_line(memeval: Command, url: str, said: s
     done = memeval("dataset=demo", "tracking=none", f"store.url={url}", check=False)
     assert done.returncode == 2 and said in done.stderr.splitlines()[0]
     assert "secret" not in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_server_without_a_free_connection_is_waited_for_at_the_start(
+    memeval: Command, tmp_path: Path, server: Server
+) -> None:
+    import psycopg
+
+    of_run = ("dataset=demo", "dataset.limit_cases=1", "tracking=none", f"store.url={server.url}")
+    with ExitStack() as held:
+        with suppress(psycopg.OperationalError):
+            while True:
+                held.enter_context(psycopg.connect(server.url))
+
+        refused = memeval(*of_run, "store.patience_s=0.5", check=False)
+        assert refused.returncode == 1 and "Traceback" not in refused.stderr
+        (end,) = (line for line in refused.stderr.splitlines() if line.startswith("memeval: "))
+        assert "was unreachable for 0.5 s (store.patience_s)" in end
+        assert end.endswith("sorry, too many clients already")
+
+        words = [sys.executable, "-m", "memeval", *of_run]
+        process = subprocess.Popen(
+            words, env=environment(tmp_path), stderr=subprocess.PIPE, text=True
+        )
+        assert process.stderr is not None
+        assert "too many clients already (up to 300 s)" in process.stderr.readline()
+
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0 and "is reachable again" in said, said
+
+
+@pytest.mark.parametrize(
+    ("reason", "error", "tries"),
+    [
+        ("the database system is starting up", StorageError, 3),
+        ("the database system is not yet accepting connections", StorageError, 3),
+        ('database "none" does not exist', UserError, 1),
+    ],
+)
+def test_a_server_that_is_starting_up_is_tried_again_and_a_wrong_name_is_not(
+    reason: str, error: type[Exception], tries: int
+) -> None:
+    asked: list[bytes] = []
+
+    class Refusing(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            # Whether it speaks TLS is asked first.
+            while (size := int.from_bytes(self.request.recv(4), "big")) == 8:
+                self.request.recv(4)
+                self.request.sendall(b"N")
+
+            asked.append(self.request.recv(size))
+            told = b"".join(b"%s%s\0" % (b"SM"[n : n + 1], text) for n, text in enumerate(texts))
+            self.request.sendall(b"E" + (len(told) + 5).to_bytes(4, "big") + told + b"\0")
+
+    texts = (b"FATAL", reason.encode())
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Refusing) as refusing:
+        threading.Thread(target=refusing.serve_forever).start()
+        said: list[str] = []
+        url = f"postgresql://127.0.0.1:{refusing.server_address[1]}/none"
+        try:
+            with pytest.raises(error, match=reason):
+                open_database(url, 0.5, said.append)
+        finally:
+            refusing.shutdown()
+
+    assert len(asked) == tries and len(said) == (1 if tries > 1 else 0)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import atexit
 import importlib.util
 import logging
 import os
+import re
 import socket
 import threading
 import time
@@ -79,6 +80,11 @@ _SETUP_LOCK = 7_301_552_001
 """The advisory lock under which the tables are made: any number that is always the same."""
 _PASSING = ("08", "53", "57P", "57014", "40")
 """Errors that pass: connection, resources, shutdown, time limit, rollback."""
+# A connection that is refused comes without a state.
+_REFUSED_FOR_NOW = re.compile(
+    "too many clients|too many connections|slots are reserved|the database system is "
+)
+"""Words of a server that has no connection left, or that is starting or shutting down."""
 
 T = TypeVar("T")
 Row = Sequence[Any]
@@ -102,12 +108,16 @@ class _Statement:
 class Database:
     """One database, as one process uses it."""
 
-    def __init__(self, url: str, patience_s: float) -> None:
-        """Raises `UserError` if the database can't be reached, or has other content."""
+    def __init__(
+        self, url: str, patience_s: float, say: Callable[[str], None] | None = None
+    ) -> None:
+        """Raises `UserError` if the database can't be reached, or has other content, and
+        `StorageError` if it takes no connection for `patience_s`.
+        """
         self.url, self.patience_s = url, patience_s
         self.holder = uuid.uuid4().hex
         """Names this process in the leases."""
-        self.say: Callable[[str], None] | None = None
+        self.say = say
         self._engine = _engine(url)
         self._closed = threading.Event()
         self._under_way: dict[int, _Statement] = {}
@@ -121,7 +131,7 @@ class Database:
         self._set_up()
 
         # Before the first lock is taken: a lock without a live lease is anybody's.
-        self._renew()
+        self._persist(self._renew)
         threading.Thread(target=self._keep_renewing, name="memeval-lease", daemon=True).start()
         for _ in range(THREADS):
             threading.Thread(target=self._work, name="memeval-store", daemon=True).start()
@@ -133,6 +143,10 @@ class Database:
 
         Raises `StorageError` if it refuses, or stays away for longer than `patience_s`.
         """
+        return self._persist(lambda: self._run_once(statement, values))
+
+    def _persist(self, work: Callable[[], T]) -> T:
+        """The result of `work`, repeated while the server is away. Raises as `run` does."""
         import sqlalchemy.exc
 
         first, wait_s = time.monotonic(), FIRST_WAIT_S
@@ -142,12 +156,12 @@ class Database:
                 began = time.monotonic()
                 self._refuse_if_given_up(began)
                 try:
-                    rows = self._run_once(statement, values)
+                    result = work()
                 except sqlalchemy.exc.SQLAlchemyError as error:
                     self._note_failure(error, first=first, began=began)
                 else:
                     self._note_answer()
-                    return rows
+                    return result
 
                 self._closed.wait(wait_s)
                 wait_s = min(2 * wait_s, LONGEST_WAIT_S)
@@ -271,6 +285,19 @@ class Database:
         self.say(f"waiting for the store {self.url}: {reason} (up to {self.patience_s:g} s)")
 
     def _set_up(self) -> None:
+        version = self._persist(self._make_tables)
+        if version != VERSION:
+            raise UserError(
+                f"store.url={self.url} contains the store of a different version of memeval "
+                f"({one_line(version)}; this one writes {VERSION})",
+                "use a separate database",
+            )
+
+    def _make_tables(self) -> object:
+        """Makes the tables that lack, and returns the version of those that are there.
+
+        Raises `UserError` unless it is worth another try.
+        """
         import sqlalchemy
         import sqlalchemy.exc
 
@@ -282,25 +309,21 @@ class Database:
                     for statement in TABLES:
                         connection.execute(sqlalchemy.text(statement))
 
-                    version = connection.execute(
+                    return connection.execute(
                         sqlalchemy.text("SELECT version FROM memeval_store")
                     ).scalar()
                 finally:
                     connection.execute(sqlalchemy.text(f"SELECT pg_advisory_unlock({_SETUP_LOCK})"))
         except sqlalchemy.exc.SQLAlchemyError as error:
+            if _is_passing_at_start(error):
+                raise
+
             reason = one_line(getattr(error, "orig", None) or error, 300)
             raise UserError(
                 f"the store {self.url} can't be used: {reason}",
                 "user and password:  PGUSER and PGPASSWORD, or ~/.pgpass",
                 "a run without it:   store.url=null",
             ) from error
-
-        if version != VERSION:
-            raise UserError(
-                f"store.url={self.url} contains the store of a different version of memeval "
-                f"({one_line(version)}; this one writes {VERSION})",
-                "use a separate database",
-            )
 
     def _keep_renewing(self) -> None:
         """Renews the leases until the process ends."""
@@ -353,14 +376,17 @@ class Database:
         self._engine.dispose()
 
 
-def open_database(url: str, patience_s: float) -> Database:
-    """The process's connection to a database. Raises `UserError` if it can't be reached."""
+def open_database(
+    url: str, patience_s: float, say: Callable[[str], None] | None = None
+) -> Database:
+    """The process's connection to a database. Raises as `Database` does."""
     with _opening:
         if url not in _open:
-            _open[url] = Database(url, patience_s)
+            _open[url] = Database(url, patience_s, say)
 
-        _open[url].patience_s = patience_s
-        return _open[url]
+        database = _open[url]
+        database.patience_s, database.say = patience_s, say or database.say
+        return database
 
 
 def _engine(url: str) -> Any:
@@ -401,6 +427,13 @@ def _is_passing(error: Exception) -> bool:
         return error.connection_invalidated or isinstance(error, sqlalchemy.exc.OperationalError)
 
     return str(state).startswith(_PASSING)
+
+
+def _is_passing_at_start(error: Exception) -> bool:
+    """Whether a server that is there refuses for now: a wrong address or password stays wrong."""
+    reason = getattr(error, "orig", None)
+    state = getattr(reason, "sqlstate", None)
+    return _is_passing(error) if state else _REFUSED_FOR_NOW.search(str(reason)) is not None
 
 
 _open: dict[str, Database] = {}
