@@ -13,6 +13,7 @@ from memeval.cli.parser import LAST, Parser, one_of, print_json
 from memeval.comparison.files import as_json_value, write_comparisons
 from memeval.comparison.page import write_page_of
 from memeval.comparison.records import BENJAMINI_HOCHBERG, MAX_T, Comparison
+from memeval.comparison.words import table_remarks
 from memeval.config.paths import outputs_dir
 from memeval.report.comparison import by_dataset, comparison_csv, comparison_markdown
 from memeval.results.files import writing
@@ -67,8 +68,8 @@ def compare(arguments: Sequence[str]) -> int:
         return 0
 
     print_words(comparisons, ())
-    if options.common:
-        print("The sentences compare the common questions; the table has all of each run.\n")
+    for remark in table_remarks(comparisons):
+        print(f"{remark}\n")
 
     print_tables(by_dataset([run.summary for run in runs]))
     if options.stats:

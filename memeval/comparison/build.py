@@ -50,18 +50,17 @@ def compare_runs(
     """
     sent = None if scores else SentReader()
     scores = scores or _read_scores(runs, metric)
-    asked = max((len(own.questions) for own in scores), default=0)
+    asked, left_out = max((len(own.questions) for own in scores), default=0), 0
     if common:
         scores = shared_scores(scores)
+        left_out = asked - len(scores[0].questions)
 
     allowed = _allowed(force=force, common=common)
     pairs = _pairs(len(runs), baseline, all_pairs=all_pairs, steps=steps)
     kept, refusals = _admit(pairs, runs, scores, metric, allowed)
-    if common and len(scores[0].questions) < asked:
-        left_out = (
-            f"only the {len(scores[0].questions):,} of {asked:,} questions with the same wording"
-        )
-        kept = {pair: (*reasons, left_out) for pair, reasons in kept.items()}
+    if left_out:
+        only = f"only the {asked - left_out:,} of {asked:,} questions with the same wording"
+        kept = {pair: (*reasons, only) for pair, reasons in kept.items()}
 
     def may_be_compared(first: int, second: int) -> bool:
         return not _admit([(first, second)], runs, scores, metric, allowed)[1]
@@ -82,6 +81,7 @@ def compare_runs(
         refusals=tuple(refusals),
         questions=_questions(scores),
         values={run.key: own.values for run, own in zip(runs, scores, strict=True)},
+        left_out=left_out,
     )
 
 

@@ -16,7 +16,7 @@ from memeval.comparison.tables import (
     pair_label,
     result_tables,
 )
-from memeval.comparison.words import describe_counts, headline, legend, refusal_lines
+from memeval.comparison.words import describe_counts, headline, legend, refusal_lines, table_remarks
 from memeval.metrics.registry import metric_named
 from memeval.report.escaping import inline, tex, tex_row
 from memeval.report.tables import csv_text, table
@@ -39,7 +39,13 @@ def write_comparisons(
     the disk refuses.
     """
     texts = {
-        "comparison.md": "\n".join([markdown, *map(comparison_markdown, comparisons)]),
+        "comparison.md": "\n".join(
+            [
+                *(f"{remark}\n" for remark in table_remarks(comparisons)),
+                markdown,
+                *map(comparison_markdown, comparisons),
+            ]
+        ),
         "comparison.csv": cells_csv,
     }
     if comparisons:

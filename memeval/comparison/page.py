@@ -13,6 +13,7 @@ from memeval.comparison.words import (
     corrections,
     dominating_conversations,
     refusal_lines,
+    table_remarks,
 )
 from memeval.report.compared import ComparisonData, DifferenceData
 from memeval.report.plots.differences import DifferenceRow, forest_panel, forest_plot, strip_plot
@@ -67,6 +68,7 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
     if comparison.warning:
         yield f"{comparison.warning}."
 
+    yield from table_remarks([comparison])
     # The table of the page has the corrected accuracies themselves.
     yield from corrections(comparison)[-1:]
     for line in refusal_lines(comparison):

@@ -175,6 +175,8 @@ class Comparison:
     """Values of the questions, by run key and question id."""
     adjustment: str = MAX_T
     """`max-t`: step-down max-T over the differences. `bh`: Benjamini-Hochberg over `tests`."""
+    left_out: int = 0
+    """Questions that not all runs asked in the same words: under `common`, they do not count."""
     tests: int | None = None
     """Under `bh`: the p-values that were adjusted together, those of other metrics included."""
 

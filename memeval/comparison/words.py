@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from memeval.comparison.records import BENJAMINI_HOCHBERG, Comparison, Difference
 from memeval.metrics.formats import probability
 from memeval.metrics.retrieval import cutoff_of
@@ -105,6 +107,14 @@ def corrections(comparison: Comparison) -> list[str]:
         if run.corrected
     ]
     return [*lines, RAW_VERDICTS] if lines else []
+
+
+def table_remarks(comparisons: Iterable[Comparison]) -> list[str]:
+    """That the table of the runs counts questions that are not compared, if it does."""
+    if not any(comparison.left_out for comparison in comparisons):
+        return []
+
+    return ["The sentences compare the common questions; the table has all of each run."]
 
 
 def headline(comparison: Comparison) -> list[str]:
