@@ -1,14 +1,15 @@
 """Drafts questions about the cases of a file, wave by wave, until there are as many as wanted.
 
-All requests depend only on the file, the kinds and the number, and every reply is in the cache of
-the home: the same command continues after a kill or a spent budget, and pays for nothing twice.
+All requests depend only on the file, the kinds, the number and the replies before, and every reply
+is in the cache of the home: the same command continues after a kill or a spent budget, and pays for
+nothing twice.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -84,6 +85,9 @@ class Drafting:
     """Of the call that failed last."""
     kept: int = 0
     usages: list[Usage] = field(default_factory=list)
+    _given: Counter[str] = field(default_factory=Counter)
+    """Slots of each kind, those to be asked for again left out."""
+    _dropped_of: Counter[str] = field(default_factory=Counter)
 
     @cached_property
     def before(self) -> int:
@@ -97,13 +101,15 @@ class Drafting:
     async def run(self) -> None:
         """Drafts until enough questions stay, or too many proposals did not."""
         try:
-            coming = (slot for slot in islice(self._slots(), self._most_slots))
-            todo = (slot for slot in coming if not self._is_done(slot))
-            while wave := list(islice(todo, min(self._missing, WAVE))):
+            coming = islice(self._slots(), self._most_slots)
+            there = 0
+            while self._missing and (wave := list(islice(coming, self._wave_size(there)))):
+                todo = [slot for slot in wave if not self._is_done(slot)][: self._missing]
+                there += sum(map(self._is_done, wave))
                 failed = self.dropped[Reason.FAILED]
-                await self._draft_wave(wave)
+                await self._draft_wave(todo)
                 # An endpoint that fails each call would be called for ever.
-                if self.dropped[Reason.FAILED] - failed == len(wave):
+                if todo and self.dropped[Reason.FAILED] - failed == len(todo):
                     return
         finally:
             for work in self._work.values():
@@ -114,12 +120,30 @@ class Drafting:
     def _missing(self) -> int:
         return max(self.wanted.count - self.before - self.kept, 0)
 
+    def _wave_size(self, there: int) -> int:
+        """Slots of the next wave: `there` of those before it had their questions in the file.
+
+        As many as if this command had drafted those, too: the kinds that follow depend on what
+        stayed before, and a command that continues another one must ask for the same.
+        """
+        return min(self.wanted.count - there - self.kept, WAVE)
+
     @property
     def _most_slots(self) -> int:
         return MOST_TRIES * self.wanted.count
 
-    def _slots(self) -> Any:
-        return slots(len(self.cases), self.wanted.shares)
+    def _slots(self) -> Iterator[Slot]:
+        return slots(len(self.cases), self.wanted.shares, self._given)
+
+    def _drop(self, slot: Slot, reason: Reason) -> None:
+        """Counts a proposal that does not stay. Its kind is asked for again, but not more often
+        than `MOST_TRIES` for its share: a conversation may hold nothing of a kind.
+        """
+        self.dropped[reason] += 1
+        self._dropped_of[slot.kind] += 1
+        share = self.wanted.shares[slot.kind] * self.wanted.count
+        if self._dropped_of[slot.kind] <= (MOST_TRIES - 1) * share:
+            self._given[slot.kind] -= 1
 
     def _is_done(self, slot: Slot) -> bool:
         return self._id_of(slot) in self._ids
@@ -140,7 +164,7 @@ class Drafting:
                 assert isinstance(proposal, Proposal)
                 survivors.append((slot, proposal))
             else:
-                self.dropped[reason] += 1
+                self._drop(slot, reason)
 
         while survivors:
             asked, survivors = self._first_of_equals(survivors)
@@ -159,7 +183,7 @@ class Drafting:
         for slot, proposal in proposals:
             others = asking.setdefault(slot.case, Asked.of(()))
             if self._work_of(slot).asked.has(proposal):
-                self.dropped[Reason.DUPLICATE] += 1
+                self._drop(slot, Reason.DUPLICATE)
             elif others.has(proposal):
                 later.append((slot, proposal))
             else:
@@ -173,7 +197,7 @@ class Drafting:
         stay = []
         for (slot, proposal), outcome in zip(asked, checked, strict=True):
             if isinstance(outcome, Reason):
-                self.dropped[outcome] += 1
+                self._drop(slot, outcome)
             else:
                 self._work_of(slot).asked.add(proposal)
                 stay.append(outcome)

@@ -31,7 +31,7 @@ IS_DRAFTED = re.compile(r"/draft-\d+$")
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place for one question. Its request depends on the file and the kinds alone."""
+    """A place for one question. Its request depends on the file and its kind alone."""
 
     case: int
     """Position among the cases."""
@@ -70,9 +70,11 @@ def parse_kinds(text: str | None) -> dict[str, float]:
     return {name: weight / whole for name, weight in weights.items()}
 
 
-def slots(cases: int, shares: Mapping[str, float]) -> Iterator[Slot]:
-    """All slots: each round covers all cases, and kinds come in their shares."""
-    given = Counter[str]()
+def slots(cases: int, shares: Mapping[str, float], given: Counter[str]) -> Iterator[Slot]:
+    """All slots: each round covers all cases, and kinds come in their shares.
+
+    `given` counts the slots of each kind; a kind of which it is made less comes again.
+    """
     for number in count():
         # In another order each time: else a case would get one kind again and again.
         order = Random(f"round {number}").sample(range(cases), cases)

@@ -161,6 +161,55 @@ def test_a_budget_ends_it_and_what_is_there_stays(memeval: Command, tmp_path: Pa
         assert max(asked.values()) == 1
 
 
+def test_kinds_have_their_shares_of_what_stays_and_a_command_that_continues_asks_for_the_same(
+    memeval: Command, tmp_path: Path
+) -> None:
+    def endpoint_of(never: str) -> tuple[ScriptedEndpoint, set[str]]:
+        drafter, tries, sent = Drafter(), Counter[str](), set[str]()
+
+        def reply(body: Mapping[str, Any]) -> str:
+            sent.add(json.dumps(body))
+            if (kind := re.search(r"\nKind: (\w+)", body["messages"][1]["content"])) is not None:
+                tries[kind[1]] += 1
+                # The first ones are dropped, and of one kind all.
+                if kind[1] == never or (kind[1] == "temporal" and tries["temporal"] <= 6):
+                    return "no proposal"
+
+            return drafter(body)
+
+        return ScriptedEndpoint(reply), sent
+
+    def drafted(name: str, never: str, *more: str) -> tuple[Path, list[set[str]]]:
+        (tmp_path / name).mkdir()
+        path = own_file(tmp_path / name, invented_cases(2, 24))
+        endpoint, sent = endpoint_of(never)
+        sets = []
+        with endpoint:
+            for limit in (*more, "budget.calls=null"):
+                home = tmp_path / name
+                memeval(*words(endpoint, path, 24, *kinds, limit), home=home, check=False)
+                sets.append(set(sent))
+
+            asked = Counter(json.dumps(body) for _, body in endpoint.requests)
+            assert max(asked.values()) == 1, "nothing is paid for twice"
+
+        return path, sets
+
+    kinds = ("--kinds", "single_hop=2,temporal")
+    path, (whole,) = drafted("whole", "")
+    assert Counter(one["category"] for one in questions_in(path)) == {
+        "single_hop": 16,
+        "temporal": 8,
+    }
+    # It ends in the second wave, whose kinds follow from what stayed of the first one.
+    _, (part, again) = drafted("again", "", "budget.calls=150")
+    assert part < again and len(again) == len(whole)
+
+    # What the conversations do not hold is not asked for to the end.
+    path, _ = drafted("never", "temporal")
+    assert Counter(one["category"] for one in questions_in(path)) == {"single_hop": 24}
+
+
 def test_replies_that_are_no_proposals_and_calls_that_fail_are_told(
     memeval: Command, tmp_path: Path
 ) -> None:
