@@ -259,7 +259,17 @@ FAULTY = {
     "no such day": (one_session(time="2024-02-30"), "is '2024-02-30', not a time like"),
     "backwards": (
         one_session(time="2024-03-02", turns=[turn(time="2024-03-01")]),
-        "session 0, turn 0: field 'time' is before that of an earlier session or turn",
+        "session 0, turn 0: field 'time' is before that of its session or of an earlier turn in it",
+    ),
+    "an earlier session": (
+        case(
+            sessions=[
+                {"turns": [turn()]},
+                {"time": "2024-03-02", "turns": [turn()]},
+                {"turns": [turn(time="2024-03-01")]},
+            ]
+        ),
+        "session 2, turn 0: field 'time' is before that of an earlier session",
     ),
     "zones": (
         one_session(time="2024-03-02T00:00Z", turns=[turn(time="2024-03-03")]),

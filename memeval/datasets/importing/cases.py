@@ -99,7 +99,7 @@ def case_of(
     questions: Sequence[Mapping[str, Any]],
     log: ImportLog,
 ) -> dict[str, Any]:
-    """A case of the schema of `dataset=json`: sessions ascend in time, and so do their turns."""
+    """A case of the schema of `dataset=json`: sessions in order of their starts."""
     asked = [iso_time(str(question.get("time", ""))) for question in questions]
     known = [time for time in (*(message.time for message in messages), *asked) if time is not None]
     without = [time for time in known if time.tzinfo is None]
@@ -110,16 +110,8 @@ def case_of(
     sessions = _by_session(_without_doubles(messages, log))
     starts = [time for time, _ in _with_times(map(_started, sessions))]
     ordered = sorted(zip(starts, sessions, strict=True), key=lambda pair: pair[0])
-    # The end of a session is the start of the next one that has a time.
-    ends: list[datetime | None] = [None]
-    for start, session in reversed(ordered[1:]):
-        ends.append(start if _started(session).time else ends[-1])
-
-    ends.reverse()
     writer = _TurnWriter(has_zone=has_zone, log=log)
-    written = [
-        writer.session(session, before=end) for (_, session), end in zip(ordered, ends, strict=True)
-    ]
+    written = [writer.session(session) for _, session in ordered]
     dated = [
         _in_utc(question, time) if has_zone else question
         for question, time in zip(questions, asked, strict=True)
@@ -148,22 +140,29 @@ class _TurnWriter:
 
     def __init__(self, *, has_zone: bool, log: ImportLog) -> None:
         self.ids: set[str] = set()
-        self.latest = datetime.min
         self.sessions = 0
         self.has_zone = has_zone
         self.log = log
 
-    def session(self, messages: Sequence[Message], before: datetime | None) -> dict[str, Any]:
-        """A session; times after `before`, when the next one starts, are left out."""
+    def session(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """A session; times that run backwards within it are left out."""
         self.sessions += 1
         turns = []
+        latest = datetime.min
         for number, message in enumerate(messages, start=1):
             turn_id = self._id(message, number)
             turn = {"id": turn_id, "speaker": message.speaker, "text": message.text}
-            if (time := self._time(message, before)) is not None:
-                turn["time"] = time
-
             turns.append(turn)
+            if message.time is None:
+                continue
+
+            time = in_utc(message.time).replace(microsecond=0)
+            if time < latest:
+                self.log.leave_out("times out of order (their messages are kept)")
+                continue
+
+            latest = time
+            turn["time"] = time.strftime(f"%Y-%m-%dT%H:%M:%S{'Z' if self.has_zone else ''}")
 
         title = messages[0].title
         return {"turns": turns} if title is None else {"meta": {"title": title}, "turns": turns}
@@ -181,18 +180,6 @@ class _TurnWriter:
 
         self.ids.add(turn_id)
         return turn_id
-
-    def _time(self, message: Message, before: datetime | None) -> str | None:
-        if message.time is None:
-            return None
-
-        time = in_utc(message.time).replace(microsecond=0)
-        if time < self.latest or (before is not None and time > before):
-            self.log.leave_out("times out of order (their messages are kept)")
-            return None
-
-        self.latest = time
-        return time.strftime(f"%Y-%m-%dT%H:%M:%S{'Z' if self.has_zone else ''}")
 
 
 def _key(keys: Mapping[str, str], by: str) -> str:

@@ -354,8 +354,8 @@ class _SessionReader:
     """First position of each id of a session or a turn."""
 
     @cached_property
-    def order(self) -> OrderCheck:
-        return OrderCheck(self.case.mistakes, "an earlier session or turn")
+    def starts(self) -> OrderCheck:
+        return OrderCheck(self.case.mistakes, "an earlier session")
 
     def read(self) -> list[_Read]:
         values = self.case.filled("sessions")
@@ -379,12 +379,13 @@ class _SessionReader:
         name = entry.name("id")
         self._check_new("session", name, place)
         time = entry.time("time")
-        self.order.check(time, place)
+        order = OrderCheck(mistakes, "its session or of an earlier turn in it")
+        self._check_order(time, order, place)
         turns = enumerate(entry.filled("turns"))
-        chunks = [self._turn(f"{place}, turn {at}", turn) for at, turn in turns]
+        chunks = [self._turn(f"{place}, turn {at}", turn, order) for at, turn in turns]
         return _Read(number=number, name=name, time=time, chunks=chunks)
 
-    def _turn(self, place: str, value: Any) -> Chunk:
+    def _turn(self, place: str, value: Any, order: OrderCheck) -> Chunk:
         """A turn. One with a mistake is kept, for its place among the others."""
         turn_id = f"t{self.turns}"
         self.turns += 1
@@ -402,7 +403,7 @@ class _SessionReader:
         name = entry.name("id")
         self._check_new("turn", name, place)
         time = entry.time("time")
-        self.order.check(time, place)
+        self._check_order(time, order, place)
         return Chunk(
             turn_id=turn_id,
             text=(entry.text("text", required=True) or "").strip(),
@@ -410,6 +411,13 @@ class _SessionReader:
             time=time,
             speaker=entry.text("speaker", required=True) or "",
         )
+
+    def _check_order(self, time: datetime | None, order: OrderCheck, place: str) -> None:
+        """Sessions may overlap, as threads do: only their starts are in order."""
+        if order.latest is None:
+            self.starts.check(time, place)
+
+        order.check(time, place)
 
     def _check_new(self, what: str, name: str | None, place: str) -> None:
         if name is None:
