@@ -469,7 +469,7 @@ def _watch(pid: int, home: bytes, over: threading.Event, lines: set[bytes]) -> N
                 continue
 
 
-@pytest.mark.sampled(kept=3)
+@pytest.mark.sampled(kept=2)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_no_secret_leaves_the_process(
     scenario: Scenario,
