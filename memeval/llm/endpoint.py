@@ -102,7 +102,6 @@ class Endpoint:
         """`say` reports long waits; without `slots` the limit holds only for this object."""
         self.settings = settings
         self.load = Load()
-        self._shared_slots = slots
         self._budget, self._provider = budget, provider_of(settings.base_url)
         self._breaker = breaker or Breaker()
         self._sleep, self._clock = sleep, clock
@@ -115,7 +114,8 @@ class Endpoint:
             backoff=self._backoff,
             say=say,
         )
-        self._slots = slots or asyncio.Semaphore(settings.max_concurrency)
+        self._slots = slots or Slots()
+        self._slots.limit(self, settings.max_concurrency)
         self._transports: dict[bool, Transport] = {}
         """Those that are open, by whether openai's client sends over them."""
 
@@ -327,10 +327,7 @@ class Endpoint:
     def limit(self, max_concurrency: int) -> None:
         """Lowers the limit of requests under way; to be called before the first request."""
         self.settings = replace(self.settings, max_concurrency=max_concurrency)
-        if self._shared_slots is not None:
-            self._shared_slots.lower(max_concurrency)
-        else:
-            self._slots = asyncio.Semaphore(max_concurrency)
+        self._slots.limit(self, max_concurrency)
 
     def _open(self, path: str) -> Transport:
         """The transport of a path, opened for the first request and then kept."""
@@ -341,9 +338,7 @@ class Endpoint:
         return self._transports[by_client]
 
     async def aclose(self) -> None:
-        if self._shared_slots is not None:
-            self._shared_slots.close()
-
+        self._slots.leave(self)
         while self._transports:
             _, transport = self._transports.popitem()
             await transport.aclose()

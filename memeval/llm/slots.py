@@ -10,8 +10,6 @@ import asyncio
 import threading
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Self
 
 from memeval.errors import UserError
 
@@ -29,80 +27,68 @@ def slots_of_process(limit: int, processes: int, address: str) -> int:
 
 
 class Slots:
-    """The slots at an address under a key; of several objects the lowest limit holds."""
+    """The slots that several endpoints share, on any event loops; the lowest limit holds."""
 
-    def __init__(self, address: str, key: str, limit: int) -> None:
-        self.limit = limit
-        self._line = _lines.setdefault((address, key), _Line())
-        with self._line.guard:
-            self._line.members.append(self)
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._limits: dict[object, int] = {}
+        """The limit that each endpoint asks for."""
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._held = 0
+        """Slots in use, those included that were just handed on."""
 
-    def lower(self, limit: int) -> None:
-        """Asks for fewer slots from now on."""
-        self.limit = min(self.limit, limit)
+    def limit(self, endpoint: object, limit: int) -> None:
+        """Sets the limit that an endpoint asks for."""
+        with self._guard:
+            self._limits[endpoint] = limit
 
-    def close(self) -> None:
-        """Its limit no longer counts."""
-        with self._line.guard:
-            if self in self._line.members:
-                self._line.members.remove(self)
-                self._line.hand_on()
+    def leave(self, endpoint: object) -> None:
+        """The limit of an endpoint no longer counts."""
+        with self._guard:
+            self._limits.pop(endpoint, None)
+            self._hand_on()
 
-    async def __aenter__(self) -> Self:
-        line = self._line
-        with line.guard:
+    async def __aenter__(self) -> None:
+        with self._guard:
             # A new caller does not overtake those that wait.
-            if not line.queue and line.held < line.limit():
-                line.held += 1
-                return self
+            if not self._waiting and self._is_free():
+                self._held += 1
+                return
 
             waiter = asyncio.get_running_loop().create_future()
-            line.queue.append(waiter)
+            self._waiting.append(waiter)
 
         try:
             await waiter
         except asyncio.CancelledError:
-            with line.guard:
-                if waiter in line.queue:
-                    line.queue.remove(waiter)
+            with self._guard:
+                if waiter in self._waiting:
+                    self._waiting.remove(waiter)
                 else:
                     # It was handed a slot in the same moment: the slot goes to the next one.
-                    line.release()
+                    self._release()
 
             raise
 
-        return self
-
     async def __aexit__(self, *_: object) -> None:
-        with self._line.guard:
-            self._line.release()
+        with self._guard:
+            self._release()
 
+    def _is_free(self) -> bool:
+        return self._held < min(self._limits.values(), default=0)
 
-@dataclass
-class _Line:
-    """Those who wait at one address under one key. All is read and changed under its `guard`."""
+    def _release(self) -> None:
+        self._held -= 1
+        self._hand_on()
 
-    guard: threading.Lock = field(default_factory=threading.Lock)
-    members: list[Slots] = field(default_factory=list)
-    queue: deque[asyncio.Future[None]] = field(default_factory=deque)
-    held: int = 0
-    """Slots in use, those included that were just handed on."""
-
-    def limit(self) -> int:
-        return min((member.limit for member in self.members), default=0)
-
-    def release(self) -> None:
-        self.held -= 1
-        self.hand_on()
-
-    def hand_on(self) -> None:
+    def _hand_on(self) -> None:
         """Wakes as many waiters as there are free slots."""
-        while self.queue and self.held < self.limit():
-            waiter = self.queue.popleft()
+        while self._waiting and self._is_free():
+            waiter = self._waiting.popleft()
             # A loop that is closed has nobody who waits.
             with suppress(RuntimeError):
                 waiter.get_loop().call_soon_threadsafe(_resolve, waiter)
-                self.held += 1
+                self._held += 1
 
 
 def _resolve(waiter: asyncio.Future[None]) -> None:
@@ -110,4 +96,9 @@ def _resolve(waiter: asyncio.Future[None]) -> None:
         waiter.set_result(None)
 
 
-_lines: dict[tuple[str, str], _Line] = {}
+_slots: dict[tuple[str, str], Slots] = {}
+
+
+def slots_at(address: str, key: str) -> Slots:
+    """This process's slots at an address under a key."""
+    return _slots.setdefault((address, key), Slots())

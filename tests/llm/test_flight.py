@@ -41,12 +41,12 @@ from memeval.llm.cache import Cache
 from memeval.llm.contract import ChatPrompt
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.openai import OpenAIModel, Sampling
-from memeval.llm.slots import Slots
+from memeval.llm.slots import slots_at
 from memeval.records import Role
 
 async def main(folder, url, calls, texts, origin):
     home = Path(folder)
-    endpoint = Endpoint(EndpointSettings(url, "key", 8, 60.0, 0), slots=Slots(url, "key", 8))
+    endpoint = Endpoint(EndpointSettings(url, "key", 8, 60.0, 0), slots=slots_at(url, "key"))
     replies, vectors = Cache(home / "responses.sqlite"), Cache(home / "embeddings.sqlite")
     model = OpenAIModel(endpoint, Sampling("m", 0.0, 10), replies, origin)
     embedder = OpenAIEmbedder(endpoint, "e", None, vectors, origin)

@@ -12,7 +12,7 @@ from doubles.endpoint import ScriptedEndpoint
 
 from memeval.errors import UserError
 from memeval.llm.endpoint import Endpoint, EndpointSettings, as_object
-from memeval.llm.slots import Slots, slots_of_process
+from memeval.llm.slots import Slots, slots_at, slots_of_process
 
 
 async def crowd(slots: list[Slots], each: int) -> int:
@@ -31,49 +31,54 @@ async def crowd(slots: list[Slots], each: int) -> int:
     return most
 
 
+def slots_with(limit: int) -> Slots:
+    slots = Slots()
+    slots.limit("an endpoint", limit)
+    return slots
+
+
 def test_no_more_are_in_at_once_than_the_limit() -> None:
-    slots = Slots("address", "key", 5)
+    slots = slots_with(5)
     assert asyncio.run(crowd([slots], 50)) == 5
     assert asyncio.run(crowd([slots], 50)) == 5, "on another loop as well"
-    slots.close()
 
 
 def test_the_lower_limit_holds_for_all_who_ask_at_one_address() -> None:
-    five, three = Slots("address", "key", 5), Slots("address", "key", 3)
-    assert asyncio.run(crowd([five, three], 50)) == 3
-    three.close()
-    assert asyncio.run(crowd([five], 50)) == 5, "once its part is closed it binds nobody"
-    five.lower(2)
-    assert asyncio.run(crowd([five], 50)) == 2
-    five.close()
+    slots = slots_with(5)
+    slots.limit("another", 3)
+    assert asyncio.run(crowd([slots], 50)) == 3
+    slots.leave("another")
+    assert asyncio.run(crowd([slots], 50)) == 5, "once its endpoint is closed it binds nobody"
+    slots.limit("an endpoint", 2)
+    assert asyncio.run(crowd([slots], 50)) == 2
 
 
 def test_who_waits_goes_on_when_the_lowest_limit_is_gone() -> None:
     async def scene() -> None:
-        two, one = Slots("address", "key", 2), Slots("address", "key", 1)
-        async with two:
-            waiting = asyncio.create_task(two.__aenter__())
+        slots = slots_with(2)
+        slots.limit("another", 1)
+        async with slots:
+            waiting = asyncio.create_task(slots.__aenter__())
             await asyncio.sleep(0)
             assert not waiting.done()
-            one.close()
+            slots.leave("another")
             await asyncio.wait_for(waiting, 5)
-            await two.__aexit__(None, None, None)
-
-        two.close()
+            await slots.__aexit__(None, None, None)
 
     asyncio.run(scene())
 
 
 @pytest.mark.parametrize(("address", "key"), [("another", "key"), ("address", "another")])
 def test_another_address_or_key_has_slots_of_its_own(address: str, key: str) -> None:
-    one, other = Slots("address", "key", 2), Slots(address, key, 3)
+    one, other = slots_at("address", "key"), slots_at(address, key)
+    assert slots_at("address", "key") is one
+    one.limit("an endpoint", 2)
+    other.limit("another", 3)
     assert asyncio.run(crowd([one, other], 20)) == 5
-    one.close()
-    other.close()
 
 
 def test_who_is_cancelled_while_waiting_or_inside_leaves_no_slot_behind() -> None:
-    slots = Slots("address", "key", 2)
+    slots = slots_with(2)
 
     async def stay() -> None:
         async with slots:
@@ -90,11 +95,10 @@ def test_who_is_cancelled_while_waiting_or_inside_leaves_no_slot_behind() -> Non
 
     asyncio.run(scene())
     assert asyncio.run(crowd([slots], 9)) == 2
-    slots.close()
 
 
 def test_who_is_cancelled_as_it_is_handed_a_slot_hands_it_on() -> None:
-    slots = Slots("address", "key", 1)
+    slots = slots_with(1)
 
     async def scene() -> None:
         await slots.__aenter__()
@@ -108,7 +112,6 @@ def test_who_is_cancelled_as_it_is_handed_a_slot_hands_it_on() -> None:
 
     asyncio.run(scene())
     assert asyncio.run(crowd([slots], 9)) == 1
-    slots.close()
 
 
 def test_threads_with_loops_of_their_own_share_the_slots() -> None:
@@ -116,8 +119,7 @@ def test_threads_with_loops_of_their_own_share_the_slots() -> None:
 
         async def ask() -> None:
             settings = EndpointSettings(server.base_url, "key", 3, 10.0, 0)
-            slots = Slots(server.base_url, "key", 3)
-            endpoint = Endpoint(settings, slots=slots)
+            endpoint = Endpoint(settings, slots=slots_at(server.base_url, "key"))
             body = {"model": "m", "messages": [{"content": "who?"}]}
             await asyncio.gather(
                 *(endpoint.post("/chat/completions", body, as_object) for _ in range(20))

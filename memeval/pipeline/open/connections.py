@@ -12,7 +12,7 @@ from memeval.llm.budget import Budget
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.disk import Disk
 from memeval.llm.endpoint import Endpoint, EndpointSettings
-from memeval.llm.slots import Slots, slots_of_process
+from memeval.llm.slots import slots_at, slots_of_process
 from memeval.records import Usage
 from memeval.store.contract import FileStore, Store
 
@@ -73,11 +73,10 @@ class Connections:
         )
         known = self._endpoints.get(reach)
         if known is None:
-            slots = Slots(settings.base_url, settings.api_key, limit)
             known = self._endpoints[reach] = Endpoint(
                 settings,
                 say=self._say,
-                slots=slots,
+                slots=slots_at(settings.base_url, settings.api_key),
                 budget=self.budget,
                 breaker=self.breaker,
             )
