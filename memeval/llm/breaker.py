@@ -11,7 +11,6 @@ Once work is stopped, it sends no further call, and those under way may still en
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
@@ -22,7 +21,7 @@ from urllib.parse import urlsplit
 from memeval.errors import ModelError, StorageError, UserError, WorldError
 from memeval.llm.disk import Disk
 from memeval.llm.faults import Setback, of_connection
-from memeval.llm.in_flight import WRITING_S, finish_or_cancel, wait_for_calls
+from memeval.llm.in_flight import finish_or_cancel, wait_for_calls
 from memeval.llm.transport import proxy_of
 
 T = TypeVar("T")
@@ -56,12 +55,7 @@ class _Work:
 
     async def finish(self) -> None:
         """Waits for the requests under way, as far as they end soon, and for their rows."""
-        until = time.monotonic() + ENDING_S
-        if not self.under_way:
-            return
-
-        await wait_for_calls(lambda: self.under_way, until)
-        await asyncio.sleep(WRITING_S)
+        await wait_for_calls(lambda: self.under_way, ENDING_S)
 
 
 _current: ContextVar[_Work | None] = ContextVar("_current", default=None)

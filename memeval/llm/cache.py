@@ -33,7 +33,7 @@ from memeval.llm.cache_file import (
     is_moved,
     make_tables,
 )
-from memeval.llm.leases import FileLeases
+from memeval.llm.leases import FileLeases, leases_in
 
 T = TypeVar("T")
 
@@ -171,7 +171,7 @@ class Cache:
         self._attempt(lambda connection: _transaction(connection, write))
 
     def leases(self) -> FileLeases:
-        return FileLeases(self.path.parent / "locks")
+        return leases_in(self.path.parent / "locks")
 
     def close(self) -> None:
         with self._lock:

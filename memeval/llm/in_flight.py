@@ -11,7 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 POLL_S = 0.02
-"""Seconds between two checks in `finish`."""
+"""Seconds between two checks in `wait_for_calls`."""
 WRITING_S = 0.2
 """How long the last reply may take to be written before the work is cancelled, in seconds."""
 
@@ -70,24 +70,19 @@ class InFlight:
     async def finish(self, most_s: float) -> None:
         """Holds back new requests, and waits up to `most_s` seconds for those in progress."""
         self.closing = True
-        others = [asyncio.ensure_future(finish(most_s)) for finish in self.elsewhere]
-        if not self.under_way and not others:
-            return
-
-        until = time.monotonic() + most_s
-        await wait_for_calls(lambda: self.under_way, until)
-        if others:
-            await asyncio.wait(others, timeout=max(until - time.monotonic(), 0.0))
-
-        await asyncio.sleep(WRITING_S)
+        await asyncio.gather(
+            wait_for_calls(lambda: self.under_way, most_s),
+            *(finish(most_s) for finish in self.elsewhere),
+            return_exceptions=True,
+        )
+        if self.elsewhere:
+            await asyncio.sleep(WRITING_S)
 
     async def finish_here(self, most_s: float) -> None:
         """`finish` for the requests of this event loop; those of others go on."""
         loop = asyncio.get_running_loop()
         self._ending.add(loop)
-        if self._by_loop.get(loop, 0):
-            await wait_for_calls(lambda: self._by_loop.get(loop, 0), time.monotonic() + most_s)
-            await asyncio.sleep(WRITING_S)
+        await wait_for_calls(lambda: self._by_loop.get(loop, 0), most_s)
 
     def describe_lost(self, more: int = 0) -> str:
         """How many replies are lost, `more` besides those that are counted; empty if no request was
@@ -106,11 +101,17 @@ class InFlight:
         self.closing = False
 
 
-async def wait_for_calls(under_way: Callable[[], int], until: float) -> None:
-    """Returns when no request is under way, or the time is over."""
+async def wait_for_calls(under_way: Callable[[], int], most_s: float) -> None:
+    """Waits up to `most_s` seconds for the requests under way, and then for their last rows."""
+    if not under_way():
+        return
+
+    until = time.monotonic() + most_s
     # An event belongs to one event loop; these requests may run on those of several threads.
     while under_way() and time.monotonic() < until:  # noqa: ASYNC110
         await asyncio.sleep(POLL_S)
+
+    await asyncio.sleep(WRITING_S)
 
 
 async def finish_or_cancel(

@@ -38,71 +38,62 @@ def lock_of(key: str) -> tuple[str, int]:
 
 
 class FileLeases:
-    """Leases as locked bytes of files, shared by the processes of one machine."""
+    """Leases as locked bytes of the files in a folder, shared by the processes of one machine.
+
+    Use `leases_in`: a process has one object per folder, because the kernel would grant it a byte
+    that it has locked already.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-
-    async def take(self, keys: Iterable[str]) -> set[str]:
-        return {key for key in keys if _locks.take(*self._byte_of(key))}
-
-    def give(self, keys: Iterable[str]) -> None:
-        for key in keys:
-            _locks.give(*self._byte_of(key))
-
-    def _byte_of(self, key: str) -> tuple[str, int]:
-        name, number = lock_of(key)
-        return f"{self._folder}/{name}", number
-
-
-class _Locks:
-    """The bytes that this process has locked: the kernel would grant them to it again."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """A child does not inherit locks, so it must not take its parent's for its own."""
         self._guard = threading.Lock()
-        self._held: set[tuple[str, int]] = set()
+        self._held: set[str] = set()
         self._files: dict[str, int] = {}
         """Descriptors. To close any of a file drops all the process's locks on it: none is."""
 
-    def take(self, path: str, number: int) -> bool:
-        """Locks a byte unless this or another process holds it; returns whether it did."""
+    async def take(self, keys: Iterable[str]) -> set[str]:
         with self._guard:
-            if (path, number) in self._held:
+            return {key for key in keys if key not in self._held and self._lock(key)}
+
+    def give(self, keys: Iterable[str]) -> None:
+        with self._guard:
+            for key in self._held.intersection(keys):
+                self._held.discard(key)
+                name, number = lock_of(key)
+                with suppress(OSError):
+                    fcntl.lockf(self._files[name], fcntl.LOCK_UN, 1, number)
+
+    def _lock(self, key: str) -> bool:
+        """Locks the byte of a key unless another process holds it; returns whether it did."""
+        name, number = lock_of(key)
+        try:
+            fcntl.lockf(self._open(name), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+        except OSError as error:
+            # Any other error means that the file system lacks such locks: then all are free.
+            if error.errno in _TAKEN:
                 return False
 
-            try:
-                fcntl.lockf(self._open(path), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
-            except OSError as error:
-                # Any other error means that the file system lacks such locks: then all are free.
-                if error.errno in _TAKEN:
-                    return False
+        self._held.add(key)
+        return True
 
-            self._held.add((path, number))
-            return True
-
-    def give(self, path: str, number: int) -> None:
-        """Unlocks a byte that this process holds."""
-        with self._guard:
-            if (path, number) in self._held:
-                self._held.discard((path, number))
-                with suppress(OSError):
-                    fcntl.lockf(self._files[path], fcntl.LOCK_UN, 1, number)
-
-    def _open(self, path: str) -> int:
+    def _open(self, name: str) -> int:
         """The descriptor of a file, which is made if it is missing. Raises `StorageError`."""
-        if path not in self._files:
+        if name not in self._files:
+            path = self._folder / name
             try:
-                Path(path).parent.mkdir(parents=True, exist_ok=True)
-                self._files[path] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._files[name] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             except OSError as error:
                 raise StorageError(f"{path} can't be opened: {error.strerror or error}") from error
 
-        return self._files[path]
+        return self._files[name]
 
 
-_locks = _Locks()
-os.register_at_fork(after_in_child=_locks.forget)
+_leases: dict[Path, FileLeases] = {}
+# A child does not inherit locks, so it must not take its parent's for its own.
+os.register_at_fork(after_in_child=_leases.clear)
+
+
+def leases_in(folder: Path) -> FileLeases:
+    """This process's leases in a folder."""
+    return _leases.setdefault(folder, FileLeases(folder))
