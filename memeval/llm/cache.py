@@ -66,9 +66,6 @@ class Cache:
         """The result of `work`: a file answers sooner than a thread would start."""
         return work()
 
-    def get(self, key: str) -> CachedEntry | None:
-        return self.get_all([key]).get(key)
-
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
         wanted = list(keys)
         found: dict[str, CachedEntry] = {}
@@ -126,9 +123,6 @@ class Cache:
             yield from (str(row[0]) for row in rows)
             last = str(rows[-1][0])
 
-    def put(self, key: str, value: bytes, origin: str) -> None:
-        self.put_all({key: value}, origin)
-
     def put_all(
         self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None
     ) -> None:
@@ -150,12 +144,6 @@ class Cache:
             # Else the reply would go into the damaged file that another process has put aside.
             self._reopen_moved()
             self._attempt(lambda connection: _transaction(connection, write))
-
-    def replace(self, key: str, value: bytes, origin: str) -> None:
-        with self._lock:
-            self._drop(key)
-
-        self.put(key, value, origin)
 
     def delete(self, key: str) -> None:
         with self._lock:

@@ -59,25 +59,19 @@ class ReplyCache(Protocol):
     async def call(self, work: Callable[[], T]) -> T:
         """The result of `work`, which uses the cache and must not hold up the event loop."""
 
-    def get(self, key: str) -> CachedEntry | None:
-        """The entry under `key`; None without a sound one."""
-
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
         """The sound entries under `keys`."""
 
     def keys(self) -> Iterator[str]:
         """All keys, in order."""
 
-    def put(self, key: str, value: bytes, origin: str) -> None:
-        """Stores `value`; the first writer of a key wins."""
-
     def put_all(
         self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None
     ) -> None:
-        """Stores all of `values` or none, each with its part of the reported `tokens`."""
+        """Stores all of `values` or none, each with its part of the reported `tokens`.
 
-    def replace(self, key: str, value: bytes, origin: str) -> None:
-        """Stores `value` in place of an entry that turned out to be unsound."""
+        The first writer of a key wins.
+        """
 
     def delete(self, key: str) -> None:
         """Removes the entry under `key`."""

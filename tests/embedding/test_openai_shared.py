@@ -139,7 +139,8 @@ def test_a_damaged_vector_that_is_paid_for_again_is_said(tmp_path: Path, checked
                 for key in list(cache.keys()):
                     # A vector of two bytes, under its own checksum or under that of the first one.
                     if checked:
-                        cache.replace(key, b"xx", "run")
+                        cache.delete(key)
+                        cache.put_all({key: b"xx"}, "run")
 
             await OpenAIEmbedder(endpoint, "model", None, cache, "run").embed(FIRST[:3])
         finally:

@@ -14,6 +14,7 @@ from doubles.endpoint import Faults, ScriptedEndpoint
 
 from memeval.errors import ModelError, StorageError
 from memeval.llm.cache import Cache, content_key
+from memeval.llm.cache_contract import CachedEntry
 from memeval.llm.contract import ChatPrompt
 from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.metering import Ledger, metered
@@ -30,30 +31,26 @@ def cache(tmp_path: Path) -> Iterator[Cache]:
 
 
 def test_the_first_writer_of_a_key_wins(cache: Cache) -> None:
-    cache.put("k", b"1", "one")
-    cache.put("k", b"2", "two")
-    stored = cache.get("k")
-    assert stored is not None
-    assert (stored.value, stored.origin) == (b"1", "one")
-    assert cache.get("other") is None
+    cache.put_all({"k": b"1"}, "one")
+    cache.put_all({"k": b"2"}, "two")
+    assert cache.get_all(["k", "other"]) == {"k": CachedEntry(b"1", "one")}
 
 
 def test_an_unsound_entry_can_be_replaced(cache: Cache) -> None:
-    cache.put("k", b"unsound", "one")
-    cache.replace("k", b"sound", "two")
-    cache.replace("new", b"sound", "two")
+    cache.put_all({"k": b"unsound"}, "one")
     for key in ("k", "new"):
-        stored = cache.get(key)
-        assert stored is not None
-        assert (stored.value, stored.origin) == (b"sound", "two")
+        cache.delete(key)
+    cache.put_all({"k": b"sound", "new": b"sound"}, "two")
+    sound = CachedEntry(b"sound", "two")
+    assert cache.get_all(["k", "new"]) == {"k": sound, "new": sound}
 
 
 def test_a_damaged_cache_is_put_aside(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     path.write_bytes(b"no database at all" * 100)
     with closing(Cache(path)) as cache:
-        cache.put("k", b"1", "one")
-        assert cache.get("k") is not None
+        cache.put_all({"k": b"1"}, "one")
+        assert cache.get_all(["k"])
 
     assert list(tmp_path.glob("c.sqlite.damaged-*"))
 
@@ -70,14 +67,15 @@ def test_processes_share_it(tmp_path: Path) -> None:
         "import sys; from memeval.llm.cache import Cache; from pathlib import Path\nc = "
         "Cache(Path(sys.argv[1]))\n"
     )
-    write += "for i in range(200): c.put(f'{sys.argv[2]}-{i}', b'v', 'o')"
+    write += "for i in range(200): c.put_all({f'{sys.argv[2]}-{i}': b'v'}, 'o')"
     workers = [
         subprocess.Popen([sys.executable, "-c", write, str(path), str(worker)])
         for worker in range(3)
     ]
     assert [worker.wait() for worker in workers] == [0, 0, 0]
     with closing(Cache(path)) as cache:
-        assert all(cache.get(f"{worker}-{i}") for worker in range(3) for i in range(200))
+        keys = [f"{worker}-{i}" for worker in range(3) for i in range(200)]
+        assert cache.get_all(keys).keys() == set(keys)
 
 
 def test_keys_depend_on_content_and_not_on_order() -> None:

@@ -40,7 +40,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sound") / "c.sqlite"
     cache = Cache(path)
     for key, value in REPLIES.items():
-        cache.put(key, value, "run")
+        cache.put_all({key: value}, "run")
     cache.put_all(VECTORS, "run", dict.fromkeys(VECTORS, 7))
     cache.close()
     return path
@@ -205,9 +205,9 @@ def test_damage(sound: Path, tmp_path: Path, name: str) -> None:
     found = cache.get_all(STORED)
     for key, value in STORED.items():
         if key not in found:
-            cache.put(key, value, "again")
-    cache.put("new", b"{}", "run")
-    assert cache.get("new") is not None
+            cache.put_all({key: value}, "again")
+    cache.put_all({"new": b"{}"}, "run")
+    assert cache.get_all(["new"])
     cache.close()
 
     assert all(found[key].value == STORED[key] for key in found), "what is read is what was stored"
@@ -264,7 +264,7 @@ from pathlib import Path
 from memeval.llm.cache import Cache
 cache = Cache(Path(sys.argv[1]))
 for number in range(50):
-    cache.put(f"{number:064d}", b'{"in": "the log"}', "run")
+    cache.put_all({f"{number:064d}": b'{"in": "the log"}'}, "run")
 os.kill(os.getpid(), 9)
 """
 
@@ -334,7 +334,7 @@ said = []
 cache = Cache(path, said.append)
 found = cache.get_all(keys)
 for number in range(20):
-    cache.put(sys.argv[3] + format(number, "063d"), b"{}", "run")
+    cache.put_all({sys.argv[3] + format(number, "063d"): b"{}"}, "run")
 cache.close()
 print(len(found), sum("was damaged" in line for line in said))
 """
@@ -385,9 +385,9 @@ def test_damage_while_it_is_open_is_mended_under_way(sound: Path, tmp_path: Path
 
     for one in (cache, other):
         one.get_all(STORED)
-    cache.put("one", b"{}", "run")
-    other.put("other", b"{}", "run")
-    assert all(one.get(key) for one in (cache, other) for key in ("one", "other"))
+    cache.put_all({"one": b"{}"}, "run")
+    other.put_all({"other": b"{}"}, "run")
+    assert all(len(one.get_all(["one", "other"])) == 2 for one in (cache, other))
     cache.close()
     other.close()
     assert said
@@ -400,10 +400,10 @@ def test_a_cache_that_is_deleted_under_way_goes_on(sound: Path, tmp_path: Path) 
     cache = Cache(path)
     assert len(cache.get_all(STORED)) == len(STORED)
     shutil.rmtree(path.parent)
-    cache.put("new", b"{}", "run")
+    cache.put_all({"new": b"{}"}, "run")
     cache.close()
     cache = Cache(path)
-    assert cache.get("new") is not None
+    assert cache.get_all(["new"])
     cache.close()
 
 
@@ -421,6 +421,6 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         StorageError, match=r"c\.sqlite can't be written: no space left on the disk"
     ):
         for number in range(1000):
-            cache.put(str(number), b"x" * 3000, "run")
-    assert cache.get("0") is not None, "what is stored stays"
+            cache.put_all({str(number): b"x" * 3000}, "run")
+    assert cache.get_all(["0"]), "what is stored stays"
     cache.close()

@@ -275,13 +275,13 @@ def test_a_forgotten_entry_is_gone_at_the_next_look(
     hurried: Server, database: Database, tmp_path: Path
 ) -> None:
     cache = PostgresStore(database, tmp_path).cache("responses", None)
-    cache.put(KEY, b"useless", "run")
+    cache.put_all({KEY: b"useless"}, "run")
     hurried.freeze()
     began = time.monotonic()
     cache.forget(KEY)
     assert time.monotonic() - began < 0.2
     hurried.thaw()
-    assert cache.get(KEY) is None
+    assert not cache.get_all([KEY])
 
 
 def test_replies_that_come_while_the_server_is_away_are_kept_and_stored_later(
@@ -297,6 +297,6 @@ def test_replies_that_come_while_the_server_is_away_are_kept_and_stored_later(
 
     # The next command in this home stores it: another home finds it then.
     elsewhere = PostgresStore(database, tmp_path / "other").cache("embeddings", None)
-    assert elsewhere.get(KEY) is None
-    expected = CachedEntry(b"paid for", "run", 7)
-    assert store.cache("embeddings", None).get(KEY) == expected == elsewhere.get(KEY)
+    assert not elsewhere.get_all([KEY])
+    expected = {KEY: CachedEntry(b"paid for", "run", 7)}
+    assert store.cache("embeddings", None).get_all([KEY]) == expected == elsewhere.get_all([KEY])

@@ -252,9 +252,6 @@ class OverlaidCache(Cache):
 
         self._tally.note_made_up()
 
-    def replace(self, key: str, value: bytes, origin: str) -> None:
-        self.put_all({key: value}, origin)
-
     def delete(self, key: str) -> None:
         self._made_up.pop(key, None)
 

@@ -22,12 +22,7 @@ _PUT = (
     "INSERT INTO memeval_entries (cache, key, value, origin, crc, tokens) "
     "SELECT :cache, * FROM unnest(CAST(:keys AS text[]), CAST(:entries AS bytea[]), "
     "CAST(:origins AS text[]), CAST(:crcs AS bigint[]), CAST(:tokens AS bigint[])) "
-    "ON CONFLICT (cache, key) DO {}"
-)
-_IGNORE = _PUT.format("NOTHING")
-_REPLACE = _PUT.format(
-    "UPDATE SET value = excluded.value, origin = excluded.origin, crc = excluded.crc, "
-    "tokens = excluded.tokens"
+    "ON CONFLICT (cache, key) DO NOTHING"
 )
 
 
@@ -52,9 +47,6 @@ class PostgresCache:
 
     async def call(self, work: Callable[[], T]) -> T:
         return await self._database.call(work)
-
-    def get(self, key: str) -> CachedEntry | None:
-        return self.get_all([key]).get(key)
 
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
         wanted = list(keys)
@@ -101,22 +93,11 @@ class PostgresCache:
             yield from (str(row[0]) for row in rows)
             last = rows[-1][0]
 
-    def put(self, key: str, value: bytes, origin: str) -> None:
-        self.put_all({key: value}, origin)
-
     def put_all(
         self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None
     ) -> None:
-        self._put(_IGNORE, values, origin, tokens or {})
-
-    def replace(self, key: str, value: bytes, origin: str) -> None:
-        self._put(_REPLACE, {key: value}, origin, {})
-
-    def _put(
-        self, statement: str, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int]
-    ) -> None:
         try:
-            self._send(statement, values, origin, tokens)
+            self._send(values, origin, tokens or {})
         except StorageError:
             with self._keeping:
                 self._kept = self._kept or Cache(self._kept_path)
@@ -125,12 +106,10 @@ class PostgresCache:
 
                 self._kept.put_all(values, origin, tokens)
 
-    def _send(
-        self, statement: str, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int]
-    ) -> None:
+    def _send(self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int]) -> None:
         parts = {key: tokens.get(key) for key in values}
         self._database.run(
-            statement,
+            _PUT,
             {
                 "cache": self._name,
                 "keys": list(values),
