@@ -167,9 +167,8 @@ def _of_error(status: int, what: str, headers: Mapping[str, str], content: bytes
 
 def _kind_of(status: int, error: Mapping[str, Any], message: str) -> Kind:
     code = error.get("code") or error.get("type")
-    # A gateway's code may be a list or an object, which no set can hold.
-    names = {error.get("code"), error.get("type")} if _hashable(error) else set()
-    if names & _QUOTA:
+    # As text: a gateway's code may be a list or an object, which no set can hold.
+    if {str(error.get("code")), str(error.get("type"))} & _QUOTA:
         return Kind.DEAD
 
     if (status == 400 and "content_filter" in str(code)) or "content_management_policy" in message:
@@ -186,13 +185,6 @@ def _kind_of(status: int, error: Mapping[str, Any], message: str) -> Kind:
 def _parameter_of(error: Mapping[str, Any]) -> str | None:
     parameter = error.get("param")
     return parameter if isinstance(parameter, str) and parameter else None
-
-
-def _hashable(error: Mapping[str, Any]) -> bool:
-    return all(
-        value is None or isinstance(value, str | int)
-        for value in (error.get("code"), error.get("type"))
-    )
 
 
 def _object_of(content: bytes) -> Mapping[str, Any]:

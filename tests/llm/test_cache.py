@@ -143,7 +143,7 @@ def test_errors_and_empty_replies_are_never_stored(cache: Cache, kind: str) -> N
 
 
 def test_the_reported_usage_holds_what_the_provider_read_from_its_cache(tmp_path: Path) -> None:
-    from memeval.llm.reply import usage_of
+    from memeval.llm.reply.chat import usage_of
 
     details = {
         "prompt_tokens": 100,

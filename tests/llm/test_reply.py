@@ -14,9 +14,7 @@ from growth import grows_too_fast
 
 from memeval.errors import ModelError
 from memeval.llm.reply import (
-    CHARACTERS,
     ODD_USAGE,
-    THINKING,
     CutReplyError,
     FilteredReplyError,
     UnsoundReplyError,
@@ -28,10 +26,11 @@ from memeval.llm.reply import (
     sound_vector,
     stored_chat,
     stored_ranking,
-    usage_of,
     without_controls,
-    without_thinking,
 )
+from memeval.llm.reply.body import CHARACTERS, THINKING
+from memeval.llm.reply.chat import usage_of
+from memeval.llm.reply.text import without_thinking
 
 ASKED = [{"role": "user", "content": "one two three"}]
 GOOD = {"prompt_tokens": 7, "completion_tokens": 2}

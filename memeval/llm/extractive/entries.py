@@ -81,12 +81,9 @@ def block(chosen: Iterable[Entry]) -> str:
         if lines and entry.stamp == stamp and entry.speaker == speaker:
             lines[-1] += f" {entry.text}"
         else:
-            lines.append((entry if entry.stamp != stamp else _strip_date(entry)).line)
+            shown = replace(entry, stamp="") if entry.stamp == stamp else entry
+            lines.append(shown.line)
 
         stamp, speaker = entry.stamp, entry.speaker
 
     return "\n".join(lines)
-
-
-def _strip_date(entry: Entry) -> Entry:
-    return replace(entry, stamp="")

@@ -64,17 +64,7 @@ kept at a time.
 
 
 def read_chunk(text: str) -> tuple[Sentence, ...]:
-    return _read_short_chunk(text) if len(text) <= SHORT else _read_long_chunk(text)
-
-
-@lru_cache(maxsize=1 << 12)
-def _read_short_chunk(text: str) -> tuple[Sentence, ...]:
-    return _read(text)
-
-
-@lru_cache(maxsize=1 << 6)
-def _read_long_chunk(text: str) -> tuple[Sentence, ...]:
-    return _read(text)
+    return _read_short(text) if len(text) <= SHORT else _read_long(text)
 
 
 def _read(text: str) -> tuple[Sentence, ...]:
@@ -95,6 +85,10 @@ def _read(text: str) -> tuple[Sentence, ...]:
         found += _sentences(body, speaker, time, number)
 
     return tuple(found)
+
+
+_read_short = lru_cache(maxsize=1 << 12)(_read)
+_read_long = lru_cache(maxsize=1 << 6)(_read)
 
 
 def _sentences(body: str, speaker: str, time: datetime | None, line: int) -> list[Sentence]:

@@ -8,29 +8,22 @@ and named in `notes`.
 from __future__ import annotations
 
 from memeval.llm.reply.body import (
-    CHARACTERS,
-    MOST_TOKENS,
     NOTES,
     ODD_USAGE,
-    THINKING,
     CutReplyError,
     FilteredReplyError,
     UnsoundReplyError,
     parse,
 )
-from memeval.llm.reply.chat import ChatReply, finish_reason, read_chat, usage_of
+from memeval.llm.reply.chat import ChatReply, finish_reason, read_chat
 from memeval.llm.reply.ranking import RankingReply, read_ranking
 from memeval.llm.reply.stored import stored_chat, stored_ranking
-from memeval.llm.reply.text import without_controls, without_thinking
-from memeval.llm.reply.tool_calls import read_tool_calls
+from memeval.llm.reply.text import without_controls
 from memeval.llm.reply.vectors import VectorsReply, read_vectors, sound_vector
 
 __all__ = [
-    "CHARACTERS",
-    "MOST_TOKENS",
     "NOTES",
     "ODD_USAGE",
-    "THINKING",
     "ChatReply",
     "CutReplyError",
     "FilteredReplyError",
@@ -41,12 +34,9 @@ __all__ = [
     "parse",
     "read_chat",
     "read_ranking",
-    "read_tool_calls",
     "read_vectors",
     "sound_vector",
     "stored_chat",
     "stored_ranking",
-    "usage_of",
     "without_controls",
-    "without_thinking",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,6 @@ from memeval.llm.reply.body import (
     odd_notes,
 )
 from memeval.llm.reply.text import without_controls, without_thinking
-from memeval.llm.reply.tool_calls import read_tool_calls
 from memeval.llm.tokens import count_tokens
 from memeval.text.shown import one_line
 
@@ -66,7 +66,7 @@ def read_chat(
             f"the reply ended with an error{_error_within(choice) or _error_within(reply)}"
         )
 
-    calls = read_tool_calls(message) if tools else ()
+    calls = _tool_calls(message) if tools else ()
     ends_normally = finish not in ("length", "content_filter")
     if not text and not calls and not (tools and ends_normally):
         raise _empty(finish, thought, choice, message)
@@ -123,6 +123,39 @@ def _text_of(part: object) -> str | None:
         text = text.get("value")
 
     return text if isinstance(text, str) else None
+
+
+def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    """The calls of a message in order; odd members are read as empty, and not refused here."""
+    calls = message.get("tool_calls")
+    if isinstance(calls, dict):
+        calls = [calls]
+    if isinstance(calls, list):
+        objects = [call for call in calls if isinstance(call, dict)]
+        return tuple(_tool_call(call.get("id"), call.get("function")) for call in objects)
+
+    # OpenAI's protocol before tools; some servers still reply in it.
+    function = message.get("function_call")
+    return (_tool_call(None, function),) if isinstance(function, dict) else ()
+
+
+def _tool_call(call_id: object, function: object) -> ToolCall:
+    named = function if isinstance(function, dict) else {}
+    name, arguments = named.get("name"), named.get("arguments")
+    # Some servers send the arguments as an object, and none as null.
+    if not isinstance(arguments, str):
+        arguments = "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+
+    return ToolCall(
+        call_id=_clean(call_id),
+        name=_clean(name),
+        arguments=_clean(arguments) or "{}",
+    )
+
+
+def _clean(value: object) -> str:
+    """A string without what no request or file can hold; empty for anything else."""
+    return without_controls(value)[0].strip() if isinstance(value, str) else ""
 
 
 def _empty(
