@@ -60,7 +60,8 @@ class Cache:
         # Of this object, and not of a thread or a path: the file may be opened again from another
         # thread.
         self._repairs = FileLock(f"{path}.lock", thread_local=False, is_singleton=False)
-        self._connection, self._identity = self._open()
+        self._identity: tuple[int, int] | None = None
+        self._open()
 
     async def call(self, work: Callable[[], T]) -> T:
         """The result of `work`: a file answers sooner than a thread would start."""
@@ -194,33 +195,29 @@ class Cache:
         with suppress(sqlite3.Error):
             self._connection.close()
 
-        if error is not None and identity_of(self.path) != self._identity:
-            # Another process has put the damaged file aside already.
-            error = None
+        self._open(error)
 
-        self._connection, self._identity = self._open(error)
-
-    def _open(self, error: sqlite3.Error | None = None) -> tuple[sqlite3.Connection, Any]:
-        """A connection to the file, and its identity; `error` is the one that showed damage."""
-        before = identity_of(self.path)
+    def _open(self, error: sqlite3.Error | None = None) -> None:
+        """Connects to the file; `error` is the one that showed damage."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # One process at a time opens or repairs the file: the second one finds it repaired.
             with self._repairs:
                 kept = salvage.finish(self.path)
-                if error is not None and identity_of(self.path) == before:
+                # Unless another process has put the damaged file aside already.
+                if error is not None and identity_of(self.path) == self._identity:
                     kept = self._repair(error)
 
                 try:
-                    connection = self._connect()
+                    self._connection = self._connect()
                 except sqlite3.Error as damage:
                     if not is_damage(damage, self.path):
                         raise
 
                     kept = self._repair(damage)
-                    connection = self._connect()
+                    self._connection = self._connect()
 
-                identity = identity_of(self.path)
+                self._identity = identity_of(self.path)
         except sqlite3.Error as refused:
             raise StorageError(describe(refused, self.path)) from refused
         except OSError as refused:
@@ -230,8 +227,6 @@ class Cache:
 
         if kept is not None:
             self._say(kept)
-
-        return connection, identity
 
     def _repair(self, damage: sqlite3.Error) -> str:
         """Puts the file aside and copies its sound entries; returns the message about it."""

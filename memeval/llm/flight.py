@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Generic, TypeVar
 
@@ -71,12 +71,16 @@ class Flights(Generic[T]):
         # Batches depend only on the keys, and each is stored completely or not at all. So after a
         # crash the rest falls into the same batches.
         batches = [keys[start : start + self._size] for start in range(0, len(keys), self._size)]
-        own = [self._begin(batch) for batch in batches]
+        loop = asyncio.get_running_loop()
+        flights = [loop.create_future() for _ in batches]
+        for batch, flight in zip(batches, flights, strict=True):
+            self._under_way |= dict.fromkeys(batch, flight)
+
         if len(batches) == 1:
-            return await self._fly(batches[0], own[0], look, ask)
+            return await self._fly(batches[0], flights[0], look, ask)
 
         # Every batch ends before an error is raised: what the others have paid for is stored.
-        flying = [self._fly(*batch, look, ask) for batch in zip(batches, own, strict=True)]
+        flying = [self._fly(*batch, look, ask) for batch in zip(batches, flights, strict=True)]
         outcomes = await asyncio.gather(*flying, return_exceptions=True)
         found: dict[str, T] = {}
         for outcome in outcomes:
@@ -90,18 +94,25 @@ class Flights(Generic[T]):
     async def _fly(
         self,
         batch: Sequence[str],
-        own: Mapping[str, asyncio.Future[None]],
+        flight: asyncio.Future[None],
         look: Fetch[T],
         ask: Fetch[T],
     ) -> dict[str, T]:
+        """Requests a batch, and wakes the callers that wait for its `flight`."""
         try:
             async with self._turns:
                 return await self._lead(batch, look, ask)
         except MemevalError as error:
-            self._end(own, error)
+            flight.set_exception(error)
+            # Without a waiting caller, asyncio would warn of an exception that is never read.
+            flight.exception()
             raise
         finally:
-            self._end(own)
+            for key in batch:
+                del self._under_way[key]
+
+            if not flight.done():
+                flight.set_result(None)
 
     async def _lead(self, batch: Sequence[str], look: Fetch[T], ask: Fetch[T]) -> dict[str, T]:
         """Does the work of `fetch` for the first caller of this process."""
@@ -125,26 +136,3 @@ class Flights(Generic[T]):
                 wait_s = min(LONGEST_POLL_S, 1.5 * wait_s)
 
         return found
-
-    def _begin(self, keys: Iterable[str]) -> Mapping[str, asyncio.Future[None]]:
-        """Notes that requests for the keys begin; none of them may be under way."""
-        loop = asyncio.get_running_loop()
-        own = {key: loop.create_future() for key in keys}
-        self._under_way |= own
-        return own
-
-    def _end(
-        self, own: Mapping[str, asyncio.Future[None]], error: MemevalError | None = None
-    ) -> None:
-        """Ends the requests, and wakes the waiting callers, with the error if there is one."""
-        for key, future in own.items():
-            if future.done():
-                continue
-
-            del self._under_way[key]
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
-                # Without a waiting caller, asyncio would warn of an exception that is never read.
-                future.exception()
