@@ -328,8 +328,6 @@ class Completion:
     usage: Usage
     latency_s: float
     """Wall time of the call that was paid for, without waits between retries."""
-    retry_wait_s: float = 0.0
-    """Time spent waiting for the endpoint between retries."""
     finish_reason: str | None = None
     """OpenAI's finish reason, such as `stop` or `length`; None if the endpoint does not say."""
     raw: str | None = None

@@ -93,7 +93,6 @@ class Endpoint:
         *,
         sleep: Sleep = asyncio.sleep,
         clock: Clock = time.monotonic,
-        seed: int = 0,
         say: Say | None = None,
         slots: Slots | None = None,
         budget: Budget | None = None,
@@ -105,7 +104,7 @@ class Endpoint:
         self._budget, self._provider = budget, provider_of(settings.base_url)
         self._breaker = breaker or Breaker()
         self._sleep, self._clock = sleep, clock
-        self._backoff = Backoff(seed)
+        self._backoff = Backoff()
         self._outage = Outage(
             settings.base_url,
             settings.patience_s,

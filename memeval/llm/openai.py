@@ -106,7 +106,6 @@ class OpenAIModel(LanguageModel):
             text=entry["text"],
             usage=usage,
             latency_s=entry["latency_s"],
-            retry_wait_s=entry["wait_s"],
             finish_reason=entry["finish_reason"],
             raw=entry["raw"],
             notes=tuple(entry["notes"]),

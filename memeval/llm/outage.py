@@ -32,8 +32,8 @@ Say = Callable[[str], None]
 class Backoff:
     """The waits between two tries."""
 
-    def __init__(self, seed: int = 0) -> None:
-        self._jitter = random.Random(seed)
+    def __init__(self) -> None:
+        self._jitter = random.Random(0)
 
     def wait_s(self, tries: int, retry_after_s: float | None, left_s: float) -> float:
         """A random wait in a doubling span, within the endpoint's request and `left_s`."""

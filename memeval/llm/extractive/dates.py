@@ -32,8 +32,6 @@ class Moment:
     start: int
     """Start of the expression in its sentence."""
     end: int
-    ahead: bool = False
-    """True if it lies after the day of speaking."""
 
 
 def day_text(day: date) -> str:
@@ -69,41 +67,36 @@ def moments(sentence: str, said: date | None) -> list[Moment]:
     return sorted(found, key=lambda moment: moment.start)
 
 
-Resolved = tuple[str, bool] | None
-Resolver = Callable[[re.Match[str], date | None], Resolved]
+Resolver = Callable[[re.Match[str], date | None], str | None]
 
 
 def _resolve(resolve: Resolver, match: re.Match[str], said: date | None) -> Moment | None:
     try:
-        resolved = resolve(match, said)
+        text = resolve(match, said)
     except (ValueError, OverflowError):  # the 31st of June, a million years ago
         return None
 
-    if not resolved:
+    if text is None:
         return None
 
-    text, ahead = resolved
-    return Moment(text=text, start=match.start(), end=match.end(), ahead=ahead)
+    return Moment(text, match.start(), match.end())
 
 
-def _full_date(match: re.Match[str], said: date | None) -> Resolved:
+def _full_date(match: re.Match[str], said: date | None) -> str | None:
     day, month, year = match.group("day"), match.group("month"), match.group("year")
     number = _month_number(month)
     if year is None and said is None:
         return None
 
     chosen = int(year) if year else _nearest_year(number, said or date.min)
-    resolved = date(chosen, number, int(day))
-
-    return day_text(resolved), bool(said and resolved > said)
+    return day_text(date(chosen, number, int(day)))
 
 
-def _month_year(match: re.Match[str], said: date | None) -> Resolved:
-    number, year = _month_number(match.group(1)), int(match.group(2))
-    return f"{MONTHS[number - 1]} {year}", bool(said and (year, number) > (said.year, said.month))
+def _month_year(match: re.Match[str], _: date | None) -> str | None:
+    return month_text(int(match.group(2)), _month_number(match.group(1)))
 
 
-def _bare_month(match: re.Match[str], said: date | None) -> Resolved:
+def _bare_month(match: re.Match[str], said: date | None) -> str | None:
     if said is None:
         return None
 
@@ -113,65 +106,58 @@ def _bare_month(match: re.Match[str], said: date | None) -> Resolved:
     if shift:
         year = said.year + shift if (number - said.month) * shift <= 0 else said.year
 
-    return f"{MONTHS[number - 1]} {year}", (year, number) > (said.year, said.month)
+    return month_text(year, number)
 
 
-def _year(match: re.Match[str], said: date | None) -> Resolved:
-    return match.group(1), bool(said and int(match.group(1)) > said.year)
+def _year(match: re.Match[str], _: date | None) -> str | None:
+    return match.group(1)
 
 
 def _offset_day(days: int) -> Resolver:
     """A resolver for words that name a day a fixed number of days away."""
 
-    def resolve(_: re.Match[str], said: date | None) -> Resolved:
-        return (day_text(said + timedelta(days=days)), days > 0) if said else None
+    def resolve(_: re.Match[str], said: date | None) -> str | None:
+        return _shift(said, "day", days) if said else None
 
     return resolve
 
 
+def _shift(said: date, unit: str, number: int) -> str:
+    """The day, month or year so far from the day of speaking; a day for weeks."""
+    if unit == "day":
+        return day_text(said + timedelta(days=number))
+    if unit == "week":
+        return day_text(said + timedelta(weeks=number))
+    if unit == "month":
+        return month_text(said.year, said.month + number)
+
+    return str(said.year + number)
+
+
 # LoCoMo's own golds are as vague as what was said: `The week before 9 June 2023` and its like are
 # 60 answers of category 2. A single day would not match them.
-def _ago(match: re.Match[str], said: date | None) -> Resolved:
+def _ago(match: re.Match[str], said: date | None) -> str | None:
     if said is None:
         return None
 
     count, unit = match.group(1), match.group(2)
     number = _number(count)
     if number is None or unit == "weekend":
-        return f"{count.capitalize()} {unit}s before {day_text(said)}", False
-    if unit == "day":
-        return day_text(said - timedelta(days=number)), False
+        return f"{count.capitalize()} {unit}s before {day_text(said)}"
+    if unit != "week":
+        return _shift(said, unit, -number)
+    if number > 1:
+        return f"{count.capitalize()} weeks before {day_text(said)}"
 
-    if unit == "week":
-        return (
-            f"{count.capitalize()} weeks before {day_text(said)}"
-            if number > 1
-            else f"The week before {day_text(said)}"
-        ), False
-
-    if unit == "month":
-        return month_text(said.year, said.month - number), False
-
-    return str(said.year - number), False
+    return f"The week before {day_text(said)}"
 
 
-def _ahead(match: re.Match[str], said: date | None) -> Resolved:
+def _ahead(match: re.Match[str], said: date | None) -> str | None:
     number = _number(match.group(1))
-    if said is None or number is None:
-        return None
-
-    unit = match.group(2)
-    if unit == "day":
-        return day_text(said + timedelta(days=number)), True
-    if unit == "week":
-        return day_text(said + timedelta(weeks=number)), True
-    if unit == "month":
-        return month_text(said.year, said.month + number), True
-
-    return str(said.year + number), True
+    return None if said is None or number is None else _shift(said, match.group(2), number)
 
 
-def _around(match: re.Match[str], said: date | None) -> Resolved:
+def _around(match: re.Match[str], said: date | None) -> str | None:
     """`last week`, `next month`, `this year`, `last weekend`."""
     if said is None:
         return None
@@ -180,28 +166,26 @@ def _around(match: re.Match[str], said: date | None) -> Resolved:
     shift = {"last": -1, "past": -1, "previous": -1, "next": 1, "coming": 1, "upcoming": 1}.get(
         which, 0
     )
-    if unit == "month":
-        return month_text(said.year, said.month + shift), shift > 0
-    if unit == "year":
-        return str(said.year + shift), shift > 0
+    if unit in ("month", "year"):
+        return _shift(said, unit, shift)
     if unit in ("summer", "winter", "spring", "fall", "autumn"):
-        return f"{unit.capitalize()} {said.year + shift}", shift > 0
+        return f"{unit.capitalize()} {said.year + shift}"
 
     relation = {-1: "before", 0: "of", 1: "after"}[shift]
 
-    return f"The {unit} {relation} {day_text(said)}", shift > 0
+    return f"The {unit} {relation} {day_text(said)}"
 
 
-def _weekday(match: re.Match[str], said: date | None) -> Resolved:
+def _weekday(match: re.Match[str], said: date | None) -> str | None:
     """The weekday before the day of speaking; after it for `next` and `this`."""
     if said is None:
         return None
 
     name = next(day for day in WEEKDAYS if day.startswith(match.group("weekday")))
     if match.group("which") in ("next", "this", "coming"):
-        return f"The {name.capitalize()} after {day_text(said)}", True
+        return f"The {name.capitalize()} after {day_text(said)}"
 
-    return f"The {name.capitalize()} before {day_text(said)}", False
+    return f"The {name.capitalize()} before {day_text(said)}"
 
 
 def _month_number(name: str) -> int:
