@@ -42,9 +42,6 @@ class LanguageModel(ABC):
     def forget(self, completion: Completion) -> None:
         """Drops a useless reply from the cache, so that the next call asks again."""
 
-    async def aclose(self) -> None:
-        """Gives connections back."""
-
 
 class MeteredModel(LanguageModel):
     """A model whose calls are counted in the current ledger."""
@@ -86,6 +83,3 @@ class MeteredModel(LanguageModel):
 
     def forget(self, completion: Completion) -> None:
         self._inner.forget(completion)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()

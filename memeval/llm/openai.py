@@ -171,6 +171,3 @@ class OpenAIModel(LanguageModel):
     def forget(self, completion: Completion) -> None:
         if completion.key:
             self._calls.forget(completion.key)
-
-    async def aclose(self) -> None:
-        await self._endpoint.aclose()

@@ -29,9 +29,10 @@ def sent(tmp_path: Path, prompt: Prompt, monkeypatch: Any, **more: Any) -> dict[
     async def run(server: ScriptedEndpoint) -> None:
         settings = EndpointSettings(server.base_url, "key", 1, 5.0, 5.0)
         cache = Cache(tmp_path / "responses.sqlite")
-        model = OpenAIModel(Endpoint(settings), Sampling(**values), cache, "run")
+        endpoint = Endpoint(settings)
+        model = OpenAIModel(endpoint, Sampling(**values), cache, "run")
         await model.complete(prompt, role=Role.ANSWER, seed=3)
-        await model.aclose()
+        await endpoint.aclose()
         cache.close()
 
     with ScriptedEndpoint() as server:

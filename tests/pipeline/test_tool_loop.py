@@ -580,7 +580,8 @@ def play(
     async def run(server: ScriptedEndpoint, texts: TextStore) -> AnswerRow:
         settings = EndpointSettings(server.base_url, "key", 1, 5.0, 0.0, 0)
         cache = Cache(tmp_path / "responses.sqlite")
-        inner = OpenAIModel(Endpoint(settings), Sampling("m", 0.0, 50), cache, "run")
+        endpoint = Endpoint(settings)
+        inner = OpenAIModel(endpoint, Sampling("m", 0.0, 50), cache, "run")
         model = MeteredModel(inner)
         watched = Watched(Kept(SystemSettings(), None), timeout_s=0.3)
         reader = CellReader(model, load_builtin("answer_short"), "short", 0)
@@ -591,7 +592,7 @@ def play(
         try:
             return await ask(watched, QUESTION, CaseTurns.of(CASE), texts, by_tools=by_tools)
         finally:
-            await model.aclose()
+            await endpoint.aclose()
             cache.close()
 
     with ScriptedEndpoint(lambda _: waiting.pop(0)) as server:
@@ -746,7 +747,8 @@ def test_each_misbehaviour_of_a_writer_has_its_outcome(name: str, tmp_path: Path
     async def run(server: ScriptedEndpoint) -> ToolLoop:
         settings = EndpointSettings(server.base_url, "key", 1, 5.0, 0.0, 0)
         cache = Cache(tmp_path / "responses.sqlite")
-        model = OpenAIModel(Endpoint(settings), Sampling("m", 0.0, 50), cache, "run")
+        endpoint = Endpoint(settings)
+        model = OpenAIModel(endpoint, Sampling("m", 0.0, 50), cache, "run")
         watched = Watched(Kept(SystemSettings(), None))
         limits = Limits(steps=3, calls=5, result_tokens=40)
         loop = ToolLoop(tools, limits, complete=complete_by(model, Role.INGEST, 0), use=watched.use)
@@ -759,7 +761,7 @@ def test_each_misbehaviour_of_a_writer_has_its_outcome(name: str, tmp_path: Path
         else:
             assert not case.error
         finally:
-            await model.aclose()
+            await endpoint.aclose()
             cache.close()
 
         return loop
