@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,12 @@ import pytest
 from conftest_pipeline import Command, summary
 from doubles.endpoint import ScriptedEndpoint
 
+from memeval.config.paths import cache_dir
+from memeval.llm.cache import Cache
+from memeval.llm.cached_call import CachedCalls
+from memeval.llm.reply import stored_chat
 from memeval.records import EvalCase, EvalQuestion, Session, Turn
+from memeval.runs.forecast.imagined import OverlaidCache, Tally
 from memeval.runs.forecast.sampling import part_of
 
 SMALL = ("dataset=demo", "dataset.limit_cases=3", "dataset.limit_questions=4", "tracking=none")
@@ -31,6 +37,25 @@ def ingest_calls(plan: dict[str, Any]) -> int:
 
 def files(home: Path) -> list[Path]:
     return sorted(path for path in home.rglob("*") if path.is_file())
+
+
+def test_an_unsound_reply_is_planned_to_be_requested_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    stored = Cache(cache_dir() / "responses.sqlite")
+    stored.put_all({"a" * 64: b"{}"}, "run")
+    stored.close()
+    overlaid = OverlaidCache(tmp_path / "responses.sqlite", "responses", Tally())
+    calls = CachedCalls(overlaid, "plan", lambda _: None)
+
+    async def request() -> dict[str, Any]:
+        return {"wait_s": 0.0}
+
+    asked = calls.once("a" * 64, read=stored_chat, call=request)
+    assert asyncio.run(asked) == ({"wait_s": 0.0}, False)
+    calls.forget("a" * 64)
+    overlaid.close()
 
 
 @pytest.mark.slow

@@ -255,6 +255,11 @@ class OverlaidCache(Cache):
     def delete(self, key: str) -> None:
         self._made_up.pop(key, None)
 
+    forget = delete
+
+    def note_unsound(self, key: str) -> None:
+        """A run drops the entry, and says so."""
+
     def close(self) -> None:
         if self._stored is not None:
             self._stored.close()
