@@ -11,7 +11,7 @@ Once work is stopped, it sends no further call, and those under way may still en
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -218,11 +218,8 @@ class Breaker:
             if address in self._dead:
                 setback, model = self._dead[address]
                 role = work.roles.get(f"{address} {model}", option.removesuffix(".base_url"))
-                return UserError(
-                    f"{option}={address}: {setback.what}",
-                    *_ways_out(setback, option, role),
-                    KEPT,
-                )
+                way_out = _way_out(setback, option, role)
+                return UserError(f"{option}={address}: {setback.what}", way_out, KEPT)
 
             most, failures = work.most_failures, self._in_row.get(address, 0)
             if most is not None and failures >= most:
@@ -234,17 +231,17 @@ class Breaker:
         return None
 
 
-def _ways_out(setback: Setback, option: str, role: str) -> Collection[str]:
-    """Hints for a user when the first call of an endpoint, for the model of a role, failed."""
+def _way_out(setback: Setback, option: str, role: str) -> str:
+    """A hint for a user when the first call of an endpoint, for the model of a role, failed."""
     if setback.status in (401, 403):
-        return (f"check the key:  {role}.api_key_env names the variable that holds it",)
+        return f"check the key:  {role}.api_key_env names the variable that holds it"
     if setback.status == 404:
-        return (f"check the model and the URL:  {role}.model=… {option}=…",)
+        return f"check the model and the URL:  {role}.model=… {option}=…"
 
     if setback.status == 429:
-        return (f"use another key or model:  {role}.api_key_env=… {role}.model=…",)
+        return f"use another key or model:  {role}.api_key_env=… {role}.model=…"
 
-    return (f"check the URL, and that the server is running:  {option}=…",)
+    return f"check the URL, and that the server is running:  {option}=…"
 
 
 async def _knock(address: str) -> Setback | None:

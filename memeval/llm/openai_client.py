@@ -94,8 +94,8 @@ class _Connections(httpx2.AsyncBaseTransport):
         sent = {name: request.headers[name] for name in self._names if name in request.headers}
         most_bytes = int(request.headers[_MOST_BYTES])
         content = await request.aread()
-        status, headers, body = await self._transport.post(
-            str(request.url), content, most_bytes, sent
+        status, headers, body = await self._transport.request(
+            "POST", str(request.url), content, most_bytes, sent
         )
 
         # As bytes: a gateway's headers need not be ASCII.

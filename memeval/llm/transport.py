@@ -66,30 +66,21 @@ class Transport:
         self, path: str, content: bytes, most_bytes: int
     ) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of the reply from a path below the address."""
-        return await self.post(self._address + path, content, most_bytes)
-
-    async def post(
-        self,
-        url: str,
-        content: bytes,
-        most_bytes: int,
-        further: Mapping[str, str] = MappingProxyType({}),
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body; one beyond `most_bytes` ends with the chunk that exceeds it."""
-        return await self._request("POST", url, content, most_bytes, further)
+        return await self.request("POST", self._address + path, content, most_bytes)
 
     async def get(self, path: str, most_bytes: int) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of the resource at a path below the address."""
-        return await self._request("GET", self._address + path, None, most_bytes, {})
+        return await self.request("GET", self._address + path, None, most_bytes)
 
-    async def _request(
+    async def request(
         self,
         method: str,
         url: str,
         content: bytes | None,
         most_bytes: int,
-        further: Mapping[str, str],
+        further: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and body; one beyond `most_bytes` ends with the chunk that exceeds it."""
         request = self._session.request(
             method,
             url,
