@@ -11,8 +11,8 @@ Once work is stopped, it sends no further call, and those under way may still en
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from memeval.errors import ModelError, StorageError, UserError, WorldError
 from memeval.llm.disk import Disk
 from memeval.llm.faults import Setback, of_connection
-from memeval.llm.in_flight import finish_or_cancel, wait_for_calls
+from memeval.llm.in_flight import finish_or_cancel, in_flight
 from memeval.llm.transport import proxy_of
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ ENDING_S = 10.0
 KEPT = "nothing was lost: the same command continues"
 
 
-@dataclass
+@dataclass(eq=False)
 class _Work:
     """Work that is watched."""
 
@@ -43,8 +43,6 @@ class _Work:
     """The settings of each model, by address and model: `http://… gpt-4o` → `llm.judge`."""
     most_failures: int | None
     stopped: asyncio.Future[Exception]
-    under_way: int = 0
-    """Requests that were sent and are not answered yet."""
     unreadable: int = 0
     """Replies at ingest since the last readable one that could not be read."""
 
@@ -52,10 +50,7 @@ class _Work:
         """Ends the work, unless it is ending."""
         if not self.stopped.done():
             self.stopped.set_result(error)
-
-    async def finish(self) -> None:
-        """Waits for the requests under way, as far as they end soon, and for their rows."""
-        await wait_for_calls(lambda: self.under_way, ENDING_S)
+            in_flight.hold_back(self)
 
 
 _current: ContextVar[_Work | None] = ContextVar("_current", default=None)
@@ -124,7 +119,7 @@ class Breaker:
             _current.reset(before)
 
         try:
-            await finish_or_cancel(task, stopped, own.finish)
+            await finish_or_cancel(task, stopped, lambda: in_flight.finish_part(own, ENDING_S))
         finally:
             self._works.remove(own)
 
@@ -136,7 +131,7 @@ class Breaker:
             if task.cancelled() or (refused and task.exception() is None):
                 raise reason
 
-        stopped.cancel()
+        in_flight.hold_back(own)
         return task.result()
 
     async def knock(self) -> None:
@@ -155,9 +150,8 @@ class Breaker:
 
         self._check()
 
-    @asynccontextmanager
-    async def admit(self) -> AsyncIterator[None]:
-        """Lets a request be sent; one of stopped work waits for its end. Raises `StorageError`."""
+    def admit(self) -> object:
+        """The work that a request to be sent belongs to, if any. Raises `StorageError`."""
         work = _current.get()
         if self.disk is not None and self._lost_store is None:
             try:
@@ -165,21 +159,11 @@ class Breaker:
             except StorageError as error:
                 self.lose_store(error)
 
+        # Stopped work ends with the reason: its request is held back.
         if work is None and self._lost_store is not None:
             raise self._lost_store
 
-        if work is None:
-            yield
-            return
-
-        if work.stopped.done():
-            await asyncio.get_running_loop().create_future()
-
-        work.under_way += 1
-        try:
-            yield
-        finally:
-            work.under_way -= 1
+        return work
 
     def lose_store(self, error: StorageError) -> None:
         """Stops all work: replies can't be stored."""

@@ -181,7 +181,7 @@ class Endpoint:
                         continue
 
                     sent_at = self._clock()
-                    async with self._breaker.admit(), self.load.calling() as exchange:
+                    async with self.load.calling(self._breaker.admit()) as exchange:
                         call.is_out = True
                         outcome = await self._try(path, content, read, most_bytes)
                         call.is_out = False

@@ -36,21 +36,24 @@ class InFlight:
         self.lost = 0
         """Requests cancelled, and replies not stored: each may be billed, and is paid again."""
         self._lock = threading.Lock()
-        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
-        self._ending: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
-        """Event loops whose requests alone are held back."""
+        self._by_part: WeakKeyDictionary[object, int] = WeakKeyDictionary()
+        """Requests under way by their event loop, and by the work that they belong to."""
+        self._ending: WeakSet[object] = WeakSet()
+        """Event loops and work whose requests alone are held back."""
 
     @asynccontextmanager
-    async def request(self) -> AsyncIterator[None]:
-        """Counts a request. A request that is held back waits until it is cancelled."""
+    async def request(self, work: object = None) -> AsyncIterator[None]:
+        """Counts a request of some work. One that is held back waits until it is cancelled."""
         loop = asyncio.get_running_loop()
-        if self.closing or loop in self._ending:
+        if self.closing or loop in self._ending or work in self._ending:
             await loop.create_future()
 
+        parts = (loop,) if work is None else (loop, work)
         with self._lock:
             self.under_way += 1
             self.sent += 1
-            self._by_loop[loop] = self._by_loop.get(loop, 0) + 1
+            for part in parts:
+                self._by_part[part] = self._by_part.get(part, 0) + 1
 
         try:
             yield
@@ -60,7 +63,8 @@ class InFlight:
         finally:
             with self._lock:
                 self.under_way -= 1
-                self._by_loop[loop] -= 1
+                for part in parts:
+                    self._by_part[part] -= 1
 
     def lose(self) -> None:
         """Counts a reply that is lost."""
@@ -78,11 +82,14 @@ class InFlight:
         if self.elsewhere:
             await asyncio.sleep(WRITING_S)
 
-    async def finish_here(self, most_s: float) -> None:
-        """`finish` for the requests of this event loop; those of others go on."""
-        loop = asyncio.get_running_loop()
-        self._ending.add(loop)
-        await wait_for_calls(lambda: self._by_loop.get(loop, 0), most_s)
+    def hold_back(self, part: object) -> None:
+        """Holds back new requests of an event loop or of work; those of others go on."""
+        self._ending.add(part)
+
+    async def finish_part(self, part: object, most_s: float) -> None:
+        """`finish` for the requests of an event loop or of work."""
+        self.hold_back(part)
+        await wait_for_calls(lambda: self._by_part.get(part, 0), most_s)
 
     def describe_lost(self, more: int = 0) -> str:
         """How many replies are lost, `more` besides those that are counted; empty if no request was

@@ -38,9 +38,9 @@ class Load:
     _worked_before: float = 0.0
 
     @asynccontextmanager
-    async def calling(self) -> AsyncIterator[Exchange]:
-        """Counts a try. It does not start once the run is to end."""
-        async with in_flight.request():
+    async def calling(self, work: object = None) -> AsyncIterator[Exchange]:
+        """Counts a try of some work. It does not start once the run or the work is to end."""
+        async with in_flight.request(work):
             if self.began is None:
                 self.began, self._worked_before = time.perf_counter(), time.process_time()
 

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from memeval.errors import WorldError
@@ -255,7 +256,9 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
         nonlocal interrupted
         interrupted = True
         loop.call_soon_threadsafe(
-            lambda: ending.append(loop.create_task(_finish_calls(task, in_flight.finish_here)))
+            lambda: ending.append(
+                loop.create_task(_finish_calls(task, partial(in_flight.finish_part, loop)))
+            )
         )
 
     door: Door | None = getattr(_of_thread, "door", None)

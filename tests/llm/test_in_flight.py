@@ -45,6 +45,36 @@ def test_what_is_under_way_ends_and_nothing_begins() -> None:
     asyncio.run(play())
 
 
+def test_requests_of_some_work_are_held_back_alone() -> None:
+    class Work:
+        """Work that requests belong to."""
+
+    async def play() -> None:
+        flights, until, ending, other = InFlight(), asyncio.Event(), Work(), Work()
+
+        async def hold_for(work: object) -> str:
+            async with flights.request(work):
+                await until.wait()
+
+            return "ended"
+
+        first = asyncio.create_task(hold_for(ending))
+        await asyncio.sleep(0)
+        finishing = asyncio.create_task(flights.finish_part(ending, 60))
+        await asyncio.sleep(0)
+        second, third = (asyncio.create_task(hold_for(work)) for work in (ending, other))
+        await asyncio.sleep(0)
+        until.set()
+        await finishing
+        assert (first.done(), second.done(), third.done()) == (True, False, True)
+
+        second.cancel()
+        await asyncio.wait({second})
+        assert (flights.under_way, flights.lost) == (0, 0)
+
+    asyncio.run(play())
+
+
 def test_a_call_that_does_not_end_is_waited_for_no_longer_than_it_may() -> None:
     async def play() -> None:
         flights = InFlight()

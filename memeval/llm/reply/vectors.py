@@ -94,12 +94,7 @@ def sound_vector(packed: bytes, width: int | None) -> bool:
     """Whether a stored vector is whole, finite, of length 1, and of the known width."""
     import numpy as np
 
-    if (
-        not isinstance(packed, bytes)
-        or not packed
-        or len(packed) % 4
-        or (width and len(packed) != 4 * width)
-    ):
+    if not packed or len(packed) % 4 or (width and len(packed) != 4 * width):
         return False
 
     vector = np.frombuffer(packed, dtype=np.float32)
