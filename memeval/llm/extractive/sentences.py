@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from memeval.llm.extractive.words import STOP_WORDS, TOKEN, stem
 
@@ -72,17 +72,18 @@ def _read(text: str) -> tuple[Sentence, ...]:
     time: datetime | None = None
 
     for number, line in enumerate(text.split("\n")):
-        body = line
-        if match := _STAMP.match(body):
-            time = parse_stamp(match.group(1)) or time
-            # Other text in brackets is a part of what was said.
-            body = body[match.end() :] if parse_stamp(match.group(1)) else body
+        body, speaker = line, ""
+        match = _STAMP.match(body)
+        # Other text in brackets is a part of what was said.
+        if match and (stamped := parse_stamp(match[1])):
+            time, body = stamped, body[match.end() :]
 
-        speaker = ""
         if match := _SPEAKER.match(body):
-            speaker, body = match.group(1).strip().lower(), body[match.end() :]
+            speaker, body = match[1].strip().lower(), body[match.end() :]
 
-        found += _sentences(body, speaker, time, number)
+        sentence = partial(_sentence, speaker=speaker, time=time, line=number)
+        found += [sentence(part) for part in _END.split(_CAPTION.sub(" ", body)) if part.strip()]
+        found += [sentence(match[1], caption=True) for match in _CAPTION.finditer(body)]
 
     return tuple(found)
 
@@ -91,21 +92,8 @@ _read_short = lru_cache(maxsize=1 << 12)(_read)
 _read_long = lru_cache(maxsize=1 << 6)(_read)
 
 
-def _sentences(body: str, speaker: str, time: datetime | None, line: int) -> list[Sentence]:
-    said = [
-        _sentence(part, speaker, time, line)
-        for part in _END.split(_CAPTION.sub(" ", body))
-        if part.strip()
-    ]
-    shown = [
-        _sentence(match.group(1), speaker, time, line, caption=True)
-        for match in _CAPTION.finditer(body)
-    ]
-    return said + shown
-
-
 def _sentence(
-    text: str, speaker: str, time: datetime | None, line: int, *, caption: bool = False
+    text: str, *, speaker: str, time: datetime | None, line: int, caption: bool = False
 ) -> Sentence:
     spans = tuple(match.span() for match in TOKEN.finditer(text))
     words = tuple(text[start:end].lower().replace("’", "'") for start, end in spans)
