@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 _SELECT = (
     "SELECT e.key, e.value, e.origin, s.crc, s.tokens FROM entries e LEFT JOIN seals s ON s.key "
-    "= e.key WHERE e.key "
+    "= e.key WHERE e.key IN "
 )
 _KEYS_AT_ONCE = 500
 """Number of keys per statement: SQLite limits the parameters of a statement."""
@@ -84,7 +84,7 @@ class Cache:
         return found
 
     def _select(self, keys: list[str]) -> list[tuple[Any, ...]]:
-        statement = _SELECT + ("= ?" if len(keys) == 1 else f"IN ({','.join('?' * len(keys))})")
+        statement = f"{_SELECT}({','.join('?' * len(keys))})"
         return self._attempt(lambda connection: connection.execute(statement, keys).fetchall())
 
     def _sound(self, rows: list[tuple[Any, ...]]) -> dict[str, CachedEntry]:
@@ -272,16 +272,10 @@ def content_key(content: Mapping[str, Any]) -> str:
 def _transaction(
     connection: sqlite3.Connection, write: Callable[[sqlite3.Connection], None]
 ) -> None:
-    # The write lock is taken at the start, where SQLite waits for other processes (`_WAIT_S`).
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with connection:
+        # The write lock is taken at the start, where SQLite waits for other processes (`_WAIT_S`).
+        connection.execute("BEGIN IMMEDIATE")
         write(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-
-        raise
 
 
 def _text(data: bytes) -> str:
