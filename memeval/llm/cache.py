@@ -14,7 +14,7 @@ import json
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -107,22 +107,13 @@ class Cache:
     def note_unsound(self, key: str) -> None:
         self._damage.note(key)
 
-    def keys(self) -> Iterator[str]:
-        last = ""
-        while True:
-            with self._lock:
-                # In parts, so that the lock is free in between, and a large cache need not fit
-                # into memory.
-                rows = self._attempt(
-                    lambda connection, last=last: connection.execute(  # type: ignore[misc]
-                        "SELECT key FROM entries WHERE key > ? ORDER BY key LIMIT 10000", (last,)
-                    ).fetchall()
-                )
-            if not rows:
-                return
-
-            yield from (str(row[0]) for row in rows)
-            last = str(rows[-1][0])
+    def keys(self) -> set[str]:
+        with self._lock:
+            return self._attempt(
+                lambda connection: {
+                    str(key) for (key,) in connection.execute("SELECT key FROM entries")
+                }
+            )
 
     def put_all(
         self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None

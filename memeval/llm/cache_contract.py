@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -62,8 +62,8 @@ class ReplyCache(Protocol):
     def get_all(self, keys: Iterable[str]) -> dict[str, CachedEntry]:
         """The sound entries under `keys`."""
 
-    def keys(self) -> Iterator[str]:
-        """All keys, in order."""
+    def keys(self) -> set[str]:
+        """All keys."""
 
     def put_all(
         self, values: Mapping[str, bytes], origin: str, tokens: Mapping[str, int] | None = None

@@ -173,7 +173,7 @@ class Copying:
         path = self._home.cache / f"{name}.sqlite"
         # To open a cache creates its file, which a dry run must not.
         if not self._do_it and not path.exists():
-            count = len(list(self._database.cache(name, None).keys()))
+            count = len(self._database.cache(name, None).keys())
             return Copied(Kind.CACHES, name, new=count, there=0)
 
         own, shared = self._files.cache(name, None), self._database.cache(name, None)
@@ -185,8 +185,8 @@ class Copying:
 
     def _copy_entries(self, name: str, source: ReplyCache, target: ReplyCache) -> Copied:
         # Keys of 64 characters: a million of them takes less room than one model.
-        known = set(source.keys())
-        new = sorted(known - set(target.keys()))
+        known = source.keys()
+        new = sorted(known - target.keys())
         already = len(known) - len(new)
         if not new or not self._do_it:
             return Copied(Kind.CACHES, name, new=len(new), there=already)

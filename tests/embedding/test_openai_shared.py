@@ -136,7 +136,7 @@ def test_a_damaged_vector_that_is_paid_for_again_is_said(tmp_path: Path, checked
         cache = Cache(tmp_path / "embeddings.sqlite", said.append)
         try:
             if damage:
-                for key in list(cache.keys()):
+                for key in sorted(cache.keys()):
                     # A vector of two bytes, under its own checksum or under that of the first one.
                     if checked:
                         cache.delete(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
@@ -78,8 +78,9 @@ class PostgresCache:
 
         return sound | kept
 
-    def keys(self) -> Iterator[str]:
+    def keys(self) -> set[str]:
         # Page by page from the last key on: an OFFSET would read all rows before it each time.
+        keys: set[str] = set()
         last = ""
         while True:
             rows = self._database.run(
@@ -88,9 +89,9 @@ class PostgresCache:
                 {"cache": self._name, "last": last, "most": _KEYS_AT_ONCE},
             )
             if not rows:
-                return
+                return keys
 
-            yield from (str(row[0]) for row in rows)
+            keys.update(str(row[0]) for row in rows)
             last = rows[-1][0]
 
     def put_all(
