@@ -55,19 +55,6 @@ class Load:
                     self.worked_s = time.process_time() - self._worked_before
                     self.busy_s += own.seconds()
 
-    def endpoint_share(self, slots: int) -> float | None:
-        """The share of the endpoint's slots that was in use from the first call to the last."""
-        return None if not self._elapsed_s else self.busy_s / self._elapsed_s / slots
-
-    @property
-    def processor_share(self) -> float | None:
-        """The share of a processor that this process used in that time, at most 1."""
-        return None if not self._elapsed_s else min(self.worked_s / self._elapsed_s, 1.0)
-
-    @property
-    def _elapsed_s(self) -> float:
-        return 0.0 if self.began is None else max(self.ended - self.began, 0.0)
-
 
 BINDING = 0.8
 """The share from which on something counts as the bottleneck."""
@@ -77,9 +64,13 @@ def busy_line(load: Load, slots: int) -> str | None:
     """How busy the endpoint and this machine were, and which of them is the bottleneck; None before
     a call.
     """
-    endpoint, processor = load.endpoint_share(slots), load.processor_share
-    if endpoint is None or processor is None:
+    if load.began is None or load.ended <= load.began:
         return None
+
+    # From the first call to the last: the shares of the slots and of one processor.
+    elapsed_s = load.ended - load.began
+    endpoint = load.busy_s / elapsed_s / slots
+    processor = min(load.worked_s / elapsed_s, 1.0)
 
     bottleneck = "neither is the bottleneck"
     if max(endpoint, processor) >= BINDING:

@@ -80,17 +80,15 @@ def sections_from_file(
     """
     # What is above the first section is ignored.
     _, *sections = _SECTION.split(_read(Path(path)))
-    texts = dict(zip(sections[::2], sections[1::2], strict=True))
+    names = sections[::2]
+    texts = dict(zip(names, sections[1::2], strict=True))
     missing = [kind for kind in kinds if kind not in texts]
     if missing:
         hints = [f"begin it with a line:  === {kind} ===" for kind in missing]
         raise UserError(f"the prompt template {path} lacks the section '{missing[0]}'", *hints)
 
-    if len(texts) < len(sections) / 2 or len(texts) > len(kinds):
-        odd = next(
-            (kind for kind in sections[::2] if kind not in kinds or sections[::2].count(kind) > 1),
-            "",
-        )
+    odd = next((name for name in names if name not in kinds or names.count(name) > 1), None)
+    if odd is not None:
         raise UserError(
             f"the prompt template {path} has an unknown section '{odd}'",
             f"its sections are:  {', '.join(kinds)}",
