@@ -34,10 +34,7 @@ class Picture:
         return (".html",) if self.runs else (".png", ".svg")
 
     def make(self, drawer: Publisher) -> str | None:
-        """Leaves the files in the folder, unless they are there; returns why it could not."""
-        if self.copy():
-            return None
-
+        """Leaves the files in the folder; returns why it could not."""
         own = self.folder, self.name
         try:
             if self.runs:
