@@ -18,10 +18,8 @@ OFFLINE = "or offline:  llm=extractive embedder=tfidf"
 
 def key_of(variable: str, address: str, option: str, *hints: str) -> str:
     """The key in a variable. Raises `UserError` if unset, unless the address is on this machine."""
-    if key := os.environ.get(variable):
-        # First of all: from here on, the key is removed from every text that leaves the process.
-        keep_secret(key)
-        return _sendable(key, f"the environment variable {variable}")
+    if os.environ.get(variable):
+        return value_of(variable, option)
 
     if (urlsplit(address).hostname or "") in ("localhost", "127.0.0.1", "::1"):
         return NO_KEY
@@ -51,7 +49,9 @@ def headers_of(variables: Mapping[str, str] | None, option: str) -> dict[str, st
 
 
 def value_of(variable: str, option: str) -> str:
-    """The value of a header's variable. Raises `UserError` if it is unset."""
+    """The value of a header's variable. Raises `UserError` if it is unset or no header can hold it,
+    without showing it.
+    """
     value = os.environ.get(variable)
     if not value:
         raise UserError(
@@ -59,17 +59,13 @@ def value_of(variable: str, option: str) -> str:
             f"set it:      export {variable}=...",
         )
 
+    # First of all: from here on, it is removed from every text that leaves the process.
     keep_secret(value)
-    return _sendable(value, f"the environment variable {variable}")
-
-
-def _sendable(value: str, where: str) -> str:
-    """A value that a header can hold. Raises `UserError`, which does not show it."""
     stripped = value.strip()
     if not stripped.isascii() or not stripped.isprintable():
         raise UserError(
-            f"{where} contains characters that a header can't hold: was something else copied "
-            "with it?"
+            f"the environment variable {variable} contains characters that a header can't hold: "
+            "was something else copied with it?"
         )
 
     return stripped
