@@ -46,8 +46,8 @@ memeval.systems.retrieval.dense memeval.systems.chat.native memeval.systems.cogc
 memeval.retrieval.rerank_lexical antlr4.LL1Analyzer encodings.utf_8_sig encodings.idna
 multiprocessing.context multiprocessing.reduction networkx numpy.ma omegaconf._impl pygments
 rank_bm25 _strptime genai_prices memeval.runs.launch.application memeval.report.disclosure
-memeval.report.plots.sweep memeval.report.plots.ranked memeval.report.plots.depth
-memeval.report.plots.draw memeval.report.markdown
+memeval.report.plots.sweep memeval.report.plots.depth
+memeval.report.markdown
 """.split()
 
 

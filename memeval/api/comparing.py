@@ -68,13 +68,13 @@ class Comparisons(tuple[Comparison, ...]):
         Raises `UserError` if nothing was compared.
         """
         from memeval.comparison.page import difference_plots
-        from memeval.report.plots.draw import inline_figure
+        from memeval.report.plots.draw import draw_figure
 
         chosen = list(map(difference_plots, self[number : number + 1 or None]))
         if not any(chosen):
             raise UserError("there are no differences to plot", f"comparisons: {len(self)}")
 
-        return inline_figure(chosen[0]["differences"])
+        return draw_figure(chosen[0]["differences"])
 
     def to_pandas(self) -> pd.DataFrame:
         """The columns of `differences.csv`: a row per difference and per category of it, unrounded,

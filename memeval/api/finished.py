@@ -48,13 +48,13 @@ class FinishedRun(Run):
 
         Raises `UserError` if nothing was judged.
         """
-        from memeval.report.plots.draw import inline_figure
+        from memeval.report.plots.draw import draw_figure
         from memeval.report.plots.run import category_plot
 
         if all(row.accuracy is None for row in self.summary.categories):
             raise UserError(f"{one_line(self.name)} has no accuracy to plot: nothing was judged")
 
-        return inline_figure(category_plot(self.summary))
+        return draw_figure(category_plot(self.summary))
 
     def to_pandas(self) -> pd.DataFrame:
         """`records()`, by the name that sweeps and comparisons have."""

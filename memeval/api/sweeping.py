@@ -84,14 +84,14 @@ class Sweep:
         Raises `UserError` if the sweep has several data sets and none is chosen, and if nothing
         was judged.
         """
-        from memeval.report.plots.draw import inline_figure
-        from memeval.report.plots.ranked import ranked_plot
+        from memeval.report.plots.draw import draw_figure
+        from memeval.report.plots.sweep import ranked_plot
 
         runs = self._of(dataset)
         if all(run.metrics.get("accuracy") is None for run in runs):
             raise UserError("no run has an accuracy to plot: nothing was judged")
 
-        return inline_figure(ranked_plot([run.summary for run in runs]))
+        return draw_figure(ranked_plot([run.summary for run in runs]))
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per run: `run_key`, `name`, `dataset`, `valid`, the settings that differ, and all

@@ -33,13 +33,14 @@ def write_report(folder: Path, *, plots: bool = True) -> None:
     damaged.
     """
     from memeval.report.confusion import confusion_section, read_confusion
-    from memeval.report.plots.draw import draw_all
-    from memeval.report.plots.run import run_plots
 
     summary = read_shown_summary(folder)
     matrix = read_confusion(folder / RECORDS_FILE)
     drawn = []
     if plots:
+        from memeval.report.plots.draw import draw_all
+        from memeval.report.plots.run import run_plots
+
         (folder / "plots").mkdir(exist_ok=True)
         drawn = draw_all(run_plots(summary, matrix), folder / "plots")
 

@@ -8,7 +8,7 @@ from unicodedata import east_asian_width
 
 from memeval.metrics.formats import percent
 from memeval.packages.board.records import Row
-from memeval.report.plots.labelling import Box, offsets, overlap
+from memeval.report.plots.labelling import Box, Room, offsets
 from memeval.report.plots.model import INK, Look, Mark, Panel
 from memeval.report.plots.prices import frontier_panel, price_axis, prices
 from memeval.results.summary import Share
@@ -94,16 +94,16 @@ def _names(panel: Panel) -> Iterator[Name]:
     """A place for each name, those of the frontier first, that is free at every width; a name
     without one is left out.
     """
-    taken = {width: [*_obstacles(panel, width)] for width in WIDTHS}
+    rooms = {width: Room((0, 0, width, HEIGHT), [*_obstacles(panel, width)]) for width in WIDTHS}
     order = sorted(panel.marks, key=lambda mark: (not mark.is_best, -mark.y, mark.name))
     for mark in order[:MOST_NAMED]:
         text = one_line(mark.name, LONGEST_NAME)
         wide = sum(map(_letter, text))
         for right, down in offsets(wide, LINE):
             boxes = {width: _box(panel, mark, width, (right, down, wide)) for width in WIDTHS}
-            if all(_is_free(boxes[width], width, taken[width]) for width in WIDTHS):
-                for width in WIDTHS:
-                    taken[width].append(boxes[width])
+            if all(rooms[width].has_place(box) for width, box in boxes.items()):
+                for width, box in boxes.items():
+                    rooms[width].taken.append(box)
 
                 is_left = right + wide < 0
                 near = right + wide if is_left else right
@@ -138,8 +138,3 @@ def _box(panel: Panel, mark: Mark, width: int, offset: tuple[float, float, float
     left, middle = _place(panel, mark.x, mark.y, width)
     top = middle + down - LINE / 2
     return left + right, top, left + right + wide, top + LINE
-
-
-def _is_free(box: Box, width: int, taken: Sequence[Box]) -> bool:
-    is_inside = box[0] >= 0 and box[2] <= width and box[1] >= 0 and box[3] <= HEIGHT
-    return is_inside and not any(overlap(box, other) for other in taken)

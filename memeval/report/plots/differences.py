@@ -50,9 +50,8 @@ def forest_plot(rows: Sequence[DifferenceRow], title: str, unit: str) -> Plot:
     """Differences with their 95 % intervals, the highest on top."""
     ranked = rank(rows)
     panel = forest_panel(ranked, f"difference, {unit}, with its 95 % interval")
-    notes = [figures_of(row) for row in ranked]
     legend = {"told apart (adjusted p ≤ .05)": SHOWN, "no difference shown": NOT_SHOWN}
-    return row_plot(title, replace(panel, row_notes=notes), legend)
+    return row_plot(title, panel, legend)
 
 
 def forest_panel(rows: Sequence[DifferenceRow], title: str) -> Panel:
@@ -60,7 +59,7 @@ def forest_panel(rows: Sequence[DifferenceRow], title: str) -> Panel:
     marks = []
     for height, row in enumerate(rows):
         look = SHOWN if row.is_shown else NOT_SHOWN
-        marks.append(Mark(row.delta, height, look, row.low, row.high))
+        marks.append(Mark(row.delta, height, look, row.low, row.high, text=figures_of(row)))
 
     ends = [end for row in rows for end in (row.delta, row.low, row.high) if end is not None]
     return row_panel(rows, ends, title, marks)

@@ -1,4 +1,7 @@
-"""Draws plots into files with matplotlib, by object, without pyplot's global state."""
+"""Draws plots into files with matplotlib, by object, without pyplot's global state.
+
+Loading this module loads matplotlib.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,23 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from memeval.report.plots.labelling import fix_layout, name_points
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
+from matplotlib.text import Annotation
+
+from memeval.report.plots.labelling import Box, Room, offsets
 from memeval.report.plots.model import (
+    GREY,
     INK,
     Axis,
-    Bar,
     Cell,
     Look,
     Mark,
@@ -23,10 +36,6 @@ from memeval.report.plots.model import (
     named_axis,
     wrap_title,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 PALE = "#E9E9E9"
 """Of grid lines."""
@@ -43,10 +52,6 @@ def draw(plot: Plot, path: Path) -> Path:
 
     Returns the path of the PNG.
     """
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
     figure = draw_figure(plot)
     # `Figure.savefig` would draw a figure twice, and lay it out, for each of the two files.
     fix_layout(figure)
@@ -69,9 +74,21 @@ def draw(plot: Plot, path: Path) -> Path:
     return png
 
 
-def draw_figure(plot: Plot, kind: type[Figure] | None = None) -> Figure:
-    """A plot as a figure of matplotlib, of the class `kind` if it is given."""
-    figure = empty_figure(plot.width, plot.height, kind)
+class InlineFigure(Figure):
+    """A figure that a notebook shows although pyplot never saw it."""
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.savefig(file, format="png")
+        return file.getvalue()
+
+
+def draw_figure(plot: Plot) -> InlineFigure:
+    """A plot as a figure of matplotlib."""
+    matplotlib.rcParams["text.parse_math"] = False  # dollars in names are not formulas
+    # Not pyplot: its figures are global, and stay in memory until they are closed.
+    figure = InlineFigure(figsize=(plot.width, plot.height), dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
     figure.suptitle(plot.title, x=0.01, ha="left", fontsize=10)
     if plot.legend:
         add_legend(figure, plot.legend, below=plot.has_legend_below)
@@ -89,43 +106,14 @@ def draw_figure(plot: Plot, kind: type[Figure] | None = None) -> Figure:
     # Names come last: they find their places once the layout is done.
     for axes, panel in zip(grid.flat, chain.from_iterable(plot.panels), strict=False):
         if panel.has_names:
+            fix_layout(figure)
             add_names(axes, panel)
-
-    return figure
-
-
-def inline_figure(plot: Plot) -> Figure:
-    """A plot as a figure that a notebook shows although pyplot never saw it."""
-    from matplotlib.figure import Figure
-
-    class InlineFigure(Figure):
-        def _repr_png_(self) -> bytes:
-            file = io.BytesIO()
-            self.savefig(file, format="png")
-            return file.getvalue()
-
-    return draw_figure(plot, InlineFigure)
-
-
-def empty_figure(width: float, height: float, kind: type[Figure] | None = None) -> Figure:
-    """A figure of this size in inches, with automatic room for its names."""
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    matplotlib.rcParams["text.parse_math"] = False  # dollars in names are not formulas
-    # Not pyplot: its figures are global, and stay in memory until they are closed.
-    made = kind or Figure
-    figure = made(figsize=(width, height), dpi=DPI, layout="constrained")
-    FigureCanvasAgg(figure)
 
     return figure
 
 
 def add_legend(figure: Figure, legend: dict[str, Look], *, below: bool) -> None:
     """Names the looks, to the right of the plot or below it, before the layout is done."""
-    from matplotlib.lines import Line2D
-
     handles = [
         Line2D([], [], linestyle="none", label=wrap_title(name, 60 if below else 28), **style(look))
         for name, look in legend.items()
@@ -181,8 +169,11 @@ def set_ticks(axes: Axes, panel: Panel) -> None:
         if axis.has_grid:
             drawn.grid(color=PALE, linewidth=0.8)
 
-    if panel.is_plain:
-        axes.tick_params(axis="y" if panel.has_rows else "both", length=0)
+    # Names need no lines to what they name.
+    if panel.has_bars or panel.cells:
+        axes.tick_params(length=0)
+    if panel.has_rows:
+        axes.tick_params(axis="y", length=0)
 
     if panel.has_rows and panel.across.low < 0 < panel.across.high:
         axes.axvline(panel.across.at(0), color=INK, linewidth=0.9, zorder=1)
@@ -199,8 +190,11 @@ def draw_contents(axes: Axes, panel: Panel) -> None:
             xs, ys, drawstyle="steps-post", color=INK, linewidth=1.1, linestyle=dashes, zorder=1
         )
 
-    for bar in panel.bars:
-        draw_bar(axes, bar, across, up)
+    if panel.has_bars:
+        bottom, width = up.at(0), across.at(0.7) - across.at(0)
+        for mark in panel.marks:
+            top, colour = up.at(mark.y), mark.look.colour
+            axes.bar(across.at(mark.x), top - bottom, width, bottom, color=colour, zorder=2)
 
     for cell in panel.cells:
         draw_cell(axes, cell, across, up)
@@ -222,8 +216,9 @@ def draw_contents(axes: Axes, panel: Panel) -> None:
         place = across.at(words.x), up.at(words.y)
         axes.text(*place, words.text, ha="center", fontsize=8, color=words.colour)
 
-    for tick, note in zip(up.ticks, panel.row_notes, strict=False):
-        axes.text(102, up.at(tick.value), note, va="center", fontsize=9, color=INK)
+    for mark in panel.marks:
+        if panel.has_rows and mark.text:
+            axes.text(102, up.at(mark.y), mark.text, va="center", fontsize=9, color=INK)
 
 
 def draw_marks(axes: Axes, panel: Panel) -> None:
@@ -263,26 +258,17 @@ def draw_intervals(
         ys,
         yerr=[below, above],
         fmt="none",
-        ecolor=look.colour,
+        ecolor=INK if panel.has_bars else look.colour,
         # Paler than a line through the points.
         alpha=0.45 if panel.lines else 1.0,
         capsize=2.5,
         linewidth=1,
-        zorder=3 if panel.bars else 2,
+        zorder=3 if panel.has_bars else 2,
     )
-
-
-def draw_bar(axes: Axes, bar: Bar, across: Axis, up: Axis) -> None:
-    """Draws a bar from 0 up."""
-    bottom = up.at(0)
-    width = across.at(0.7) - across.at(0)
-    axes.bar(across.at(bar.x), up.at(bar.top) - bottom, width, bottom, color=bar.colour, zorder=2)
 
 
 def draw_cell(axes: Axes, cell: Cell, across: Axis, up: Axis) -> None:
     """Draws a cell of a matrix, with its words."""
-    from matplotlib.patches import Rectangle
-
     corner = across.at(cell.x - 0.48), up.at(cell.y - 0.48)
     width, height = across.at(cell.x + 0.48) - corner[0], up.at(cell.y + 0.48) - corner[1]
     # Below the shade: an empty cell is a cell too.
@@ -304,16 +290,90 @@ def draw_cell(axes: Axes, cell: Cell, across: Axis, up: Axis) -> None:
     )
 
 
-def add_names(axes: Axes, panel: Panel) -> None:
-    """Writes the names of the marks beside them."""
-    points, spans = [], []
-    for mark in panel.marks:
-        y = panel.up.at(mark.y)
-        points.append((panel.across.at(mark.x), y, mark.name))
-        ends = [y if end is None else panel.up.at(end) for end in (mark.low, mark.high)]
-        spans.append((ends[0], ends[1]))
+def fix_layout(figure: Figure) -> None:
+    """Finds room for all names, and keeps to it whatever is drawn afterwards."""
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
+        figure.set_layout_engine("none")
+        # The last digits differ from run to run, and the ids within an SVG are made from them.
+        for axes in figure.axes:
+            left, bottom, width, height = (round(part, 6) for part in axes.get_position().bounds)
+            axes.set_position((left, bottom, width, height))
 
-    name_points(axes, points, spans)
+
+def add_names(axes: Axes, panel: Panel) -> None:
+    """Writes each mark's name next to it, clear of marks, intervals and other names.
+
+    A thin line leads to a name that is not next to its mark. A name for which there is no room is
+    left out.
+    """
+    pixels = DPI / 72
+    frame = axes.get_window_extent()
+    room = Room((frame.x0, frame.y0, frame.x1, frame.y1))
+    for mark in panel.marks:
+        left, middle = pixels_of(axes, panel, mark.x, mark.y)
+        room.taken.append(
+            (left - 4 * pixels, middle - 5 * pixels, left + 4 * pixels, middle + 5 * pixels)
+        )
+        if mark.low is not None and mark.high is not None:
+            bottom = pixels_of(axes, panel, mark.x, mark.low)[1]
+            top = pixels_of(axes, panel, mark.x, mark.high)[1]
+            room.taken.append((left - 2 * pixels, bottom, left + 2 * pixels, top))
+
+    for mark in panel.marks:
+        # On its mark at first, to be measured.
+        label = axes.annotate(
+            mark.name,
+            (panel.across.at(mark.x), panel.up.at(mark.y)),
+            xytext=(0, 0),
+            textcoords="offset points",
+            fontsize=8,
+            color=INK,
+            va="center",
+            zorder=4,
+            path_effects=[withStroke(linewidth=3, foreground="white")],
+        )
+        place_label(axes, label, room)
+
+
+def pixels_of(axes: Axes, panel: Panel, x: float, y: float) -> tuple[float, float]:
+    """Pixels from the left and from below, which are known once the layout is fixed."""
+    left, up = axes.transData.transform((panel.across.at(x), panel.up.at(y)))
+    return left, up
+
+
+def place_label(axes: Axes, label: Annotation, room: Room) -> None:
+    """Moves a name to the nearest free place; without one, it is removed."""
+    pixels = DPI / 72
+    extent = label.get_window_extent()
+    width, height = extent.width / pixels, extent.height / pixels
+    x, y = axes.transData.transform(label.xy)
+
+    for dx, dy in offsets(width, height):
+        left, bottom = x + dx * pixels, y + dy * pixels - extent.height / 2
+        box: Box = (left, bottom, left + extent.width, bottom + extent.height)
+        if not room.has_place(box):
+            continue
+
+        room.taken.append(box)
+        label.set_position((dx, dy))
+        # A name that is not beside its point needs a line to it.
+        if abs(dy) > 1.6 * height:
+            near_end = dx if dx > 0 else min(0.0, dx + width)
+            line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
+            axes.annotate(
+                "",
+                label.xy,
+                xytext=(near_end, dy),
+                textcoords="offset points",
+                arrowprops=line,
+                zorder=1,
+            )
+
+        return
+
+    label.remove()
 
 
 def warm_up() -> None:

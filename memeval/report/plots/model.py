@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -55,15 +56,6 @@ class Mark:
     """Whether it is on the frontier."""
     aside: float = 0.0
     """Per cent of the width by which it is moved: else intervals at one value cover each other."""
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A bar from 0 up."""
-
-    x: float
-    top: float
-    colour: str
 
 
 @dataclass(frozen=True)
@@ -154,13 +146,12 @@ class Panel:
     """The frontier."""
     area: str = ""
     """Value of the frontier, in words."""
-    bars: Sequence[Bar] = ()
     cells: Sequence[Cell] = ()
     words: Sequence[Words] = ()
     has_rows: bool = False
-    """Whether each mark upwards is the name of a row."""
-    row_notes: Sequence[str] = ()
-    """Words to the right of the rows."""
+    """Whether each mark upwards is the name of a row; the words of marks are to its right."""
+    has_bars: bool = False
+    """Whether there is a bar from 0 up to each mark."""
     has_names: bool = False
     """Whether marks have their names beside them in files."""
 
@@ -168,11 +159,6 @@ class Panel:
     def all_marks(self) -> list[Mark]:
         """Its marks, joined or not."""
         return [*self.marks, *chain.from_iterable(self.lines)]
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether its names need no lines to what they name."""
-        return bool(self.has_rows or self.bars or self.cells)
 
 
 @dataclass(frozen=True)
@@ -241,8 +227,6 @@ def wrap_name(name: str) -> str:
 
 def wrap_title(text: str, width: int) -> str:
     """A title on lines of at most `width` characters."""
-    import textwrap
-
     return "\n".join(textwrap.wrap(one_line(text, 2 * LONGEST_NAME), width))
 
 

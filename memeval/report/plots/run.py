@@ -7,9 +7,7 @@ from memeval.report.confusion import UNPARSED, Confusion, share
 from memeval.report.plots.model import (
     BLUE,
     GREY,
-    INK,
     Axis,
-    Bar,
     Cell,
     Look,
     Mark,
@@ -45,7 +43,7 @@ def category_plot(summary: RunSummary) -> Plot:
     """
     rows = sorted(summary.categories, key=lambda row: not row.headline)
     inside = sum(row.headline for row in rows)
-    bars, marks, words, ticks = [], [], [], []
+    marks, words, ticks = [], [], []
     for index, row in enumerate(rows):
         # A gap before the categories that are not in the accuracy.
         x = index + (0.5 if index >= inside else 0.0)
@@ -55,8 +53,7 @@ def category_plot(summary: RunSummary) -> Plot:
             words.append(Words(x, 1.5, "not\nscored", GREY))
             continue
 
-        bars.append(Bar(x, value, BLUE if row.headline else GREY))
-        marks.append(Mark(x, value, Look(INK, "none"), low, high))
+        marks.append(Mark(x, value, Look(BLUE if row.headline else GREY, "none"), low, high))
         words.append(Words(x, max(value, high or 0.0) + 1.5, percent(row.accuracy)))
 
     last = ticks[-1].value
@@ -69,9 +66,9 @@ def category_plot(summary: RunSummary) -> Plot:
         across=Axis(-0.6, last + 0.6, ticks=ticks, has_grid=False, edge=0.0),
         # Above 100 there is room for figures and remarks.
         up=Axis(0, 112, "accuracy, %", levels, edge=0.0),
-        bars=bars,
         marks=marks,
         words=words,
+        has_bars=True,
     )
     width = min(WIDEST, max(5.0, 1.6 + 1.05 * len(rows)))
     return Plot(wrap_title(summary.name, int(12 * width)), [[panel]], width, height=4.0)

@@ -1,15 +1,43 @@
-"""The plots of a sweep's cells."""
+"""The plots of a sweep's cells.
+
+The one by rank has the accuracy, and beside it each category, in panels with one row per cell. It
+stays legible if a plot of points has no room for names.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from memeval.report.categories import columns_of, rows_of, titles_of
+from memeval.report.differences import labels, system_of
 from memeval.report.plots.curves import curve_name, curve_plot, curves_of
 from memeval.report.plots.depth import depth_plots
-from memeval.report.plots.model import Plot
+from memeval.report.plots.differences import NAME, ROW
+from memeval.report.plots.model import (
+    BLUE,
+    ORANGE,
+    Axis,
+    Look,
+    Mark,
+    Panel,
+    Plot,
+    Tick,
+    name_datasets,
+    named_axis,
+    wrap_name,
+    wrap_title,
+)
 from memeval.report.plots.prices import differ_in, prices, sweep_plot
-from memeval.report.plots.ranked import ranked_plot
 from memeval.results import RunSummary
+from memeval.results.summary import Share
+from memeval.text.shown import one_line
+
+PANEL = 1.15
+"""Inches of the panel of a category."""
+MOST_CATEGORIES = 8
+"""Panels beside that of the accuracy; further categories are in the tables."""
+CONTROLS = ("oracle", "no_memory", "random_k", "constant")
 
 
 def sweep_plots(summaries: Sequence[RunSummary], suffix: str = "") -> dict[str, Plot]:
@@ -29,3 +57,58 @@ def sweep_plots(summaries: Sequence[RunSummary], suffix: str = "") -> dict[str, 
         plots[f"{curve_name(curves.setting)}{suffix}"] = curve_plot(curves)
 
     return plots | depth_plots(summaries)
+
+
+def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:
+    """Cells from the highest accuracy down, with 95 % intervals, invalid ones last.
+
+    Controls and invalid cells are marked by form and fill.
+    """
+    measured = [cell for cell in summaries if cell.metrics.get("accuracy") is not None]
+    named = sorted(
+        zip(measured, labels(measured), strict=True),
+        # By name if accuracies are equal, so that the same cells give the same bytes.
+        key=lambda pair: (pair[0].valid, pair[0].metrics["accuracy"] or 0.0, pair[1]),
+    )
+    cells = [cell for cell, _ in named]
+    titles = titles_of(cells)
+    by_title = [rows_of(cell, titles) for cell in cells]
+    # A panel for the only category would repeat the first one.
+    categories = columns_of(titles)[:MOST_CATEGORIES] if len(columns_of(titles)) > 1 else []
+
+    values = Axis(0, 100, ticks=[Tick(value, str(value)) for value in (0, 50, 100)], edge=3.0)
+    rows = named_axis([one_line(name, NAME) for _, name in named], has_grid=True, room=0.7)
+    marks = []
+    for height, cell in enumerate(cells):
+        marks += mark_row(cell, height, cell.share())
+
+    panels = [Panel(values, rows, "accuracy, %", marks, has_rows=True)]
+    for category in categories:
+        marks = []
+        for height, (cell, own) in enumerate(zip(cells, by_title, strict=True)):
+            row = own.get(category)
+            if row is not None:
+                marks += mark_row(cell, height, row.share)
+
+        panels.append(replace(panels[0], title=wrap_name(category), marks=marks))
+
+    title = f"accuracy and categories with 95 % intervals, {name_datasets(cells)}"
+    return Plot(
+        title=f"{wrap_title(title, width=86)}\n"
+        "square: control; hollow: INVALID, its coverage is too low",
+        panels=[panels],
+        width=6.0 + PANEL * len(categories),
+        height=1.7 + ROW * max(len(cells), 2),
+        widths=[2.6, *[1.0] * len(categories)],
+    )
+
+
+def mark_row(cell: RunSummary, height: int, share: Share) -> list[Mark]:
+    """A cell's mark in its row; none if it was not measured."""
+    value, low, high = share.percent
+    if value is None:
+        return []
+
+    is_control = system_of(cell) in CONTROLS
+    look = Look(ORANGE, "s") if is_control else Look(BLUE, "o")
+    return [Mark(value, height, replace(look, is_hollow=not cell.valid), low, high)]

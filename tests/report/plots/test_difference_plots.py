@@ -17,7 +17,7 @@ from memeval.report.plots.differences import (
 from memeval.report.plots.draw import draw, draw_figure
 from memeval.report.plots.model import Axis
 from memeval.report.plots.prices import area_words, frontier_steps, sweep_plot
-from memeval.report.plots.ranked import mark_row, ranked_plot
+from memeval.report.plots.sweep import mark_row, ranked_plot
 from memeval.results.summary import Share
 
 

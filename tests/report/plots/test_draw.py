@@ -11,8 +11,9 @@ import pytest
 from sample_runs import CONTEXT, summary, write_folder
 
 from memeval.report.markdown import write_report
-from memeval.report.plots.draw import draw, empty_figure
-from memeval.report.plots.labelling import name_points, overlap
+from memeval.report.plots.draw import draw, draw_figure
+from memeval.report.plots.labelling import overlap
+from memeval.report.plots.model import INK, Axis, Look, Mark, Panel, Plot
 from memeval.report.plots.prices import sweep_plot
 from memeval.report.plots.run import category_plot
 from memeval.results import RunSummary
@@ -76,23 +77,23 @@ def test_a_cell_without_figures_or_interval_is_no_obstacle(tmp_path: Path) -> No
 
 
 def test_names_cover_neither_each_other_nor_the_points() -> None:
-    figure = empty_figure(7, 5)
-    axes = figure.add_subplot()
-    axes.set_xlim(0, 10)
-    axes.set_ylim(0, 100)
-    points = [
-        (5 + 0.01 * index, 50 + 0.5 * index, f"system {index} top_k={index}") for index in range(12)
+    points = [(50 + 0.1 * index, 50 + 0.5 * index) for index in range(12)]
+    marks = [
+        Mark(x, y, Look(INK, "o"), y - 3, y + 3, name=f"system {index} top_k={index}")
+        for index, (x, y) in enumerate(points)
     ]
-    name_points(axes, points, [(y - 3, y + 3) for _, y, _ in points])
+    axis = Axis(0, 100, edge=0)
+    panel = Panel(axis, axis, marks=marks, has_names=True)
+    figure = draw_figure(Plot("", [[panel]], width=7, height=5))
+    (axes,) = figure.axes
     extents = [text.get_window_extent().extents for text in axes.texts if text.get_text()]
     assert len(extents) >= 8, "most find a place"
     boxes = [tuple(float(edge) for edge in extent) for extent in extents]
     assert not any(
         overlap(one, other) for index, one in enumerate(boxes) for other in boxes[index + 1 :]
     )  # type: ignore[arg-type]
-    places = [axes.transData.transform((x, y)) for x, y, _ in points]
+    places = [axes.transData.transform((x, y)) for x, y in points]
     assert not any(box[0] < x < box[2] and box[1] < y < box[3] for box in boxes for x, y in places)
-    assert figure is axes.get_figure()
 
 
 def test_importing_the_report_loads_nothing_heavy() -> None:
