@@ -10,19 +10,17 @@ Point = tuple[float, float]
 """Cost of a cell, and its accuracy."""
 
 
-def pareto_frontier(points: Sequence[Point]) -> list[int]:
-    """Positions of the points that no other dominates, from the cheapest on.
+def pareto_frontier(points: Sequence[Point]) -> list[Point]:
+    """The points that no other dominates, from the cheapest on.
 
     A point is dominated if another one costs no more and is no less accurate, and is better in
     one of the two. Of equal points all stay.
     """
     # At one cost the most accurate first: the others are dominated by it.
-    order = sorted(range(len(points)), key=lambda index: (points[index][0], -points[index][1]))
-    kept: list[int] = []
-    for index in order:
-        cost, accuracy = points[index]
-        if not kept or accuracy > points[kept[-1]][1] or points[kept[-1]] == (cost, accuracy):
-            kept.append(index)
+    kept: list[Point] = []
+    for point in sorted(points, key=lambda point: (point[0], -point[1])):
+        if not kept or point[1] > kept[-1][1] or point == kept[-1]:
+            kept.append(point)
 
     return kept
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
+from typing import TypeGuard
 
 from memeval.metrics.formats import percent
 from memeval.report.differences import UNNAMED, differing, labels, system_of
@@ -84,14 +85,15 @@ def curves_of(summaries: Sequence[RunSummary]) -> list[Curves]:
     return drawable[:MOST_CURVES]
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether a setting is a number: `never` and `middle` of a compression turn are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def value_of(cell: RunSummary, setting: str) -> float:
-    """The number of a cell."""
-    return float(cell.params[setting] or 0)
+    """The number of a cell; 0 if it has none."""
+    value = cell.params.get(setting)
+    return float(value) if is_number(value) else 0.0
 
 
 def by_line(cells: Sequence[RunSummary], setting: str) -> Lines:
@@ -157,8 +159,8 @@ def curve_panel(curves: Curves) -> Panel:
 
         lines.append(marks)
 
-    marks = [mark for line in lines for mark in line]
-    return Panel(across=replace(across, has_grid=False), up=accuracy_axis(marks), lines=lines)
+    up = accuracy_axis(chain.from_iterable(lines))
+    return Panel(across=replace(across, has_grid=False), up=up, lines=lines)
 
 
 def number_axis(curves: Curves) -> Axis:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from memeval.report.differences import labels
-from memeval.report.plots.curves import TOKENS, asides, by_line, short
+from memeval.report.plots.curves import TOKENS, asides, by_line, short, value_of
 from memeval.report.plots.model import (
     Cell,
     Look,
@@ -26,6 +26,9 @@ DEPTH = "depth"
 PANELS_A_ROW = 3
 MOST_PANELS = 12
 
+Column = tuple[str, Mapping[str, float | None]]
+"""Name of a column of the map, and its accuracies by depth."""
+
 
 def depth_plots(summaries: Sequence[RunSummary]) -> dict[str, Plot]:
     """The map and the curves; none if questions are not grouped by the depth of their evidence."""
@@ -36,18 +39,12 @@ def depth_plots(summaries: Sequence[RunSummary]) -> dict[str, Plot]:
     return {"haystack_depth": depth_map(cells), "haystack_depth_curves": depth_curves(cells)}
 
 
-def size(summary: RunSummary) -> int:
-    """Tokens of a cell's haystacks; 0 if its data set has no such setting."""
-    value = summary.params.get(TOKENS)
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
 def depth_map(cells: Sequence[RunSummary]) -> Plot:
     """Accuracy as a map of depth by size, one panel per system.
 
     If there is only one size, one panel has depth by system.
     """
-    sizes = sorted({size(cell) for cell in cells})
+    sizes = sorted({value_of(cell, TOKENS) for cell in cells})
     depths = depths_of(cells)
     lines = by_line(cells, TOKENS) if len(sizes) > 1 else {}
     panels = []
@@ -57,32 +54,29 @@ def depth_map(cells: Sequence[RunSummary]) -> Plot:
 
     if not panels:
         names = [wrap_title(name, 14) for name in labels(cells)]
-        panels = [map_panel(list(zip(names, cells, strict=True)), depths)]
+        columns = list(zip(names, map(accuracy_by_depth, cells), strict=True))
+        panels = [map_panel(columns, depths)]
 
     rows = [panels[first : first + PANELS_A_ROW] for first in range(0, len(panels), PANELS_A_ROW)]
-    columns = len(sizes) if lines else len(cells)
     left = f" (the first {MOST_PANELS} of {len(lines)})" if len(lines) > MOST_PANELS else ""
     return Plot(
         title=f"accuracy, %, by depth of the evidence, {name_datasets(cells)}{left}",
         panels=rows,
-        width=1.6 + len(rows[0]) * (0.9 + 0.62 * columns),
+        width=1.6 + len(rows[0]) * (0.9 + 0.62 * len(panels[0].across.ticks)),
         height=0.9 + len(rows) * (1.0 + 0.36 * len(depths)),
     )
 
 
-def across(line: Sequence[RunSummary], sizes: Sequence[int]) -> list[tuple[str, RunSummary | None]]:
-    """A panel's columns: every size, with the cell of the line that has it."""
-    by_size = {size(cell): cell for cell in line}
-    return [(short(tokens), by_size.get(tokens)) for tokens in sizes]
+def across(line: Sequence[RunSummary], sizes: Sequence[float]) -> list[Column]:
+    """A panel's columns: every size, with the accuracies of the line's cell that has it."""
+    by_size = {value_of(cell, TOKENS): accuracy_by_depth(cell) for cell in line}
+    return [(short(tokens), by_size.get(tokens, {})) for tokens in sizes]
 
 
-def map_panel(
-    columns: Sequence[tuple[str, RunSummary | None]], depths: Sequence[str], title: str = ""
-) -> Panel:
+def map_panel(columns: Sequence[Column], depths: Sequence[str], title: str = "") -> Panel:
     """Depths downwards, cells to the right, each with its figure; a dash if nothing was asked."""
     cells = []
-    for x, (_, run) in enumerate(columns):
-        accuracies = accuracy_by_depth(run)
+    for x, (_, accuracies) in enumerate(columns):
         for y, depth in enumerate(reversed(depths)):
             value = accuracies.get(depth)
             text = "–" if value is None else f"{100 * value:.0f}"
@@ -95,12 +89,9 @@ def map_panel(
     )
 
 
-def accuracy_by_depth(cell: RunSummary | None) -> Mapping[str, float | None]:
-    """A cell's accuracy at each depth; empty if there is no cell."""
-    if cell is None:
-        return {}
-
-    return {row.category: row.accuracy for row in cell.facets.get(DEPTH, ())}
+def accuracy_by_depth(cell: RunSummary) -> dict[str, float | None]:
+    """A cell's accuracy at each depth."""
+    return {row.category: row.accuracy for row in cell.facets[DEPTH]}
 
 
 def start(depth: str) -> tuple[float, str]:
@@ -118,7 +109,7 @@ def depths_of(cells: Sequence[RunSummary]) -> list[str]:
 
 def depth_curves(cells: Sequence[RunSummary]) -> Plot:
     """Accuracy against depth: a panel per size of the haystack, a line per system, intervals."""
-    sizes = sorted({size(cell) for cell in cells})
+    sizes = sorted({value_of(cell, TOKENS) for cell in cells})
     if len(sizes) > 1:
         lines = by_line(cells, TOKENS)
     else:
@@ -133,12 +124,12 @@ def depth_curves(cells: Sequence[RunSummary]) -> Plot:
     sides = asides(len(lines), [axis.at(0), axis.at(1)])
     looks = looks_of(lines)
 
-    by_size: dict[int, list[list[Mark]]] = {tokens: [] for tokens in sizes}
+    by_size: dict[float, list[list[Mark]]] = {tokens: [] for tokens in sizes}
     for (name, line), aside in zip(lines.items(), sides, strict=True):
         for cell in line:
             marks = depth_marks(cell, depths, looks[name], aside)
-            if marks and size(cell) in by_size:
-                by_size[size(cell)].append(marks)
+            if marks and value_of(cell, TOKENS) in by_size:
+                by_size[value_of(cell, TOKENS)].append(marks)
 
     up = accuracy_axis(mark for drawn in by_size.values() for marks in drawn for mark in marks)
     panels = []

@@ -94,8 +94,7 @@ def price_panel(
 def frontier_panel(marks: Sequence[Mark], fair: Sequence[bool], across: Axis, unit: str) -> Panel:
     """Marks along an axis of prices in `unit`, and the frontier of those that are `fair`."""
     points = [(mark.x, mark.y) for mark, counts in zip(marks, fair, strict=True) if counts]
-    best = [points[index] for index in pareto_frontier(points)]
-    # By value: positions are those among the fair marks.
+    best = pareto_frontier(points)
     told = [
         replace(mark, is_best=counts and (mark.x, mark.y) in best)
         for mark, counts in zip(marks, fair, strict=True)
@@ -127,7 +126,7 @@ def price_axis(costs: Sequence[float], price: Metric) -> Axis:
 
 def frontier_steps(points: Sequence[Point]) -> list[Point]:
     """Corners of the best accuracy that each budget buys; none if one cell is the best of all."""
-    kept = [points[index] for index in pareto_frontier(points)]
+    kept = pareto_frontier(points)
     if len(kept) < 2:
         return []
 

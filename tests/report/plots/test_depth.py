@@ -10,8 +10,8 @@ from matplotlib.image import imread
 from sample_runs import summary
 
 from memeval.report.markdown import report
-from memeval.report.plots.curves import TOKENS, by_line, curve_plot, curves_of, short
-from memeval.report.plots.depth import across, size, start
+from memeval.report.plots.curves import TOKENS, by_line, curve_plot, curves_of, short, value_of
+from memeval.report.plots.depth import across, start
 from memeval.report.plots.draw import draw, draw_all
 from memeval.report.plots.sweep import sweep_plots
 from memeval.results import CategoryResult, RunSummary
@@ -80,11 +80,14 @@ def test_cells_of_other_data_sets_draw_nothing(tmp_path: Path) -> None:
 def test_a_line_holds_the_cells_that_differ_in_size_alone() -> None:
     cells = [cell("bm25", 100_000), cell("rag", 1_000), cell("bm25", 1_000), cell("rag", 100_000)]
     lines = by_line(cells, TOKENS)
-    assert {name: [size(one) for one in line] for name, line in lines.items()} == {
+    assert {name: [value_of(one, TOKENS) for one in line] for name, line in lines.items()} == {
         "bm25": [1_000, 100_000],
         "rag": [1_000, 100_000],
     }
-    assert across(lines["bm25"][:1], [1_000, 100_000]) == [("1k", cells[2]), ("100k", None)]
+    assert across(lines["bm25"][:1], [1_000, 100_000]) == [
+        ("1k", dict.fromkeys(DEPTHS, 0.5)),
+        ("100k", {}),
+    ]
 
 
 def test_sizes_and_depths_are_written_and_sorted() -> None:
