@@ -1,35 +1,49 @@
-"""The files of a run folder as artifacts, sent in one batch."""
+"""Files as artifacts, sent in one batch."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mlflow import MlflowClient
 
+from memeval.report.stamp import PAGE_FILE, REPORT_FILE
 from memeval.results import CONFIG_FILE, RECORDS_FILE
 from memeval.tracking import payload
 
-REPORT = "report.md"
-FILES = (CONFIG_FILE, RECORDS_FILE, REPORT, "report.html")
+FILES = (CONFIG_FILE, RECORDS_FILE, REPORT_FILE, PAGE_FILE)
 HYPOTHESES = "hypotheses*.jsonl"
 PLOTS = "plots"
 
 
-def log_files(client: MlflowClient, run_id: str, folder: Path) -> None:
+def log_run_files(client: MlflowClient, run_id: str, folder: Path) -> None:
     """Logs the files of a run folder, and the records as a table."""
+    texts = {}
+    if (folder / RECORDS_FILE).exists():
+        texts[payload.TABLE_FILE] = payload.records_table(folder)
+
+    log_files(client, run_id, folder, run_files(folder), texts)
+
+
+def log_files(
+    client: MlflowClient,
+    run_id: str,
+    folder: Path,
+    files: Iterable[Path],
+    texts: Mapping[str, str],
+) -> None:
+    """Logs files below a folder by their places in it, and texts as files of these names."""
     with TemporaryDirectory(prefix="memeval-") as temporary:
         batch = Path(temporary)
-        for path in run_files(folder):
+        for path in files:
             copy = batch / path.relative_to(folder)
             copy.parent.mkdir(exist_ok=True)
             shutil.copyfile(path, copy)
 
-        if (folder / RECORDS_FILE).exists():
-            table = payload.records_table(folder)
-            (batch / payload.TABLE_FILE).write_text(table, encoding="utf-8")
+        for name, text in texts.items():
+            (batch / name).write_text(text, encoding="utf-8")
 
         # In one batch: a request per file is slow where artifacts are on a server.
         client.log_artifacts(run_id, str(batch))

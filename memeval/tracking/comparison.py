@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
 from memeval.results import read_tracked
 from memeval.text.redaction import redacted
+from memeval.tracking.artifacts import log_files
 from memeval.tracking.earlier import active_runs
-from memeval.tracking.group import sweep_run
+from memeval.tracking.experiment import sweep_run, update_experiment
 from memeval.tracking.home import home_id
 from memeval.tracking.payload import DESCRIPTION, TAG_LIMIT, cut
 from memeval.tracking.store import WORKFLOW, Store, faults
@@ -67,7 +67,8 @@ def _log_to_experiment(
     """Logs the end of a sweep to one of its experiments; returns the URL of its run."""
     first, run = next(iter(runs.items()))
     sweep = sweep_run(client, run, first, home=home_id(first), sweep_id=end.sweep_id)
-    _log_files(client, sweep, folder)
+    files = chain.from_iterable(sorted(folder.glob(pattern)) for pattern in FILES)
+    log_files(client, sweep, folder, files, {})
 
     for cell, run in runs.items():
         if run.info.run_name != end.names[cell]:
@@ -97,18 +98,5 @@ def _log_to_experiment(
         # Last: an end that was logged by half is logged again.
         COMPARED: end.digest,
     }
-    for name, value in tags.items():
-        if experiment.tags.get(name) != value:
-            client.set_experiment_tag(experiment_id, name, value)
-
+    update_experiment(client, experiment, tags)
     return f"{page}/runs/{sweep}"
-
-
-def _log_files(client: MlflowClient, run_id: str, folder: Path) -> None:
-    # In one batch: a request per file is slow if artifacts are on a server.
-    with TemporaryDirectory(prefix="memeval-") as temporary:
-        for pattern in FILES:
-            for path in sorted(folder.glob(pattern)):
-                shutil.copyfile(path, Path(temporary) / path.name)
-
-        client.log_artifacts(run_id, temporary)

@@ -1,53 +1,50 @@
-"""The experiment that a run is filed in."""
+"""Place of a run: its experiment, and the run of its sweep if `tracking.group=sweep`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from pathlib import Path
 
+from filelock import FileLock
 from mlflow import MlflowClient
-from mlflow.entities import Experiment, Run
+from mlflow.entities import Experiment, Run, RunTag, ViewType
 from mlflow.exceptions import MlflowException
 
-from memeval.config.filing import Filing
 from memeval.results import RunSummary
 from memeval.text.names import file_name
-from memeval.tracking import payload
-from memeval.tracking.store import Store
+from memeval.tracking.payload import GROUP, ORIGIN, PREFIX, SWEEP_ID
+from memeval.tracking.store import LOCK_WAIT_S, Store
 from memeval.tracking.view import experiment_tags
 
+PARENT = "mlflow.parentRunId"
+KIND, OF_SWEEP = f"{PREFIX}kind", "sweep"
+SWEEPS_LOCK = ".sweeps.lock"
 
-def restore_experiment(client: MlflowClient, name: str) -> None:
-    """Restores an experiment that was deleted in MLflow's page, with its runs."""
+
+def find_experiment(client: MlflowClient, name: str) -> Experiment | None:
+    """An experiment by name; one that was deleted in MLflow's page is restored with its runs."""
     experiment = client.get_experiment_by_name(name)
     if experiment is not None and experiment.lifecycle_stage == "deleted":
         client.restore_experiment(experiment.experiment_id)
 
-
-def wanted_experiment(summary: RunSummary, filing: Filing) -> str:
-    """The name of the experiment in which a new run is filed."""
-    return filing.experiment or payload.experiment_name(summary.dataset)
+    return experiment
 
 
-def choose_experiment(
+def prepare_experiment(
     client: MlflowClient,
     store: Store,
+    name: str,
+    experiment: Experiment | None,
     summary: RunSummary,
-    filing: Filing,
-    known: Sequence[Run],
 ) -> str:
-    """The id of the experiment that a run belongs in.
-
-    If the user sets none, a run stays in its experiment.
+    """Makes a missing experiment, or adds the columns of a run to the shared view of one that is
+    there; returns its id.
     """
-    if filing.experiment is None and known:
-        return add_view(client, client.get_experiment(known[-1].info.experiment_id), summary)
-
-    name = wanted_experiment(summary, filing)
-    experiment = client.get_experiment_by_name(name)
     if experiment is None:
         return create_experiment(client, store, name, summary)
 
-    return add_view(client, experiment, summary)
+    update_experiment(client, experiment, experiment_tags(summary, experiment.tags))
+    return str(experiment.experiment_id)
 
 
 def create_experiment(client: MlflowClient, store: Store, name: str, summary: RunSummary) -> str:
@@ -67,11 +64,59 @@ def create_experiment(client: MlflowClient, store: Store, name: str, summary: Ru
         return str(experiment.experiment_id)
 
 
-def add_view(client: MlflowClient, experiment: Experiment, summary: RunSummary) -> str:
-    """Adds the columns of a run to the experiment's shared view; returns the experiment's id."""
-    present = experiment.tags
-    for key, value in experiment_tags(summary, present).items():
-        if present.get(key) != value:
-            client.set_experiment_tag(experiment.experiment_id, key, value)
+def update_experiment(
+    client: MlflowClient, experiment: Experiment, tags: Mapping[str, str]
+) -> None:
+    """Writes the tags that an experiment does not have yet, in their order."""
+    for name, value in tags.items():
+        if experiment.tags.get(name) != value:
+            client.set_experiment_tag(experiment.experiment_id, name, value)
 
-    return str(experiment.experiment_id)
+
+def update_tags(client: MlflowClient, run: Run, tags: Mapping[str, str]) -> bool:
+    """Writes the tags that a run does not have yet, and returns whether there were any."""
+    missing = [
+        RunTag(name, value) for name, value in tags.items() if run.data.tags.get(name) != value
+    ]
+    if missing:
+        client.log_batch(run.info.run_id, tags=missing)
+
+    return bool(missing)
+
+
+def put_below_sweep(
+    client: MlflowClient, run: Run, folder: Path, *, home: str, sweep_id: str
+) -> None:
+    """Makes a run the child of its sweep's run in the same experiment."""
+    parent = sweep_run(client, run, folder, home=home, sweep_id=sweep_id)
+    if update_tags(client, run, {PARENT: parent, GROUP: sweep_id}):
+        # A run is under way until it is terminated; each further cell moves the sweep's end.
+        client.set_terminated(parent, "FINISHED", run.info.end_time)
+
+
+def sweep_run(client: MlflowClient, run: Run, folder: Path, *, home: str, sweep_id: str) -> str:
+    """The id of the run of a sweep in the experiment of `run`, one of its cells; it is made if it
+    is missing.
+    """
+    # Several processes may publish cells of one sweep.
+    lock = folder.resolve().parent.parent / SWEEPS_LOCK
+    with FileLock(lock, timeout=LOCK_WAIT_S):
+        known = _find_sweep(client, str(run.info.experiment_id), home, sweep_id)
+        return known or _create_sweep(client, run, home, sweep_id)
+
+
+def _find_sweep(client: MlflowClient, experiment_id: str, home: str, sweep_id: str) -> str | None:
+    """The id of a sweep's run; None if it has no run."""
+    query = (
+        f"tags.`{KIND}` = '{OF_SWEEP}' and tags.`{ORIGIN}` = '{home}' "
+        f"and tags.`{SWEEP_ID}` = '{sweep_id}'"
+    )
+    runs = client.search_runs([experiment_id], query, ViewType.ACTIVE_ONLY, max_results=1)
+    return str(runs[0].info.run_id) if runs else None
+
+
+def _create_sweep(client: MlflowClient, run: Run, home: str, sweep_id: str) -> str:
+    """Makes the run of a sweep, of which `run` is the first cell."""
+    tags = {KIND: OF_SWEEP, ORIGIN: home, SWEEP_ID: sweep_id}
+    sweep = client.create_run(run.info.experiment_id, run.info.start_time, tags, sweep_id)
+    return str(sweep.info.run_id)

@@ -14,19 +14,10 @@ from pathlib import Path
 from memeval.config.filing import Filing
 from memeval.results import RunSummary, read_tracked
 from memeval.results.calibration import read_shown_summary
-from memeval.text.redaction import redacted
 from memeval.tracking import payload
 from memeval.tracking.home import HOME_FILE, read_home_id
-from memeval.tracking.payload import (
-    COMPLETE,
-    CONTENT,
-    GROUP,
-    NOTE,
-    ORIGIN,
-    RUN_KEY,
-    SWEEP,
-    SWEEP_ID,
-)
+from memeval.tracking.labels import collect_labels
+from memeval.tracking.payload import COMPLETE, CONTENT, GROUP, ORIGIN, RUN_KEY
 from memeval.tracking.store import Store
 from memeval.tracking.sweep_end import COMPARED
 
@@ -128,13 +119,7 @@ def is_filed(tags: Mapping[str, str], experiment: str, filing: Filing, sweep: st
     """Whether a run is filed as requested: in its experiment, under all its labels."""
     if filing.experiment not in (None, experiment):
         return False
-    if sweep and sweep not in tags.get(SWEEP, "").split(","):
-        return False
-    if filing.sweep_id and filing.sweep_id not in tags.get(SWEEP_ID, "").split(","):
-        return False
     if filing.group_by_sweep and filing.sweep_id not in (None, tags.get(GROUP)):
         return False
-    if filing.note and tags.get(NOTE) != redacted(filing.note):
-        return False
 
-    return all(tags.get(name) == redacted(value) for name, value in filing.tags.items())
+    return collect_labels(filing, sweep, [tags]).items() <= tags.items()

@@ -8,30 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from mlflow import MlflowClient
-from mlflow.entities import Run, RunTag
-
 from memeval.config.filing import RESERVED, Filing
 from memeval.text.redaction import redacted
-from memeval.tracking.payload import DESCRIPTION, NOTE, SWEEP, SWEEP_ID
+from memeval.tracking.payload import NOTE, SWEEP, SWEEP_ID
 
 MOST_SWEEPS = 100
 """Sweeps that a run names; of more, the latest."""
 
 
-def collect_labels(filing: Filing, sweep: str | None, known: Sequence[Run]) -> dict[str, str]:
-    """The labels of a run: earlier ones, and those requested now."""
+def collect_labels(
+    filing: Filing, sweep: str | None, known: Sequence[Mapping[str, str]]
+) -> dict[str, str]:
+    """The labels of a run: those among its tags in `known` runs, and those requested now."""
     labels: dict[str, str] = {}
     # Labels added on MLflow's page count as well: a run that is replaced keeps them.
-    for run in known:
-        labels |= {name: value for name, value in run.data.tags.items() if is_own(name)}
+    for tags in known:
+        labels |= {name: value for name, value in tags.items() if is_own(name)}
 
     labels |= {name: redacted(value) for name, value in filing.tags.items()}
     if filing.note:
         labels[NOTE] = redacted(filing.note)
 
     for tag, asked_for_by in ((SWEEP, sweep), (SWEEP_ID, filing.sweep_id)):
-        names = join_names([*(run.data.tags.get(tag, "") for run in known), asked_for_by or ""])
+        names = join_names([*(tags.get(tag, "") for tags in known), asked_for_by or ""])
         if names:
             labels[tag] = names
 
@@ -47,19 +46,3 @@ def join_names(lists: Iterable[str]) -> str:
     """The names in several lists, each once."""
     names = [name for joined in lists for name in joined.split(",") if name]
     return ",".join(list(dict.fromkeys(names))[-MOST_SWEEPS:])
-
-
-def update_labels(
-    client: MlflowClient, run: Run, labels: Mapping[str, str], description: str
-) -> None:
-    """Writes the labels that a finished run does not have yet; a new note changes its
-    description.
-    """
-    missing = {name: value for name, value in labels.items() if run.data.tags.get(name) != value}
-    if NOTE in missing:
-        missing[DESCRIPTION] = description
-
-    if missing:
-        client.log_batch(
-            run.info.run_id, tags=[RunTag(name, value) for name, value in missing.items()]
-        )

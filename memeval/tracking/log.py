@@ -16,18 +16,24 @@ from mlflow.entities import Metric, Param, Run, RunTag, ViewType
 from mlflow.exceptions import MlflowException
 
 from memeval.config.filing import Filing
+from memeval.report.stamp import REPORT_FILE
 from memeval.results import TRACKED_FILE, RepeatResult, RunSummary
 from memeval.results.calibration import read_shown_summary
 from memeval.tracking import payload
-from memeval.tracking.artifacts import REPORT, log_files
+from memeval.tracking.artifacts import log_run_files
 from memeval.tracking.earlier import find_earlier
-from memeval.tracking.experiment import choose_experiment, restore_experiment, wanted_experiment
-from memeval.tracking.group import PARENT, put_below_sweep
+from memeval.tracking.experiment import (
+    PARENT,
+    find_experiment,
+    prepare_experiment,
+    put_below_sweep,
+    update_tags,
+)
 from memeval.tracking.home import home_id, remember
 from memeval.tracking.inputs import dataset_input
 from memeval.tracking.known import is_as_logged
-from memeval.tracking.labels import collect_labels, update_labels
-from memeval.tracking.payload import COMPLETE, CONTENT, NOTE, ORIGIN, PREFIX, RUN_KEY
+from memeval.tracking.labels import collect_labels
+from memeval.tracking.payload import COMPLETE, CONTENT, DESCRIPTION, NOTE, ORIGIN, PREFIX, RUN_KEY
 from memeval.tracking.store import LOCK_WAIT_S, Store, faults
 from memeval.tracking.view import join_name, run_name
 
@@ -63,12 +69,17 @@ def log_run(folder: Path, store: Store, filing: Filing = BY_DATA_SET) -> Tracked
         summary = read_shown_summary(folder)
         client = MlflowClient(store.uri)
         # MLflow refuses runs in a deleted experiment, and its name can't be given to another.
-        restore_experiment(client, wanted_experiment(summary, filing))
+        wanted = filing.experiment or payload.experiment_name(summary.dataset)
+        experiment = find_experiment(client, wanted)
 
         home = home_id(folder)
-        known = find_earlier(client, store, folder, summary.run_key)
-        experiment_id = choose_experiment(client, store, summary, filing, known)
-        labels = collect_labels(filing, summary.sweep, known)
+        known = find_earlier(client, home, summary.run_key)
+        # If the user sets none, a run stays in its experiment.
+        if filing.experiment is None and known:
+            experiment = client.get_experiment(known[-1].info.experiment_id)
+
+        experiment_id = prepare_experiment(client, store, wanted, experiment, summary)
+        labels = collect_labels(filing, summary.sweep, [run.data.tags for run in known])
         here = [run for run in known if run.info.experiment_id == experiment_id]
         logged = [run for run in here if is_as_logged(run.data.tags, run.data.metrics, summary)]
         current = logged[0] if logged else None
@@ -79,9 +90,7 @@ def log_run(folder: Path, store: Store, filing: Filing = BY_DATA_SET) -> Tracked
             run_id = log_cell(client, experiment_id, folder, summary, {**labels, **identity})
         else:
             run_id = current.info.run_id
-            report = read_report(folder)
-            description = payload.description(summary, report, labels.get(NOTE, ""))
-            update_labels(client, current, labels, description)
+            update_labels(client, current, folder, summary, labels)
 
         # Only now: until the new run is complete, the page shows the old one.
         for run in known:
@@ -97,6 +106,19 @@ def log_run(folder: Path, store: Store, filing: Filing = BY_DATA_SET) -> Tracked
 
         url = store.run_page(experiment_id, run_id)
         return Tracked(run_id=run_id, experiment_id=experiment_id, url=url, created=current is None)
+
+
+def update_labels(
+    client: MlflowClient, run: Run, folder: Path, summary: RunSummary, labels: Mapping[str, str]
+) -> None:
+    """Writes the labels that a finished run does not have yet; a new note changes its
+    description.
+    """
+    tags = dict(labels)
+    if NOTE in labels and run.data.tags.get(NOTE) != labels[NOTE]:
+        tags[DESCRIPTION] = payload.description(summary, read_report(folder), labels[NOTE])
+
+    update_tags(client, run, tags)
 
 
 def log_cell(
@@ -132,7 +154,7 @@ def log_cell(
         time=ended,
     )
     log_data_set(client, run_id, summary)
-    log_files(client, run_id, folder)
+    log_run_files(client, run_id, folder)
 
     of_cell = {PARENT: run_id, ORIGIN: own_tags[ORIGIN], **who}
     for repeat in summary.repeats:
@@ -170,7 +192,7 @@ def ended_as(summary: RunSummary) -> str:
 
 def read_report(folder: Path) -> str:
     """The text of the run folder's report; empty without one."""
-    report = folder / REPORT
+    report = folder / REPORT_FILE
     return report.read_text(encoding="utf-8") if report.exists() else ""
 
 

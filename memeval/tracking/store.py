@@ -232,7 +232,12 @@ def create(database: Path, artifacts: str | None) -> None:
         copied, migrated = (
             cleared(database.with_name(f".{database.name}.{end}")) for end in ("copy", "new")
         )
-        made = copied if copy_empty(copied, artifacts) else migrate(migrated, artifacts)
+        made = copied
+        if not copy_empty(copied, artifacts):
+            made = migrated
+            open_new(migrated, artifacts)
+            keep_empty(migrated)
+
         made.chmod(FILE_MODE)
         made.replace(database)
 
@@ -252,14 +257,6 @@ def copy_empty(copied: Path, artifacts: str | None) -> bool:
         return False
 
     return True
-
-
-def migrate(unfinished: Path, artifacts: str | None) -> Path:
-    """Has MLflow run its migrations, and keeps their result for the next new store."""
-    open_new(unfinished, artifacts)
-    keep_empty(unfinished)
-
-    return unfinished
 
 
 def cleared(unfinished: Path) -> Path:
