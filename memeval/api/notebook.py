@@ -100,8 +100,7 @@ def paper_cells(table: PaperTable) -> tuple[list[str], list[list[str]]]:
     """The header and the rows of a table for a paper, as plain text."""
     header = [*table.headings, *(column.full_title for column in table.columns)]
     rows = []
-    for number, names in enumerate(table.names):
-        figures = [column.cells[number] for column in table.columns]
+    for names, figures in table.rows:
         rows.append([*names, *(f"{cell.text} {cell.interval}".strip() for cell in figures)])
 
     return header, rows

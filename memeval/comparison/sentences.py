@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import pairwise
 
 from memeval.comparison.records import (
@@ -12,6 +12,7 @@ from memeval.comparison.records import (
     Difference,
     is_significant,
 )
+from memeval.comparison.significance import groups_of
 from memeval.metrics.formats import figure, probability
 from memeval.metrics.metric import DOLLARS, POINTS
 from memeval.statistics.clusters import ClusteredMean
@@ -44,7 +45,7 @@ def sentences(comparison: Comparison, most: int | None = None) -> list[str]:
     """Sentences on all differences: one for all if the conversations are too few."""
     results = [difference.result for difference in comparison.differences]
     if len(results) > 1 and are_too_few(comparison):
-        widest = _widest(results)
+        widest = widest_of(results)
         alike = [pair for pair in comparison.differences if pair.sent_alike]
         return [
             f"{limits(widest, comparison.unit)}.",
@@ -80,28 +81,12 @@ def lead(comparison: Comparison) -> list[str]:
 
     A sentence for each group of runs that were compared with each other.
     """
-    return [_lead_of(comparison, group) for group in _groups(comparison)]
+    groups = groups_of((pair.first, pair.second) for pair in comparison.differences)
+    return [_lead_of(comparison, keys) for keys in groups]
 
 
-def _groups(comparison: Comparison) -> list[list[Difference]]:
-    """The differences of runs that were compared, with each other or with the same ones."""
-    groups: list[list[Difference]] = []
-    for pair in comparison.differences:
-        keys = {pair.first, pair.second}
-        joined, others = [pair], []
-        for group in groups:
-            if any(other.first in keys or other.second in keys for other in group):
-                joined = [*group, *joined]
-            else:
-                others.append(group)
-
-        groups = [*others, joined]
-
-    return groups
-
-
-def _lead_of(comparison: Comparison, pairs: list[Difference]) -> str:
-    keys = {key for pair in pairs for key in (pair.first, pair.second)}
+def _lead_of(comparison: Comparison, keys: Container[str]) -> str:
+    pairs = [pair for pair in comparison.differences if pair.first in keys]
     runs = [run for run in comparison.runs if run.key in keys and run.result is not None]
     runs.sort(key=_mean, reverse=True)
     about = "" if comparison.metric == "accuracy" else f"{_measured(comparison)}: "
@@ -205,7 +190,7 @@ def no_difference(values: list[str], results: Sequence[ClusteredDifference], uni
     """`A 37.6 % · B 35.5 %: no difference shown; 3 conversations are too few, …`."""
     said = f"{_joined(values)}: no difference shown"
     if all(result.is_too_few for result in results):
-        widest = _widest(results)
+        widest = widest_of(results)
         few = conversations(widest.groups, "is", "are")
         return f"{said}; {few} too few{larger_data(widest, unit).replace(';', ',')}"
 
@@ -221,7 +206,7 @@ def no_difference(values: list[str], results: Sequence[ClusteredDifference], uni
     return f"{said}; {able} show about {figure(least.mde, unit)} {_word(unit)}"
 
 
-def _widest(results: Sequence[ClusteredDifference]) -> ClusteredDifference:
+def widest_of(results: Sequence[ClusteredDifference]) -> ClusteredDifference:
     """The difference whose error determines how many more conversations would be enough."""
     return max(results, key=lambda result: (result.groups, result.largest_error or 0.0))
 

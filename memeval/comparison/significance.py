@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import TypeVar
 
 from memeval.comparison.records import BENJAMINI_HOCHBERG, Comparison, Difference, is_significant
 from memeval.comparison.scores import RunScores, cases_of, weights_of
@@ -18,6 +19,7 @@ MOST_LETTERED = 20
 
 Pair = tuple[int, int]
 """Positions of two runs; the second is subtracted."""
+Name = TypeVar("Name", bound=Hashable)
 
 
 def adjusted(
@@ -36,9 +38,9 @@ def adjusted(
     return tested
 
 
-def groups_of(pairs: Iterable[Pair]) -> list[frozenset[int]]:
-    """The runs that are connected by pairs that were compared."""
-    groups: list[frozenset[int]] = []
+def groups_of(pairs: Iterable[tuple[Name, Name]]) -> list[frozenset[Name]]:
+    """The runs, by positions or keys, that are connected by pairs that were compared."""
+    groups: list[frozenset[Name]] = []
     for pair in pairs:
         joined = [group for group in groups if not group.isdisjoint(pair)]
         groups = [group for group in groups if group.isdisjoint(pair)]

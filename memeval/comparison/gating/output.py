@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 from memeval.comparison.gating.baseline import Baseline, settings_of, spent
 from memeval.comparison.gating.verdict import (
-    FAILING,
+    BROKEN_STATUS,
+    FINE,
+    WORSE_STATUS,
     Change,
     GateOutcome,
     GateResult,
@@ -26,6 +27,7 @@ from memeval.results.run import Run
 from memeval.text.shown import one_line, some_of
 
 JSON_VERSION = 1
+MARKS = {FINE: "PASS", WORSE_STATUS: "FAIL", BROKEN_STATUS: "BROKEN"}
 MOST_LISTED = 20
 """Questions that Markdown lists; the JSON has all."""
 LONGEST_VALUE = 60
@@ -93,9 +95,7 @@ def gate_markdown(
 ) -> str:
     """The verdict with its figures, for a terminal and for the summary of a step of CI."""
     tokens, cost_usd = spent(run.summary)
-    mark = {GateOutcome.BROKEN: "BROKEN"}.get(result.outcome, "")
-    mark = mark or ("FAIL" if result.outcome in FAILING else "PASS")
-    lines = [f"## memeval gate: {mark}", ""]
+    lines = [f"## memeval gate: {MARKS[result.status]}", ""]
     for words in filter(None, [headline(result, baseline), sentence(result, metric, rules)]):
         lines += [inline(words), ""]
 
@@ -111,7 +111,7 @@ def gate_markdown(
     if result.change is not None:
         changes = [result.change, *result.categories]
         lines += ["", *table(("", "questions", "Δ points [95 %]"), map(_row, changes))]
-        lines += ["", *(f"- {inline(line)}" for line in _remarks(result))]
+        lines += ["", f"- {inline(_remark(result.change))}"]
 
     for title, names in (("Worse", result.lost), ("Better", result.gained)):
         if names:
@@ -153,12 +153,10 @@ def _row(change: Change) -> tuple[str, ...]:
     )
 
 
-def _remarks(result: GateResult) -> Iterator[str]:
-    assert result.change is not None
-    change = result.change.result
-    yield (
-        f"Intervals and p ({probability(change.p)}) come from flipping the signs of whole "
-        f"conversations ({change.groups} here). Categories are described, not tested."
+def _remark(change: Change) -> str:
+    return (
+        f"Intervals and p ({probability(change.result.p)}) come from flipping the signs of whole "
+        f"conversations ({change.result.groups} here). Categories are described, not tested."
     )
 
 

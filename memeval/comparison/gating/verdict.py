@@ -9,7 +9,7 @@ from math import inf
 
 from memeval.comparison.gating.baseline import LABELS, Baseline, judge_of
 from memeval.comparison.protocol import MIN_COMMON, MIN_COVERAGE, other_judge
-from memeval.comparison.scores import RunScores
+from memeval.comparison.scores import RunScores, cases_of, weights_of
 from memeval.metrics.formats import percent
 from memeval.metrics.metric import Metric
 from memeval.results import is_same_judge
@@ -163,8 +163,7 @@ def _mean_of(
 ) -> float | None:
     """The mean of some questions, weighted as they are now."""
     # Both means by today's weights: their difference is then that of the verdict.
-    weights = [scores.questions[name].weight for name in questions]
-    return weighted_mean([values[name] for name in questions], weights)
+    return weighted_mean([values[name] for name in questions], weights_of(scores, questions))
 
 
 def _by_category(
@@ -268,11 +267,8 @@ def _not_comparable(
 def _change(name: str, questions: Sequence[str], baseline: Baseline, scores: RunScores) -> Change:
     """The difference on some questions."""
     before = baseline.values
-    result = clustered_difference(
-        [scores.values[question] - before[question] for question in questions],
-        [scores.questions[question].case_id for question in questions],
-        [scores.questions[question].weight for question in questions],
-        most=1.0,
-    )
+    deltas = [scores.values[question] - before[question] for question in questions]
+    cases, weights = cases_of(scores, questions), weights_of(scores, questions)
+    result = clustered_difference(deltas, cases, weights, most=1.0)
     assert result is not None, "there are questions"
     return Change(name, result)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from memeval.comparison.build import compare_runs
 from memeval.comparison.paper.records import PaperCell, PaperColumn, PaperTable
 from memeval.comparison.records import ComparedRun, Comparison
-from memeval.comparison.sentences import are_too_few, interval, limits
+from memeval.comparison.sentences import are_too_few, interval, limits, widest_of
 from memeval.comparison.words import dominating_conversations, refusal_lines
 from memeval.errors import UserError, unknown
 from memeval.metrics.formats import NONE, count, figure
@@ -27,7 +27,7 @@ CATEGORIES = "categories"
 """The word for one column per category."""
 USUAL = ("accuracy", CATEGORIES, "f1", "recall@10", "context", "cost", "latency")
 """Columns without any choice, if a run has them."""
-NOT_MEASURED = PaperCell(value=None, low=None, high=None, text=NONE)
+NOT_MEASURED = PaperCell(value=None, text=NONE)
 
 
 def paper_table(
@@ -185,12 +185,8 @@ def _described_column(metric: Metric, summaries: Sequence[RunSummary]) -> PaperC
     if all(value is None for value in values):
         raise UserError(f"none of these runs has {metric.name}", "leave the column out")
 
-    cells = []
-    for value in values:
-        text = figure(value, metric.unit.name)
-        cells.append(PaperCell(value=value, low=None, high=None, text=text))
-
-    return PaperColumn(name=metric.name, title=_title(metric), cells=tuple(cells))
+    cells = tuple(PaperCell(value, figure(value, metric.unit.name)) for value in values)
+    return PaperColumn(name=metric.name, title=_title(metric), cells=cells)
 
 
 def _category_columns(summaries: Sequence[RunSummary]) -> Iterator[PaperColumn]:
@@ -296,7 +292,6 @@ def _notes_on_differences(
             continue
         if are_too_few(comparison):
             results = [difference.result for difference in comparison.differences]
-            widest = max(results, key=lambda result: (result.groups, result.largest_error or 0.0))
-            yield f"{comparison.metric}: {limits(widest, comparison.unit)}."
+            yield f"{comparison.metric}: {limits(widest_of(results), comparison.unit)}."
 
         yield from dominating_conversations(comparison)

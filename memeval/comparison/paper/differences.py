@@ -15,29 +15,20 @@ from memeval.metrics.formats import count, figure, probability
 def difference_table(comparisons: Sequence[Comparison]) -> PaperTable:
     """A row per difference: size with interval, p, adjusted p, and the detectable difference."""
     names: list[tuple[str, ...]] = []
-    counts: list[PaperCell] = []
-    deltas: list[PaperCell] = []
-    alone: list[PaperCell] = []
-    adjusted: list[PaperCell] = []
-    detectable: list[PaperCell] = []
+    columns: dict[str, list[PaperCell]] = {title: [] for title in ("n", "Δ", "p", "adj.", "MDE")}
+    notes: list[str] = []
     for comparison in comparisons:
+        notes += filter(None, [comparison.warning, *legend(comparison)])
         for difference in comparison.differences:
             pair = pair_label(comparison, difference)
             names.append((f"{comparison.metric}, {comparison.unit}", pair))
-            size = difference.result.count
-            counts.append(PaperCell(size, None, None, count(size)))
-            deltas.append(_delta(comparison, difference))
-            alone.append(_probability(difference.p))
-            adjusted.append(_probability(difference.adjusted_p))
-            mde = difference.result.mde
-            detectable.append(PaperCell(mde, None, None, figure(mde, comparison.unit)))
+            size, mde = difference.result.count, difference.result.mde
+            columns["n"].append(PaperCell(size, count(size)))
+            columns["Δ"].append(_delta(comparison, difference))
+            columns["p"].append(_probability(difference.p))
+            columns["adj."].append(_probability(difference.adjusted_p))
+            columns["MDE"].append(PaperCell(mde, figure(mde, comparison.unit)))
 
-    notes: list[str] = []
-    for comparison in comparisons:
-        notes += [comparison.warning] if comparison.warning else []
-        notes += legend(comparison)
-
-    columns = {"n": counts, "Δ": deltas, "p": alone, "adj.": adjusted, "MDE": detectable}
     return PaperTable(
         headings=("metric", "run"),
         names=tuple(names),
@@ -53,7 +44,7 @@ def _delta(comparison: Comparison, difference: Difference) -> PaperCell:
     result, unit = difference.result, comparison.unit
     # 0.0 would look like something that was measured.
     if difference.same_prompts:
-        return PaperCell(None, None, None, SAME)
+        return PaperCell(None, SAME)
 
     return PaperCell(
         value=result.mean,
@@ -65,4 +56,4 @@ def _delta(comparison: Comparison, difference: Difference) -> PaperCell:
 
 
 def _probability(p: float | None) -> PaperCell:
-    return PaperCell(p, None, None, probability(p))
+    return PaperCell(p, probability(p))

@@ -32,8 +32,7 @@ def latex(table: PaperTable) -> str:
     lines += [f"    {line}" for line in _latex_groups(table)]
     titles = [*map(tex, table.headings), *(_latex_title(one.title) for one in table.columns)]
     lines += [f"    {tex_row(titles)}", r"    \midrule"]
-    for number, names in enumerate(table.names):
-        cells = [column.cells[number] for column in table.columns]
+    for names, cells in table.rows:
         lines.append(f"    {tex_row([*map(tex, names), *map(_latex_cell, cells)])}")
         if any(cell.interval for cell in cells):
             below = [*[""] * leading, *map(_latex_interval, cells)]
@@ -90,11 +89,7 @@ def _tex_label(label: str) -> str:
 
 def markdown(table: PaperTable) -> str:
     """The caption, the table and the notes."""
-    rows = []
-    for number, names in enumerate(table.names):
-        cells = [_markdown_cell(column.cells[number]) for column in table.columns]
-        rows.append([*map(inline, names), *cells])
-
+    rows = [[*map(inline, names), *map(_markdown_cell, cells)] for names, cells in table.rows]
     titles = [*table.headings, *(column.full_title for column in table.columns)]
     lines = markdown_table(list(map(inline, titles)), rows, leading=len(table.headings))
     notes = [f"- {inline(note)}" for note in table.notes]
@@ -114,10 +109,9 @@ def as_html(table: PaperTable) -> str:
         f"<caption>{html(redacted(table.caption))}</caption>",
     ]
     lines.append(f"<tr>{''.join(f'<th>{html(title)}</th>' for title in titles)}</tr>")
-    for number, names in enumerate(table.names):
-        cells = "".join(f"<th>{html(name)}</th>" for name in names)
-        cells += "".join(_html_cell(column.cells[number]) for column in table.columns)
-        lines.append(f"<tr>{cells}</tr>")
+    for names, cells in table.rows:
+        named = "".join(f"<th>{html(name)}</th>" for name in names)
+        lines.append(f"<tr>{named}{''.join(map(_html_cell, cells))}</tr>")
 
     notes = "".join(f"<li>{html(note)}</li>" for note in table.notes)
     return "\n".join([*lines, "</table>", f"<ul>{notes}</ul>", ""])
@@ -138,15 +132,13 @@ def as_csv(table: PaperTable) -> str:
     parts = ("", "_low", "_high", "_letters", "_best")
     own = [f"{column.name}{part}" for column in table.columns for part in parts]
     rows: list[list[object]] = [[*table.headings, *own, "flags", "notes"]]
-    for number, names in enumerate(table.names):
+    for (names, cells), flags in zip(table.rows, table.flags, strict=True):
         figures: list[object] = []
-        for column in table.columns:
-            cell = column.cells[number]
+        for cell in cells:
             values = [cell.value, cell.low, cell.high, cell.letters, cell.is_best]
             figures += ["" if value is None else value for value in values]
 
-        words = [", ".join(table.flags[number]), " ".join(table.notes)]
-        rows.append([*names, *figures, *words])
+        rows.append([*names, *figures, ", ".join(flags), " ".join(table.notes)])
 
     return csv_text(rows)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -11,11 +12,11 @@ class PaperCell:
 
     value: float | None
     """Unrounded; a share is in [0, 1]."""
-    low: float | None
-    """Of its 95 % interval."""
-    high: float | None
     text: str
     """The value as printed; a dash if it was not measured."""
+    low: float | None = None
+    """Of its 95 % interval."""
+    high: float | None = None
     interval: str = ""
     """`[28.1, 48.2]`; empty without one."""
     letters: str = ""
@@ -58,3 +59,8 @@ class PaperTable:
     """Meaning of the figures and marks, a sentence each."""
     caption: str = ""
     label: str = ""
+
+    @property
+    def rows(self) -> Iterator[tuple[tuple[str, ...], tuple[PaperCell, ...]]]:
+        """The names and the cells of each row."""
+        return zip(self.names, zip(*(own.cells for own in self.columns), strict=True), strict=True)
