@@ -19,6 +19,7 @@ from memeval.comparison.gating.baseline import read_baseline
 from memeval.comparison.gating.verdict import BROKEN_STATUS
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError, WorldError
+from memeval.report.stamp import PAGE_FILE, REPORT_FILE
 from memeval.results.files import as_json, write_atomically, writing
 from memeval.results.private import make_folder
 from memeval.results.run import Run
@@ -135,7 +136,7 @@ def _judge(run: Run, path: Path, options: argparse.Namespace) -> int:
 
     print(folded(judged.markdown, sys.stdout))
     print(f"files: {folder}")
-    pages = [run.folder / name for name in ("report.html", "report.md")]
+    pages = [run.folder / name for name in (PAGE_FILE, REPORT_FILE)]
     for page in pages:
         if page.is_file():
             print(f"page:  {page}")

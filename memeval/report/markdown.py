@@ -17,6 +17,7 @@ from memeval.report.effort import failed_rows, latency, statuses, tokens
 from memeval.report.escaping import code, fenced, inline
 from memeval.report.flags import flags
 from memeval.report.groups import by_category, by_facet, by_protocol, repeats, retrieval
+from memeval.report.stamp import REPORT_FILE
 from memeval.report.tables import table, text
 from memeval.results import RECORDS_FILE, NoteKind, Record, RunSummary, write_atomically
 from memeval.results.calibration import read_shown_summary
@@ -47,7 +48,7 @@ def write_report(folder: Path, *, plots: bool = True) -> None:
     failures = list(failed_rows(folder / RECORDS_FILE))
     positions = confusion_section(matrix) if matrix else []
     names = [plot.relative_to(folder).as_posix() for plot in drawn]
-    write_atomically(folder / "report.md", report(summary, failures, names, positions))
+    write_atomically(folder / REPORT_FILE, report(summary, failures, names, positions))
 
 
 def report(

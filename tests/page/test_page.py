@@ -311,7 +311,7 @@ def test_a_cell_that_costs_nothing_is_at_the_beginning_of_a_logarithmic_axis(
     panel = frontier([priced(folders[0], cost, 0.5) for cost in (0, 400, 450, 27_000)])
     places = [panel.across.at(mark.x) for mark in panel.marks]
     assert places[0] == 4.0 and places[1] > 20 and places[3] == 96.0
-    assert [tick.text for tick in panel.across.ticks] == ["0", "300", "1,000", "3,000", "10,000"]
+    assert list(panel.across.ticks.values()) == ["0", "300", "1,000", "3,000", "10,000"]
 
 
 def test_the_page_draws_the_marks_of_the_plots_in_files(tmp_path: Path) -> None:

@@ -88,8 +88,8 @@ def packages_apart(table: Table, entries: Sequence[Entry]) -> Iterator[Apart]:
 
 def _settings(first: Entry, second: Entry) -> Iterator[Setting]:
     """Differences in settings, in memeval, and in the packages that the runs used."""
-    for setting in setting_data([first.run.summary, second.run.summary]):
-        yield Setting(one_line(setting.name), *(one_line(value) for value in setting.values))
+    for name, values in setting_data([first.run.summary, second.run.summary]).items():
+        yield Setting(one_line(name), *map(one_line, values))
 
     tags, others = first.run.summary.tags, second.run.summary.tags
     names = [name for name in sorted({*tags, *others}) if name.startswith("version.")]

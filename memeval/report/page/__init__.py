@@ -4,6 +4,6 @@ It opens from disk and in MLflow, without a server and without the network. Noth
 here: figures come from the runs' summaries, and differences from a comparison that is handed in.
 """
 
-from memeval.report.page.write import PAGE_FILE, write_page
+from memeval.report.page.write import write_page
 
-__all__ = ["PAGE_FILE", "write_page"]
+__all__ = ["write_page"]

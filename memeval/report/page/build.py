@@ -18,7 +18,6 @@ from memeval.report.page.data import (
     ConversationData,
     Figure,
     PageData,
-    SettingData,
 )
 from memeval.report.page.questions import question_data
 from memeval.report.page.runs import PageRun
@@ -170,19 +169,14 @@ def _difference(
     return mean(differences, [weights[name] for name in own])
 
 
-def setting_data(summaries: Sequence[RunSummary]) -> tuple[SettingData, ...]:
+def setting_data(summaries: Sequence[RunSummary]) -> dict[str, list[str]]:
     """The settings in which the runs differ; of one run all that have a value."""
     if len(summaries) > 1:
         names = list(differing(summaries))
     else:
         names = [key for key, value in summaries[0].params.items() if value is not None]
 
-    made = []
-    for name in names:
-        values = [redacted(shown(summary, name)) for summary in summaries]
-        made.append(SettingData(name=name, values=tuple(values)))
-
-    return tuple(made)
+    return {name: [redacted(shown(summary, name)) for summary in summaries] for name in names}
 
 
 def sentences(cells: Sequence[CellData], runs: Sequence[PageRun]) -> tuple[str, ...]:

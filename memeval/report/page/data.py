@@ -72,14 +72,6 @@ class ConversationData:
 
 
 @dataclass(frozen=True)
-class SettingData:
-    """A setting in which the cells differ; of a single cell, any setting."""
-
-    name: str
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class QuestionData:
     """The questions, as the script reads them."""
 
@@ -105,7 +97,8 @@ class PageData:
     comparison: ComparisonData | None
     categories: tuple[CategoryData, ...]
     conversations: tuple[ConversationData, ...]
-    settings: tuple[SettingData, ...]
+    settings: Mapping[str, Sequence[str]]
+    """The values of the settings in which the cells differ, by name; of a single cell, of all."""
     frontiers: Sequence[Panel]
     """Accuracy against cost."""
     curves: Sequence[Panel]

@@ -31,7 +31,6 @@ from memeval.text.shown import printable
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
-PAGE_FILE = "report.html"
 FILES = Path(__file__).parent / "files"
 FORMS = 6
 """Forms of a line in the style sheet."""

@@ -15,7 +15,6 @@ from memeval.report.plots.model import (
     Axis,
     Panel,
     Plot,
-    Tick,
     accuracy_axis,
     looks_of,
     mark_of,
@@ -178,7 +177,7 @@ def number_axis(curves: Curves) -> Axis:
         if not kept or axis.at(value) - axis.at(kept[-1]) >= TICK:
             kept.append(value)
 
-    return replace(axis, ticks=[Tick(value, short(value)) for value in kept])
+    return replace(axis, ticks={value: short(value) for value in kept})
 
 
 def asides(count: int, places: Sequence[float]) -> list[float]:

@@ -18,7 +18,6 @@ from memeval.report.plots.model import (
     Mark,
     Panel,
     Plot,
-    Tick,
     named_axis,
     wrap_title,
 )
@@ -88,7 +87,7 @@ def row_panel(
 ) -> Panel:
     """A named row per difference, and a line at 0, which is always on the axis."""
     axis = Axis(min([0.0, *values]), max([0.0, *values]), title)
-    ticks = [Tick(value, difference_tick(value)) for value in axis.round_values()]
+    ticks = {value: difference_tick(value) for value in axis.round_values()}
     names = [one_line(row.name, NAME) for row in rows]
     return Panel(
         across=replace(axis, ticks=ticks),

@@ -164,8 +164,7 @@ def set_ticks(axes: Axes, panel: Panel) -> None:
     """Marks the axes, and draws the grid."""
     axes.tick_params(labelsize=9)
     for axis, drawn in ((panel.across, axes.xaxis), (panel.up, axes.yaxis)):
-        places = [axis.at(tick.value) for tick in axis.ticks]
-        drawn.set_ticks(places, [tick.text for tick in axis.ticks])
+        drawn.set_ticks(list(map(axis.at, axis.ticks)), list(axis.ticks.values()))
         if axis.has_grid:
             drawn.grid(color=PALE, linewidth=0.8)
 

@@ -12,7 +12,6 @@ from memeval.report.plots.model import (
     Mark,
     Panel,
     Plot,
-    Tick,
     named_axis,
     wrap_title,
 )
@@ -48,7 +47,7 @@ def history_panel(summaries: Sequence[RunSummary], names: Sequence[str], metric:
 
     tops = [mark.y if mark.high is None else mark.high for mark in marks]
     up = Axis(0.0, 1.08 * max([*tops, 1e-6]))
-    up = replace(up, ticks=[Tick(value, f"{value:g}") for value in up.round_values()])
+    up = replace(up, ticks={value: f"{value:g}" for value in up.round_values()})
     across = named_axis([wrap_title(name, MOST_LETTERS) for name in names])
     return Panel(across=across, up=up, title=TITLES[metric], lines=[marks] if marks else [])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -82,21 +82,14 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Tick:
-    """A marked value of an axis."""
-
-    value: float
-    text: str
-
-
-@dataclass(frozen=True)
 class Axis:
     """Maps values to per cent of a width or height."""
 
     low: float
     high: float
     title: str = ""
-    ticks: Sequence[Tick] = ()
+    ticks: Mapping[float, str] = field(default_factory=dict)
+    """The marked values, with their words."""
     is_logarithmic: bool = False
     has_grid: bool = True
     edge: float = 4.0
@@ -186,7 +179,7 @@ def named_axis(
     names: Sequence[str], title: str = "", *, has_grid: bool = False, room: float = 0.5
 ) -> Axis:
     """An axis with a place for each name, from 0 on."""
-    ticks = [Tick(number, name) for number, name in enumerate(names)]
+    ticks: dict[float, str] = dict(enumerate(names))
     return Axis(-room, len(names) - 1 + room, title, ticks, has_grid=has_grid, edge=0.0)
 
 
@@ -194,8 +187,7 @@ def accuracy_axis(marks: Iterable[Mark]) -> Axis:
     """The axis upwards, in per cent, from 0 to a little above the highest interval."""
     tops = [mark.y if mark.high is None else mark.high for mark in marks]
     axis = Axis(0.0, min(100.0, 1.08 * max([10.0, *tops])), ACCURACY)
-    ticks = [Tick(value, f"{value:g}") for value in axis.round_values(about=8)]
-    return replace(axis, ticks=ticks)
+    return replace(axis, ticks={value: f"{value:g}" for value in axis.round_values(about=8)})
 
 
 def looks_of(names: Iterable[str]) -> dict[str, Look]:

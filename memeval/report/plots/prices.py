@@ -17,7 +17,6 @@ from memeval.report.plots.model import (
     Mark,
     Panel,
     Plot,
-    Tick,
     accuracy_axis,
     looks_of,
     mark_of,
@@ -120,7 +119,7 @@ def price_axis(costs: Sequence[float], price: Metric) -> Axis:
         axis = replace(axis, low=min(positive) / (3 if is_free else 1), is_logarithmic=True)
         values = [0.0, *axis.round_values()] if is_free else axis.round_values()
 
-    ticks = [Tick(value, price.unit.full(value) if value else "0") for value in values]
+    ticks = {value: price.unit.full(value) if value else "0" for value in values}
     return replace(axis, ticks=ticks)
 
 

@@ -13,7 +13,6 @@ from memeval.report.plots.model import (
     Mark,
     Panel,
     Plot,
-    Tick,
     Words,
     named_axis,
     wrap_name,
@@ -43,11 +42,12 @@ def category_plot(summary: RunSummary) -> Plot:
     """
     rows = sorted(summary.categories, key=lambda row: not row.headline)
     inside = sum(row.headline for row in rows)
-    marks, words, ticks = [], [], []
+    marks, words = [], []
+    ticks: dict[float, str] = {}
     for index, row in enumerate(rows):
         # A gap before the categories that are not in the accuracy.
         x = index + (0.5 if index >= inside else 0.0)
-        ticks.append(Tick(x, f"{wrap_name(row.name)}\nn = {count(row.n)}"))
+        ticks[x] = f"{wrap_name(row.name)}\nn = {count(row.n)}"
         value, low, high = row.share.percent
         if value is None:
             words.append(Words(x, 1.5, "not\nscored", GREY))
@@ -56,14 +56,14 @@ def category_plot(summary: RunSummary) -> Plot:
         marks.append(Mark(x, value, Look(BLUE if row.headline else GREY, "none"), low, high))
         words.append(Words(x, max(value, high or 0.0) + 1.5, percent(row.accuracy)))
 
-    last = ticks[-1].value
+    places = list(ticks)
     if 0 < inside < len(rows):
         remark = "not in accuracy" if len(rows) == inside + 1 else "these are not in accuracy"
-        words.append(Words((ticks[inside].value + last) / 2, 107, remark, GREY))
+        words.append(Words((places[inside] + places[-1]) / 2, 107, remark, GREY))
 
-    levels = [Tick(value, str(value)) for value in range(0, 101, 20)]
+    levels: dict[float, str] = {value: str(value) for value in range(0, 101, 20)}
     panel = Panel(
-        across=Axis(-0.6, last + 0.6, ticks=ticks, has_grid=False, edge=0.0),
+        across=Axis(-0.6, places[-1] + 0.6, ticks=ticks, has_grid=False, edge=0.0),
         # Above 100 there is room for figures and remarks.
         up=Axis(0, 112, "accuracy, %", levels, edge=0.0),
         marks=marks,
@@ -95,10 +95,10 @@ def positions_plot(matrix: Confusion, name: str) -> Plot:
             cells.append(cell)
 
     total = sum(map(sum, rows))
-    ticks = []
+    ticks: dict[float, str] = {}
     for place, chosen in enumerate(zip(*rows, strict=True)):
         header, at = (UNPARSED, place + 0.35) if place == size else (str(place), place)
-        ticks.append(Tick(at, f"{header}\n{share(sum(chosen), total)} %"))
+        ticks[at] = f"{header}\n{share(sum(chosen), total)} %"
 
     names = [f"{right}   n = {count(sum(row))}" for right, row in enumerate(rows)]
     panel = Panel(

@@ -22,7 +22,6 @@ from memeval.report.plots.model import (
     Mark,
     Panel,
     Plot,
-    Tick,
     name_datasets,
     named_axis,
     wrap_name,
@@ -76,7 +75,7 @@ def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:
     # A panel for the only category would repeat the first one.
     categories = columns_of(titles)[:MOST_CATEGORIES] if len(columns_of(titles)) > 1 else []
 
-    values = Axis(0, 100, ticks=[Tick(value, str(value)) for value in (0, 50, 100)], edge=3.0)
+    values = Axis(0, 100, ticks={0: "0", 50: "50", 100: "100"}, edge=3.0)
     rows = named_axis([one_line(name, NAME) for _, name in named], has_grid=True, room=0.7)
     marks = []
     for height, cell in enumerate(cells):

@@ -44,8 +44,8 @@ def attempt(function: Callable[..., T], folder: Path, *arguments: object) -> T:
 def report_run(folder: Path, plots: bool) -> None:
     """Writes a run folder's report, plots and page."""
     from memeval.report.markdown import write_report
-    from memeval.report.page import PAGE_FILE, write_page
-    from memeval.report.stamp import stamp_report
+    from memeval.report.page import write_page
+    from memeval.report.stamp import PAGE_FILE, stamp_report
 
     write_report(folder, plots=plots)
     write_page([folder], folder / PAGE_FILE)
