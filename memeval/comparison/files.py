@@ -51,7 +51,9 @@ def write_comparisons(
     if comparisons:
         texts |= data_files(comparisons)
 
-    write_texts(texts, folder)
+    with writing(folder):
+        for name, text in texts.items():
+            write_atomically(folder / name, text)
 
 
 def as_json_value(comparisons: Sequence[Comparison]) -> dict[str, Any]:
@@ -67,13 +69,6 @@ def data_files(comparisons: Sequence[Comparison]) -> dict[str, str]:
         "comparison.tex": "\n".join(map(comparison_tex, comparisons)),
         "differences.csv": differences_csv(comparisons),
     }
-
-
-def write_texts(texts: dict[str, str], folder: Path) -> None:
-    """Writes each file whole or not at all. Raises `StorageError` if the disk refuses."""
-    with writing(folder):
-        for name, text in texts.items():
-            write_atomically(folder / name, text)
 
 
 def comparison_markdown(comparison: Comparison) -> str:

@@ -17,6 +17,7 @@ from memeval.metrics.formats import figure, probability
 from memeval.metrics.metric import DOLLARS, POINTS
 from memeval.statistics.clusters import ClusteredMean
 from memeval.statistics.differences import ClusteredDifference, more_clusters
+from memeval.text.shown import counted
 
 MOST_SENTENCES = 12
 """Differences that are put in words; the files of a comparison have all."""
@@ -191,8 +192,8 @@ def no_difference(values: list[str], results: Sequence[ClusteredDifference], uni
     said = f"{_joined(values)}: no difference shown"
     if all(result.is_too_few for result in results):
         widest = widest_of(results)
-        few = conversations(widest.groups, "is", "are")
-        return f"{said}; {few} too few{larger_data(widest, unit).replace(';', ',')}"
+        more = larger_data(widest, unit).replace(";", ",")
+        return f"{said}; {_too_few(widest)}{more}"
 
     least = max(results, key=lambda result: result.mde or 0.0)
     if (
@@ -202,7 +203,7 @@ def no_difference(values: list[str], results: Sequence[ClusteredDifference], uni
     ):
         return f"{said}; {limits(least, unit)}"
 
-    able = conversations(least.groups, "can", "can")
+    able = f"{counted(least.groups, 'conversation')} can"
     return f"{said}; {able} show about {figure(least.mde, unit)} {_word(unit)}"
 
 
@@ -271,8 +272,8 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
 
     amount = f"{figure(result.mean, unit, signed=True)} {_word(unit)}"
     if result.is_too_few:
-        few = conversations(result.groups, "is", "are")
-        return f"{few} too few to show any difference{pair}: {amount}{larger_data(result, unit)}."
+        few = _too_few(result)
+        return f"{few} to show any difference{pair}: {amount}{larger_data(result, unit)}."
 
     amount = " ".join([amount, interval(result, unit)])
     if not difference.is_shown and not is_significant(result.p):
@@ -296,8 +297,7 @@ def sentence(comparison: Comparison, difference: Difference) -> str:
 def limits(result: ClusteredDifference, unit: str) -> str:
     """End of a sentence that shows no difference: the difference the data could show."""
     if result.is_too_few:
-        few = conversations(result.groups, "is", "are")
-        return f"{few} too few to show any difference{larger_data(result, unit)}"
+        return f"{_too_few(result)} to show any difference{larger_data(result, unit)}"
     if result.mde is None and result.mean:
         return "every question differs by the same amount, so this data shows no spread"
     if result.mde is None:
@@ -327,9 +327,9 @@ def larger_data(result: ClusteredDifference, unit: str) -> str:
     return f"; {found[0]:,} would show about {figure(found[1], unit)} {_word(unit)}"
 
 
-def conversations(count: int, one: str, many: str) -> str:
-    """`1 conversation is`, `3 conversations are`."""
-    return f"{count:,} conversation {one}" if count == 1 else f"{count:,} conversations {many}"
+def _too_few(result: ClusteredDifference) -> str:
+    """`3 conversations are too few`."""
+    return f"{counted(result.groups, 'conversation')} {_is(result.groups)} too few"
 
 
 def adjusted_name(comparison: Comparison) -> str:

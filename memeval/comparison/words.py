@@ -9,7 +9,7 @@ from memeval.metrics.formats import probability
 from memeval.metrics.retrieval import cutoff_of
 from memeval.report.flags import OF_SESSIONS
 from memeval.statistics.clusters import dominating
-from memeval.text.shown import one_line
+from memeval.text.shown import counted, one_line
 
 RAW_VERDICTS = (
     "Differences, their intervals and p are based on the raw verdicts, without that correction."
@@ -130,9 +130,8 @@ def headline(comparison: Comparison) -> list[str]:
         lines[0] += ", all pairs"
 
     if counts:
-        conversations = "conversation" if groups[-1] == 1 else "conversations"
         asked = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
-        lines[0] += f"; {asked} questions of {groups[-1]:,} {conversations}"
+        lines[0] += f"; {asked} questions of {counted(groups[-1], 'conversation')}"
 
     keys = {key for pair in comparison.differences for key in (pair.first, pair.second)}
     judges = dict.fromkeys(run.judge for run in comparison.runs if run.key in keys and run.judge)

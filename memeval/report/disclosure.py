@@ -17,20 +17,18 @@ _LIMITS = (
     "dataset.split",
 )
 """Settings with which a run asks only a part of the questions."""
-ASPECTS = ("data", "questions", "judge", "reader", "retrieval", "error")
 
 
 def disclosed(summary: RunSummary) -> dict[str, str]:
-    """Disclosures of a run, by aspect, in the order of `ASPECTS`."""
-    lines = (
-        _data(summary),
-        _questions(summary),
-        _judge(summary),
-        _reader(summary),
-        _retrieval(summary),
-        _error(summary),
-    )
-    return dict(zip(ASPECTS, lines, strict=True))
+    """Disclosures of a run, by aspect."""
+    return {
+        "data": _data(summary),
+        "questions": _questions(summary),
+        "judge": _judge(summary),
+        "reader": _reader(summary),
+        "retrieval": _retrieval(summary),
+        "error": _error(summary),
+    }
 
 
 def _version(summary: RunSummary) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from memeval.comparison.build import compare_runs
 from memeval.comparison.paper.records import PaperCell, PaperColumn, PaperTable
@@ -92,7 +93,8 @@ def _usual_columns(summaries: Sequence[RunSummary]) -> list[str]:
     usual = []
     for word in USUAL:
         if word == CATEGORIES:
-            is_measured = any(row.accuracy is not None for row in _category_results(summaries))
+            rows = chain.from_iterable(summary.categories for summary in summaries)
+            is_measured = any(row.accuracy is not None for row in rows)
         else:
             metric = metric_named(word)
             values = [metric.of_summary(summary) for summary in summaries]
@@ -102,11 +104,6 @@ def _usual_columns(summaries: Sequence[RunSummary]) -> list[str]:
             usual.append(word)
 
     return usual
-
-
-def _category_results(summaries: Sequence[RunSummary]) -> Iterator[CategoryResult]:
-    for summary in summaries:
-        yield from summary.categories
 
 
 def _named_rows(

@@ -10,6 +10,7 @@ from pathlib import Path
 from memeval.results import RECORDS_FILE, Record, RunSummary, read_records
 from memeval.results.calibration import read_shown_summary
 from memeval.results.run import Run
+from memeval.statistics.means import mean
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,12 @@ class PageRun:
 
         return cls(summary=summary, records=records, source=Run(folder, summary))
 
-    def score(self, question_id: str) -> float | None:
-        """Mean score of a question over the repeats that could be scored."""
-        scores = [
-            record.score for record in self.records.get(question_id, ()) if record.score is not None
-        ]
-        return sum(scores) / len(scores) if scores else None
-
     def scores(self, question_ids: Iterable[str]) -> dict[str, float | None]:
-        """The scores of some questions."""
-        return {question_id: self.score(question_id) for question_id in question_ids}
+        """Mean scores of some questions over the repeats that could be scored."""
+        return {
+            question_id: mean(record.score for record in self.records.get(question_id, ()))
+            for question_id in question_ids
+        }
 
     def counts(self, record: Record) -> bool:
         """Whether a question is one of those that the accuracy is made of."""
