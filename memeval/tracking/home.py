@@ -36,14 +36,7 @@ def home_id(folder: Path) -> str:
     also contains its own inode number, so a copy of a home is another home.
     """
     file = folder.resolve().parent.parent / HOME_FILE
-    for _ in range(2):
-        known = read_home_id(file)
-        if known:
-            return known
-
-        make_home_id(file)
-
-    return read_home_id(file) or uuid4().hex
+    return read_home_id(file) or make_home_id(file)
 
 
 def read_home_id(file: Path) -> str | None:
@@ -63,22 +56,27 @@ def read_home_id(file: Path) -> str | None:
     return known if isinstance(known, str) and HOME_ID.fullmatch(known) else None
 
 
-def make_home_id(file: Path) -> None:
-    """Writes a new id. If several processes do so at once, the id of the first one stays.
+def make_home_id(file: Path) -> str:
+    """Writes and returns a new id. If several processes do so at once, the id of the first one
+    stays.
 
     Raises `OSError` if the disk can't be written.
     """
     with FileLock(file.with_name(f"{file.name}.lock"), timeout=LOCK_WAIT_S):
-        if read_home_id(file):
-            return
+        known = read_home_id(file)
+        if known:
+            return known
 
+        made = uuid4().hex
         descriptor, name = mkstemp(prefix=f"{file.name}.", dir=file.parent)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as written:
-                json.dump({"id": uuid4().hex, "inode": os.fstat(descriptor).st_ino}, written)
+                json.dump({"id": made, "inode": os.fstat(descriptor).st_ino}, written)
 
             # A rename keeps the inode that the file names.
             Path(name).replace(file)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+        return made
