@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from unicodedata import east_asian_width
 
 from memeval.metrics.formats import percent
 from memeval.packages.board.records import Row
 from memeval.report.plots.labelling import Box, Room, offsets
 from memeval.report.plots.model import INK, Look, Mark, Panel
-from memeval.report.plots.prices import frontier_panel, price_axis, prices
+from memeval.report.plots.prices import frontier_panel, prices
 from memeval.results.summary import Share
 from memeval.text.shown import one_line
 
@@ -71,14 +71,12 @@ def pictures(rows: Sequence[Row]) -> list[Picture]:
             if cost is not None and row.accuracy is not None:
                 known.append((row, cost))
 
-        costs = [cost for _, cost in known]
-        if len(set(costs)) < 2:
+        if len({cost for _, cost in known}) < 2:
             continue
 
         marks = [_mark(row, cost, price.unit.short(cost)) for row, cost in known]
         fair = [row.valid and row.kind != "oracle" for row, _ in known]
-        across = replace(price_axis(costs, price), title=title)
-        panel = frontier_panel(marks, fair, across, price.unit.word or price.unit.name)
+        panel = frontier_panel(marks, fair, price, title)
         made.append(Picture(panel, tuple(_names(panel))))
 
     return made

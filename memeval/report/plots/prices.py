@@ -86,12 +86,11 @@ def price_panel(
         marks.append(mark_of(cell, cost, looks[system_of(cell)], name, text))
         fair.append(is_fair(cell))
 
-    across = price_axis([mark.x for mark in marks], price)
-    return frontier_panel(marks, fair, across, price.unit.word or price.unit.name)
+    return frontier_panel(marks, fair, price, title=price.titles[PRICE])
 
 
-def frontier_panel(marks: Sequence[Mark], fair: Sequence[bool], across: Axis, unit: str) -> Panel:
-    """Marks along an axis of prices in `unit`, and the frontier of those that are `fair`."""
+def frontier_panel(marks: Sequence[Mark], fair: Sequence[bool], price: Metric, title: str) -> Panel:
+    """Marks along an axis of prices, and the frontier of those that are `fair`."""
     points = [(mark.x, mark.y) for mark, counts in zip(marks, fair, strict=True) if counts]
     best = pareto_frontier(points)
     told = [
@@ -99,11 +98,11 @@ def frontier_panel(marks: Sequence[Mark], fair: Sequence[bool], across: Axis, un
         for mark, counts in zip(marks, fair, strict=True)
     ]
     return Panel(
-        across=across,
+        across=replace(price_axis([mark.x for mark in marks], price), title=title),
         up=accuracy_axis(told),
         marks=told,
         steps=frontier_steps(points),
-        area=area_words(points, unit),
+        area=area_words(points, price.unit.word or price.unit.name),
         has_names=True,
     )
 
@@ -111,7 +110,7 @@ def frontier_panel(marks: Sequence[Mark], fair: Sequence[bool], across: Axis, un
 def price_axis(costs: Sequence[float], price: Metric) -> Axis:
     """The axis of prices: logarithmic if they span more than a factor of 20, 0 included."""
     positive = [cost for cost in costs if cost > 0]
-    axis = Axis(0.0, max(costs, default=0.0) or 1.0, price.titles[PRICE])
+    axis = Axis(0.0, max(costs, default=0.0) or 1.0)
     values = axis.round_values()
     if positive and max(positive) > LOG_FROM * min(positive):
         # A cell that costs nothing is at the beginning, and the cheapest of the others beside it.
