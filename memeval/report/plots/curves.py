@@ -102,11 +102,14 @@ def by_line(cells: Sequence[RunSummary], setting: str) -> Lines:
         params = {key: value for key, value in cell.params.items() if key != setting}
         without_number.append(replace(cell, params=params))
 
+    # If nothing else differs, a label is a run's own name, which holds the number.
+    names = labels(without_number, apart=False)
+    if not differing(without_number):
+        names = list(map(system_of, cells))
+
     lines: dict[str, list[RunSummary]] = {}
-    for name, cell in zip(labels(without_number, apart=False), cells, strict=True):
-        # If nothing else differs, a label is a run's own name, which holds the number.
-        key = name if differing(without_number) else system_of(cell)
-        lines.setdefault(key, []).append(cell)
+    for name, cell in zip(names, cells, strict=True):
+        lines.setdefault(name, []).append(cell)
 
     return {
         name: sorted(line, key=lambda cell: value_of(cell, setting)) for name, line in lines.items()
