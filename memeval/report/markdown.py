@@ -114,7 +114,11 @@ def headline(summary: RunSummary) -> list[str]:
             "95 % interval, clustered by case",
             f"{interval(low, high)} %" if has_interval else NONE,
         ),
-        *corrected_rows(summary),
+    ]
+    if shown := corrected(summary):
+        rows.append(("accuracy corrected for the judge's error", f"{shown} %"))
+
+    rows += [
         ("std over repeats, points", deviation(summary, get("accuracy_std"))),
         ("questions", count(get("n_questions")) + times),
         ("coverage", f"{percent(get('coverage'))} %"),
@@ -129,12 +133,6 @@ def headline(summary: RunSummary) -> list[str]:
         rows.append(("flags", ", ".join(flagged)))
 
     return table((inline(summary.dataset), ""), rows, figures=False)
-
-
-def corrected_rows(summary: RunSummary) -> list[tuple[str, str]]:
-    """The accuracy corrected for the judge's errors, beside the raw one."""
-    text = corrected(summary)
-    return [] if not text else [("accuracy corrected for the judge's error", f"{text} %")]
 
 
 def notes(summary: RunSummary) -> list[str]:
