@@ -30,13 +30,19 @@ Column = tuple[str, Mapping[str, float | None]]
 """Name of a column of the map, and its accuracies by depth."""
 
 
-def depth_plots(summaries: Sequence[RunSummary]) -> dict[str, Plot]:
-    """The map and the curves; none if questions are not grouped by the depth of their evidence."""
+def depth_plots(summaries: Sequence[RunSummary], suffix: str) -> dict[str, Plot]:
+    """The map and the curves, by names that end in `suffix`.
+
+    None if questions are not grouped by the depth of their evidence.
+    """
     cells = [cell for cell in summaries if cell.facets.get(DEPTH)]
     if not cells:
         return {}
 
-    return {"haystack_depth": depth_map(cells), "haystack_depth_curves": depth_curves(cells)}
+    return {
+        f"haystack_depth{suffix}": depth_map(cells),
+        f"haystack_depth_curves{suffix}": depth_curves(cells),
+    }
 
 
 def depth_map(cells: Sequence[RunSummary]) -> Plot:

@@ -55,7 +55,7 @@ def sweep_plots(summaries: Sequence[RunSummary], suffix: str = "") -> dict[str, 
     for curves in curves_of(summaries):
         plots[f"{curve_name(curves.setting)}{suffix}"] = curve_plot(curves)
 
-    return plots | depth_plots(summaries)
+    return plots | depth_plots(summaries, suffix)
 
 
 def ranked_plot(summaries: Sequence[RunSummary]) -> Plot:

@@ -43,6 +43,11 @@ def drawn(cells: list[RunSummary], folder: Path) -> list[str]:
     return [path.name for path in paths if path.name.startswith("haystack")]
 
 
+def test_the_plots_of_each_data_set_have_names_of_their_own() -> None:
+    cells = [cell("bm25", 1_000), cell("rag", 1_000)]
+    assert not set(sweep_plots(cells, "_mine")) & set(sweep_plots(cells, "_yours"))
+
+
 @pytest.mark.slow
 def test_cells_that_differ_in_size_make_both_plots(tmp_path: Path) -> None:
     cells = [
