@@ -112,6 +112,12 @@ def imported_run(
             "num_runs must be 1 for evaluate: it can't repeat the answers of another program"
         )
 
+    if config.confirm_above_usd is not None:
+        raise UserError(
+            "evaluate ignores confirm_above_usd: it has no plan of its cost",
+            "leave it out, or use:  budget.usd=...",
+        )
+
     check_writable()
     if ranked:
         command = repeated_command([file, *overrides, RANKED], file)
@@ -210,6 +216,7 @@ def probe(
     from memeval.pipeline.open.opening import open_cell
     from memeval.runs.interrupt import run_loop
     from memeval.runs.job import check_writable
+    from memeval.runs.spending import refuse_limits
 
     chosen = _chosen_items(files)
     config = _composed(overrides)
@@ -221,6 +228,7 @@ def probe(
 
     check_writable()
     cell = open_cell(config, "")
+    refuse_limits(cell, "judge probe")
     with progress_of(f"probe {cell.config.judge.name}", progress)() as shown:
         return run_loop(probe_judge(cell, chosen, shown, inject=inject))
 

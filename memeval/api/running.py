@@ -67,9 +67,11 @@ def run_here(words: Sequence[str], *, progress: bool) -> FinishedRun:
     """`run`, in this thread."""
     from memeval.runs.cell import complete_cell, refuse_stopped
     from memeval.runs.job import check_writable
+    from memeval.runs.spending import confirm_run
 
     check_writable()
     cell = open_one(words)
+    confirm_run(cell)
     summary = complete_cell(cell, progress_of(cell.name, progress)).summary
     refuse_stopped(summary)
     return FinishedRun(cell.folder, summary)

@@ -65,10 +65,8 @@ def _run_job(composed: Any) -> float | None:
     from hydra.types import RunMode
     from omegaconf import OmegaConf
 
-    from memeval.pipeline.measure.summary import earlier
     from memeval.runs.cell import run_cell
-    from memeval.runs.plan import Plan, PlannedCell
-    from memeval.runs.spending import check_single, confirm_cost
+    from memeval.runs.spending import check_single, confirm_run
 
     job = HydraConfig.get()
     # A single run of Hydra has no job number.
@@ -80,9 +78,7 @@ def _run_job(composed: Any) -> float | None:
     try:
         cell = open_job(composed, task)
         check_single(cell, is_sweep=is_sweep)
-        if cell.config.confirm_above_usd is not None:
-            confirm_cost(Plan([PlannedCell(number, cell, earlier(cell))]))
-
+        confirm_run(cell, number)
         processes = processes_of(job.launcher) if is_sweep else 1
         return objective_of(cell, run_cell(cell, session, number, processes=processes))
     except (UserError, WorldError) as error:

@@ -10,10 +10,11 @@ from memeval.config.paths import outputs_dir
 from memeval.errors import UserError
 from memeval.llm.budget import Budget, Limits
 from memeval.metrics.formats import dollars
+from memeval.pipeline.measure.summary import earlier
 from memeval.pipeline.open.budget import check_budget, limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.runs.interrupt import run_loop
-from memeval.runs.plan import Plan
+from memeval.runs.plan import Plan, PlannedCell
 
 YES = ("y", "yes")
 
@@ -63,6 +64,12 @@ def shared_budget(plan: Plan, budgets: dict[Limits, Budget]) -> Budget | None:
         check_budget(planned.cell)
 
     return budgets.setdefault(limits, Budget(limits))
+
+
+def confirm_run(cell: Cell, number: int = 0) -> None:
+    """`confirm_cost` of a run alone."""
+    if cell.config.confirm_above_usd is not None:
+        confirm_cost(Plan([PlannedCell(number, cell, earlier(cell))]))
 
 
 def confirm_cost(plan: Plan) -> None:

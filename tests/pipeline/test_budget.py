@@ -160,15 +160,18 @@ def test_a_price_that_is_unknown_is_refused_with_a_budget_in_dollars(memeval: Co
     assert "budget.usd needs the price of llm.model=my-own" in done.stderr
 
 
-def test_another_launcher_and_prepare_refuse_a_budget(memeval: Command) -> None:
+def test_other_commands_and_another_launcher_refuse_a_budget(memeval: Command) -> None:
     with ScriptedEndpoint() as endpoint:
         other = memeval(*asking(endpoint), "budget.calls=5", "hydra/launcher=basic", check=False)
         prepared = memeval("prepare", *SMALL, "budget.calls=5", check=False)
+        words = ("judge", "probe", *MODEL, f"llm.base_url={endpoint.base_url}")
+        probed = memeval(*words, "budget.calls=5", check=False)
         assert endpoint.count() == 0
 
-    assert (other.returncode, prepared.returncode) == (2, 2)
+    assert (other.returncode, prepared.returncode, probed.returncode) == (2, 2, 2)
     assert "only hydra/launcher=memeval runs" in other.stderr
     assert "prepare ignores budgets" in prepared.stderr
+    assert "judge probe ignores budgets" in probed.stderr
 
 
 def test_a_cost_is_confirmed_or_refused(memeval: Command) -> None:
@@ -181,3 +184,19 @@ def test_a_cost_is_confirmed_or_refused(memeval: Command) -> None:
 
     assert refused.returncode == 2
     assert "there is no terminal" in refused.stderr
+
+
+def test_a_gate_asks_first_and_evaluate_does_not_promise_to(
+    memeval: Command, tmp_path: Path
+) -> None:
+    baseline, answers = str(tmp_path / "baseline.json"), tmp_path / "answers.jsonl"
+    answers.write_text('{"question_id": "demo-1/q0", "hypothesis": "a"}\n', encoding="utf-8")
+    with ScriptedEndpoint() as endpoint:
+        words = (*SMALL, *MODEL, f"llm.base_url={endpoint.base_url}", "confirm_above_usd=0.0001")
+        gated = memeval("gate", "--baseline", baseline, "--bless", *words, check=False)
+        evaluated = memeval("evaluate", str(answers), *words, check=False)
+        assert endpoint.count() == 0
+
+    assert (gated.returncode, evaluated.returncode) == (2, 2)
+    assert "there is no terminal" in gated.stderr
+    assert "evaluate ignores confirm_above_usd" in evaluated.stderr
