@@ -58,6 +58,7 @@ def cost_usd(usage: Usage) -> float | None:
         usage.prompt_tokens,
         usage.completion_tokens,
         cached,
+        calls=usage.calls,
     )
 
 
@@ -92,14 +93,20 @@ def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:
 
 # A summary asks for each price six times: by role and in total, billed or not.
 @lru_cache(maxsize=1 << 15)
-def _price(model: str, provider: str, prompt: int, completion: int, cached: int) -> float | None:
+def _price(
+    model: str, provider: str, prompt: int, completion: int, cached: int, *, calls: int
+) -> float | None:
     if _looked_up(model, provider, 0, 0, 0) is None:
         return None
 
     linear = _linear_price(model, provider)
     if linear is None:
-        total = _looked_up(model, provider, prompt, completion, cached)
-        return None if total is None else float(total.total_price)
+        # A fee, and a price that depends on the length of the prompt, are those of each call; their
+        # lengths are only known as a mean, and only whole tokens have a price.
+        calls = max(calls, 1)
+        mean = [round(tokens / calls) for tokens in (prompt, completion, cached)]
+        each = _looked_up(model, provider, *mean)
+        return None if each is None else float(calls * each.total_price)
 
     # Decimals, as genai-prices calculates: the result is the same to the last digit.
     sent, received, from_cache = linear

@@ -99,6 +99,21 @@ def test_a_call_of_a_known_model_is_not_looked_up(monkeypatch: pytest.MonkeyPatc
     assert not looked_up
 
 
+@pytest.mark.parametrize("model", ["gemini-2.5-pro", "sonar"])
+def test_many_calls_cost_what_each_of_them_does(model: str) -> None:
+    provider = "perplexity" if model == "sonar" else "google"
+    call = Usage(Role.INGEST, model, provider, 3_000, 100, cached_tokens=1_000)
+    (summed,) = totals([call] * 200)
+
+    each = calc_price(
+        PricedUsage(input_tokens=3_000, output_tokens=100, cache_read_tokens=1_000),
+        model_ref=model,
+        provider_id=provider,
+    )
+    assert summed.calls == 200
+    assert cost_usd(summed) == pytest.approx(200 * float(each.total_price))
+
+
 def test_prices() -> None:
     million = Usage(Role.ANSWER, "gpt-4o-mini", "openai", 1_000_000, 0)
     assert cost_usd(million) == pytest.approx(0.15)
