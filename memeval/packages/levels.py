@@ -33,7 +33,7 @@ from memeval.pipeline.execute.judging import judge_answer
 from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.verify.figures import same_figure
 from memeval.pipeline.verify.sound import Look, name_ids
-from memeval.results import Record
+from memeval.results import JudgeIdentity, Record
 from memeval.results.judge import RECORDED
 from memeval.results.own_prices import FIELDS, VARIABLE
 from memeval.results.run import Run
@@ -280,17 +280,19 @@ class _Verifier:
         return [row for row in rows if not headline or str(row["category"]) in headline]
 
     def _verdicts(self) -> Level:
-        level, done = Level(3), 0
+        level, done, asked = Level(3), 0, list[Run]()
         for run in self.package.runs:
             try:
                 data = self.data.get(run.key)
                 judge = _rule_judge(data.config if data else config_of(run))
-                if judge is None:
-                    level.unchecked.append(f"{run.key}: {_why_not_again(run)}")
-                elif data is None:
+                if data is None and _judge_of(run) is not None:
                     level.unchecked.append(
                         f"{run.key}: its data is not on this machine, so nothing was judged again"
                     )
+                elif judge is None and self.checks.judge and _judge_of(run) is not None:
+                    asked.append(run)
+                elif judge is None or data is None:
+                    level.unchecked.append(f"{run.key}: {_why_not_again(run)}")
                 else:
                     unlike = asyncio.run(self._judge_again(run, judge, data))
                     done += len(self.rows[run.key].verdicts)
@@ -303,12 +305,10 @@ class _Verifier:
                 level.unchecked.append(f"{run.key}: {error.message}")
 
         level.did = f"{counted(done, 'verdict')} judged again by a rule"
-        level.is_done = done > 0 or self.checks.judge is not None
-        if self.checks.judge:
-            for run in self.package.runs:
-                if run.key in self.data and _rule_judge_or_none(run) is None:
-                    agreement = self.checks.judge(run, self.records[run.key])
-                    level.did += f"; {run.key}: {agreement}"
+        level.is_done = done > 0 or bool(asked)
+        for run in asked:
+            assert self.checks.judge is not None
+            level.did += f"; {run.key}: {self.checks.judge(run, self.records[run.key])}"
 
         return level
 
@@ -462,15 +462,14 @@ def _rule_judge(config: RunConfig) -> Judge | None:
     )
 
 
-def _rule_judge_or_none(run: Run) -> Judge | None:
-    try:
-        return _rule_judge(config_of(run))
-    except UserError:
-        return None
-
-
 def _no_model() -> Any:
     raise UserError("a rule-based judge requested a model")
+
+
+def _judge_of(run: Run) -> JudgeIdentity | None:
+    """The judge of a run that can judge again; None if nothing was judged, or elsewhere."""
+    judge = run.summary.judge
+    return None if judge is None or judge.name == RECORDED else judge
 
 
 def _why_not_again(run: Run) -> str:

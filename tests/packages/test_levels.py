@@ -557,7 +557,11 @@ def test_prices_models_and_private_hosts(
             "dataset=demo", "system=bm25", "llm=openai", "llm.model=gpt-x", "judge=llm",
             "dataset.limit_cases=2", "dataset.limit_questions=2", "tracking=none", progress=False,
         )  # fmt: skip
-        path = pack([run], tmp_path / "priced.memeval").path
+        found = memeval.run(
+            "dataset=demo", "system=bm25", "stages=retrieve",
+            "dataset.limit_cases=2", "dataset.limit_questions=2", "tracking=none", progress=False,
+        )  # fmt: skip
+        path = pack([run, found], tmp_path / "priced.memeval").path
         monkeypatch.delenv("MEMEVAL_PRICES")
         capsys.readouterr()
         assert run_command(["verify", run.key]) == 0
@@ -570,6 +574,8 @@ def test_prices_models_and_private_hosts(
         levels = {one.name: one for one in verify_package(path, checks)}
         assert [level.problems for level in levels.values()] == [[]] * 6
         assert "2 of 2 verdicts have the same verdict again" in levels["verdicts"].did
+        # Neither does the run that was retrieved alone end the check, nor is asking proposed.
+        assert levels["verdicts"].unchecked == [f"{found.key}: nothing was judged"]
         assert "1 of 1 answers have the same verdict again" in levels["answers"].did
         assert len(memeval.load_runs()) == before  # in a home of their own
 
