@@ -16,7 +16,7 @@ from memeval.api.running import run_here
 from memeval.cli.parser import Parser, check_folder_of, settings_of
 from memeval.comparison.finding import finished_runs, named_run
 from memeval.comparison.gating.baseline import read_baseline
-from memeval.comparison.gating.verdict import BROKEN_STATUS
+from memeval.comparison.gating.verdict import BROKEN_STATUS, GateRules
 from memeval.config.paths import outputs_dir
 from memeval.errors import UserError, WorldError
 from memeval.report.stamp import PAGE_FILE, REPORT_FILE
@@ -50,7 +50,12 @@ PARSER = Parser.of("gate", USAGE, margin=0.0)
 def gate(arguments: Sequence[str]) -> int:
     """Exit status 0 fine, 1 worse, 3 broken or not comparable; mistakes of the user's are 2."""
     options = PARSER.parse_intermixed_args(list(arguments))
-    rules_of(options.margin, options.non_inferior)
+    rules = rules_of(options.margin, options.non_inferior)
+    if options.bless and (rules != GateRules() or options.out):
+        raise UserError(
+            "gate --bless compares nothing: it takes no --margin, --non-inferior or --out"
+        )
+
     path = Path(options.baseline)
     # A mistake in it is reported before anything is run or paid for.
     if not options.bless:
