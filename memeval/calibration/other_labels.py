@@ -43,6 +43,7 @@ def with_verdicts(
     others = {other.key: other for other in known}
     verdicts: dict[str, dict[AnswerKey, JudgedAnswer]] = {}
     labelled, problems = [], []
+    seen: set[tuple[str, AnswerKey]] = set()
     for row in rows:
         verdict, other_judge = row.verdict, _other_judge(row, judge)
         if row.run in others:
@@ -68,7 +69,11 @@ def with_verdicts(
 
         if verdict is None:
             problems.append(f"{row.where}: no verdict, and no finished run has one")
+        elif row.run and (row.run, row.key) in seen:
+            # Files of labels that were put together: counted twice, the interval is too narrow.
+            problems.append(f"{row.where}: '{one_line(row.question_id, 80)}' is labelled twice")
         else:
+            seen.add((row.run, row.key))
             # A file may call its right answers `right`, as the probe does: that is not a kind of
             # wrong answer.
             kind = row.kind if row.kind and row.kind != RIGHT else WRONG

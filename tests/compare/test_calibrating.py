@@ -323,6 +323,10 @@ def test_labels_of_another_run_take_its_verdicts(home: Path, command: Command) -
     assert (result["right_kept"], result["right_labels"]) == (1, 2)
     assert (result["kinds"][0]["caught"], result["kinds"][0]["labels"]) == (1, 2)
 
+    file.write_text(file.read_text(encoding="utf-8") * 2, encoding="utf-8")
+    status, _, err = command("judge", "calibrate", run.key, "--labels", file)
+    assert status == 2 and "line 5: 'c0/q0' is labelled twice" in err
+
 
 def test_labelling_is_resumed(home: Path, command: Command, monkeypatch: Any) -> None:
     scores = {f"c{number % 3}/q{number}": [float(number % 2)] for number in range(30)}
