@@ -45,14 +45,15 @@ def register(arguments: Sequence[str]) -> int:
     check_folder_of("--output", options.output)
 
     from memeval.api.running import open_one
-    from memeval.metrics.registry import metrics
+    from memeval.metrics.registry import metric_named, metrics
     from memeval.packages.cleaning import Cleaner
     from memeval.packages.register import said_bytes, said_of
     from memeval.packages.signing import sign
     from memeval.results import RUN_FILE, SEAL, write_atomically
     from memeval.results.files import writing
 
-    if options.metric not in metrics():
+    metric = metric_named(options.metric).name
+    if metric not in metrics():
         raise unknown("metric", one_line(options.metric), metrics())
 
     systems = options.systems.split(",") if options.systems else [""]
@@ -66,7 +67,7 @@ def register(arguments: Sequence[str]) -> int:
 
     said = said_of(
         cells,
-        metric=options.metric,
+        metric=metric,
         direction=options.direction,
         smallest_difference=options.smallest,
         stopping=options.stopping,

@@ -724,8 +724,10 @@ def test_what_was_said_beforehand_is_compared(
     said = tmp_path / "said.json"
     words = ["dataset=demo", "dataset.limit_questions=3", "num_runs=2", "tracking=none"]
     options = ["--systems", "no_memory,bm25", "--direction", "higher", "--smallest", "2"]
+    options += ["--metric", "recall@10"]
     assert run_command(["register", *words, *options, "-o", str(said)]) == 0
     assert run_command(["register", *words, "-o", str(said)]) == 2  # never over what was said
+    assert json.loads(said.read_bytes())["metric"] == "recall_at_10"
     keys = [run.key for run in runs]
     assert all(f"{key} has run here before" in capsys.readouterr().err for key in keys[:1])
 
