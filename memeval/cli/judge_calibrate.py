@@ -69,13 +69,12 @@ def own_label_lines(calibration: Calibration) -> Iterator[str]:
             "(only the labels count) to 1"
         )
 
-    if calibration.groups is not None:
-        yield f"in brackets: its 95 % interval, clustered by {calibration.groups:,} conversations"
-    elif calibration.low is not None:
-        yield "in brackets: its 95 % interval, which assumes that answers are independent"
-
     if calibration.low is None:
         yield "no interval: the estimated error is 0, which does not prove certainty"
+    elif calibration.groups is not None:
+        yield f"in brackets: its 95 % interval, clustered by {calibration.groups:,} conversations"
+    else:
+        yield "in brackets: its 95 % interval, which assumes that answers are independent"
 
 
 def range_lines(calibration: Calibration) -> Iterator[str]:

@@ -120,6 +120,15 @@ def test_conversations_are_allowed_for(home: Path, command: Command) -> None:
     assert result["low"] == pytest.approx(result["accuracy"] - half)
 
 
+def test_an_error_of_0_gives_no_interval_and_no_word_on_one(home: Path, command: Command) -> None:
+    scores = {f"c{number % 5}/q{number}": [1.0] for number in range(20)}
+    run = made_run(home / "outputs" / "runs", "own", scores)
+    file = own_labels(home / "labels.jsonl", run, ["right"] * 10)
+    status, out, _ = command("judge", "calibrate", run.key, "--labels", file)
+    assert status == 0 and "no interval: the estimated error is 0" in out
+    assert "in brackets" not in out
+
+
 def weighted_run(home: Path, digits: str, weights: Sequence[float]) -> Run:
     """A run over a sample, whose questions represent unequal numbers of others."""
     run = independent(home, digits)
