@@ -99,6 +99,7 @@ def imported_run(
     Raises `UserError`.
     """
     from memeval.runs.job import check_writable
+    from memeval.runs.spending import refuse_confirmation
 
     options = [ONLY_LISTED] if only_listed else []
     if judged_by is not None:
@@ -112,12 +113,7 @@ def imported_run(
             "num_runs must be 1 for evaluate: it can't repeat the answers of another program"
         )
 
-    if config.confirm_above_usd is not None:
-        raise UserError(
-            "evaluate ignores confirm_above_usd: it has no plan of its cost",
-            "leave it out, or use:  budget.usd=...",
-        )
-
+    refuse_confirmation(config, "evaluate")
     check_writable()
     if ranked:
         command = repeated_command([file, *overrides, RANKED], file)

@@ -61,6 +61,7 @@ def check(arguments: Sequence[str]) -> int:
     """Prints one line per rule. Exit status 1 if one is violated, or an essential one not shown."""
     from memeval.pipeline.open.declared import Declared
     from memeval.pipeline.open.opening import open_cell
+    from memeval.runs.spending import refuse_limits
 
     words, command = split_command(arguments)
     options = PARSER.parse_intermixed_args(words)
@@ -82,6 +83,7 @@ def check(arguments: Sequence[str]) -> int:
         config = compose_config(settings)
 
     cell = open_cell(config, "")
+    refuse_limits(cell, "check")
     if not isinstance(cell.source, Declared):
         raise UserError("check needs a memory system", EXAMPLE)
 

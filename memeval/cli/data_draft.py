@@ -45,6 +45,7 @@ from memeval.runs.forecast.past import ASSUMED_S
 from memeval.runs.forecast.totals import CallSums, Estimate, line_of
 from memeval.runs.interrupt import run_loop
 from memeval.runs.job import check_writable
+from memeval.runs.spending import refuse_confirmation
 from memeval.store.opening import open_store
 from memeval.text.shown import counted, one_line
 
@@ -66,6 +67,7 @@ def draft(chosen: Namespace) -> int:
     check_writable()
     check_keys(job.cell.config)
     check_budget(job.cell, (DRAFT,))
+    refuse_confirmation(job.cell.config, f"data {chosen.action}")
     with RunDisplay(f"draft {path.name}") as progress:
         drafting = run_loop(_run(job, progress))
 

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from memeval.config.paths import outputs_dir
+from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.llm.budget import Budget, Limits
 from memeval.metrics.formats import dollars
@@ -41,6 +42,15 @@ def refuse_limits(cell: Cell, command: str) -> None:
         raise UserError(
             f"{command} ignores budgets: budget.* and confirm_above_usd are for runs and sweeps",
             "leave them out",
+        )
+
+
+def refuse_confirmation(config: RunConfig, command: str) -> None:
+    """Raises `UserError` for a question about the cost that a command does not ask."""
+    if config.confirm_above_usd is not None:
+        raise UserError(
+            f"{command} ignores confirm_above_usd, which is for runs and sweeps",
+            "leave it out, or use:  budget.usd=...",
         )
 
 

@@ -343,6 +343,7 @@ def test_a_mistake_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (("--n", "2", "openai"), "'openai' is not an override"),
         (("--n", "2", "dataset=demo"), "leave dataset and system out"),
         (("--n", "2", "dataset.limit_cases=1"), "leave dataset and system out"),
+        (("--n", "2", "confirm_above_usd=1"), "data draft ignores confirm_above_usd"),
     ):
         with pytest.raises(UserError) as refused:
             data(["draft", str(path), *more])
