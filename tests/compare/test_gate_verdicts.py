@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from made_runs import Scores, example, in_conversations, made_run
 
+from memeval.api.gating import bless
 from memeval.comparison.build import compare_runs
 from memeval.comparison.gating.baseline import Baseline, baseline_of, read_baseline, write_baseline
 from memeval.comparison.gating.output import gate_junit, gate_markdown, sentence
@@ -147,6 +148,17 @@ def test_a_named_question_must_pass(tmp_path: Path) -> None:
     # Named after it was wrong in the baseline, it must be no worse.
     assert judged(baseline_from(one_less, NAMED), one_less).outcome is GateOutcome.UNCHANGED
     assert judged(baseline_from(good, NAMED), good).outcome is GateOutcome.UNCHANGED
+
+
+def test_a_question_that_the_baseline_requires_and_the_run_did_not_ask(tmp_path: Path) -> None:
+    (good,) = runs(tmp_path, "A")
+    other = made_run(tmp_path / "other", "other", {"conv-9/q0": [1.0], "conv-9/q1": [1.0]})
+    path = tmp_path / "baseline.json"
+    bless(good, path, must_pass=[NAMED])
+    with pytest.raises(UserError, match=f"did not ask '{NAMED}'") as refused:
+        bless(other, path)
+
+    assert "the baseline does: move that file away" in refused.value.hints[0]
 
 
 @pytest.mark.parametrize(

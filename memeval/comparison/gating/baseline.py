@@ -96,7 +96,11 @@ def baseline_of(run: Run, metric: Metric, scores: RunScores, must_pass: Iterable
     named = tuple(sorted(set(must_pass)))
     for name in named:
         if name not in scores.questions:
-            raise UserError(f"--must-pass: {one_line(run.name)} did not ask '{one_line(name)}'")
+            raise UserError(
+                f"{one_line(run.name)} did not ask '{one_line(name)}', which must pass",
+                "if --must-pass does not name it, the baseline does: move that file away, and "
+                "bless again",
+            )
 
     summary = run.summary
     tokens, cost_usd = spent(summary)
