@@ -144,11 +144,16 @@ def by_other_labels(
 
 
 def _range_of(kind: str, caught: int, rates: JudgeRates, raw: float, count: float) -> KindRange:
-    """The interval of one kind; all of [0, 1] if the judge takes this kind for right answers."""
+    """The interval of one kind; all of [0, 1] if the judge takes this kind for right answers, or
+    if its rates contradict the run's verdicts.
+    """
     share, low, high = None, 0.0, 1.0
     try:
         corrected = rogan_gladen(raw, count, rates)
-        share, low, high = corrected.share, corrected.low, corrected.high
+        # Else the whole interval was outside of [0, 1]: the judge called more answers right than
+        # its rates allow, or fewer. Clipped, it would claim certainty.
+        if corrected.low < corrected.high:
+            share, low, high = corrected.share, corrected.low, corrected.high
     except ValueError:
         pass  # no better than chance on this kind: its verdicts bound nothing
 

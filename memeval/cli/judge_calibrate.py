@@ -105,7 +105,10 @@ def kind_line(kind: KindRange) -> str:
     """Accuracy if all wrong answers are of one kind."""
     caught = f"{one_line(kind.kind)}: caught {kind.caught:,} of {kind.labels:,}"
     if kind.share is None:
-        return f"{caught}; no better than chance, so it gives no bound"
+        return (
+            f"{caught}; no better than chance, or at odds with the run's verdicts, so it gives no "
+            "bound"
+        )
 
     return (
         f"{caught}; if all are like this, {percent(kind.share)} ({interval(kind.low, kind.high)})"

@@ -48,7 +48,9 @@ class KindRange(Struct, frozen=True):
     labels: Count
     """Wrong answers of the kind that were labelled."""
     share: Share | None
-    """None if the judge does not distinguish this kind from right answers."""
+    """None if the kind gives no bound: the judge does not distinguish it from right answers, or its
+    rates contradict the run's verdicts.
+    """
     low: Share
     high: Share
 

@@ -199,6 +199,15 @@ def test_a_range_covers_all_kinds_of_wrong_answer(home: Path, command: Command) 
     assert "corrected:              0.0 to 100.0" in out
 
 
+def test_rates_that_contradict_the_run_bound_nothing(home: Path, command: Command) -> None:
+    """The judge kept 19 of 43 right answers, and called 80 of 100 answers of the run right."""
+    run = independent(home, "1" * 80 + "0" * 20)
+    file = other_labels(home / "labels.jsonl", right=(19, 43), vague=(0, 30))
+    status, out, _ = command("judge", "calibrate", run.key, "--labels", file)
+    assert status == 0 and "corrected:              0.0 to 100.0" in out
+    assert "at odds with the run's verdicts, so it gives no bound" in out
+
+
 def test_the_corrected_accuracy_is_shown_beside_the_raw_one(home: Path, command: Command) -> None:
     run = independent(home, JUDGED + NOT_LABELLED)
     other = independent(home, JUDGED + NOT_LABELLED[::-1], name="other")
