@@ -11,7 +11,7 @@ from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.llm.budget import Budget, Limits
 from memeval.metrics.formats import dollars
-from memeval.pipeline.measure.summary import earlier
+from memeval.pipeline.measure.summary import Earlier, earlier
 from memeval.pipeline.open.budget import check_budget, limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.runs.interrupt import run_loop
@@ -79,7 +79,8 @@ def shared_budget(plan: Plan, budgets: dict[Limits, Budget]) -> Budget | None:
 def confirm_run(cell: Cell, number: int = 0) -> None:
     """`confirm_cost` of a run alone."""
     if cell.config.confirm_above_usd is not None:
-        confirm_cost(Plan([PlannedCell(number, cell, earlier(cell))]))
+        before = Earlier() if cell.config.fresh else earlier(cell)
+        confirm_cost(Plan([PlannedCell(number, cell, before)]))
 
 
 def confirm_cost(plan: Plan) -> None:

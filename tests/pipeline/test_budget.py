@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -184,6 +185,18 @@ def test_a_cost_is_confirmed_or_refused(memeval: Command) -> None:
 
     assert refused.returncode == 2
     assert "there is no terminal" in refused.stderr
+
+
+def test_what_is_made_again_is_asked_about(memeval: Command, tmp_path: Path) -> None:
+    with ScriptedEndpoint() as endpoint:
+        words = ("system=bm25", *SMALL, *MODEL, f"llm.base_url={endpoint.base_url}")
+        memeval(*words)
+        before = endpoint.count()
+        shutil.rmtree(tmp_path / "data" / "cache")
+        again = memeval(*words, "fresh=answer", "confirm_above_usd=0.0001", check=False)
+        assert endpoint.count() == before
+
+    assert again.returncode == 2 and "there is no terminal" in again.stderr
 
 
 def test_a_gate_asks_first_and_evaluate_does_not_promise_to(
