@@ -7,10 +7,9 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
-from memeval.errors import IngestLossError, SystemFaultError
+from memeval.errors import IngestLossError
 from memeval.llm.metering import Ledger
 from memeval.pipeline.execute.compression import Compression
-from memeval.pipeline.isolate.locations import locate_method
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import MOST, IngestHealth, MemoryChunk
 from memeval.systems.base import MemorySystem
@@ -29,19 +28,18 @@ async def health_of_ingest(watched: Watched, chunks: int, ledger: Ledger) -> Ing
         return IngestHealth(asked=chunks, stored=chunks - lost, lost=lost)
 
     if not isinstance(health, IngestHealth):
-        location = locate_method(watched.system, "health")
-        raise SystemFaultError(
-            f"{location}: it must return an IngestHealth, but returned {type(health).__name__}"
+        raise watched.misuse(
+            "health", f"it must return an IngestHealth, but returned {type(health).__name__}"
         )
 
     counts = [health.asked, health.stored, health.lost]
     # True and False are ints in Python.
     whole = [isinstance(count, int) and not isinstance(count, bool) for count in counts]
     if not all(whole) or min(counts) < 0 or max(counts) > MOST or health.lost > health.asked:
-        location = locate_method(watched.system, "health")
-        raise SystemFaultError(
-            f"{location}: asked, stored and lost must be whole numbers from 0 to {MOST:,}, lost "
-            f"at most asked: {one_line(counts)}"
+        raise watched.misuse(
+            "health",
+            f"asked, stored and lost must be whole numbers from 0 to {MOST:,}, lost at most asked: "
+            f"{one_line(counts)}",
         )
 
     return health

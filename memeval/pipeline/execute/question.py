@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from memeval.errors import MemevalError, StorageError, SystemFaultError, UserError
+from memeval.errors import MemevalError, StorageError, UserError
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, Message, ToolPrompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.reply import CutReplyError, FilteredReplyError
@@ -18,7 +18,6 @@ from memeval.pipeline.execute.tool_loop import ToolLoop
 from memeval.pipeline.execute.tool_reader import ToolReader, shown_turns, step_rows
 from memeval.pipeline.execute.traces import find_traces
 from memeval.pipeline.execute.turns import CaseTurns
-from memeval.pipeline.isolate.locations import locate_method
 from memeval.pipeline.isolate.returned import NotAnAnswerError, answer_of
 from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.retrieving import retrieved_row
@@ -163,14 +162,11 @@ def _check_answer(returned: Any, watched: Watched, turns: CaseTurns) -> Answer:
     """The system's answer in plain types. Raises `SystemFaultError`."""
     try:
         return answer_of(returned, turns.session_of)
+    except NotAnAnswerError as error:
+        raise watched.misuse("answer", one_line(error, 400)) from error
     except Exception as error:
-        location = locate_method(watched.system, "answer")
-        what = (
-            one_line(error, 400)
-            if isinstance(error, NotAnAnswerError)
-            else f"{type(error).__name__} while reading its answer"
-        )
-        raise SystemFaultError(f"{location}: {what}") from error
+        what = f"{type(error).__name__} while reading its answer"
+        raise watched.misuse("answer", what) from error
 
 
 def _shortfall(row: AnswerRow, ledger: Ledger) -> AnswerRow:

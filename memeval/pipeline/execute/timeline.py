@@ -12,9 +12,8 @@ from typing import Any
 
 from memeval.datasets.granularity import Granularity
 from memeval.datasets.granularity import chunks as cut
-from memeval.errors import SystemFaultError, UserError
+from memeval.errors import UserError
 from memeval.llm.metering import Ledger, current_ledger, metered, totals
-from memeval.pipeline.isolate.locations import locate_method
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import (
     EvalCase,
@@ -316,7 +315,7 @@ async def _operate(
     try:
         return None if items is None else plain_count(items, "the returned value")
     except NotAnAnswerError as error:
-        raise SystemFaultError(f"{locate_method(watched.system, method)}: {error}") from error
+        raise watched.misuse(method, str(error)) from error
 
 
 async def search_for(watched: Watched, probes: Sequence[str]) -> list[str] | None:

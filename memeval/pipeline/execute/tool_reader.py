@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from memeval.errors import SystemFaultError, UserError
+from memeval.errors import UserError
 from memeval.llm.contract import Completion, ToolPrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
@@ -16,7 +16,6 @@ from memeval.llm.prompts import PromptTemplate
 from memeval.metrics.quotation import Quotations
 from memeval.pipeline.execute.reader import CellReader, final_answer
 from memeval.pipeline.execute.tool_loop import CallRecord, Complete, Limits, StepRecord, ToolLoop
-from memeval.pipeline.isolate.locations import locate_method
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import Answer, Query, Retrieved, Role
 from memeval.results.steps import AgentStep, StepCall
@@ -184,24 +183,24 @@ async def open_tools(watched: Watched) -> tuple[Tool, ...]:
     Raises `UserError` if it has no tools, and `SystemFaultError` for an object that is not a tool.
     """
     tools = await watched.call("tools")
-    place = locate_method(watched.system, "tools")
     if not isinstance(tools, Sequence) or not all(isinstance(tool, Tool) for tool in tools):
-        raise SystemFaultError(f"{place}: it must return a sequence of Tool")
+        raise watched.misuse("tools", "it must return a sequence of Tool")
     if not tools:
         raise UserError(f"{type(watched.system).__name__} has no tools; use reader=direct")
 
     names = [tool.name for tool in tools]
     for name in names:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise SystemFaultError(
-                f"{place}: '{one_line(name, 60)}' is not a name of a tool: letters, digits, _ and -"
+            raise watched.misuse(
+                "tools",
+                f"'{one_line(name, 60)}' is not a name of a tool: letters, digits, _ and -",
             )
         if names.count(name) > 1:
-            raise SystemFaultError(f"{place}: two tools are called '{name}'")
+            raise watched.misuse("tools", f"two tools are called '{name}'")
 
     for tool in tools:
         if (wrong := _mistake_of(tool)) is not None:
-            raise SystemFaultError(f"{place}: {wrong} of the tool '{tool.name}'")
+            raise watched.misuse("tools", f"{wrong} of the tool '{tool.name}'")
 
     return tuple(tools)
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from memeval.pipeline.isolate.locations import show
+from memeval.pipeline.isolate.call import show
 from memeval.records import MOST, Answer, Retrieved
 from memeval.text.shown import one_line
 

@@ -137,6 +137,10 @@ class Watched:
 
         return None
 
+    def misuse(self, method: str, what: str) -> SystemFaultError:
+        """The error of a method that broke its contract without raising anything."""
+        return self._call(method).misuse(what)
+
     def _call(self, name: str) -> Call:
         return Call(self.case_id, self.system, name, self.timeout_s)
 

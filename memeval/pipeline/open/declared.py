@@ -11,7 +11,7 @@ from memeval.config.identity import Digests
 from memeval.config.schema import PREPARE
 from memeval.errors import MemevalError, UserError
 from memeval.llm.prompts import load_builtin
-from memeval.pipeline.isolate.locations import fault
+from memeval.pipeline.isolate.call import Call
 from memeval.pipeline.open.code import class_identity, is_built_in
 from memeval.systems.base import MemorySystem, SystemSettings
 from memeval.text.shown import one_line
@@ -144,13 +144,11 @@ class Declared(Source):
     def _ask_class(self, method: str, **options: Any) -> Any:
         try:
             return getattr(self.system_class, method)(self._settings, **options)
-        except MemevalError:
-            raise
-        except KeyboardInterrupt:
+        except (MemevalError, KeyboardInterrupt):
             raise
         except BaseException as error:
             # A `sys.exit` in a class of the user's own would end the command in silence.
-            raise UserError(str(fault(error, self.system_class, method))) from error
+            raise UserError(str(Call("", self.system_class, method).fault(error))) from error
 
     def _of(self, method: str) -> str:
         return f"{self.system_class.__module__}:{self.system_class.__qualname__}.{method}()"
