@@ -27,14 +27,14 @@ def test_turns_are_taken_in_the_sweeps_order() -> None:
         await turns.take(number)
         order.append(number)
         await asyncio.sleep(0)
-        turns.give()
+        turns.give(number)
 
     async def main() -> None:
         turns = Turns()
         await turns.take(-1)
         tasks = [asyncio.create_task(cell(turns, number)) for number in (3, 1, 2, 0)]
         await asyncio.sleep(0)
-        turns.give()
+        turns.give(-1)
         await asyncio.gather(*tasks)
 
     asyncio.run(main())
@@ -48,7 +48,7 @@ def test_a_turn_is_not_lost_with_a_cell_that_is_cancelled() -> None:
         second = asyncio.create_task(turns.take(1))
         third = asyncio.create_task(turns.take(2))
         await asyncio.sleep(0)
-        turns.give()
+        turns.give(0)
         second.cancel()  # it has been given the turn, and has not run since
         await asyncio.wait({second, third})
         return third.done() and not third.cancelled()

@@ -24,36 +24,41 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self._taken = False
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._holder: int | None = None
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     async def take(self, number: int) -> None:
-        """Waits for the turn of the cell with this number."""
-        if not self._taken:
-            self._taken = True
+        """Waits for the turn of the cell with this number, unless it has it."""
+        if self._holder is None:
+            self._holder = number
+        if self._holder == number:
             return
 
         future = asyncio.get_running_loop().create_future()
-        # The id keeps the heap from comparing futures, which have no order.
-        heapq.heappush(self._waiting, (number, id(future), future))
+        heapq.heappush(self._waiting, (number, future))
         try:
             await future
         except asyncio.CancelledError:
             # The turn was handed over in the same moment: without this it would be lost.
-            if future.done() and not future.cancelled():
-                self.give()
-
+            self.give(number)
             raise
 
-    def give(self) -> None:
+    def give(self, number: int) -> None:
+        """Ends the turn of a cell, if it has it."""
+        if self._holder != number:
+            return
+
+        self._holder = None
         while self._waiting:
-            *_, future = heapq.heappop(self._waiting)
+            following, future = heapq.heappop(self._waiting)
             # A cancelled waiter is still in the heap.
             if not future.done():
-                future.set_result(None)
-                return
+                self._holder = following
+                # Called from `finally`, where the loop may be closed already.
+                with suppress(RuntimeError):
+                    future.set_result(None)
 
-        self._taken = False
+                return
 
 
 class Computing(Protocol):
@@ -74,26 +79,3 @@ class Lane:
     turns: Turns = field(default_factory=Turns)
     computing: Computing | None = None
     """Processes that compute the units; None if they are run here."""
-
-
-@dataclass
-class Turn:
-    """The turn of one cell in its lane."""
-
-    lane: Lane
-    number: int
-    _has: bool = False
-
-    async def take(self) -> None:
-        """Waits for it, unless the cell has it."""
-        if not self._has:
-            await self.lane.turns.take(self.number)
-            self._has = True
-
-    def give(self) -> None:
-        """Ends it, if it is not ended yet."""
-        if self._has:
-            self._has = False
-            # Called from `finally`, where the loop may be closed already.
-            with suppress(RuntimeError):
-                self.lane.turns.give()

@@ -15,7 +15,7 @@ from memeval.config.roles import called_roles, settings_of_role
 from memeval.errors import BudgetError, UserError
 from memeval.judges.contract import Judge
 from memeval.pipeline.execute.case_work import CaseWork
-from memeval.pipeline.execute.lane import Computing, Lane, Turn
+from memeval.pipeline.execute.lane import Computing, Lane
 from memeval.pipeline.execute.memories import MemorySource
 from memeval.pipeline.execute.progress import Counted, Progress
 from memeval.pipeline.execute.repeat import (
@@ -117,21 +117,21 @@ class CellRun(CaseWork):
         )
 
     async def _run(self, finish: Callable[[Finished], T]) -> T:
-        turn = Turn(self._lane, self.number)
-        await turn.take()
+        turns = self._lane.turns
+        await turns.take(self.number)
         # The clock starts after the turn: waiting for other cells is not part of this run's
         # duration.
         started, began = datetime.now().astimezone(), time.perf_counter()
         try:
             self.begin()
             async with AsyncExitStack() as stack:
-                repeats = [await self._open(seed, stack, turn) for seed in self.cell.seeds]
+                repeats = [await self._open(seed, stack) for seed in self.cell.seeds]
                 # After the files are open: only then is it known that the cell can be worked on at
                 # all.
                 self._count()
                 cases: list[EvalCase] = []
                 try:
-                    await self._all(repeats, turn, cases)
+                    await self._all(repeats, cases)
                 except asyncio.CancelledError:
                     seconds = time.perf_counter() - began
                     done = answered_cases(cases, repeats)
@@ -157,7 +157,7 @@ class CellRun(CaseWork):
                 return await _in_thread(lambda: finish(finished))
         finally:
             # A cell that failed halfway through its cases would keep the others waiting for ever.
-            turn.give()
+            turns.give(self.number)
             if not self._shares_lane:
                 await self._lane.connections.aclose()
 
@@ -179,20 +179,20 @@ class CellRun(CaseWork):
             Finished(cases, tuple(repeats), started, seconds, self.notes(), stopped=why)
         )
 
-    async def _open(self, seed: int, stack: AsyncExitStack, turn: Turn) -> Repeat:
+    async def _open(self, seed: int, stack: AsyncExitStack) -> Repeat:
         """Opens a repeat's files; other cells have their turn while one is held elsewhere."""
-        cell, keys = self.cell, self.cell.keys(seed)
+        cell, keys, turns = self.cell, self.cell.keys(seed), self._lane.turns
 
         async def busy(path: Path) -> None:
             self.progress.say(f"waiting for {path}")
-            turn.give()
+            turns.give(self.number)
 
         async def open_store_at(path: Path, make: Callable[[], S]) -> S:
             store = await stack.enter_async_context(
                 self._lane.stores.open_store(path, make, busy, shared.call)
             )
             # The turn was given away while another process held the file.
-            await turn.take()
+            await turns.take(self.number)
             return store
 
         answers_path, verdicts_path = cell.answers_file(seed), cell.verdicts_file(seed)
@@ -248,7 +248,7 @@ class CellRun(CaseWork):
         # The cases announce their work again as they are opened: it would count twice.
         self.progress = Counted(self.progress)
 
-    async def _all(self, repeats: Sequence[Repeat], turn: Turn, asked: list[EvalCase]) -> None:
+    async def _all(self, repeats: Sequence[Repeat], asked: list[EvalCase]) -> None:
         """Works on all cases; `asked` gets each of them when its turn comes."""
         taken: set[str] = set()
         try:
@@ -264,7 +264,7 @@ class CellRun(CaseWork):
                         group.create_task(self._alone(repeat, case, room))
 
                 # The next cell begins while the last cases of this one are worked on.
-                turn.give()
+                self._lane.turns.give(self.number)
         except BaseExceptionGroup as errors:
             raise first_error(errors) from errors
 

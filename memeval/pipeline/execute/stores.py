@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
+from weakref import WeakValueDictionary
 
 T = TypeVar("T", bound=AbstractContextManager[Any])
 R = TypeVar("R")
@@ -16,6 +17,8 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 0.5
 """Between two looks whether another process is done with a file."""
 CLOSING_S = 5.0
 """How long the end of a cell waits until a file is closed."""
+Unit = tuple[Path, str | None]
+"""A file, and a case in it."""
 OPENING = None
 """Takes the place of a case in `Stores.unit` while a file is opened or closed."""
 
@@ -43,18 +46,13 @@ class _Open:
     users: int = 0
 
 
-@dataclass
-class _Unit:
-    lock: asyncio.Lock
-    users: int = 0
-
-
 class Stores:
     """Opens each file once, and closes it behind the last cell that uses it."""
 
     def __init__(self) -> None:
         self._open: dict[Path, _Open] = {}
-        self._units: dict[tuple[Path, str | None], _Unit] = {}
+        # Weak: the locks of all cases of a large file would add up.
+        self._locks: WeakValueDictionary[Unit, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
     async def open_store(
@@ -118,13 +116,6 @@ class Stores:
     @asynccontextmanager
     async def unit(self, path: Path, case_id: str | None) -> AsyncIterator[None]:
         """Lets one cell at a time work on a case: the second finds the first one's results."""
-        unit = self._units.setdefault((path, case_id), _Unit(asyncio.Lock()))
-        unit.users += 1
-        try:
-            async with unit.lock:
-                yield
-        finally:
-            unit.users -= 1
-            # Locks of all cases of a large file would add up.
-            if not unit.users:
-                del self._units[path, case_id]
+        lock = self._locks.setdefault((path, case_id), asyncio.Lock())
+        async with lock:
+            yield
