@@ -14,12 +14,12 @@ from memeval.results.files import (
 )
 from memeval.results.judge import JudgeIdentity, is_same_judge, judge_shown
 from memeval.results.note import Note, NoteKind
-from memeval.results.record import TIMES, Record, read_records
-from memeval.results.retrieved import RetrievedChunk
+from memeval.results.record import Record, read_records
 from memeval.results.rows import (
     INGEST_PREFIX,
     AnswerRow,
     IngestRow,
+    RetrievedChunk,
     SentMessage,
     StepTimes,
 )
@@ -56,7 +56,6 @@ __all__ = [
     "RUN_FILE",
     "SEAL",
     "STOPPED",
-    "TIMES",
     "TRACKED_FILE",
     "AnswerRow",
     "CategoryResult",

@@ -14,8 +14,7 @@ from msgspec import Struct, field
 
 from memeval.records import CategoryId, ChoiceLabels, Count, Label, Status, Usage, Verdict
 from memeval.results.fields import Json, Number, Rank, Weight, as_plain, decode_as, read_as
-from memeval.results.retrieved import RetrievedChunk
-from memeval.results.rows import NO_TIMES, SentMessage, StepTimes
+from memeval.results.rows import NO_TIMES, RetrievedChunk, SentMessage, StepTimes
 from memeval.results.steps import AgentStep
 from memeval.results.verdict_row import verdict_json
 

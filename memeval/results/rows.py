@@ -9,14 +9,14 @@ They hold no metrics: these are computed from rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from memeval.records import Count, IngestHealth, OperationKind, Status, Usage
+from memeval.records import Count, Finite, IngestHealth, OperationKind, Status, Usage
 from memeval.results.fields import Json, Number, as_plain, read_as
-from memeval.results.retrieved import RetrievedChunk
 from memeval.results.steps import AgentStep, by_reference
 
 INGEST_PREFIX = "ingest "
@@ -74,6 +74,29 @@ class StepTimes(Struct, frozen=True, omit_defaults=True):
 
 
 NO_TIMES = StepTimes()
+
+
+class RetrievedChunk(Struct, frozen=True):
+    """One chunk that the reader was shown. Its position in the list is its rank."""
+
+    turn_ids: tuple[str, ...] = ()
+    """Turns that the chunk covers; empty if the system can't tell."""
+    text: str | None = None
+    """Reference of the text as shown, see `memeval.results.texts`; None if it is not kept."""
+    score: Finite | None = None
+    """Higher is better; comparable within one question only."""
+    time: datetime | None = None
+    """When it was said, if the system knows."""
+
+    def to_json(self) -> Json:
+        """The chunk as JSON; a missing score or time is left out."""
+        chunk: Json = {"text": self.text, "turn_ids": list(self.turn_ids)}
+        if self.score is not None:
+            chunk["score"] = self.score
+        if self.time is not None:
+            chunk["time"] = self.time.isoformat()
+
+        return chunk
 
 
 class SentMessage(Struct, frozen=True):

@@ -13,7 +13,7 @@ from memeval.datasets.lint.records import SentPrompt
 from memeval.datasets.lint.words import gold_runs
 from memeval.records import EvalCase, Label, Session, Status, Turn, Verdict
 from memeval.results import Record, RunSummary
-from memeval.results.retrieved import RetrievedChunk
+from memeval.results.rows import RetrievedChunk
 
 GOLD = "a red wooden sailing boat"
 CONTEXT = "Ann: I bought a red wooden sailing boat.\nBob: Nice."

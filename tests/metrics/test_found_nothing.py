@@ -11,7 +11,7 @@ from memeval.pipeline.measure.figures import found_nothing
 from memeval.pipeline.measure.records import Ingest
 from memeval.records import Status
 from memeval.results import IngestRow
-from memeval.results.retrieved import RetrievedChunk
+from memeval.results.rows import RetrievedChunk
 from memeval.results.steps import AgentStep
 
 INGESTS = [Ingest("c", 0, IngestRow("ingest c", 3, 0), ())]
