@@ -19,7 +19,7 @@ from memeval.errors import UserError
 from memeval.packages.data import config_of
 from memeval.pipeline.execute.progress import Silent
 from memeval.pipeline.open.code import is_built_in
-from memeval.pipeline.open.imported_source import IMPORTED
+from memeval.pipeline.open.declared import IMPORTED
 from memeval.pipeline.open.opening import open_cell
 from memeval.pipeline.verify.sound import name_ids
 from memeval.results import CONFIG_FILE, Record, is_imported, json_line, read_records

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memeval.metrics.stored import stored_measures
-from memeval.pipeline.execute.stored import count_items
+from memeval.pipeline.execute.memory import count_items
 from memeval.records import EvalCase, Session, Turn
 from memeval.results.rows import IngestRow, StoredItems
 

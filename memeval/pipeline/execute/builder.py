@@ -13,10 +13,9 @@ from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.config.settings import TENANTS, TIMEOUT
 from memeval.datasets.granularity import chunks
 from memeval.llm.metering import current_ledger
-from memeval.pipeline.execute.context_budget import BudgetedReader
 from memeval.pipeline.execute.memory import Memory
 from memeval.pipeline.execute.memory_build import MemoryBuild, memory_path
-from memeval.pipeline.execute.reader import CellReader
+from memeval.pipeline.execute.reader import BudgetedReader, CellReader
 from memeval.pipeline.execute.timeline import OTHER_USER, USER, with_other_user
 from memeval.pipeline.execute.tool_loop import Limits
 from memeval.pipeline.execute.tool_reader import ToolReader
@@ -168,14 +167,12 @@ class Builder:
         )
 
     def _reader(self, seed: int) -> Reader:
-        reader, most = self._unbounded_reader(seed), self._cell.config.context_tokens
-        return reader if most is None else BudgetedReader(reader, most)
-
-    def _unbounded_reader(self, seed: int) -> Reader:
+        reader: Reader = self._cell_reader(seed)
         if retrieves_only(self._cell.config):
-            return SilentReader()
+            reader = SilentReader()
 
-        return self._cell_reader(seed)
+        most = self._cell.config.context_tokens
+        return reader if most is None else BudgetedReader(reader, most)
 
     def _cell_reader(self, seed: int) -> CellReader:
         cell = self._cell

@@ -1,4 +1,4 @@
-"""The memory of one case, and how it is saved and loaded."""
+"""The memory of one case, how it is saved and loaded, and counts of what it stored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,19 +20,23 @@ from memeval.pipeline.execute.ingest import check_loss
 from memeval.pipeline.isolate.watch import Watched
 from memeval.pipeline.open.cell import Cell
 from memeval.process.leftovers import own_name
-from memeval.records import Count, Finite, IngestHealth, Usage
+from memeval.records import Count, EvalCase, Finite, IngestHealth, Usage
 from memeval.results import is_sealed, sealed, write_atomically
 from memeval.results.fields import as_plain, read_as
 from memeval.results.files import as_json
 from memeval.results.private import make_folder
 from memeval.results.rows import OperationDone, StoredItems, Written, check_health
 from memeval.systems.base import MemorySystem
+from memeval.text.given import plain
 from memeval.text.redaction import without_known_in
 from memeval.text.shown import one_line
+from memeval.text.words import search_terms
 
 MANIFEST = "memory.json"
 META = "meta.json"
 """File that describes how a memory was made, for people to read."""
+RARE_SHARE = 0.01
+"""A word is rare if at most this share of the turns has it, or one turn."""
 
 
 class Ingested(Struct, frozen=True, kw_only=True):
@@ -144,8 +149,8 @@ def describe_memory(cell: Cell, identity: Mapping[str, str]) -> dict[str, Any]:
     if cell.identity.uses_llm_at_ingest:
         meta["llm"] = {"name": config.llm.name, "model": config.llm.model}
 
-    plain: dict[str, Any] = without_known_in(meta)
-    return plain
+    described: dict[str, Any] = without_known_in(meta)
+    return described
 
 
 async def save_memory(
@@ -226,3 +231,34 @@ def _digests(folder: Path) -> dict[str, str]:
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in files
     }
+
+
+def count_items(items: Sequence[Mapping[str, Any]], case: EvalCase) -> StoredItems:
+    """Counts the items of a dump. A case is what was ingested until now."""
+    turns = list(case.turns)
+    positions = {turn.turn_id: position for position, turn in enumerate(turns)}
+    spread = Counter(term for turn in turns for term in set(search_terms(turn.text)))
+    most = max(1, RARE_SHARE * len(turns))
+
+    texts = [str(item.get("text") or "") for item in items]
+    without_fact = sum(
+        not any(0 < spread[term] <= most for term in search_terms(text)) for text in texts
+    )
+    # By the latest turn that an item rests on.
+    placed = [
+        max(found) for item in items if (found := _positions(item.get("turn_ids"), positions))
+    ]
+    return StoredItems(
+        turns=len(turns),
+        items=len(items),
+        repeated=len(texts) - len(set(map(plain, texts))),
+        without_fact=without_fact,
+        placed=len(placed),
+        late=sum(2 * position >= len(turns) for position in placed),
+    )
+
+
+def _positions(turn_ids: Any, positions: Mapping[str, int]) -> list[int]:
+    """Positions of the turns that an item names; other names are left out."""
+    named = turn_ids if isinstance(turn_ids, list | tuple) else ()
+    return [positions[name] for name in named if isinstance(name, str) and name in positions]

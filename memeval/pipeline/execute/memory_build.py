@@ -29,12 +29,12 @@ from memeval.pipeline.execute.memory import (
     MANIFEST,
     Ingested,
     Memory,
+    count_items,
     describe_memory,
     load_memory,
     save_memory,
 )
 from memeval.pipeline.execute.question import failure_message, plus
-from memeval.pipeline.execute.stored import count_items
 from memeval.pipeline.execute.timeline import CaseUntil, Part, operate, parts_after, parts_of
 from memeval.pipeline.execute.tool_writer import CaseWriter
 from memeval.pipeline.isolate.returned import plain_notes

@@ -12,7 +12,7 @@ from memeval.errors import MemevalError, StorageError, UserError
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, Message, ToolPrompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.reply import CutReplyError, FilteredReplyError
-from memeval.pipeline.execute.context_budget import without_left_out
+from memeval.pipeline.execute.reader import without_left_out
 from memeval.pipeline.execute.source import ServiceWatch
 from memeval.pipeline.execute.tool_loop import ToolLoop
 from memeval.pipeline.execute.tool_reader import ToolReader, shown_turns, step_rows

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
 
 from memeval.llm.contract import AnswerPrompt, ChoosePrompt, NotePrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import PromptTemplate, load_builtin
 from memeval.llm.tokens import count_tokens
-from memeval.records import AnswerForm, Query, Role
-from memeval.systems.base import ReaderReply
+from memeval.records import Answer, AnswerForm, Query, Role
+from memeval.systems.base import NOTHING_FITS, Reader, ReaderReply
 
 NOTHING = ("(nothing)", "(nothing).", "nothing")
 """Notes on a chunk that says nothing on the question."""
@@ -147,6 +149,44 @@ class CellReader:
         prompt = self._choose_prompt(query, context)
         completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
         return ReaderReply(completion.text.strip(), completion.raw, sum(map(count_tokens, context)))
+
+
+class BudgetedReader:
+    """A reader that sees a system's texts only as far as `context_tokens=…` goes.
+
+    Texts are taken whole, the one that matters most first: the first one that does not fit, and all
+    behind it, are left out.
+    """
+
+    def __init__(self, reader: Reader, most: int) -> None:
+        self._reader, self._most = reader, most
+
+    async def answer(
+        self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
+    ) -> ReaderReply:
+        ledger = current_ledger()
+        # Counting is our work, and not that of the system that asks.
+        with ledger.own.aside():
+            order = order or range(len(context))
+            sums = accumulate(count_tokens(context[position]) for position in order)
+            count = sum(total <= self._most for total in sums)
+            shown = [context[position] for position in sorted(order[:count])]
+            ledger.left_out = frozenset(context) - frozenset(shown)
+            if context and not shown:
+                ledger.remarks[NOTHING_FITS] = (
+                    f"the best text is larger than context_tokens={self._most}, so none was shown"
+                )
+
+            return await self._reader.answer(query, shown)
+
+
+def without_left_out(answer: Answer, left_out: frozenset[str]) -> Answer:
+    """The answer with those of its chunks that the reader was shown."""
+    if not left_out or answer.retrieved is None:
+        return answer
+
+    kept = tuple(chunk for chunk in answer.retrieved if chunk.text not in left_out)
+    return replace(answer, retrieved=kept)
 
 
 def final_answer(reply: str) -> str:

@@ -15,8 +15,7 @@ from memeval.config.settings import OF_ALL_SYSTEMS, TENANTS
 from memeval.datasets.contract import DatasetSettings
 from memeval.datasets.info import LoadedDataset
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.declared import Declared
-from memeval.pipeline.open.imported_source import IMPORTED
+from memeval.pipeline.open.declared import IMPORTED, Declared
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.pipeline.open.opening import system_settings
 from memeval.pipeline.open.retrieving import RETRIEVE, retrieves_only

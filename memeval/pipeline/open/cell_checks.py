@@ -14,8 +14,7 @@ from memeval.judges.contract import Judge
 from memeval.judges.model import ModelJudge
 from memeval.judges.registry import judge_type
 from memeval.judges.usual import applicable_judges, usual_judge
-from memeval.pipeline.open.declared import Declared, Source
-from memeval.pipeline.open.imported_source import IMPORTED
+from memeval.pipeline.open.declared import IMPORTED, Declared, Source
 from memeval.records import IN_WORDS
 from memeval.results.judge import RECORDED
 

@@ -67,7 +67,6 @@ def stage_code(
         "memeval.pipeline.execute.ingest",
         "memeval.pipeline.execute.memory",
         "memeval.pipeline.execute.memory_build",
-        "memeval.pipeline.execute.stored",
     )
     if config.writer.name == TOOLS:
         builds = (

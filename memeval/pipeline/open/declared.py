@@ -1,20 +1,28 @@
-"""A system's class, checked before anything is run."""
+"""Sources of answers: a system's class, checked before anything is run, or a file of another
+program's answers.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from memeval.config.identity import Digests
-from memeval.config.schema import PREPARE
+from memeval.config.schema import JUDGE, PREPARE
+from memeval.config.settings import read_settings
 from memeval.errors import MemevalError, UserError
 from memeval.llm.prompts import load_builtin
 from memeval.pipeline.isolate.call import Call
 from memeval.pipeline.open.code import class_identity, is_built_in
-from memeval.systems.base import MemorySystem, SystemSettings
+from memeval.systems.base import INGEST, RUNTIME, MemorySystem, SystemSettings
 from memeval.text.shown import one_line
+
+IMPORTED = "imported"
+"""Replaces the name of the system if another program gave the answers."""
 
 
 class Source:
@@ -57,12 +65,11 @@ class Declared(Source):
         reads_by_tools: bool = False,
     ) -> None:
         """Under `reads_by_tools`, the cell's model answers in place of the system's own."""
-        self.system_class, self._settings = system_class, settings
+        self.system_class, self.settings = system_class, settings
         _check_constructor(system_class)
 
         # First of all: the class's later statements are about the settings as they result here.
-        self._settings = self._ask_class("resolve_settings", has_language_model=has_language_model)
-        self.settings = self._settings
+        self.settings = self._ask_class("resolve_settings", has_language_model=has_language_model)
         self.module = system_class.__module__
         self.flags = self._flags()
         always = system_class.own_prompt and not reads_by_tools
@@ -143,7 +150,7 @@ class Declared(Source):
 
     def _ask_class(self, method: str, **options: Any) -> Any:
         try:
-            return getattr(self.system_class, method)(self._settings, **options)
+            return getattr(self.system_class, method)(self.settings, **options)
         except (MemevalError, KeyboardInterrupt):
             raise
         except BaseException as error:
@@ -152,6 +159,30 @@ class Declared(Source):
 
     def _of(self, method: str) -> str:
         return f"{self.system_class.__module__}:{self.system_class.__qualname__}.{method}()"
+
+
+@dataclass(frozen=True)
+class ImportedSettings(SystemSettings):
+    """Which file the answers come from."""
+
+    # The digest is the identity: a file that was moved is the same source.
+    file: str = field(default="", metadata=RUNTIME)
+    sha256: str = field(default="", metadata=INGEST)
+    only_listed: bool = field(default=False, metadata={"stage": "run"})
+    """Whether only the questions that the file has a row for were asked."""
+    judged_by: str = field(default="", metadata={"stage": JUDGE})
+    """Under `judge=recorded`, the judge whose verdicts the file records."""
+
+
+class ImportedSource(Source):
+    """A file of answers, described as a cell describes a system; nothing is asked."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.settings = read_settings(ImportedSettings, values)
+
+    def digests(self) -> Digests:
+        # The file's digest is among the settings.
+        return {PREPARE: {"system": IMPORTED}}
 
 
 def _check_constructor(system_class: type[MemorySystem]) -> None:

@@ -40,8 +40,7 @@ from memeval.pipeline.open.cell_prompts import (
     writer_digests,
 )
 from memeval.pipeline.open.code import class_digests, figures_code, is_built_in, stage_code
-from memeval.pipeline.open.declared import Declared, Source
-from memeval.pipeline.open.imported_source import IMPORTED, ImportedSource
+from memeval.pipeline.open.declared import IMPORTED, Declared, ImportedSource, Source
 from memeval.pipeline.open.models import MODELS
 from memeval.pipeline.open.retrieving import for_retrieval, retrieves_only
 from memeval.results.own_prices import PRICES_FILE, name_prices, prices_mark
