@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -43,9 +42,11 @@ class StoredRow(Protocol):
 R = TypeVar("R", bound=StoredRow)
 Parse = Callable[[Json], R]
 """Reads a row. Raises `ValueError` for one that holds something that its readers can't take."""
-SHARED_WAIT_S = 0.5
-"""Between two looks whether another machine is done with the rows."""
 _SEAL = re.compile(rb',?"seal":"([0-9a-f]{16})"\}$')
+
+
+class FileIsBusyError(Exception):
+    """Another process holds the file."""
 
 
 @dataclass
@@ -155,7 +156,7 @@ class RowStore(Generic[R]):
     """One JSON-lines file: a header, then rows with an `id`; the last row of an id is the one that
     counts.
 
-    Open in one process at a time: a second one waits, and then finds the first one's rows.
+    Open in one process at a time: a second one finds it busy until then.
     """
 
     def __init__(
@@ -163,14 +164,13 @@ class RowStore(Generic[R]):
         path: Path,
         header: Json,
         parse: Parse[R],
-        on_wait: Callable[[Path], None] | None = None,
         shared: SharedRows | None = None,
     ) -> None:
         """`shared` are the rows of which the file is this machine's copy."""
         self.path, self.header = path, header
         self._found: SoundRows[R] = SoundRows()
         self._parse = parse
-        self._on_wait, self._shared = on_wait, shared
+        self._shared = shared
         # Shared rows are opened in one thread and closed in another.
         self._lock = FileLock(f"{path}.lock", mode=FILE_MODE, thread_local=False)
         self._file: int | None = None
@@ -193,10 +193,12 @@ class RowStore(Generic[R]):
         return self._found.dropped
 
     def __enter__(self) -> Self:
+        """Raises `FileIsBusyError` if another process holds the file, `StorageError` if the disk
+        refuses.
+        """
         try:
             make_folder(self.path.parent)
-            self._acquire()
-            self._hold_shared()
+            self._hold()
             self._read()
             self._file = open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             if not self._found.headed:
@@ -211,27 +213,18 @@ class RowStore(Generic[R]):
 
         return self
 
-    def _acquire(self) -> None:
+    def _hold(self) -> None:
+        """Keeps other processes out, on other machines too, and brings the copy up to date."""
+        # Nobody waits in here: the event loop must not block while another process works.
         try:
             self._lock.acquire(timeout=0)
-        except Timeout:
-            if self._on_wait:
-                self._on_wait(self.path)
+        except Timeout as error:
+            raise FileIsBusyError(self.path) from error
 
-            self._lock.acquire()
-
-    def _hold_shared(self) -> None:
-        """Waits until no other machine appends, and brings the copy up to date."""
         if self._shared is None:
             return
-
-        has_reported = False
-        while not self._shared.hold():
-            if self._on_wait and not has_reported:
-                self._on_wait(self.path)
-
-            has_reported = True
-            time.sleep(SHARED_WAIT_S)
+        if not self._shared.hold():
+            raise FileIsBusyError(self.path)
 
         copy = self.path.read_bytes() if self.path.exists() else b""
         content = self._shared.read()

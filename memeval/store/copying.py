@@ -18,12 +18,15 @@ from memeval.llm.cache_contract import CachedEntry, ReplyCache
 from memeval.llm.cache_file import checksum
 from memeval.results.files import append_whole
 from memeval.results.private import FILE_MODE, make_folder, open_private
-from memeval.results.store import SHARED_WAIT_S, sound_lines
+from memeval.results.store import sound_lines
 from memeval.results.texts import TEXTS_SUFFIX, Texts, TextStore
 from memeval.store.contract import FileStore
 from memeval.store.inventory import Copied, Home, Item, Kind, Way, digest_of
 from memeval.store.postgres.lines import PostgresRows
 from memeval.store.postgres.store import PostgresStore
+
+LEFT_WAIT_S = 0.5
+"""Between two tries to take over rows whose process was killed."""
 
 
 class Lines(Protocol):
@@ -276,7 +279,7 @@ def _hold(path: Path, rows: PostgresRows, *, writes: bool) -> Iterator[None]:
                 raise _InUseError
 
             # A copy that was killed left its lock, which is soon taken over.
-            time.sleep(SHARED_WAIT_S)
+            time.sleep(LEFT_WAIT_S)
 
         try:
             yield

@@ -12,8 +12,9 @@ from rich.console import Console
 
 from memeval.errors import UserError
 from memeval.pipeline.execute.lane import Turns
-from memeval.pipeline.execute.stores import FileIsBusyError, Stores
+from memeval.pipeline.execute.stores import Stores
 from memeval.records import Role, Usage
+from memeval.results.store import FileIsBusyError
 from memeval.runs.display.sweep import SweepDisplay, duration
 from memeval.runs.launch.launcher import SweepLauncher
 from memeval.runs.plan import Plan

@@ -28,7 +28,7 @@ from memeval.pipeline.execute.repeat import (
     verdicts_header,
 )
 from memeval.pipeline.execute.source import AnswerSource
-from memeval.pipeline.execute.stores import Stores, refuse_to_wait
+from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.timeline import ids_until, without_turns
 from memeval.pipeline.execute.unit import Keeper, unit_of
 from memeval.pipeline.execute.window import Room, Window
@@ -203,7 +203,6 @@ class CellRun(CaseWork):
                 answers_path,
                 answers_header(keys, seed),
                 answer_or_ingest,
-                refuse_to_wait,
                 shared.rows(answers_path),
             ),
         )
@@ -213,7 +212,6 @@ class CellRun(CaseWork):
                 verdicts_path,
                 verdicts_header(keys, seed),
                 VerdictRow.from_json,
-                refuse_to_wait,
                 shared.rows(verdicts_path),
             ),
         )

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
 
+from memeval.results.store import FileIsBusyError
+
 T = TypeVar("T", bound=AbstractContextManager[Any])
 R = TypeVar("R")
 
@@ -23,21 +25,12 @@ OPENING = None
 """Takes the place of a case in `Stores.unit` while a file is opened or closed."""
 
 
-class FileIsBusyError(Exception):
-    """Another process holds the file."""
-
-
 class Call(Protocol):
     """Runs what uses a store, in a thread if it would hold up the event loop."""
 
     async def __call__(
         self, work: Callable[[], R], undo: Callable[[R], object] | None = None
     ) -> R: ...
-
-
-def refuse_to_wait(path: Path) -> None:
-    """For a store's `on_wait`: the event loop must not block while another process works."""
-    raise FileIsBusyError(path)
 
 
 @dataclass
