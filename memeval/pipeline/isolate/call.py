@@ -106,6 +106,10 @@ class Call:
         except BaseException as error:
             raise self.fault(error) from error
 
+    def attribute(self, name: str) -> Any:
+        """An attribute of the system, which may run its code. Raises `MemevalError`."""
+        return self.run(lambda: getattr(self.owner, name))
+
 
 class Steps:
     """Runs a coroutine in timed steps with a time limit; between them the loop is free."""

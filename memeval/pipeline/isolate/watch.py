@@ -75,7 +75,7 @@ class Watched:
         """Calls a method. Raises `SystemFaultError`, or the `MemevalError` of the system."""
         call = self._call(name)
         with _track(call, self._state):
-            method = self.attribute(name, name)
+            method = call.attribute(name)
             return await self._value_of(call, method, lambda: method(*arguments))
 
     async def use(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
@@ -86,8 +86,8 @@ class Watched:
 
     async def run(self, calls: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
         """Calls methods in turn, by name and arguments. Raises as `call` does."""
-        in_thread = self.attribute("in_thread", "ingest")
-        methods = [self.attribute(name, name) for name in FILLING]
+        in_thread = self._call("ingest").attribute("in_thread")
+        methods = [self._call(name).attribute(name) for name in FILLING]
         if in_thread and any(map(inspect.iscoroutinefunction, methods)):
             # Each is called where it belongs, but never two of them at once.
             for name, arguments in calls:
@@ -120,10 +120,6 @@ class Watched:
             call.method, call.since = name, time.monotonic()
             yield partial(getattr(self.system, name), *arguments)
 
-    def attribute(self, name: str, method: str) -> Any:
-        """An attribute of the system, which may run its code. Raises `SystemFaultError`."""
-        return self._call(method).run(lambda: getattr(self.system, name))
-
     async def close(self) -> str | None:
         """Closes the system; returns any error, which does not affect the measurements."""
         if self.hung:
@@ -151,7 +147,7 @@ class Watched:
         if inspect.iscoroutinefunction(function):
             # This only makes the coroutine: its code runs, and is timed, in `_on_loop`.
             value = call.run(run)
-        elif self.attribute("in_thread", call.method):
+        elif call.attribute("in_thread"):
             value = await self._in_thread(call, run)
         else:
             with current_ledger().own.running():
