@@ -135,7 +135,6 @@ class ToolLoop:
         complete: Complete,
         use: Use,
         last_words: str = "",
-        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """`last_words` ask for the answer when no call is left."""
         self.steps: list[StepRecord] = []
@@ -144,7 +143,7 @@ class ToolLoop:
         """Whether the model had to end before it was ready."""
         self._tools = {tool.name: tool for tool in tools}
         self._limits, self._complete, self._use = limits, complete, use
-        self._last_words, self._clock = last_words, clock
+        self._last_words = last_words
         self._exchange: list[Message] = []
         self._seen: dict[str, None] = {}
         self._equal: Counter[tuple[str, str]] = Counter()
@@ -329,7 +328,7 @@ class ToolLoop:
     async def _use_tool(
         self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any]
     ) -> CallRecord:
-        began = self._clock()
+        began = time.perf_counter()
         try:
             result = as_result(await self._use(tool, arguments))
         except (WorldError, UserError, StorageError):
@@ -337,7 +336,7 @@ class ToolLoop:
         except (SystemFaultError, TypeError, ValueError, RecursionError) as error:
             result = ToolResult(f"The tool failed: {one_line(error, 400)}", is_error=True)
 
-        seconds = self._clock() - began
+        seconds = time.perf_counter() - began
         text, cut = self._cut(without_controls(result.text)[0])
         retrieved = result.retrieved
         if cut and retrieved is not None:

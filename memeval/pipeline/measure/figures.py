@@ -313,7 +313,7 @@ def _retrieval_by_category(records: Sequence[Record]) -> Metrics:
 
 def _lost(ingests: Sequence[Ingest]) -> float | None:
     """Share of the chunks that ingest lost, over all cases; None if nothing was ingested."""
-    healths = [ingest.health for ingest in ingests if ingest.health]
+    healths = [ingest.row.health for ingest in ingests if ingest.row.health]
     # One share of all chunks: a mean of shares would weigh a short case like a long one.
     asked = sum(health.asked for health in healths)
     return sum(health.lost for health in healths) / asked if asked else None

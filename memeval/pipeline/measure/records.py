@@ -13,7 +13,7 @@ from memeval.pipeline.execute.repeat import Finished, Repeat, ingest_id, ingest_
 from memeval.pipeline.execute.rows import usages_of
 from memeval.pipeline.execute.timeline import id_until, operations_done, tell
 from memeval.pipeline.open.cell import Cell
-from memeval.records import EvalCase, EvalQuestion, IngestHealth, Status, Usage
+from memeval.records import EvalCase, EvalQuestion, Status, Usage
 from memeval.results import AnswerRow, IngestRow, Record, VerdictRow, json_line
 from memeval.results.record import TimelineEvent
 from memeval.results.rows import OperationDone
@@ -29,11 +29,6 @@ class Ingest:
     row: IngestRow
     usage: tuple[Usage, ...]
     """As this run counts them: usages paid for by another run count as cached."""
-
-    @property
-    def health(self) -> IngestHealth | None:
-        """Counts of chunks that were stored or lost."""
-        return self.row.health
 
 
 def records(cell: Cell, finished: Finished) -> Iterator[Record]:

@@ -286,12 +286,12 @@ def _why(record: Record) -> str:
 
 
 def _losses(ingest_rows: Sequence[Ingest]) -> Iterator[str]:
-    healths = [ingest.health for ingest in ingest_rows if ingest.health]
-    whole = {(ingest.case_id, ingest.seed) for ingest in ingest_rows if ingest.health}
+    healths = [ingest.row.health for ingest in ingest_rows if ingest.row.health]
+    whole = {(ingest.case_id, ingest.seed) for ingest in ingest_rows if ingest.row.health}
     hurt = {
         (ingest.case_id, ingest.seed)
         for ingest in ingest_rows
-        if ingest.health and ingest.health.lost
+        if ingest.row.health and ingest.row.health.lost
     }
     if not hurt:
         return
@@ -313,7 +313,7 @@ def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:
         return
 
     # Those that failed have no health, and were not compressed.
-    whole = [ingest.row.compressions for ingest in ingest_rows if ingest.health is not None]
+    whole = [ingest.row.compressions for ingest in ingest_rows if ingest.row.health is not None]
     idle = whole.count(0)
     if idle:
         yield (

@@ -163,10 +163,7 @@ def summarise(
         sweep=cell.config.sweep_name,
         command=cell.command,
         params=params(cell),
-        tags=tags(cell)
-        | _tags_of_ingests(ingest_rows)
-        | _tags_of_sessions(cell, ingest_rows)
-        | _tags_of_answers(rows, ingest_rows),
+        tags=tags(cell) | _tags_of_rows(cell, rows, ingest_rows),
         metrics=figures.metrics | {"duration_s": finished.seconds},
         categories=figures.categories,
         protocol_metrics=tuple(protocol),
@@ -195,19 +192,18 @@ def _end(finished: Finished) -> datetime:
     return finished.started_at + timedelta(seconds=finished.seconds)
 
 
-def _tags_of_answers(rows: Sequence[Record], ingest_rows: Sequence[Ingest]) -> dict[str, str]:
-    return {FOUND_NOTHING: "true"} if found_nothing(rows, ingest_rows) else {}
+def _tags_of_rows(
+    cell: Cell, rows: Sequence[Record], ingest_rows: Sequence[Ingest]
+) -> dict[str, str]:
+    """Tags that the cell gets from what was ingested and found."""
+    labels = {}
+    if any(CUT_REPLIES in ingest.row.notes for ingest in ingest_rows):
+        labels["cut_at_ingest"] = "true"
 
+    # How many sessions there are at least: recall@k with k above them can't miss.
+    if cell.config.granularity.name in ("session", "summary") and ingest_rows:
+        labels[FEWEST_SESSIONS] = str(min(ingest.row.chunks for ingest in ingest_rows))
+    if found_nothing(rows, ingest_rows):
+        labels[FOUND_NOTHING] = "true"
 
-def _tags_of_sessions(cell: Cell, ingest_rows: Sequence[Ingest]) -> dict[str, str]:
-    """How many sessions there are at least: recall@k with k above them can't miss."""
-    if cell.config.granularity.name not in ("session", "summary") or not ingest_rows:
-        return {}
-
-    return {FEWEST_SESSIONS: str(min(ingest.row.chunks for ingest in ingest_rows))}
-
-
-def _tags_of_ingests(ingest_rows: Sequence[Ingest]) -> dict[str, str]:
-    """Tags of a cell whose memories depend on replies that were cut."""
-    is_cut = any(CUT_REPLIES in ingest.row.notes for ingest in ingest_rows)
-    return {"cut_at_ingest": "true"} if is_cut else {}
+    return labels
