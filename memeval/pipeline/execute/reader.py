@@ -54,19 +54,37 @@ class CellReader:
     ) -> ReaderReply:
         # Making the prompt is our work, and not that of the system that asks.
         with current_ledger().own.aside():
-            if query.choices:
-                return await self._choose(query, context)
+            shown = context
+            if self._noting is not None and not query.choices:
+                shown = await self._notes(self._noting, query, context)
 
-            return await self._answer(query, context)
+            prompt = self.prompt(query, shown)
+            completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
+            tokens = sum(map(count_tokens, context))
+            if query.choices:
+                # Unchanged: the judge reads which choice it names.
+                return ReaderReply(completion.text.strip(), completion.raw, tokens)
+
+            text = final_answer(completion.text)
+            # Stored only if it says more than the answer: most replies are the answer.
+            whole = completion.raw or completion.text
+            return ReaderReply(text, None if text == whole else whole, tokens)
 
     def prompt(self, query: Query, context: Sequence[str]) -> AnswerPrompt | ChoosePrompt:
         """The request for an answer to a query, in the words of the cell's templates."""
         if query.choices:
-            return self._choose_prompt(query, context)
+            return ChoosePrompt(
+                query.text,
+                tuple(context),
+                query.choices,
+                query.choice_labels,
+                query.multi_select,
+                query.asked_at,
+                self._choose_tokens,
+                system_text=self._choosing.system,
+                user_template=self._choosing.user,
+            )
 
-        return self._answer_prompt(query, context)
-
-    def _answer_prompt(self, query: Query, context: Sequence[str]) -> AnswerPrompt:
         style, template = self._chosen()
         return AnswerPrompt(
             question=query.text,
@@ -77,15 +95,6 @@ class CellReader:
             user_template=template.user,
             instruction=query.instruction,
         )
-
-    async def _answer(self, query: Query, context: Sequence[str]) -> ReaderReply:
-        shown = context if self._noting is None else await self._notes(query, context)
-        prompt = self._answer_prompt(query, shown)
-        completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
-        text = final_answer(completion.text)
-        # Stored only if it says more than the answer: most replies are the answer.
-        whole = completion.raw or completion.text
-        return ReaderReply(text, None if text == whole else whole, sum(map(count_tokens, context)))
 
     def _chosen(self) -> tuple[str, PromptTemplate]:
         """Style and template of the current question; notes if it asks for more."""
@@ -109,13 +118,13 @@ class CellReader:
 
         return self._style, self._template
 
-    async def _notes(self, query: Query, context: Sequence[str]) -> tuple[str, ...]:
+    async def _notes(
+        self, template: PromptTemplate, query: Query, context: Sequence[str]
+    ) -> tuple[str, ...]:
         """The model's notes on the question, one per chunk; chunks without a note are left out.
 
         Source: LongMemEval (Wu et al., ICLR 2025), after Chain-of-Note (Yu et al., 2023).
         """
-        template = self._noting
-        assert template is not None, "only a reader with a template takes notes"
 
         async def note(text: str) -> str:
             prompt = NotePrompt(
@@ -130,25 +139,6 @@ class CellReader:
 
         notes = [await note(text) for text in context]
         return tuple(text for text in notes if text and text.casefold() not in NOTHING)
-
-    def _choose_prompt(self, query: Query, context: Sequence[str]) -> ChoosePrompt:
-        return ChoosePrompt(
-            query.text,
-            tuple(context),
-            query.choices,
-            query.choice_labels,
-            query.multi_select,
-            query.asked_at,
-            self._choose_tokens,
-            system_text=self._choosing.system,
-            user_template=self._choosing.user,
-        )
-
-    async def _choose(self, query: Query, context: Sequence[str]) -> ReaderReply:
-        """Returns the reply unchanged: the judge reads which choice it names."""
-        prompt = self._choose_prompt(query, context)
-        completion = await self._model.complete(prompt, role=Role.ANSWER, seed=self._seed)
-        return ReaderReply(completion.text.strip(), completion.raw, sum(map(count_tokens, context)))
 
 
 class BudgetedReader:
