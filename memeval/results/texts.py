@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from memeval.errors import StorageError
@@ -288,12 +287,7 @@ class TextStore(Texts):
         before = append_whole(self._file, line, self.path)
         self._lines[ref] = (before, len(line))
 
-    def __exit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._file is not None:
             os.close(self._file)
             self._file = None
