@@ -28,8 +28,12 @@ from memeval.drafting.slots import IS_DRAFTED, parse_kinds
 from memeval.errors import BudgetError, UserError
 from memeval.metrics.formats import count, dollars
 from memeval.pipeline.execute.progress import Progress
-from memeval.pipeline.open.addresses import options_of_addresses, roles_of_models
-from memeval.pipeline.open.budget import budget_of, check_budget
+from memeval.pipeline.open.called import (
+    budget_of,
+    check_budget,
+    options_of_addresses,
+    roles_of_models,
+)
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections
 from memeval.pipeline.open.models import Models

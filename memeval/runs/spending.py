@@ -12,7 +12,7 @@ from memeval.errors import UserError
 from memeval.llm.budget import Budget, Limits
 from memeval.metrics.formats import dollars
 from memeval.pipeline.measure.summary import Earlier, earlier
-from memeval.pipeline.open.budget import check_budget, limits_of
+from memeval.pipeline.open.called import check_budget, limits_of
 from memeval.pipeline.open.cell import Cell
 from memeval.runs.interrupt import run_loop
 from memeval.runs.plan import Plan, PlannedCell

@@ -13,7 +13,7 @@ from memeval.pipeline.execute.builder import Builder
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.repeat import first_error
 from memeval.pipeline.execute.window import Window
-from memeval.pipeline.open.addresses import options_of_addresses, roles_of_models
+from memeval.pipeline.open.called import keep_alive
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase, Usage
@@ -45,12 +45,8 @@ async def prepare(cell: Cell, progress: Progress) -> Prepared:
     Raises `StorageError`, and `UserError` if the system can't be built at all.
     """
     models = Models(cell.config, cell.run_key, progress.say)
-    return await models.connections.breaker.keep(
-        _prepare(cell, models, progress),
-        options_of_addresses(cell),
-        cell.config.stop_after_failures,
-        roles_of_models(cell),
-    )
+    work = _prepare(cell, models, progress)
+    return await keep_alive(cell, models.connections.breaker, work)
 
 
 async def _prepare(cell: Cell, models: Models, progress: Progress) -> Prepared:

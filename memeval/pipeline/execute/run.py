@@ -32,8 +32,7 @@ from memeval.pipeline.execute.stores import Stores
 from memeval.pipeline.execute.timeline import ids_until, without_turns
 from memeval.pipeline.execute.unit import Keeper, unit_of
 from memeval.pipeline.execute.window import Room, Window
-from memeval.pipeline.open.addresses import options_of_addresses, roles_of_models
-from memeval.pipeline.open.budget import budget_of, check_budget
+from memeval.pipeline.open.called import budget_of, check_budget, keep_alive
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import Connections
 from memeval.pipeline.open.models import Models
@@ -96,25 +95,17 @@ class CellRun(CaseWork):
         connections = self._lane.connections
         # Among other cells the schedule keeps the one budget, which is that of them all.
         if connections.budget is None or self._shares_lane:
-            return await self._run_kept(finish)
+            return await keep_alive(self.cell, connections.breaker, self._run(finish))
 
         check_budget(self.cell)
         try:
-            return await connections.budget.keep(self._run_kept(finish))
+            work = keep_alive(self.cell, connections.breaker, self._run(finish))
+            return await connections.budget.keep(work)
         except BudgetError:
             if self.stopped is None:
                 raise  # no file was opened yet
 
             return cast(T, self.stopped)
-
-    async def _run_kept(self, finish: Callable[[Finished], T]) -> T:
-        """Runs the cell, unless one of its endpoints is dead."""
-        return await self._lane.connections.breaker.keep(
-            self._run(finish),
-            options_of_addresses(self.cell),
-            self.cell.config.stop_after_failures,
-            roles_of_models(self.cell),
-        )
 
     async def _run(self, finish: Callable[[Finished], T]) -> T:
         turns = self._lane.turns

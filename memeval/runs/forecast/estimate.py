@@ -15,7 +15,7 @@ from memeval.pipeline.execute.memories import MemorySource
 from memeval.pipeline.execute.progress import Silent
 from memeval.pipeline.execute.repeat import Repeat, first_error
 from memeval.pipeline.execute.unit import SentTexts
-from memeval.pipeline.open.budget import OWN_SERVERS
+from memeval.pipeline.open.called import OWN_SERVERS
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.declared import Declared
 from memeval.pipeline.open.models import Models

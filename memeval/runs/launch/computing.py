@@ -13,7 +13,7 @@ from memeval.errors import WorldError
 from memeval.pipeline.execute.lane import Lane
 from memeval.pipeline.execute.run import CellRun
 from memeval.pipeline.execute.unit import Message, Send, SentProgress, Unit, compute_unit
-from memeval.pipeline.open.addresses import options_of_addresses
+from memeval.pipeline.open.called import options_of_addresses
 from memeval.pipeline.open.cell import Cell
 
 DONE, FAILED, MESSAGE = "done", "failed", "message"

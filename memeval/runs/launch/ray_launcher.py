@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memeval.config.paths import data_dir, project_root
 from memeval.errors import UserError
-from memeval.pipeline.open.budget import limits_of
+from memeval.pipeline.open.called import limits_of
 from memeval.process.cores import count_cores
 from memeval.runs.environment import ENVIRONMENT, set_environment
 from memeval.runs.plan import Plan

@@ -1,0 +1,135 @@
+"""The models, the embedder and the reranker that a cell calls, and what it may spend on them."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from memeval.config.roles import ANSWERS, INGEST, JUDGE, called_roles, settings_of_role, written_for
+from memeval.config.schema import RunConfig
+from memeval.errors import UserError
+from memeval.llm.breaker import Breaker
+from memeval.llm.budget import Budget, Limits
+from memeval.pipeline.open.cell import Cell
+from memeval.pipeline.open.declared import Declared
+from memeval.pipeline.open.retrieving import retrieves_only
+from memeval.records import Role, Usage
+from memeval.results.prices import cost_usd, provider_of
+from memeval.retrieval.rerank import NONE as NO_RERANKER
+
+T = TypeVar("T")
+OFFLINE = ("tfidf", NO_RERANKER)
+"""Options that call nothing, even with an address."""
+OWN_SERVERS = ("memeval.systems.external.letta", "memeval.systems.external.mem0_cloud")
+"""Systems that call models behind their own server, and can't be simulated."""
+
+
+@dataclass(frozen=True)
+class Called:
+    """A model that a cell calls."""
+
+    part: str
+    """Path of its settings."""
+    model: str
+    address: str
+    option: str
+    """The setting that names the address."""
+
+
+def called_models(cell: Cell, more: Sequence[str] = ()) -> Iterator[Called]:
+    """The endpoints that the cell calls; `more` are additional roles."""
+    config = cell.config
+    for role in called_roles(config.llm, (*_roles(cell), *more)):
+        settings = settings_of_role(config.llm, role)
+        # A role without its own address calls that of the answers: a message must name the setting
+        # that the user wrote.
+        own = role if written_for(config.llm, role).base_url else ANSWERS
+        yield Called(role, str(settings.model), str(settings.base_url), f"{own}.base_url")
+
+    for path, part in (("embedder", config.embedder), ("reranker", config.reranker)):
+        if part.base_url and part.name not in OFFLINE:
+            yield Called(path, str(part.model), part.base_url, f"{path}.base_url")
+
+
+def options_of_addresses(cell: Cell) -> dict[str, str]:
+    """The setting that names each address, by address; the first if several name it."""
+    options: dict[str, str] = {}
+    for called in called_models(cell):
+        options.setdefault(called.address, called.option)
+
+    return options
+
+
+def roles_of_models(cell: Cell) -> dict[str, str]:
+    """The settings of each model that is called, by address and model; the first of equal ones."""
+    roles: dict[str, str] = {}
+    for called in called_models(cell):
+        roles.setdefault(f"{called.address} {called.model}", called.part)
+
+    return roles
+
+
+async def keep_alive(cell: Cell, breaker: Breaker, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, unless one of the cell's endpoints is dead. Raises as `keep` does."""
+    return await breaker.keep(
+        work,
+        options_of_addresses(cell),
+        cell.config.stop_after_failures,
+        roles_of_models(cell),
+    )
+
+
+def _roles(cell: Cell) -> list[str]:
+    """The roles of the language model that the cell has work for."""
+    roles = []
+    if not retrieves_only(cell.config) and not cell.is_imported:
+        roles.append(ANSWERS)
+    if cell.identity.uses_llm_at_ingest:
+        roles.append(INGEST)
+    if cell.identity.judge_uses_llm:
+        roles.append(JUDGE)
+
+    return roles
+
+
+def limits_of(config: RunConfig) -> Limits:
+    """Spending limits of a command under this config."""
+    budget = config.budget
+    return Limits(usd=budget.usd, tokens=budget.tokens, calls=budget.calls)
+
+
+def budget_of(config: RunConfig) -> Budget | None:
+    """The budget of a cell that is run alone; None without limits."""
+    limits = limits_of(config)
+    return Budget(limits) if limits.any else None
+
+
+def check_budget(cell: Cell, more: Sequence[str] = ()) -> None:
+    """Raises `UserError` if the budget can't be kept; `more` are further roles called."""
+    limits = limits_of(cell.config)
+    if not limits.any:
+        return
+
+    source = cell.source
+    if isinstance(source, Declared) and source.system_class.__module__ in OWN_SERVERS:
+        raise UserError(
+            f"a budget can't be enforced with system={cell.config.system['name']}: its server "
+            "makes the calls",
+            "leave the budget out",
+        )
+
+    if limits.usd is not None:
+        _check_prices(cell, more)
+
+
+def _check_prices(cell: Cell, more: Sequence[str]) -> None:
+    for called in called_models(cell, more):
+        # Any tokens will do: the price list either knows the model or does not.
+        usage = Usage(Role.ANSWER, called.model, provider_of(called.address), 1, 1)
+        if cost_usd(usage) is None:
+            raise UserError(
+                f"budget.usd needs the price of {called.part}.model={called.model}, which is "
+                "unknown",
+                "use:  budget.tokens=... or budget.calls=...",
+            )
