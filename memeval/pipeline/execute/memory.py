@@ -28,6 +28,7 @@ from memeval.results.private import make_folder
 from memeval.results.rows import OperationDone, StoredItems, Written, check_health
 from memeval.systems.base import MemorySystem
 from memeval.text.given import plain
+from memeval.text.names import digest_name
 from memeval.text.redaction import without_known_in
 from memeval.text.shown import one_line
 from memeval.text.words import search_terms
@@ -102,16 +103,15 @@ async def load_memory(
         return None
 
     try:
-        content = await asyncio.to_thread(read_manifest, folder)
+        content = await asyncio.to_thread(read_manifest, folder, identity["key"])
         ingested = read_as(content, Ingested)
         check_health(ingested.health)
         check_loss(ingested.health, cell.config.max_ingest_loss)
-        # Digests of two case ids might be equal, or someone may have copied a folder.
-        own = all(content.get(name) == value for name, value in identity.items())
     except (ValueError, IngestLossError):
         return None
 
-    if not own:
+    # Digests of two case ids might be equal.
+    if content["case_id"] != identity["case_id"]:
         return None
 
     # A new system for each try: one that failed to load may hold half of a memory.
@@ -199,8 +199,8 @@ def _remove(folder: Path) -> None:
         folder.unlink(missing_ok=True)
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a saved memory whose files match it. Raises `ValueError`."""
+def read_manifest(folder: Path, key: str) -> dict[str, Any]:
+    """The manifest of a memory saved under a key, whose files match it. Raises `ValueError`."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
@@ -220,6 +220,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
     if manifest["files"] != files:
         raise ValueError("its files differ from the saved ones")
+
+    # Someone may have copied a folder.
+    if manifest["key"] != key or digest_name(str(manifest["case_id"])) != folder.name:
+        raise ValueError("it is the memory of a different key or case")
 
     return manifest
 

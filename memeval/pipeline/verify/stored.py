@@ -13,7 +13,6 @@ from memeval.results import Texts, VerdictRow
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import Json, StoredRow, read_rows
 from memeval.store.inventory import Item, Kind
-from memeval.text.names import digest_name
 from memeval.text.shown import one_line
 
 _ENTRIES = (
@@ -81,13 +80,9 @@ def _memory(item: Item) -> Iterator[str]:
         return
 
     try:
-        manifest = read_manifest(folder)
+        read_manifest(folder, item.key)
     except ValueError as error:
         yield one_line(error)
-        return
-
-    if manifest["key"] != item.key or digest_name(str(manifest["case_id"])) != folder.name:
-        yield "it is the memory of a different key or case"
 
 
 def _cache(item: Item) -> Iterator[str]:
