@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from memeval.records import Usage
 from memeval.results.own_prices import PER, own_prices
+from memeval.statistics.means import sum_or_none
 
 if TYPE_CHECKING:
     from genai_prices.types import PriceCalculation
@@ -77,18 +78,8 @@ def prices_of(usage: Usage) -> tuple[float, float, float] | None:
 
 def total_cost_usd(usages: Iterable[Usage], *, billed: bool) -> float | None:
     """Sum of costs, without cached replies if `billed`; None as soon as one part is unknown."""
-    total = 0.0
-    for usage in usages:
-        if billed and usage.cached:
-            continue
-
-        cost = cost_usd(usage)
-        if cost is None:
-            return None
-
-        total += cost
-
-    return total
+    counted = (usage for usage in usages if not (billed and usage.cached))
+    return sum_or_none(map(cost_usd, counted))
 
 
 # A summary asks for each price six times: by role and in total, billed or not.

@@ -20,6 +20,19 @@ def mean(values: Iterable[float | None], weights: Sequence[float] | None = None)
     return weighted_mean(*_columns(pairs)) if pairs else None
 
 
+def sum_or_none(values: Iterable[float | None]) -> float | None:
+    """Sum; None as soon as one part is unknown."""
+    total = 0.0
+    for value in values:
+        # A sum that leaves out the unknown would read as the whole.
+        if value is None:
+            return None
+
+        total += value
+
+    return total
+
+
 def sample_std(values: Iterable[float | None]) -> float | None:
     """Sample standard deviation (n - 1) of the scored values; None for fewer than two."""
     scored = [value for value in values if value is not None]

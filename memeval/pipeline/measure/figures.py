@@ -17,11 +17,17 @@ from memeval.pipeline.measure.spending import (
     measure_spending,
     measure_times,
     measure_tools,
-    sum_or_none,
 )
 from memeval.records import CategoryId, Label, Status
 from memeval.results import CategoryResult, Record
-from memeval.statistics.means import bounds, design_effect, mean, sample_std, scored_mean
+from memeval.statistics.means import (
+    bounds,
+    design_effect,
+    mean,
+    sample_std,
+    scored_mean,
+    sum_or_none,
+)
 
 Headline = frozenset[CategoryId] | None
 """Categories that enter `accuracy`; None if all do."""

@@ -12,7 +12,7 @@ from memeval.records import OperationKind, Role, Usage
 from memeval.results import Record
 from memeval.results.prices import total_cost_usd
 from memeval.results.rows import OperationDone
-from memeval.statistics.means import mean
+from memeval.statistics.means import mean, sum_or_none
 
 UNKNOWN_IF_IMPORTED = ("tokens/total", "cost_usd_uncached/total")
 """Metrics that hold the spending of the program which gave imported answers."""
@@ -120,19 +120,6 @@ def percentile(values: Sequence[float], percent: int) -> float:
     return (
         quantiles(values, n=100, method="inclusive")[percent - 1] if len(values) > 1 else values[0]
     )
-
-
-def sum_or_none(values: Iterable[float | None]) -> float | None:
-    """Sum; None as soon as one part is unknown."""
-    total = 0.0
-    for value in values:
-        # A sum that leaves out the unknown would read as the whole.
-        if value is None:
-            return None
-
-        total += value
-
-    return total
 
 
 def measure_tools(records: Sequence[Record], ingests: Sequence[Ingest]) -> Metrics:
