@@ -14,7 +14,7 @@ from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.repeat import Repeat, first_error, ingest_ids
 from memeval.pipeline.open.connections import Connections
 from memeval.records import EvalCase, Usage
-from memeval.results import AnswerRow, IngestRow, TextStore, VerdictRow
+from memeval.results import TextStore, VerdictRow
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import Json, Parse, R, RowStore, SoundRows
 
@@ -105,14 +105,13 @@ class Keeper:
 
 
 class SentRows(RowStore[R]):
-    """The rows of one case, in the process that computes them: appended rows are sent."""
+    """Rows in a process that computes them: appended rows are sent."""
 
-    def __init__(
-        self, kind: str, rows: Sequence[Mapping[str, Any]], parse: Parse[R], send: Send
-    ) -> None:
+    def __init__(self, kind: str, rows: Mapping[str, R], parse: Parse[R], send: Send) -> None:
+        """`rows` are the existing ones, by id."""
         super().__init__(Path(kind), {}, parse)
         # Never opened, and so never locked: the process that holds the file stores the rows.
-        self._found = SoundRows({str(row["id"]): parse(row) for row in rows})
+        self._found = SoundRows(dict(rows))
         self._kind, self._send = kind, send
 
     def _write(self, row: Json) -> str:
@@ -162,13 +161,15 @@ class SentProgress:
 
 async def compute_unit(work: CaseWork, unit: Unit, send: Send) -> UnitDone:
     """Computes a unit, in the process that does so. `work` is that of its cell, after `begin`."""
-    answers: SentRows[AnswerRow | IngestRow] = SentRows(
-        ANSWER_ROW, unit.answers, answer_or_ingest, send
+    answers = {str(row["id"]): answer_or_ingest(row) for row in unit.answers}
+    verdicts = {str(row["id"]): VerdictRow.from_json(row) for row in unit.verdicts}
+    repeat = Repeat(
+        seed=unit.seed,
+        answers=SentRows(ANSWER_ROW, answers, answer_or_ingest, send),
+        verdicts=SentRows(VERDICT_ROW, verdicts, VerdictRow.from_json, send),
+        texts=SentTexts(send),
+        judge=work.judge(unit.seed),
     )
-    verdicts: SentRows[VerdictRow] = SentRows(
-        VERDICT_ROW, unit.verdicts, VerdictRow.from_json, send
-    )
-    repeat = Repeat(unit.seed, answers, verdicts, SentTexts(send), work.judge(unit.seed))
     try:
         await work.work(repeat, unit.case)
     except BaseExceptionGroup as errors:

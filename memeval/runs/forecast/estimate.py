@@ -14,7 +14,7 @@ from memeval.pipeline.execute.case_work import CaseWork
 from memeval.pipeline.execute.memories import MemorySource
 from memeval.pipeline.execute.progress import Silent
 from memeval.pipeline.execute.repeat import Repeat, first_error
-from memeval.pipeline.execute.unit import SentTexts
+from memeval.pipeline.execute.unit import ANSWER_ROW, VERDICT_ROW, Message, SentRows, SentTexts
 from memeval.pipeline.open.called import OWN_SERVERS
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.declared import Declared
@@ -26,7 +26,6 @@ from memeval.runs.forecast.imagined import (
     Call,
     ImaginedConnections,
     ImaginedModels,
-    ImaginedRows,
     ImaginedSource,
     ImaginedWork,
     Tally,
@@ -80,6 +79,10 @@ def _weights(
     return weights
 
 
+def _drop(message: Message) -> None:
+    """Takes what is made up, which is not stored."""
+
+
 class Estimator:
     """Asks the open questions of a plan, one cell after the other."""
 
@@ -90,8 +93,8 @@ class Estimator:
         self._plan, self._units, self._cases, self._stored = plan, units, cases, stored
         self._tally = Tally()
         self._connections = ImaginedConnections(folder, self._tally)
-        self._answers: dict[Path, ImaginedRows[AnswerRow | IngestRow]] = {}
-        self._verdicts: dict[Path, ImaginedRows[VerdictRow]] = {}
+        self._answers: dict[Path, SentRows[AnswerRow | IngestRow]] = {}
+        self._verdicts: dict[Path, SentRows[VerdictRow]] = {}
         self._repeated: dict[Role, float] = dict.fromkeys(Role, 0.0)
         """Requests that are equal to others, and so not sent, by role."""
         self._sums: dict[tuple[Role, str, str, str], CallSums] = {}
@@ -231,18 +234,18 @@ class Estimator:
         answers_path, verdicts_path = cell.answers_file(seed), cell.verdicts_file(seed)
         # Cells share the rows that were made up, too: what one has asked costs the next nothing.
         if answers_path not in self._answers:
-            self._answers[answers_path] = ImaginedRows(answers_path, stored, answer_or_ingest)
+            self._answers[answers_path] = SentRows(ANSWER_ROW, stored.rows, answer_or_ingest, _drop)
         if verdicts_path not in self._verdicts:
             verdicts = self._stored.verdicts(cell, seed)
-            self._verdicts[verdicts_path] = ImaginedRows(
-                verdicts_path, verdicts, VerdictRow.from_json
+            self._verdicts[verdicts_path] = SentRows(
+                VERDICT_ROW, verdicts.rows, VerdictRow.from_json, _drop
             )
 
         return Repeat(
             seed=seed,
             answers=self._answers[answers_path],
             verdicts=self._verdicts[verdicts_path],
-            texts=SentTexts(lambda _: None),  # made-up texts are not stored
+            texts=SentTexts(_drop),
             judge=work.judge(seed),
         )
 

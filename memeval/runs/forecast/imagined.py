@@ -34,7 +34,6 @@ from memeval.pipeline.open.models import Models
 from memeval.records import EvalCase, Role
 from memeval.results import VerdictRow
 from memeval.results.prices import provider_of
-from memeval.results.store import Json, Parse, R, RowStore, SoundRows
 from memeval.runs.forecast.made_up import scripted_message, scripted_vector
 
 T = TypeVar("T")
@@ -321,17 +320,6 @@ class _Named(LanguageModel):
 
     def forget(self, completion: Completion) -> None:
         self._inner.forget(completion)
-
-
-class ImaginedRows(RowStore[R]):
-    """Rows of a file, and those that are made up, which are not written."""
-
-    def __init__(self, path: Path, stored: SoundRows[R], parse: Parse[R]) -> None:
-        super().__init__(path, {}, parse)
-        self._found = SoundRows(dict(stored.rows), dict(stored.seals))
-
-    def _write(self, row: Json) -> str:
-        return ""
 
 
 class ImaginedWork(CaseWork):
