@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from memeval.llm.prompts import load_builtin
-from memeval.pipeline.execute.builder import wait_from_thread
+from memeval.pipeline.execute.builder import Bridge
 from memeval.pipeline.execute.ingest import call_method, ingest
 from memeval.pipeline.execute.reader import CellReader
 from memeval.records import Answer, EvalCase, OracleQuery, Query, Retrieved
@@ -77,7 +76,6 @@ class SystemUnderTest:
         self, model: ScriptedModel, *, top_k: int = 3, case_id: str = "sample"
     ) -> SystemContext:
         """The context around a model; must be called on a running event loop."""
-        loop = asyncio.get_running_loop()
         return SystemContext(
             reader=CellReader(model, load_builtin("answer_short"), "short", 0),
             model=model,
@@ -85,7 +83,7 @@ class SystemUnderTest:
             top_k=top_k,
             seed=0,
             case_id=case_id,
-            run_sync=lambda awaitable: wait_from_thread(awaitable, loop),
+            run_sync=Bridge().run_sync,
         )
 
     async def fill_system(

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Builder:
-    """Builds the memories of one cell's cases with the cell's models."""
+    """Builds the memories of one cell's cases with the cell's models, on a running event loop."""
 
     def __init__(self, cell: Cell, models: Models, *, saves: bool = True) -> None:
         """Without `saves` nothing on disk is changed: for an estimate."""
@@ -83,8 +83,6 @@ class Builder:
         return self._state.notes()
 
     def _system(self, case: EvalCase, seed: int) -> Watched:
-        # Only now is it known on which loop the parts will be awaited.
-        self._bridge.loop = asyncio.get_running_loop()
         if not self._cell.config.system.get(TENANTS):
             return self._instance(case.case_id, seed)
         if self._source.needs_instances:
@@ -193,21 +191,37 @@ class Bridge:
     """Lets worker threads wait for parts that are `async`, until the run is stopped."""
 
     def __init__(self) -> None:
-        self.loop: asyncio.AbstractEventLoop | None = None
+        """Must be called on the event loop on which the parts are awaited."""
+        self._loop = asyncio.get_running_loop()
         self._waited: set[Future[Any]] = set()
         self._stopped = False
 
     def run_sync(self, awaitable: Awaitable[T]) -> T:
-        """The result of `awaitable`. Raises `CancelledError` once the run is stopped."""
-        assert self.loop is not None, "no system has been built yet"
-        return wait_from_thread(awaitable, self.loop, self._enter)
+        """The result of `awaitable`, for a thread other than the loop's.
 
-    def _enter(self, future: Future[Any]) -> None:
-        self._waited.add(future)
-        future.add_done_callback(self._waited.discard)
-        # A thread may enter after `stop` has looked at the waiting ones.
-        if self._stopped:
-            future.cancel()
+        Raises `RuntimeError` on the loop's own, and `CancelledError` once the run is stopped.
+        """
+        # The loop would wait for itself, for ever.
+        if threading.get_ident() == getattr(self._loop, "_thread_id", None):
+            raise RuntimeError(
+                "run_sync was called on the event loop: set in_thread = True, or await the part in "
+                "an async method"
+            )
+
+        # `run_coroutine_threadsafe` takes coroutines, and no other awaitables.
+        async def wait() -> T:
+            result: T = await Steps(awaitable)
+            return result
+
+        with current_ledger().own.handed_over():
+            future = asyncio.run_coroutine_threadsafe(wait(), self._loop)
+            self._waited.add(future)
+            future.add_done_callback(self._waited.discard)
+            # A thread may begin to wait after `stop` has looked at the waiting ones.
+            if self._stopped:
+                future.cancel()
+
+            return future.result()
 
     def stop(self) -> None:
         """Cancels all waits, and any that a thread begins from now on."""
@@ -215,27 +229,3 @@ class Bridge:
         # A copy: each future takes itself out of the set as it is cancelled.
         for future in self._waited.copy():
             future.cancel()
-
-
-def wait_from_thread(
-    awaitable: Awaitable[T],
-    loop: asyncio.AbstractEventLoop,
-    entered: Callable[[Future[Any]], None] = lambda _: None,
-) -> T:
-    """The result of `awaitable` on `loop`, for another thread. Raises `RuntimeError` on its own."""
-    # The loop would wait for itself, for ever.
-    if threading.get_ident() == getattr(loop, "_thread_id", None):
-        raise RuntimeError(
-            "run_sync was called on the event loop: set in_thread = True, or await the part in "
-            "an async method"
-        )
-
-    # `run_coroutine_threadsafe` takes coroutines, and no other awaitables.
-    async def wait() -> T:
-        result: T = await Steps(awaitable)
-        return result
-
-    with current_ledger().own.handed_over():
-        future = asyncio.run_coroutine_threadsafe(wait(), loop)
-        entered(future)
-        return future.result()
