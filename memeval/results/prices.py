@@ -69,8 +69,6 @@ def prices_of(usage: Usage) -> tuple[float, float, float] | None:
         return 0.0, 0.0, 0.0
     if (own := own_prices()) is not None and usage.model in own.models:
         return own.models[usage.model]
-    if _looked_up(usage.model, usage.provider, 0, 0, 0) is None:
-        return None
 
     linear = _linear_price(usage.model, usage.provider)
     return None if linear is None else (float(linear[0]), float(linear[1]), float(linear[2]))

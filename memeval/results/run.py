@@ -176,13 +176,11 @@ class Run:
     def texts_of(self, record: Record) -> Texts | None:
         """The texts that a record refers to; None if the run does not record their place."""
         if record.seed not in self._texts_by_seed:
-            self._texts_by_seed[record.seed] = self._texts(record.seed)
+            path = self._answers(record.seed)
+            texts = None if path is None else Texts(texts_file(path))
+            self._texts_by_seed[record.seed] = texts
 
         return self._texts_by_seed[record.seed]
-
-    def _texts(self, seed: int) -> Texts | None:
-        path = self._answers(seed)
-        return None if path is None else Texts(texts_file(path))
 
     def _answers(self, seed: int) -> Path | None:
         """The file of a repeat's answers; None if the run does not say which it is."""

@@ -242,13 +242,6 @@ class RowStore(Generic[R]):
 
         write_atomically(self.path, self._shared.read().decode(errors="replace"))
 
-    def _release(self) -> None:
-        try:
-            if self._shared is not None:
-                self._shared.give()
-        finally:
-            self._lock.release()
-
     def _read(self) -> None:
         if not self.path.exists():
             return
@@ -301,7 +294,11 @@ class RowStore(Generic[R]):
             os.close(self._file)
             self._file = None
 
-        self._release()
+        try:
+            if self._shared is not None:
+                self._shared.give()
+        finally:
+            self._lock.release()
 
 
 def _clean(row: Json) -> Json:

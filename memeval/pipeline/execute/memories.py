@@ -116,7 +116,7 @@ class MemoryAnswers(CaseAnswers):
         return row
 
     async def close(self) -> None:
-        if trouble := await self._memory.close():
+        if trouble := await self._memory.watched.close():
             self._noted.append(f"close() of a memory failed; no answer is affected: {trouble}")
 
 

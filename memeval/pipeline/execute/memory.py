@@ -26,7 +26,6 @@ from memeval.results.fields import as_plain, read_as
 from memeval.results.files import as_json
 from memeval.results.private import make_folder
 from memeval.results.rows import OperationDone, StoredItems, Written, check_health
-from memeval.systems.base import MemorySystem
 from memeval.text.given import plain
 from memeval.text.names import digest_name
 from memeval.text.redaction import without_known_in
@@ -85,14 +84,6 @@ class Memory:
     """True if it is on disk, whole."""
     unsaved: str | None = None
     """Reason why the memory could not be saved, if its system tried to."""
-
-    @property
-    def system(self) -> MemorySystem:
-        return self.watched.system
-
-    async def close(self) -> str | None:
-        """Closes what the system holds; returns the error, if any."""
-        return await self.watched.close()
 
 
 async def load_memory(

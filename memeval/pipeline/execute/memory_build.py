@@ -84,10 +84,7 @@ class MemoryBuild:
     @cached_property
     def folder(self) -> Path:
         """Where it is saved."""
-        return self._folder_of(self.case.case_id)
-
-    def _folder_of(self, case_id: str) -> Path:
-        return memory_path(self.cell, case_id, self.seed)
+        return memory_path(self.cell, self.case.case_id, self.seed)
 
     @cached_property
     def key(self) -> str:
@@ -129,7 +126,7 @@ class MemoryBuild:
                     await shared.put(folder, self.key, MANIFEST)
                 except BaseException:
                     # The caller never gets this memory, and so can't close it.
-                    await memory.close()
+                    await memory.watched.close()
                     raise
 
             return memory
@@ -154,8 +151,9 @@ class MemoryBuild:
         return True
 
     async def _load(self, case_id: str) -> Memory | None:
+        folder = memory_path(self.cell, case_id, self.seed)
         identity = {"case_id": case_id, "key": self.key}
-        return await load_memory(self.cell, self._folder_of(case_id), identity, self.fresh)
+        return await load_memory(self.cell, folder, identity, self.fresh)
 
     async def _build(self) -> Memory:
         """Ingests the case, and saves its memory."""

@@ -91,7 +91,7 @@ async def _prepare_case(builder: Builder, case: EvalCase, seed: int, prepared: P
         prepared.usages += failed.usage if failed else ()
         return
 
-    for trouble in filter(None, (memory.unsaved, await memory.close())):
+    for trouble in filter(None, (memory.unsaved, await memory.watched.close())):
         prepared.notes.append(f"{one_line(case.case_id, 80)}: {trouble}")
 
     if memory.ingested.health.lost:

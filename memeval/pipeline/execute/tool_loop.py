@@ -184,8 +184,7 @@ class ToolLoop:
                 await self._run_calls(completion)
                 continue
 
-            fault = self._fault_of_text(completion.text)
-            self._note(completion, *filter(None, [fault]))
+            fault = self._note_text(completion)
             if fault is None:
                 return completion
 
@@ -203,8 +202,7 @@ class ToolLoop:
                 await self._run_calls(completion)
                 continue
 
-            fault = self._fault_of_text(completion.text)
-            self._note(completion, *filter(None, [fault]))
+            fault = self._note_text(completion)
             # Unlike an answer, "done" may be left unsaid.
             if fault is not Fault.WRITTEN_CALL:
                 return
@@ -232,12 +230,16 @@ class ToolLoop:
 
         return completion
 
-    def _fault_of_text(self, text: str) -> Fault | None:
-        """Fault of a reply that calls no tool."""
-        if not text.strip():
-            return Fault.EMPTY_REPLY
+    def _note_text(self, completion: Completion) -> Fault | None:
+        """Notes a reply that calls no tool, and returns its fault, if it has one."""
+        fault = None
+        if not completion.text.strip():
+            fault = Fault.EMPTY_REPLY
+        elif _is_written_call(completion.text, self._tools):
+            fault = Fault.WRITTEN_CALL
 
-        return Fault.WRITTEN_CALL if _is_written_call(text, self._tools) else None
+        self._note(completion, *filter(None, [fault]))
+        return fault
 
     def _note(self, completion: Completion, *faults: Fault) -> None:
         self.steps.append(StepRecord(completion, faults=faults))

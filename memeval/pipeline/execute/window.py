@@ -12,19 +12,15 @@ class Window:
     """Lets cases in while there are slots and room for text; a larger case goes in alone."""
 
     def __init__(self, limit: int, room: int = ROOM) -> None:
-        self._limit, self._room = limit, room
+        self.limit, self._room = limit, room
         self._places = self._held = 0
         self._changed = asyncio.Event()
-
-    @property
-    def limit(self) -> int:
-        return self._limit
 
     async def enter(self, places: int, size: int = 0) -> None:
         """Waits until a case with this many slots and characters may be opened."""
         # A case larger than the limit would wait for ever: it goes in alone. A loop: of several
         # that wait, the first to be woken may take what became free.
-        while self._places >= self._limit or (self._held and self._held + size > self._room):
+        while self._places >= self.limit or (self._held and self._held + size > self._room):
             self._changed.clear()
             await self._changed.wait()
 
