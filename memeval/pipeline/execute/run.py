@@ -173,48 +173,40 @@ class CellRun(CaseWork):
     async def _open(self, seed: int, stack: AsyncExitStack) -> Repeat:
         """Opens a repeat's files; other cells have their turn while one is held elsewhere."""
         cell, keys, turns = self.cell, self.cell.keys(seed), self._lane.turns
+        shared = self._lane.connections.store
 
         async def busy(path: Path) -> None:
             self.progress.say(f"waiting for {path}")
             turns.give(self.number)
 
-        async def open_store_at(path: Path, make: Callable[[], S]) -> S:
-            store = await stack.enter_async_context(
-                self._lane.stores.open_store(path, make, busy, shared.call)
-            )
+        async def open_at(path: Path, make: Callable[[Path], S]) -> S:
+            opening = self._lane.stores.open_store(path, lambda: make(path), busy, shared.call)
+            store = await stack.enter_async_context(opening)
             # The turn was given away while another process held the file.
             await turns.take(self.number)
             return store
 
-        answers_path, verdicts_path = cell.answers_file(seed), cell.verdicts_file(seed)
-        texts_path, shared = texts_file(answers_path), self._lane.connections.store
-        answers: RowStore[AnswerRow | IngestRow] = await open_store_at(
-            answers_path,
-            lambda: RowStore(
-                answers_path,
-                answers_header(keys, seed),
-                answer_or_ingest,
-                shared.rows(answers_path),
+        answers: RowStore[AnswerRow | IngestRow] = await open_at(
+            cell.answers_file(seed),
+            lambda path: RowStore(
+                path, answers_header(keys, seed), answer_or_ingest, shared.rows(path)
             ),
         )
-        verdicts: RowStore[VerdictRow] = await open_store_at(
-            verdicts_path,
-            lambda: RowStore(
-                verdicts_path,
-                verdicts_header(keys, seed),
-                VerdictRow.from_json,
-                shared.rows(verdicts_path),
+        verdicts: RowStore[VerdictRow] = await open_at(
+            cell.verdicts_file(seed),
+            lambda path: RowStore(
+                path, verdicts_header(keys, seed), VerdictRow.from_json, shared.rows(path)
             ),
         )
         # Texts need no lock: only the process that holds the answers appends to them.
-        texts = await open_store_at(
-            texts_path, lambda: TextStore(texts_path, shared.texts(texts_path))
+        texts = await open_at(
+            texts_file(answers.path), lambda path: TextStore(path, shared.texts(path))
         )
-        for path, dropped in ((answers_path, answers.dropped), (verdicts_path, verdicts.dropped)):
-            if dropped:
+        for rows in (answers, verdicts):
+            if rows.dropped:
                 self.progress.say(
-                    f"  {dropped} lines of {path} are torn, damaged, edited or from another "
-                    "key: skipped"
+                    f"  {rows.dropped} lines of {rows.path} are torn, damaged, edited or from "
+                    "another key: skipped"
                 )
 
         return Repeat(seed, answers, verdicts, texts, self.judge(seed))
