@@ -81,10 +81,10 @@ def test_an_observation_covers_the_turns_that_it_rests_on(tmp_path: Path) -> Non
 
 def test_a_window_is_cut_between_observations(tmp_path: Path) -> None:
     case = read(tmp_path)
-    (compression,) = plan_compressions(
+    (after,) = plan_compressions(
         turn=1, unit="pairs", retain=1, case=case, chunks=cut(case, "observation")
     )
-    assert compression.after == 2
+    assert after == 2
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ async def measure_lag(
     name = FACTS[thing]
     case = _case_with(thing, name)
     system = of.start(of.parts(of.model(), case_id=case.case_id))
-    await Watched(system).run(ingest_calls(sample_chunks(case), []))
+    await Watched(system).run(ingest_calls(sample_chunks(case), {}))
 
     began, looks = clock(), 0
     while True:

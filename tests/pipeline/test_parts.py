@@ -18,7 +18,7 @@ from sample_records import record, verdict
 from memeval.datasets.granularity import Granularity
 from memeval.datasets.granularity import chunks as chunks_of
 from memeval.errors import StorageError
-from memeval.pipeline.execute.compression import Compression, compression_points, plan_compressions
+from memeval.pipeline.execute.compression import compression_points, plan_compressions
 from memeval.pipeline.execute.reader import final_answer
 from memeval.pipeline.execute.window import Window
 from memeval.pipeline.measure.figures import measure_cell, measure_repeat
@@ -151,10 +151,8 @@ def planned(
     """After how many chunks the window is cut, and how many it keeps."""
     case = case_of(speakers)
     chunks = chunks_of(case, Granularity(granularity))
-    compressions: list[Compression] = plan_compressions(
-        turn=turn, unit=unit, retain=retain, case=case, chunks=chunks
-    )
-    return [(compression.after, compression.keeps) for compression in compressions]
+    compressions = plan_compressions(turn=turn, unit=unit, retain=retain, case=case, chunks=chunks)
+    return list(compressions.items())
 
 
 def test_each_turn_is_a_pair_where_nobody_replies() -> None:

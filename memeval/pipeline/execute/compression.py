@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memeval.datasets.granularity import Granularity
@@ -13,16 +13,10 @@ ROLLING_TURNS = 40
 """`compression_turn=rolling` compresses each time this many more turn pairs were ingested."""
 PAIRS, CHUNKS = "pairs", "chunks"
 """Units that `compression_turn` and `retain_recent` count."""
-
-
-@dataclass(frozen=True, slots=True)
-class Compression:
-    """One cut of the window."""
-
-    after: int
-    """Chunks that are ingested before it."""
-    keeps: int
-    """How many of them the window keeps, the newest ones."""
+Compressions = Mapping[int, int]
+"""The cuts of a window: chunks that are ingested before each, and how many of them, the newest
+ones, it keeps.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +46,14 @@ def compression_points(turn: int | str, count: int) -> list[int]:
 
 def plan_compressions(
     *, turn: int | str, unit: str, retain: int, case: EvalCase, chunks: Sequence[MemoryChunk]
-) -> list[Compression]:
+) -> Compressions:
     """The cuts of the window while a case is ingested.
 
     With `unit=pairs`, `turn` and `retain` both count turn pairs: the window is cut after the chunk
     that completes a pair, and keeps the chunks that hold the latest `retain` pairs.
     """
     if unit == CHUNKS:
-        return [Compression(point, retain) for point in compression_points(turn, len(chunks))]
+        return dict.fromkeys(compression_points(turn, len(chunks)), retain)
 
     pairs = _pairs(case, chunks)
     keeps = {}
@@ -72,7 +66,7 @@ def plan_compressions(
         start = min((pair.first for pair in latest), default=end + 1)
         keeps[end] = end + 1 - start
 
-    return [Compression(after, keeps[after]) for after in sorted(keeps)]
+    return keeps
 
 
 def _pairs(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[_Pair]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from memeval.errors import IngestLossError
 from memeval.llm.metering import Ledger
-from memeval.pipeline.execute.compression import Compression
+from memeval.pipeline.execute.compression import Compressions
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import MOST, IngestHealth, MemoryChunk
 from memeval.systems.base import MemorySystem
@@ -91,27 +91,25 @@ async def ingest(
 ) -> None:
     """Fills a system that nothing else is known of."""
     watched = Watched(system)
-    compressions = [Compression(point, retain) for point in points]
-    await watched.run(ingest_calls(chunks, compressions))
+    await watched.run(ingest_calls(chunks, dict.fromkeys(points, retain)))
     await await_ready(watched)
 
 
 def ingest_calls(
     chunks: Sequence[MemoryChunk],
-    compressions: Sequence[Compression],
+    compressions: Compressions,
     first: int = 0,
     end: int | None = None,
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """The calls that ingest the chunks from `first` to before `end`: methods and arguments."""
-    kept = {compression.after: compression.keeps for compression in compressions}
     if first == 0:
         yield "reset", ()
 
     for count, chunk in enumerate(chunks[first:end], start=first + 1):
         yield "ingest", (chunk,)
         # After its chunk, since a cut keeps the newest ones, this one among them.
-        if count in kept:
-            yield "compress", (tuple(chunks[max(0, count - kept[count]) : count]),)
+        if count in compressions:
+            yield "compress", (tuple(chunks[max(0, count - compressions[count]) : count]),)
 
     yield "consolidate", ()
 
