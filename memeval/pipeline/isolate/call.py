@@ -45,11 +45,6 @@ class Call:
     is_stopped: bool = False
     """Whether it is to make no further step: it was given up, or the run is being stopped."""
 
-    @property
-    def asks(self) -> bool:
-        """Whether it leaves the memory as it is."""
-        return self.method == "answer" or self.method.startswith(TOOL)
-
     def describe(self) -> str:
         """The call as a message names it."""
         owner = self.owner if isinstance(self.owner, type) else type(self.owner)

@@ -219,7 +219,8 @@ class Watched:
     def _give_up(self, call: Call) -> SystemFaultError:
         call.is_stopped = True
         # A question that hung leaves the memory as it was: the other questions are still asked.
-        self.hung = self.hung or not call.asks
+        is_question = call.method == "answer" or call.method.startswith(TOOL)
+        self.hung = self.hung or not is_question
         return call.overdue()
 
 
