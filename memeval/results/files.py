@@ -115,12 +115,12 @@ def dump_file(folder: Path) -> Path:
 
 
 @contextmanager
-def writing(path: str | Path) -> Iterator[None]:
-    """Raises `StorageError` for an `OSError` inside, naming what can't be written."""
+def writing(path: str | Path, done: str = "written") -> Iterator[None]:
+    """Raises `StorageError` for an `OSError` inside, naming what can't be written, or `done`."""
     try:
         yield
     except OSError as error:
-        raise StorageError(f"{path} can't be written: {error.strerror or error}") from error
+        raise StorageError(f"{path} can't be {done}: {error.strerror or error}") from error
 
 
 @contextmanager

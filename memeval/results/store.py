@@ -19,9 +19,8 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from filelock import FileLock, Timeout
 
-from memeval.errors import StorageError
 from memeval.results.fields import read_json
-from memeval.results.files import append_whole, json_line, write_atomically
+from memeval.results.files import append_whole, json_line, write_atomically, writing
 from memeval.results.private import FILE_MODE, make_folder, open_private
 from memeval.results.shared_lines import SharedRows
 from memeval.text.redaction import redacted_in, without_known_in
@@ -196,15 +195,13 @@ class RowStore(Generic[R]):
         refuses.
         """
         try:
-            make_folder(self.path.parent)
-            self._hold()
-            self._read()
-            self._file = open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            if not self._found.headed:
-                self._write({"header": dict(self.header)})
-        except OSError as error:
-            self._close()
-            raise StorageError(f"{self.path} can't be opened: {error.strerror or error}") from error
+            with writing(self.path, "opened"):
+                make_folder(self.path.parent)
+                self._hold()
+                self._read()
+                self._file = open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+                if not self._found.headed:
+                    self._write({"header": dict(self.header)})
         except BaseException:
             # No `with` begins, so nobody else closes the file and gives the lock back.
             self._close()

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from memeval.errors import StorageError
-from memeval.results.files import append_whole, json_line, without_halves
+from memeval.results.files import append_whole, json_line, without_halves, writing
 from memeval.results.private import open_private
 from memeval.results.shared_lines import SharedTexts
 from memeval.text.redaction import without_known
@@ -175,11 +175,9 @@ class TextStore(Texts):
         """
 
     def __enter__(self) -> Self:
-        try:
+        with writing(self.path, "opened"):
             self._drop_torn_line()
             self._file = open_private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        except OSError as error:
-            raise StorageError(f"{self.path} can't be opened: {error.strerror or error}") from error
 
         self._exchange()
         return self
