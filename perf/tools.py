@@ -23,6 +23,7 @@ from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.question import ask
 from memeval.pipeline.execute.reader import CellReader
+from memeval.pipeline.execute.source import ServiceWatch
 from memeval.pipeline.execute.tool_loop import Limits
 from memeval.pipeline.execute.tool_reader import ToolReader
 from memeval.pipeline.execute.turns import CaseTurns
@@ -75,7 +76,9 @@ def measure(calls: int, questions: int, words: int) -> float:
         known = CaseTurns.of(case)
         for number in range(questions):
             question = EvalQuestion(f"q{number}", f"What is w{number}?", "c", ("x",))
-            row = await ask(Watched(memory), question, known, texts, by_tools=reader)
+            row = await ask(
+                Watched(memory), question, known, texts, service=ServiceWatch(None), by_tools=reader
+            )
             assert row.hypothesis == "done", row.error
 
     with tempfile.TemporaryDirectory() as folder, TextStore(Path(folder) / "texts.jsonl") as texts:

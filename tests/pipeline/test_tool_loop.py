@@ -26,6 +26,7 @@ from memeval.llm.openai import OpenAIModel, Sampling
 from memeval.llm.prompts import load_builtin
 from memeval.pipeline.execute.question import ask
 from memeval.pipeline.execute.reader import CellReader
+from memeval.pipeline.execute.source import ServiceWatch
 from memeval.pipeline.execute.tool_arguments import mistake
 from memeval.pipeline.execute.tool_loop import Limits, ToolLoop, as_result, cut_result
 from memeval.pipeline.execute.tool_reader import ToolReader, as_function, complete_by, open_tools
@@ -590,7 +591,8 @@ def play(
             watched, reader=reader, model=model, instructions=instructions, limits=limits, seed=0
         )
         try:
-            return await ask(watched, QUESTION, CaseTurns.of(CASE), texts, by_tools=by_tools)
+            turns, service = CaseTurns.of(CASE), ServiceWatch(None)
+            return await ask(watched, QUESTION, turns, texts, service=service, by_tools=by_tools)
         finally:
             await endpoint.aclose()
             cache.close()

@@ -15,7 +15,7 @@ from memeval.datasets.granularity import chunks
 from memeval.llm.metering import current_ledger
 from memeval.pipeline.execute.memory import Memory
 from memeval.pipeline.execute.memory_build import MemoryBuild, memory_path
-from memeval.pipeline.execute.reader import BudgetedReader, CellReader
+from memeval.pipeline.execute.reader import BudgetedReader, CellReader, SilentReader
 from memeval.pipeline.execute.timeline import OTHER_USER, USER, with_other_user
 from memeval.pipeline.execute.tool_loop import Limits
 from memeval.pipeline.execute.tool_reader import ToolReader
@@ -28,7 +28,7 @@ from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.connections import FailedMemory
 from memeval.pipeline.open.declared import Declared
 from memeval.pipeline.open.models import Models
-from memeval.pipeline.open.retrieving import SilentReader, retrieves_only
+from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.process.leftovers import sweep, sweep_temporary
 from memeval.records import EvalCase
 from memeval.systems.base import IMAGINED, LINES, Reader, SystemContext

@@ -87,10 +87,10 @@ class MemoryAnswers(CaseAnswers):
         self,
         memory: Memory,
         noted: list[str],
-        service: ServiceWatch | None = None,
+        service: ServiceWatch,
         *,
-        retrieves_only: bool = False,
-        by_tools: ToolReader | None = None,
+        retrieves_only: bool,
+        by_tools: ToolReader | None,
     ) -> None:
         """`service` counts failures of a service; `by_tools` answers by the memory's tools."""
         self._memory, self._noted, self._service = memory, noted, service

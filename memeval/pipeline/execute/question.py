@@ -20,7 +20,6 @@ from memeval.pipeline.execute.traces import find_traces
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.isolate.returned import NotAnAnswerError, answer_of
 from memeval.pipeline.isolate.watch import Watched
-from memeval.pipeline.open.retrieving import retrieved_row
 from memeval.records import Answer, EvalQuestion, OracleQuery, Query, Role, Status
 from memeval.results import AnswerRow, RetrievedChunk, SentMessage, StepTimes, TextStore
 from memeval.results.steps import by_reference
@@ -33,8 +32,8 @@ async def ask(
     turns: CaseTurns,
     texts: TextStore,
     *,
+    service: ServiceWatch,
     retrieves_only: bool = False,
-    service: ServiceWatch | None = None,
     by_tools: ToolReader | None = None,
 ) -> AnswerRow:
     """The answer row of a question; its status says whether it holds an answer.
@@ -57,7 +56,7 @@ async def ask(
             raise ValueError("the answer is empty")
 
         row = answer_row(answer, question, turns, texts)
-        row = retrieved_row(row) if retrieves_only else _shortfall(row, ledger)
+        row = _with_status(row, ledger, retrieves_only=retrieves_only)
         if question.traces is not None:
             row = replace(row, seen=await find_traces(watched, question.traces, answer, ledger))
 
@@ -66,11 +65,9 @@ async def ask(
     except Exception as error:  # noqa: BLE001
         # The question boundary: whatever a system raises is this question's failure.
         row = failed_answer(question.question_id, _status_of(error, ledger), error)
-        if service is not None:
-            service.failed(error)
+        service.failed(error)
     else:
-        if service is not None:
-            service.succeeded()
+        service.succeeded()
 
     times = _answer_times(ledger)
     if row.status is not Status.OK:
@@ -169,8 +166,11 @@ def _check_answer(returned: Any, watched: Watched, turns: CaseTurns) -> Answer:
         raise watched.misuse("answer", what) from error
 
 
-def _shortfall(row: AnswerRow, ledger: Ledger) -> AnswerRow:
+def _with_status(row: AnswerRow, ledger: Ledger, *, retrieves_only: bool) -> AnswerRow:
     """The row, marked as not scored if a reply that it rests on was cut or filtered."""
+    if retrieves_only:
+        return replace(row, status=Status.RETRIEVED, hypothesis=None, raw=None)
+
     if ledger.replies("content_filter", Role.ANSWER):
         error = (
             "the provider's filter withheld a reply that the answer needs "

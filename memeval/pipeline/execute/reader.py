@@ -141,6 +141,18 @@ class CellReader:
         return tuple(text for text in notes if text and text.casefold() not in NOTHING)
 
 
+class SilentReader:
+    """The reader of a cell that retrieves only."""
+
+    async def answer(
+        self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
+    ) -> ReaderReply:
+        """No text, and the size of the context."""
+        # The context is counted for the table: that is not the system's work.
+        with current_ledger().own.aside():
+            return ReaderReply(text="", raw=None, context_tokens=sum(map(count_tokens, context)))
+
+
 class BudgetedReader:
     """A reader that sees a system's texts only as far as `context_tokens=…` goes.
 

@@ -6,10 +6,7 @@ the row of a question holds what was retrieved, under a status of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-
-from msgspec import structs
 
 from memeval.config.schema import (
     TOOLS,
@@ -22,12 +19,7 @@ from memeval.config.schema import (
 from memeval.datasets.contract import Dataset
 from memeval.errors import UserError
 from memeval.judges.usual import usual_judge
-from memeval.llm.metering import current_ledger
-from memeval.llm.tokens import count_tokens
 from memeval.pipeline.open.declared import Source
-from memeval.records import Query, Status
-from memeval.results import AnswerRow
-from memeval.systems.base import ReaderReply
 
 ALL, RETRIEVE = "all", "retrieve"
 
@@ -63,20 +55,3 @@ def for_retrieval(config: RunConfig, source: Source, dataset: Dataset) -> RunCon
         judge=JudgeConfig(name=judge),
         prompt=PromptConfig(name="short"),
     )
-
-
-class SilentReader:
-    """The reader of a cell that retrieves only."""
-
-    async def answer(
-        self, query: Query, context: Sequence[str], *, order: Sequence[int] = ()
-    ) -> ReaderReply:
-        """No text, and the size of the context."""
-        # The context is counted for the table: that is not the system's work.
-        with current_ledger().own.aside():
-            return ReaderReply(text="", raw=None, context_tokens=sum(map(count_tokens, context)))
-
-
-def retrieved_row(row: AnswerRow) -> AnswerRow:
-    """The row of a question that ended after its retrieval."""
-    return structs.replace(row, status=Status.RETRIEVED, hypothesis=None, raw=None)
