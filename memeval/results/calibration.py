@@ -158,7 +158,7 @@ def read_shown_summary(folder: Path) -> RunSummary:
     try:
         calibration = _calibration_of(summary, folder)
     except ValueError as error:
-        return _with_remark(summary, f"{error}.")
+        return replace(summary, notes=(*summary.notes, *remarks([f"{error}."])))
 
     if calibration is None:
         return summary
@@ -203,7 +203,3 @@ def _calibration_of(summary: RunSummary, folder: Path) -> Calibration | None:
         )
 
     return calibration
-
-
-def _with_remark(summary: RunSummary, text: str) -> RunSummary:
-    return replace(summary, notes=(*summary.notes, *remarks([text])))

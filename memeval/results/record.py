@@ -117,16 +117,15 @@ class Record(Struct, frozen=True):
         """1.0 for a right answer, 0.0 for a wrong or abstained one, the score of a graded verdict;
         None if it could not be scored.
         """
-        scored = self.status is Status.OK and self.verdict is not None
-        if not scored or self.verdict is None or self.verdict.label is Label.UNSCORED:
+        verdict = self.verdict
+        if self.status is not Status.OK or verdict is None or verdict.label is Label.UNSCORED:
             return None
-
-        if self.verdict.graded:
-            return self.verdict.score
+        if verdict.graded:
+            return verdict.score
 
         # By the label, not by the score: a score of 0.7 is not seven tenths of a right answer
         # unless the protocol says so, which `graded` does.
-        return float(self.verdict.label is Label.CORRECT)
+        return float(verdict.label is Label.CORRECT)
 
     @property
     def is_right(self) -> bool | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from memeval import __version__
@@ -156,6 +156,7 @@ def summarise(
 
     figures = measure(repeats, rows, headline, has_score=has_score(cell))
     coverage = figures.metrics["coverage"]
+    ended = finished.started_at + timedelta(seconds=finished.seconds)
     return RunSummary(
         run_key=cell.run_key,
         name=cell.name,
@@ -182,14 +183,10 @@ def summarise(
         and not found_nothing(rows, ingest_rows),
         status=STOPPED if finished.stopped else FINISHED,
         started_at=finished.started_at.isoformat(timespec="milliseconds"),
-        finished_at=_end(finished).isoformat(timespec="milliseconds"),
+        finished_at=ended.isoformat(timespec="milliseconds"),
         statuses=statuses(rows),
         judge=judge_identity(cell),
     )
-
-
-def _end(finished: Finished) -> datetime:
-    return finished.started_at + timedelta(seconds=finished.seconds)
 
 
 def _tags_of_rows(

@@ -70,7 +70,8 @@ def setting_problems(summary: RunSummary, config: RunConfig) -> Iterator[str]:
                 f"{one_line(shown[name], 60)} in config.yaml"
             )
 
-    made = {**_told_tags(config), PROTOCOL: _protocol(summary, config)}
+    sha256 = summary.tags.get("data_sha256", "")
+    made = {**_told_tags(config), PROTOCOL: protocol(config, sha256, summary.judge)}
     for name, told in made.items():
         if summary.tags.get(name) != told:
             yield f"run.json: the tag {name} is not that of config.yaml"
@@ -127,10 +128,6 @@ def _shipped_system(config: RunConfig) -> type[MemorySystem] | None:
         return None
 
     return system_class(name)
-
-
-def _protocol(summary: RunSummary, config: RunConfig) -> str:
-    return protocol(config, summary.tags.get("data_sha256", ""), summary.judge)
 
 
 def _told_tags(config: RunConfig) -> dict[str, str | None]:
