@@ -121,14 +121,27 @@ class CellRun(CaseWork):
                 # all.
                 self._count()
                 cases: list[EvalCase] = []
+
+                def finished(done: Sequence[EvalCase], stopped: str = "") -> Finished:
+                    return Finished(
+                        cases=tuple(done),
+                        repeats=tuple(repeats),
+                        started_at=started,
+                        seconds=time.perf_counter() - began,
+                        notes=self.notes(),
+                        stopped=stopped,
+                    )
+
                 try:
                     await self._all(repeats, cases)
                 except asyncio.CancelledError:
-                    seconds = time.perf_counter() - began
-                    done = answered_cases(cases, repeats)
+                    budget = self._lane.connections.budget
                     # A spent budget arrives as a cancellation. This is the last moment at which the
                     # rows of all repeats are still open and held.
-                    self._finish_stopped(finish, done, repeats, started, seconds)
+                    if budget is not None and budget.is_spent:
+                        done = finished(answered_cases(cases, repeats), budget.describe_end())
+                        self.stopped = finish(done)
+
                     raise
 
                 if not any(case.questions for case in cases):
@@ -139,36 +152,17 @@ class CellRun(CaseWork):
 
                 # A finished run is used unchanged, and its files are not opened again.
                 await self._lane.connections.store.call(lambda: _flush(repeats))
-                seconds = time.perf_counter() - began
-                finished = Finished(tuple(cases), tuple(repeats), started, seconds, self.notes())
+                done = finished(cases)
                 if not self._shares_lane:
-                    return finish(finished)
+                    return finish(done)
 
                 # Other cells wait for replies meanwhile.
-                return await _in_thread(lambda: finish(finished))
+                return await _in_thread(lambda: finish(done))
         finally:
             # A cell that failed halfway through its cases would keep the others waiting for ever.
             turns.give(self.number)
             if not self._shares_lane:
                 await self._lane.connections.aclose()
-
-    def _finish_stopped(
-        self,
-        finish: Callable[[Finished], T],
-        cases: tuple[EvalCase, ...],
-        repeats: Sequence[Repeat],
-        started: datetime,
-        seconds: float,
-    ) -> None:
-        """Keeps the work done so far if the run was cancelled because of the budget."""
-        budget = self._lane.connections.budget
-        if budget is None or not budget.is_spent:
-            return
-
-        why = budget.describe_end()
-        self.stopped = finish(
-            Finished(cases, tuple(repeats), started, seconds, self.notes(), stopped=why)
-        )
 
     async def _open(self, seed: int, stack: AsyncExitStack) -> Repeat:
         """Opens a repeat's files; other cells have their turn while one is held elsewhere."""
