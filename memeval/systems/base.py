@@ -281,6 +281,7 @@ class MemorySystem(ABC):
     def compress(self, retained: Sequence[MemoryChunk]) -> Awaitable[None] | None:
         """Called when the compression turn is reached: the agent's window is cut to `retained`.
 
+        Its chunks are as they were ingested, even if something was forgotten or corrected since.
         Default: nothing is lost.
         """
         return None

@@ -16,11 +16,17 @@ from memeval.systems.forgetting import corrected, count_changed
 from memeval.text.typed import convert
 
 
-def leaving(
+def split_window(
     window: Sequence[MemoryChunk], retained: Sequence[MemoryChunk]
-) -> Sequence[MemoryChunk]:
-    """The chunks that leave a window, if a compression retains its newest ones."""
-    return window[: max(0, len(window) - len(retained))]
+) -> tuple[list[MemoryChunk], list[MemoryChunk]]:
+    """The chunks of a window that leave it at a compression, and those that stay.
+
+    `retained` are chunks as they were ingested: the window may have forgotten or corrected some.
+    """
+    ids = {chunk.chunk_id for chunk in retained}
+    leaving = [chunk for chunk in window if chunk.chunk_id not in ids]
+    staying = [chunk for chunk in window if chunk.chunk_id in ids]
+    return leaving, staying
 
 
 CHUNKS_FILE = "chunks.json"

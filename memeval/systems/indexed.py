@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from memeval.llm.metering import current_ledger
 from memeval.records import CorrectRequest, ForgetRequest, MemoryChunk, Query, Retrieved
 from memeval.systems.base import RecallSystem, SystemContext
-from memeval.systems.chunk_file import read_chunks, read_window, write_chunks
+from memeval.systems.chunk_file import read_chunks, read_window, split_window, write_chunks
 from memeval.systems.forgetting import corrected, count_changed, without
 
 Ranked = Sequence[tuple[int, float | None]]
@@ -86,7 +86,8 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
 
     def compress(self, retained: Sequence[MemoryChunk]) -> None:
         if self.keeps_window:
-            self.retained = list(retained)
+            window = self.chunks if self.retained is None else self.retained
+            _, self.retained = split_window(window, retained)
 
     def window(self) -> Sequence[MemoryChunk]:
         """The agent's window under `show_window`: chunks that the last cut kept, and later ones."""

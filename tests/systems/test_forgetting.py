@@ -60,6 +60,28 @@ def test_what_is_forgotten_is_not_found_again(build: Builder, folder: Path, name
     assert found(loaded, "puppy Norway") == found(driver, "puppy Norway")
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"), [("native", {}), ("memgpt_lite", {}), ("rag", {"show_window": True})]
+)
+def test_a_compression_brings_nothing_back(
+    build: Builder, name: str, settings: dict[str, bool]
+) -> None:
+    """The engine names the chunks that stay as they were ingested."""
+    driver = build(name, settings)
+    chunks = conversation()
+    driver.remember(chunks)
+    driver.call("forget", BISCUIT)
+    driver.call("correct", BAKERY)
+
+    for kept in (chunks, chunks[2:]):
+        driver.call("compress", kept)
+        driver.call("consolidate")
+        shown = found(driver, "puppy Biscuit Norway Iceland")
+        assert "puppy" not in shown and "in Norway" not in shown
+        # Dropped from the window of `native`, and in what the others search.
+        assert ("hiking in Iceland" in shown) == (name != "native" or kept is chunks)
+
+
 @pytest.mark.parametrize("request_", [ALL, replace(ALL, about="", scope=Scope.FACT)])
 def test_all_that_the_user_said_is_forgotten(build: Builder, request_: ForgetRequest) -> None:
     driver = build("bm25")

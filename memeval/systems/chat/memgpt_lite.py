@@ -9,7 +9,7 @@ from typing import ClassVar
 from memeval.records import Answer, MemoryChunk, Query
 from memeval.retrieval.fusion import FusedIndex
 from memeval.systems.base import latest_first
-from memeval.systems.chunk_file import leaving
+from memeval.systems.chunk_file import split_window
 from memeval.systems.indexed import IndexedSystem
 
 
@@ -35,8 +35,8 @@ class MemGptLite(IndexedSystem[FusedIndex]):
             self.retained.append(chunk)
 
     def compress(self, retained: Sequence[MemoryChunk]) -> None:
-        self.chunks += leaving(self.retained or (), retained)
-        self.retained = list(retained)
+        leaving, self.retained = split_window(self.window(), retained)
+        self.chunks += leaving
 
     def window(self) -> Sequence[MemoryChunk]:
         return self.retained or ()

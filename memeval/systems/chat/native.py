@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memeval.records import MemoryChunk
+from memeval.systems.chunk_file import split_window
 from memeval.systems.controls.long_context import LongContext
 
 
@@ -13,4 +14,4 @@ class Native(LongContext):
 
     def compress(self, retained: Sequence[MemoryChunk]) -> None:
         # The chunks that leave are dropped on purpose: this is the agent without a memory.
-        self.take(retained)
+        self.take(split_window(self._chunks, retained)[1])

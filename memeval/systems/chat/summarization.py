@@ -23,7 +23,7 @@ from memeval.systems.base import (
     check_positive,
     latest_first,
 )
-from memeval.systems.chunk_file import leaving, read_chunks, write_chunks
+from memeval.systems.chunk_file import read_chunks, split_window, write_chunks
 
 TEMPLATE = "summarise"
 SUMMARY_FILE = "summary.json"
@@ -70,8 +70,8 @@ class Summarization(MemorySystem):
         self._window.append(chunk)
 
     async def compress(self, retained: Sequence[MemoryChunk]) -> None:
-        dropped = [chunk.text for chunk in leaving(self._window, retained)]
-        self._window = list(retained)
+        leaving, self._window = split_window(self._window, retained)
+        dropped = [chunk.text for chunk in leaving]
         for batch in batches(dropped, str, self.settings.batch_tokens):
             await self._merge(tuple(batch))
 
