@@ -166,6 +166,21 @@ def answers(path: Path) -> list[str]:
     return [json.loads(line)["hypothesis"] for line in lines]
 
 
+def test_a_memory_does_not_depend_on_the_checkpoints_that_are_asked(
+    memeval: Command, tmp_path: Path
+) -> None:
+    words = ("system=native", "compression_turn=middle", "dataset.limit_cases=1")
+    shown = []
+    for home, asked in ((tmp_path / "all", "null"), (tmp_path / "last", "[returned]")):
+        memeval(*SET, *words, f"dataset.categories={asked}", home=home)
+        rows = [row for row in records(home) if row["category"] == "returned"]
+        shown.append([row["context_tokens"] for row in rows])
+        assert "never fired" not in (next(home.glob("outputs/runs/*/run.json"))).read_text()
+
+    assert len(shown[0]) == 3
+    assert shown[0] == shown[1]
+
+
 @pytest.mark.slow
 def test_two_users_of_one_store_are_breached_unless_it_filters(
     memeval: Command, tmp_path: Path

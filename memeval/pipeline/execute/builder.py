@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
@@ -13,10 +13,11 @@ from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.config.settings import TENANTS, TIMEOUT
 from memeval.datasets.granularity import chunks
 from memeval.llm.metering import current_ledger
+from memeval.pipeline.execute.compression import Compression, plan_compressions
 from memeval.pipeline.execute.memory import Memory
 from memeval.pipeline.execute.memory_build import MemoryBuild, memory_path
 from memeval.pipeline.execute.reader import BudgetedReader, CellReader, SilentReader
-from memeval.pipeline.execute.timeline import OTHER_USER, USER, with_other_user
+from memeval.pipeline.execute.timeline import OTHER_USER, USER, CaseUntil, with_other_user
 from memeval.pipeline.execute.tool_loop import Limits
 from memeval.pipeline.execute.tool_reader import ToolReader
 from memeval.pipeline.execute.tool_writer import CaseWriter
@@ -30,7 +31,7 @@ from memeval.pipeline.open.declared import Declared
 from memeval.pipeline.open.models import Models
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.process.leftovers import sweep, sweep_temporary
-from memeval.records import EvalCase
+from memeval.records import EvalCase, MemoryChunk
 from memeval.systems.base import IMAGINED, LINES, Reader, SystemContext
 
 T = TypeVar("T")
@@ -56,14 +57,12 @@ class Builder:
 
     async def memory(self, case: EvalCase, seed: int) -> Memory:
         """The memory of a case for the repeat under `seed`. Raises whatever the system raises."""
-        cut = chunks(case, self._cell.granularity)
-        if self._cell.config.system.get(TENANTS):
-            cut = with_other_user(case, cut, self._cell.granularity)
-
+        cut = self._chunks(case)
         build = MemoryBuild(
             cell=self._cell,
             case=case,
             chunks=cut,
+            compressions=self._compressions(case, cut),
             seed=seed,
             fresh=lambda: self._system(case, seed),
             writer=self._writer(case, seed),
@@ -72,6 +71,28 @@ class Builder:
             return await build.imagine()
 
         return await build.run(self._models.memories, self._models.connections.failed_memories)
+
+    def _chunks(self, case: EvalCase) -> list[MemoryChunk]:
+        cut = chunks(case, self._cell.granularity)
+        if self._cell.config.system.get(TENANTS):
+            return with_other_user(case, cut, self._cell.granularity)
+
+        return cut
+
+    def _compressions(self, case: EvalCase, cut: Sequence[MemoryChunk]) -> list[Compression]:
+        """The cuts of the window among the chunks of a case, or of a part of one."""
+        config = self._cell.config
+        # Half of a case, and its end, lie elsewhere than those of the part until a checkpoint: the
+        # memory of a later one would depend on which earlier ones were asked.
+        whole = case.whole if isinstance(case, CaseUntil) else None
+        planned = plan_compressions(
+            turn=config.compression_turn,
+            unit=config.compression_unit,
+            retain=config.retain_recent,
+            case=whole or case,
+            chunks=cut if whole is None else self._chunks(whole),
+        )
+        return [compression for compression in planned if compression.after <= len(cut)]
 
     def failed(self, case: EvalCase, seed: int) -> FailedMemory | None:
         """The memory of a case if it could not be built."""

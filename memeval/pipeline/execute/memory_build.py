@@ -17,7 +17,7 @@ from msgspec import structs
 from memeval.config.schema import PREPARE
 from memeval.errors import FailedMemoryError, MemevalError, StorageError, UserError
 from memeval.llm.metering import Ledger, metered, totals
-from memeval.pipeline.execute.compression import plan_compressions
+from memeval.pipeline.execute.compression import Compression
 from memeval.pipeline.execute.ingest import (
     await_ready,
     check_loss,
@@ -73,6 +73,8 @@ class MemoryBuild:
     cell: Cell
     case: EvalCase
     chunks: Sequence[MemoryChunk]
+    compressions: Sequence[Compression]
+    """The cuts of the window among them."""
     seed: int
     fresh: Callable[[], Watched]
     """Makes an empty system."""
@@ -205,14 +207,6 @@ class MemoryBuild:
         due = sum(len(part.operations) for part in parts)
         # A memory that is continued did the earlier ones at its last checkpoint.
         numbers = iter(range(len(self.case.operations) - due, len(self.case.operations)))
-        config = self.cell.config
-        compressions = plan_compressions(
-            turn=config.compression_turn,
-            unit=config.compression_unit,
-            retain=config.retain_recent,
-            case=self.case,
-            chunks=self.chunks,
-        )
         try:
             with metered(ledger):
                 for part in parts:
@@ -224,7 +218,7 @@ class MemoryBuild:
                         )
                     elif is_new:
                         await watched.run(
-                            ingest_calls(self.chunks, compressions, part.first, part.end)
+                            ingest_calls(self.chunks, self.compressions, part.first, part.end)
                         )
 
                     operations += [
@@ -241,7 +235,7 @@ class MemoryBuild:
                 written = None if writer is None else await writer.written()
 
             if not allow_losses:
-                check_loss(health, config.max_ingest_loss, ledger)
+                check_loss(health, self.cell.config.max_ingest_loss, ledger)
         # Nobody else knows this system yet, so that it is closed here, after a cancellation, too.
         except BaseException:
             await watched.close()
@@ -249,7 +243,7 @@ class MemoryBuild:
 
         ingested = Ingested(
             chunks=count,
-            compressions=len(compressions),
+            compressions=len(self.compressions),
             usage=totals(ledger.usages),
             seconds=seconds,
             ready_seconds=ready - filled if waits else None,

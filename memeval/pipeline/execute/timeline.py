@@ -44,6 +44,8 @@ class CaseUntil(EvalCase):
 
     earlier: tuple[tuple[str, str], ...] = ()
     """The checkpoints before it, in order: the id of the session, and that of the case until it."""
+    whole: EvalCase | None = None
+    """The case with all its sessions."""
 
 
 def has_timeline(case: EvalCase) -> bool:
@@ -104,6 +106,7 @@ def cases_until(case: EvalCase) -> Iterator[EvalCase]:
             checkpoints=case.checkpoints,
             others=case.others,
             earlier=tuple((point, _id_until(case, point)) for point in before),
+            whole=case,
         )
 
 

@@ -312,11 +312,17 @@ def _compressions(cell: Cell, ingest_rows: Sequence[Ingest]) -> Iterator[str]:
     if turn == "never" or not ingest_rows:
         return
 
-    # Those that failed have no health, and were not compressed.
-    whole = [ingest.row.compressions for ingest in ingest_rows if ingest.row.health is not None]
-    idle = whole.count(0)
+    # The most of a conversation's checkpoints: the turn may lie behind the first of them.
+    most: dict[tuple[str, int], int] = {}
+    for ingest in ingest_rows:
+        # Those that failed have no health, and were not compressed.
+        if ingest.row.health is not None:
+            conversation = ingest.case_id, ingest.seed
+            most[conversation] = max(most.get(conversation, 0), ingest.row.compressions)
+
+    idle = list(most.values()).count(0)
     if idle:
         yield (
-            f"compression_turn={turn} is past the end of {idle} of {len(whole)} "
+            f"compression_turn={turn} is past the end of {idle} of {len(most)} "
             "conversations and never fired there."
         )
