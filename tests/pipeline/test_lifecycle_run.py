@@ -81,6 +81,25 @@ def test_a_model_that_holds_the_tools_deletes_what_the_user_wants_gone(
     assert found["known_rate/context"] > 0.2
 
 
+def test_the_writer_reads_a_session_that_is_imported_again(
+    memeval: Command, tmp_path: Path
+) -> None:
+    words = ("writer=tools", "dataset.limit_cases=1", "dataset.categories=[returned]")
+    memeval(*SET, *words, "system=files", "dataset.later_tokens=0")
+    memories = list(tmp_path.glob("data/prepared/*/files-*/*/memory.json"))
+    assert len(memories) == 3
+
+    written = {}
+    for path in memories:
+        held = json.loads((path.parent / "chunks.json").read_text(encoding="utf-8"))
+        assert held["chunks"] == []  # only what the model wrote
+        memory = json.loads(path.read_text(encoding="utf-8"))
+        sessions = (memory.get("written") or {}).get("sessions", ())
+        written[memory["case_id"].partition("@")[2]] = [one["session_id"] for one in sessions]
+
+    assert written["end"] == ["s7", "s1"]
+
+
 @pytest.mark.slow
 def test_what_only_ranks_first_is_gone_from_answers_and_not_from_the_store(
     memeval: Command, tmp_path: Path

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +207,7 @@ class MemoryBuild:
         due = sum(len(part.operations) for part in parts)
         # A memory that is continued did the earlier ones at its last checkpoint.
         numbers = iter(range(len(self.case.operations) - due, len(self.case.operations)))
+        write = None if writer is None else partial(writer.write, begins=False)
         try:
             with metered(ledger):
                 for part in parts:
@@ -222,7 +223,7 @@ class MemoryBuild:
                         )
 
                     operations += [
-                        await operate(watched, one, self.chunks, next(numbers))
+                        await operate(watched, one, self.chunks, next(numbers), write)
                         for one in part.operations
                     ]
 

@@ -6,7 +6,7 @@ A case whose questions are all asked at the end is one part without operations.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,7 @@ PROBE_DEPTH = 5
 """Results of a probe that are looked at."""
 USER, OTHER_USER = "user-1", "user-2"
 """The users of a store under `system.tenants=shared`: the one who asks, and another."""
+Write = Callable[[Sequence[MemoryChunk]], Awaitable[None]]
 END = "end"
 """Name of the checkpoint after all sessions."""
 
@@ -245,12 +246,17 @@ async def operate(
     operation: EvalOperation,
     chunks: Sequence[MemoryChunk],
     number: int | None = None,
+    write: Write | None = None,
 ) -> OperationDone:
-    """Does an operation, which has this number in its case; `chunks` are those of the case."""
+    """Does an operation, which has this number in its case; `chunks` are those of the case.
+
+    `write` has a model write chunks down; without it, the system is given those of a session that
+    is imported again.
+    """
     before = await _given_by(watched, operation)
     calls = len(current_ledger().usages)
     started = time.perf_counter()
-    items = await _operate(watched, operation, chunks)
+    items = await _operate(watched, operation, chunks, write)
     took = round((time.perf_counter() - started) * 1e3, 3)
 
     after = await _given_by(watched, operation)
@@ -279,7 +285,10 @@ async def _given_by(watched: Watched, operation: EvalOperation) -> set[str] | No
 
 
 async def _operate(
-    watched: Watched, operation: EvalOperation, chunks: Sequence[MemoryChunk]
+    watched: Watched,
+    operation: EvalOperation,
+    chunks: Sequence[MemoryChunk],
+    write: Write | None,
 ) -> int | None:
     if operation.kind is OperationKind.CONSOLIDATE:
         await watched.call("consolidate")
@@ -287,6 +296,10 @@ async def _operate(
 
     if operation.kind is OperationKind.REINGEST:
         again = [chunk for chunk in chunks if chunk.session_id == operation.session_id]
+        if write is not None:
+            await write(again)
+            return len(again)
+
         for chunk in again:
             await watched.call("ingest", chunk)
 
