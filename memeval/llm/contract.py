@@ -267,7 +267,9 @@ class ToolPrompt(Prompt):
     exchange: tuple[Message, ...] = ()
     """Messages since the question: the model's calls, and their results."""
     seen: tuple[str, ...] = ()
-    """The entries of all results so far, each once. The offline reader answers from them."""
+    """The texts shown at first and the entries of all results so far, each once. The offline reader
+    answers from them.
+    """
     last: bool = False
     """Whether the model must answer now."""
 

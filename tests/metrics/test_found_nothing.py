@@ -13,6 +13,7 @@ from memeval.records import Status
 from memeval.results import IngestRow
 from memeval.results.rows import RetrievedChunk
 from memeval.results.steps import AgentStep
+from memeval.results.texts import reference
 
 INGESTS = [Ingest("c", 0, IngestRow("ingest c", 3, 0), ())]
 CHUNK = (RetrievedChunk(turn_ids=("t1",), text="ref"),)
@@ -25,6 +26,9 @@ BY_TOOLS = (AgentStep(text="It is Quill."),)
         ({"retrieved": (), "context_tokens": 0}, True),
         ({"retrieved": (), "context_tokens": 7}, False),
         ({"retrieved": (), "context_tokens": 7, "steps": BY_TOOLS}, True),
+        # The agent's window was shown before the first call.
+        ({"retrieved": (), "context_tokens": 7, "steps": BY_TOOLS, "context": "ref"}, False),
+        ({"retrieved": (), "steps": BY_TOOLS, "context": reference("")}, True),
         ({"retrieved": CHUNK, "context_tokens": 7, "context": "ref"}, False),
         # Chunks that name the right turns, and hold no text.
         ({"retrieved": CHUNK, "context_tokens": 0, "context": "ref"}, True),

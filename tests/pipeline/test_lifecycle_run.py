@@ -81,6 +81,16 @@ def test_a_model_that_holds_the_tools_deletes_what_the_user_wants_gone(
     assert found["known_rate/context"] > 0.2
 
 
+def test_what_an_agent_always_sees_is_context_of_a_reader_with_tools(
+    memeval: Command, tmp_path: Path
+) -> None:
+    words = ("dataset.limit_cases=1", "dataset.later_tokens=0", "dataset.categories=[current]")
+    # No chunk was dropped from the window of memgpt_lite, so that its search finds nothing.
+    found = figures(memeval, tmp_path, *words, "reader=tools", system="memgpt_lite")
+    assert found["known_rate/context"] == 1.0
+    assert found["accuracy"] > 0.0
+
+
 def test_the_writer_reads_a_session_that_is_imported_again(
     memeval: Command, tmp_path: Path
 ) -> None:

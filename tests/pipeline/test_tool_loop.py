@@ -32,14 +32,21 @@ from memeval.pipeline.execute.tool_loop import Limits, ToolLoop, as_result, cut_
 from memeval.pipeline.execute.tool_reader import ToolReader, as_function, complete_by, open_tools
 from memeval.pipeline.execute.turns import CaseTurns
 from memeval.pipeline.isolate.watch import Watched
-from memeval.records import EvalCase, EvalQuestion, Retrieved, Role, Session, Status, Turn
+from memeval.records import EvalCase, EvalQuestion, Retrieved, Role, Session, Status, Traces, Turn
 from memeval.results import AnswerRow, TextStore
 from memeval.systems.base import MemorySystem, SystemSettings
 from memeval.systems.tools import Tool, ToolResult, object_schema
 
 TURNS = (Turn("t1", "Ann", "My puppy is called Quill.", None),)
 CASE = EvalCase("case", (Session("s", None, TURNS),), ())
-QUESTION = EvalQuestion("q", "What is the puppy called?", "c", ("Quill",), evidence=("t1",))
+QUESTION = EvalQuestion(
+    "q",
+    "What is the puppy called?",
+    "c",
+    ("Quill",),
+    evidence=("t1",),
+    traces=Traces("current", right=("Quill",), older=("puppy",)),
+)
 LIMITS = Limits(steps=5, calls=6, result_tokens=40)
 FOUND = "Ann: My puppy is called Quill."
 never = threading.Event()
@@ -624,6 +631,14 @@ def test_each_misbehaviour_has_its_outcome(name: str, tmp_path: Path) -> None:
         check_protocol(body["messages"])
 
     assert AnswerRow.from_json(json.loads(json.dumps(row.to_json()))) == row
+
+
+@pytest.mark.parametrize(("tool", "seen"), [("search", ("Quill", "puppy")), ("plain", ("puppy",))])
+def test_what_any_tool_shows_is_context(tool: str, seen: tuple[str, ...], tmp_path: Path) -> None:
+    """`plain` does not say which chunks its text is of."""
+    row = play([calls(call(tool)), DONE], tmp_path).row
+    assert row.seen is not None
+    assert set(row.seen["context"]) == set(seen)
 
 
 def check_protocol(messages: Sequence[Mapping[str, Any]]) -> None:

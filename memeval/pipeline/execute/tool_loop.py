@@ -167,6 +167,8 @@ class ToolLoop:
         Raises `ModelError` if a call of the model failed, or it never answered, and `WorldError`
         if the memory is gone.
         """
+        # What is shown at first is seen as well.
+        self._seen |= dict.fromkeys(prompt.seen)
         empty = 0
         while True:
             is_full = self._made >= self._limits.calls or self._left() <= CUT_LINE_TOKENS

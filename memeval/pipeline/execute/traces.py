@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from memeval.llm.contract import AnswerPrompt, ChoosePrompt
+from memeval.llm.contract import AnswerPrompt, ChoosePrompt, ToolPrompt
 from memeval.llm.metering import Ledger, metered
 from memeval.metrics.lifecycle import CONTEXT, FORGETEVAL, PROBE, SEARCH, STORE
 from memeval.pipeline.execute.timeline import search_for
@@ -69,7 +69,7 @@ def _shown(answer: Answer, ledger: Ledger) -> Sequence[str] | None:
     """Chunks the reader saw; None if the system does not say."""
     if ledger.answered is not None:
         prompt = ledger.answered.prompt
-        if isinstance(prompt, AnswerPrompt | ChoosePrompt):
+        if isinstance(prompt, AnswerPrompt | ChoosePrompt | ToolPrompt):
             return prompt.context
 
     if answer.context_tokens == 0:

@@ -20,6 +20,7 @@ from memeval.pipeline.measure.spending import (
 )
 from memeval.records import CategoryId, Label, Status
 from memeval.results import CategoryResult, Record
+from memeval.results.texts import reference
 from memeval.statistics.means import (
     bounds,
     design_effect,
@@ -29,6 +30,8 @@ from memeval.statistics.means import (
     sum_or_none,
 )
 
+NO_TEXT = reference("")
+"""Reference of a context without a text."""
 Headline = frozenset[CategoryId] | None
 """Categories that enter `accuracy`; None if all do."""
 
@@ -351,8 +354,9 @@ def _got_nothing(record: Record) -> bool:
         is_read = record.context is not None or is_retrieved(record)
         return is_read and not record.steps and record.context_tokens == 0
 
-    # What tools say when they found nothing is context, too.
-    return record.retrieved == () and bool(record.steps or not record.context_tokens)
+    # What tools say when they found nothing counts as tokens, but not as a text.
+    is_empty = record.context in (None, NO_TEXT) if record.steps else not record.context_tokens
+    return record.retrieved == () and is_empty
 
 
 def statuses(records: Iterable[Record]) -> dict[str, int]:
