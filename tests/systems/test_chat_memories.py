@@ -258,3 +258,22 @@ def test_a_compression_of_the_window_loses_no_message(build: Builder, name: str)
     whole.remember(conversation())
     cut.remember(conversation(), compress_after=5)
     assert whole.ask(Query("puppy")) == cut.ask(Query("puppy"))
+
+
+def test_an_agent_sees_form_and_last_messages_whatever_it_looks_up(build: Builder) -> None:
+    """Under `reader=tools` they are shown with the question."""
+    template = {"template": "# People\n- Pets:"}
+    driver = build("combined", working_memory=template, last_messages=2)
+    driver.remember(conversation())
+    form, *last = [chunk.text for chunk in driver.call("window")]
+    assert form.startswith("# People\n- Pets:\n")
+    assert last == TEXTS[-2:]
+
+
+@pytest.mark.parametrize("name", ["last_k", "working_memory"])
+def test_without_a_search_there_is_nothing_to_look_up(name: str) -> None:
+    kind = system_class(name)
+    settings = settings_of(name)()
+    kind.check_use(settings, reader="direct", writer="tools")
+    with pytest.raises(UserError, match="searches nothing"):
+        kind.check_use(settings, reader="tools", writer="chunks")

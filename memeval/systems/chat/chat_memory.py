@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from memeval.records import Answer, IngestHealth, MemoryChunk, Query, Retrieved
+from memeval.config.schema import TOOLS
+from memeval.errors import UserError
+from memeval.records import Answer, IngestHealth, MemoryChunk, Query
 from memeval.retrieval.dense import DenseIndex
 from memeval.systems.base import (
     ANSWER,
@@ -72,6 +74,14 @@ class ChatMemory(IndexedSystem[DenseIndex]):
     @classmethod
     def uses_llm_at_ingest(cls, settings: Any) -> bool:
         return hasattr(settings, "working_memory")
+
+    @classmethod
+    def check_use(cls, settings: Any, *, reader: str, writer: str) -> None:
+        if reader == TOOLS and not hasattr(settings, "recall"):
+            raise UserError(
+                f"reader=tools: {cls.__name__} searches nothing, so its tool would find nothing",
+                "use:  reader=direct",
+            )
 
     def reset(self) -> None:
         super().reset()
@@ -141,18 +151,17 @@ class ChatMemory(IndexedSystem[DenseIndex]):
             notes=self._notes(),
         )
 
-    async def probe(self, query: Query, depth: int) -> Sequence[Retrieved] | None:
-        """The first hits, the form, and the last chunks, which every question is shown."""
-        hits: Hits = ()
-        if self.index is not None:
-            hits = await self.rank(self.index, query, depth)
+    def window(self) -> Sequence[MemoryChunk]:
+        """The form and the last chunks, which every question is shown."""
+        newest = [self.chunks[position] for position in sorted(self._newest())]
+        form = self._form.text if self._form else ""
+        if not form:
+            return newest
 
-        found = [self.entry(position, score) for position, score in hits[:depth]]
-        found += [self.entry(position, None) for position in sorted(self._newest())]
-        if self._form and self._form.text:
-            found.append(Retrieved(text=self._form.text, turn_ids=()))
-
-        return found
+        shown = MemoryChunk(
+            chunk_id="form", content=form, time=None, session_id="", turn_ids=(), speakers=()
+        )
+        return [shown, *newest]
 
     def _top_k(self) -> int:
         own = self._recall.top_k if self._recall else None
