@@ -146,6 +146,23 @@ def test_a_reply_beyond_the_budget_is_cut_at_a_sentence_and_noted(build: Builder
     assert answer.notes == {"summary cut": "1 of 1 replies were longer than summary_tokens"}
 
 
+def test_a_loaded_window_may_lose_more_than_is_ingested_after_it(
+    build: Builder, folder: Path
+) -> None:
+    """At a checkpoint: a reply whose first word is longer than the budget is useless."""
+    model = ScriptedModel(lambda messages: "too-long-a-word")
+    first, later = (build("summarization", model=model, summary_tokens=2) for _ in range(2))
+    *before, last = conversation()
+    first.remember(before)
+    first.call("save", folder)
+
+    later.call("load", folder)
+    later.call("ingest", last)
+    later.call("compress", [last])
+    health = later.call("health")
+    assert (health.asked, health.stored, health.lost) == (len(before), 0, len(before))
+
+
 def test_a_long_window_is_merged_in_batches(build: Builder) -> None:
     model = ScriptedModel(lambda messages: "Short.")
     driver = build("summarization", model=model, batch_tokens=60)

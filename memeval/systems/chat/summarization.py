@@ -104,8 +104,9 @@ class Summarization(MemorySystem):
 
     def health(self) -> IngestHealth:
         """Counts as lost the chunks whose replies stayed useless after a second request."""
-        stored = self._ingested - self._lost
-        return IngestHealth(asked=self._ingested, stored=stored, lost=self._lost)
+        # Of a memory that was loaded, the window may lose more than was ingested since.
+        asked = max(self._ingested, self._lost)
+        return IngestHealth(asked=asked, stored=asked - self._lost, lost=self._lost)
 
     def dump(self) -> list[DumpItem]:
         return [{"kind": "summary", "text": self._summary}] if self._summary else []
