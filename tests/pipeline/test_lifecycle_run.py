@@ -89,6 +89,12 @@ def test_what_an_agent_always_sees_is_context_of_a_reader_with_tools(
     found = figures(memeval, tmp_path, *words, "reader=tools", system="memgpt_lite")
     assert found["known_rate/context"] == 1.0
     assert found["accuracy"] > 0.0
+    assert found["context_tokens"] > 500
+
+    within = figures(
+        memeval, tmp_path, *words, "reader=tools", "context_tokens=100", system="memgpt_lite"
+    )
+    assert 50 < within["context_tokens"] <= 100
 
 
 def test_the_writer_reads_a_session_that_is_imported_again(

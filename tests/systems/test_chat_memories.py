@@ -265,7 +265,7 @@ def test_an_agent_sees_form_and_last_messages_whatever_it_looks_up(build: Builde
     template = {"template": "# People\n- Pets:"}
     driver = build("combined", working_memory=template, last_messages=2)
     driver.remember(conversation())
-    form, *last = [chunk.text for chunk in driver.call("window")]
+    *last, form = [chunk.text for chunk in driver.call("window")]
     assert form.startswith("# People\n- Pets:\n")
     assert last == TEXTS[-2:]
 

@@ -170,9 +170,7 @@ class BudgetedReader:
         # Counting is our work, and not that of the system that asks.
         with ledger.own.aside():
             order = order or range(len(context))
-            sums = accumulate(count_tokens(context[position]) for position in order)
-            count = sum(total <= self._most for total in sums)
-            shown = [context[position] for position in sorted(order[:count])]
+            shown = fitting(context, order, self._most)
             ledger.left_out = frozenset(context) - frozenset(shown)
             if context and not shown:
                 ledger.remarks[NOTHING_FITS] = (
@@ -180,6 +178,13 @@ class BudgetedReader:
                 )
 
             return await self._reader.answer(query, shown)
+
+
+def fitting(texts: Sequence[str], order: Sequence[int], most: int) -> list[str]:
+    """The texts within a budget of tokens; `order` has the one that matters most first."""
+    sums = accumulate(count_tokens(texts[position]) for position in order)
+    count = sum(total <= most for total in sums)
+    return [texts[position] for position in sorted(order[:count])]
 
 
 def without_left_out(answer: Answer, left_out: frozenset[str]) -> Answer:

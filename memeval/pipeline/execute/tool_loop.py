@@ -86,7 +86,7 @@ class Limits:
     result_tokens: int
     """Of one result."""
     context_tokens: int | None = None
-    """Of all results; None is without a limit."""
+    """Of all results and of what is shown at first; None is without a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +146,7 @@ class ToolLoop:
         self._last_words = last_words
         self._exchange: list[Message] = []
         self._seen: dict[str, None] = {}
+        self._shown_tokens = 0
         self._equal: Counter[tuple[str, str]] = Counter()
         self._ids: set[str] = set()
         self._made = 0
@@ -154,6 +155,11 @@ class ToolLoop:
     def calls(self) -> list[CallRecord]:
         """The calls of all steps so far, in order."""
         return [call for step in self.steps for call in step.calls]
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of what was shown at first and of all results so far."""
+        return self._shown_tokens + sum(call.tokens for call in self.calls)
 
     def count_faults(self) -> dict[str, int]:
         """Faults of replies and calls so far, by kind, and how often each occurred."""
@@ -169,6 +175,7 @@ class ToolLoop:
         """
         # What is shown at first is seen as well.
         self._seen |= dict.fromkeys(prompt.seen)
+        self._shown_tokens = sum(map(count_tokens, prompt.seen))
         empty = 0
         while True:
             is_full = self._made >= self._limits.calls or self._left() <= CUT_LINE_TOKENS
@@ -301,7 +308,7 @@ class ToolLoop:
     def _left(self) -> float:
         """Tokens that all further results may have together."""
         most = self._limits.context_tokens
-        return math.inf if most is None else most - sum(call.tokens for call in self.calls)
+        return math.inf if most is None else most - self.context_tokens
 
     def _tool_of(self, call: ToolCall) -> Tool:
         if self._made > self._limits.calls:

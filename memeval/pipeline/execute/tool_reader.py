@@ -14,12 +14,12 @@ from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
 from memeval.llm.prompts import PromptTemplate
 from memeval.metrics.quotation import Quotations
-from memeval.pipeline.execute.reader import CellReader, final_answer
+from memeval.pipeline.execute.reader import CellReader, final_answer, fitting
 from memeval.pipeline.execute.tool_loop import CallRecord, Complete, Limits, StepRecord, ToolLoop
 from memeval.pipeline.isolate.watch import Watched
 from memeval.records import Answer, Query, Retrieved, Role
 from memeval.results.steps import AgentStep, StepCall
-from memeval.systems.base import RecallSystem
+from memeval.systems.base import RecallSystem, latest_first
 from memeval.systems.tools import Tool
 from memeval.text.shown import one_line
 
@@ -87,15 +87,19 @@ class ToolReader:
             text=answer,
             raw=None if whole == answer else whole,
             retrieved=_retrieved(loop.calls),
-            context_tokens=sum(call.tokens for call in loop.calls),
+            context_tokens=loop.context_tokens,
         )
 
     async def _window(self) -> Sequence[str]:
-        """The chunks that the agent always sees: its window after a compression."""
+        """The chunks that the agent always sees, such as its window after a compression: the latest
+        ones, under `context_tokens`.
+        """
         if not isinstance(self._watched.system, RecallSystem):
             return ()
 
-        return [chunk.text for chunk in await self._watched.call("window")]
+        texts = [chunk.text for chunk in await self._watched.call("window")]
+        most = self._limits.context_tokens
+        return texts if most is None else fitting(texts, latest_first(len(texts)), most)
 
 
 def complete_by(model: LanguageModel, role: Role, seed: int) -> Complete:

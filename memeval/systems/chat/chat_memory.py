@@ -152,7 +152,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         )
 
     def window(self) -> Sequence[MemoryChunk]:
-        """The form and the last chunks, which every question is shown."""
+        """The last chunks and the form, which every question is shown."""
         newest = [self.chunks[position] for position in sorted(self._newest())]
         form = self._form.text if self._form else ""
         if not form:
@@ -161,7 +161,8 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         shown = MemoryChunk(
             chunk_id="form", content=form, time=None, session_id="", turn_ids=(), speakers=()
         )
-        return [shown, *newest]
+        # Last: it is the least to be left out, as under `reader=direct`.
+        return [*newest, shown]
 
     def _top_k(self) -> int:
         own = self._recall.top_k if self._recall else None
