@@ -289,8 +289,9 @@ class MemorySystem(ABC):
     def health(self) -> IngestHealth | Awaitable[IngestHealth | None] | None:
         """How many chunks were stored and lost, for a system that can lose some and go on.
 
-        Called after `consolidate`. None, the default, leaves it to the engine, which counts the
-        chunks, and counts one as lost for each model call that failed or whose reply was cut.
+        Called after `consolidate`. After a `load`, only chunks ingested since then count. None, the
+        default, leaves it to the engine, which counts the chunks, and counts one as lost for each
+        model call that failed or whose reply was cut.
         """
         return None
 

@@ -91,8 +91,7 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
         if not self.settings.has_facts:
             return None
 
-        stored = len(self.chunks) - self._lost
-        return IngestHealth(asked=len(self.chunks), stored=stored, lost=self._lost)
+        return self.health_with(self._lost)
 
     def dump(self) -> list[DumpItem] | None:
         if not self.settings.has_facts:

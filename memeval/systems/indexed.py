@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from memeval.llm.metering import current_ledger
-from memeval.records import CorrectRequest, ForgetRequest, MemoryChunk, Query, Retrieved
+from memeval.records import (
+    CorrectRequest,
+    ForgetRequest,
+    IngestHealth,
+    MemoryChunk,
+    Query,
+    Retrieved,
+)
 from memeval.systems.base import RecallSystem, SystemContext
 from memeval.systems.chunk_file import read_chunks, read_window, split_window, write_chunks
 from memeval.systems.forgetting import corrected, count_changed, without
@@ -76,6 +83,7 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
         self.close()
         self.chunks = []
         self.retained = None
+        self._loaded = 0
 
     def ingest(self, chunk: MemoryChunk) -> Awaitable[None] | None:
         self.chunks.append(chunk)
@@ -133,6 +141,11 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
         """Whether all its knowledge is in its chunks, so that the simple rule can remove it."""
         return not self.uses_llm_at_ingest(self.settings)
 
+    def health_with(self, lost: int) -> IngestHealth:
+        """The health after a loss, of the chunks that were ingested and not loaded."""
+        asked = len(self.chunks) - self._loaded
+        return IngestHealth(asked=asked, stored=asked - lost, lost=lost)
+
     async def _open(self, saved: Path | None) -> None:
         self.close()
         self.index = await self.build(saved)
@@ -169,6 +182,7 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
     async def load(self, folder: Path) -> None:
         self.chunks = read_chunks(folder)
         self.retained = read_window(folder)
+        self._loaded = len(self.chunks)
         await self._open(folder)
 
     def close(self) -> None:

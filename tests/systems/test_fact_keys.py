@@ -76,6 +76,27 @@ def test_chunks_without_a_readable_reply_are_lost(build: Builder) -> None:
     assert (health.asked, health.stored, health.lost) == (9, 1, 8)
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "lost"),
+    [("bm25", {"index": "fact_keys"}, 1), ("light", {}, 1), ("mem0_verbatim", {}, 0)],
+)
+def test_after_a_checkpoint_the_health_is_of_what_came_since(
+    build: Builder, folder: Path, name: str, settings: dict[str, str], lost: int
+) -> None:
+    """The losses begin there again, so what was loaded may not hide them."""
+    *before, last = conversation()
+    first = build(name, settings, model=Noter())
+    first.remember(before)
+    first.call("save", folder)
+
+    later = build(name, settings, model=Noter(nothing=" "))
+    later.call("load", folder)
+    later.call("ingest", last)
+    later.call("consolidate")
+    health = later.call("health")
+    assert (health.asked, health.stored, health.lost) == (1, 1 - lost, lost)
+
+
 def test_without_facts_no_model_is_called(build: Builder) -> None:
     model = Noter()
     driver = build("dense", model=model)

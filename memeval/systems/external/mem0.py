@@ -121,7 +121,7 @@ class Mem0(RecallSystem):
     def reset(self) -> None:
         self.close()
         self._chunks: list[MemoryChunk] = []
-        self._added = 0
+        self._added = self._loaded = 0
         self._ids: list[str] = []
         self._texts: set[str] = set()
         self._lost: set[int] = set()
@@ -241,7 +241,8 @@ class Mem0(RecallSystem):
         if self._hosted:
             return None
 
-        asked, lost = len(self._chunks), len(self._lost)
+        # As the losses, without the chunks of a memory that was loaded.
+        asked, lost = len(self._chunks) - self._loaded, len(self._lost)
         return IngestHealth(asked=asked, stored=asked - lost, lost=lost)
 
     def dump(self) -> list[DumpItem] | None:
@@ -433,7 +434,8 @@ class Mem0(RecallSystem):
         bridge = self._open(embedder, saved.width or embedder.width)
         bridge.unparsed = saved.unparsed
 
-        self._ids, self._added = saved.ids, len(self._chunks)
+        self._ids = saved.ids
+        self._added = self._loaded = len(self._chunks)
         self._texts = {payload["data"] for payload in saved.payloads}
         self._insert(saved.vectors.tolist(), saved.payloads)
 

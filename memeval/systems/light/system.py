@@ -190,8 +190,7 @@ class Light(IndexedSystem[DenseIndex]):
 
     def health(self) -> IngestHealth:
         """Counts as lost the chunks of pairs without facts or notes, as every reply was useless."""
-        stored = len(self.chunks) - self._lost
-        return IngestHealth(asked=len(self.chunks), stored=stored, lost=self._lost)
+        return self.health_with(self._lost)
 
     def dump(self) -> list[DumpItem]:
         items: list[DumpItem] = []

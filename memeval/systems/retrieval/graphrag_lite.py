@@ -113,8 +113,7 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
         if not self.settings.asks_model:
             return None
 
-        stored = len(self.chunks) - self._lost
-        return IngestHealth(asked=len(self.chunks), stored=stored, lost=self._lost)
+        return self.health_with(self._lost)
 
     def texts(self) -> list[str]:
         return list(self._graph.names.values())
