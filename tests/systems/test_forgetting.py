@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 import sys
 from dataclasses import replace
@@ -21,7 +22,7 @@ from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.external import command, http, mcp_memory
 from memeval.testing.under_test import SystemUnderTest, play
 
-from .conftest import Builder, Driver, conversation
+from .conftest import Builder, Driver, ScriptedModel, conversation
 
 BISCUIT = ForgetRequest(words="Forget the puppy.", about="puppy Biscuit")
 ALL = ForgetRequest(words="Forget me.", about="puppy", scope=Scope.USER)
@@ -80,6 +81,27 @@ def test_a_compression_brings_nothing_back(
         assert "puppy" not in shown and "in Norway" not in shown
         # Dropped from the window of `native`, and in what the others search.
         assert ("hiking in Iceland" in shown) == (name != "native" or kept is chunks)
+
+
+def test_a_deleted_artifact_is_not_extracted_again(build: Builder) -> None:
+    """Its words are the model's, so that the plain rule does not mean the chunk it came from."""
+    note = {
+        "type": "key_fact",
+        "content": "Ann owns a young dog.",
+        "quote": "I adopted a puppy called Biscuit yesterday",
+        "chunk": 1,
+        "date": "",
+        "people": [],
+    }
+    model = ScriptedModel(lambda messages: json.dumps([note]))
+    driver = build("cogcanvas", model=model, gleaning=False)
+    driver.remember(conversation())
+    assert "young dog" in found(driver, "young dog")
+
+    assert driver.call("forget", ForgetRequest(words="Forget it.", about="Ann young dog")) == 1
+    for _ in range(2):
+        assert "young dog" not in found(driver, "young dog")
+        driver.call("consolidate")
 
 
 @pytest.mark.parametrize("request_", [ALL, replace(ALL, about="", scope=Scope.FACT)])

@@ -74,10 +74,22 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         self._kept: tuple[list[Artifact], Mapping[str, int]] | None = None
 
     async def forget(self, request: ForgetRequest) -> int:
-        """Deletes artifacts that the request means, and their chunks."""
-        kept = [one for one in self._artifacts if not is_meant(request, one.full_text)]
+        """Deletes artifacts that the request means, and the chunks that these came from."""
+        kept: list[Artifact] = []
+        turns: set[str] = set()
+        for artifact in self._artifacts:
+            if is_meant(request, artifact.full_text):
+                turns.update(artifact.turn_ids)
+            else:
+                kept.append(artifact)
+
         removed = len(self._artifacts) - len(kept)
-        self.change_chunks(lambda chunks: without(chunks, request))
+        # The next extraction would find them again.
+        self.change_chunks(
+            lambda chunks: [
+                chunk for chunk in without(chunks, request) if turns.isdisjoint(chunk.turn_ids)
+            ]
+        )
         await self._keep(kept)
         return removed
 
