@@ -47,6 +47,7 @@ def test_a_case_is_a_timeline(tmp_path: Path, text: str) -> None:
         ({"mutations": [["forget", "x"]]}, "a mutation must be"),
         ({"mutations": [["supersede", "x"]]}, "a mutation must be"),
         ({"mutations": [[]]}, "a mutation must be"),
+        ({"mutations": [["purge", " "]]}, "a mutation must be"),
         ({"setup_facts": []}, "setup_facts"),
         ({"final_query": 7}, "final_query"),
         ({"family": None}, "family"),

@@ -181,7 +181,9 @@ def _session(number: int, facts: Sequence[str]) -> Session:
 
 def _check(path: object, row: Row, mutation: Sequence[str]) -> None:
     """Raises `UserError` for a mutation that is not one."""
-    if mutation and PARTS.get(mutation[0]) == len(mutation):
+    # A request about nothing would empty the memory.
+    is_said = all(part.strip() for part in mutation)
+    if mutation and PARTS.get(mutation[0]) == len(mutation) and is_said:
         return
 
     raise UserError(
