@@ -13,7 +13,7 @@ from memeval.config.paths import outputs_dir, prepared_dir
 from memeval.config.settings import TENANTS, TIMEOUT
 from memeval.datasets.granularity import chunks
 from memeval.llm.metering import current_ledger
-from memeval.pipeline.execute.compression import Compression, plan_compressions
+from memeval.pipeline.execute.compression import Compressions, plan_compressions
 from memeval.pipeline.execute.memory import Memory
 from memeval.pipeline.execute.memory_build import MemoryBuild, memory_path
 from memeval.pipeline.execute.reader import BudgetedReader, CellReader, SilentReader
@@ -79,7 +79,7 @@ class Builder:
 
         return cut
 
-    def _compressions(self, case: EvalCase, cut: Sequence[MemoryChunk]) -> list[Compression]:
+    def _compressions(self, case: EvalCase, cut: Sequence[MemoryChunk]) -> Compressions:
         """The cuts of the window among the chunks of a case, or of a part of one."""
         config = self._cell.config
         # Half of a case, and its end, lie elsewhere than those of the part until a checkpoint: the
@@ -92,7 +92,7 @@ class Builder:
             case=whole or case,
             chunks=cut if whole is None else self._chunks(whole),
         )
-        return [compression for compression in planned if compression.after <= len(cut)]
+        return {after: keeps for after, keeps in planned.items() if after <= len(cut)}
 
     def failed(self, case: EvalCase, seed: int) -> FailedMemory | None:
         """The memory of a case if it could not be built."""

@@ -17,7 +17,7 @@ from msgspec import structs
 from memeval.config.schema import PREPARE
 from memeval.errors import FailedMemoryError, MemevalError, StorageError, UserError
 from memeval.llm.metering import Ledger, metered, totals
-from memeval.pipeline.execute.compression import Compression
+from memeval.pipeline.execute.compression import Compressions
 from memeval.pipeline.execute.ingest import (
     await_ready,
     check_loss,
@@ -73,7 +73,7 @@ class MemoryBuild:
     cell: Cell
     case: EvalCase
     chunks: Sequence[MemoryChunk]
-    compressions: Sequence[Compression]
+    compressions: Compressions
     """The cuts of the window among them."""
     seed: int
     fresh: Callable[[], Watched]
