@@ -135,10 +135,10 @@ def test_a_gate_calls_more_of_what_should_be_little_a_loss(
 ) -> None:
     low, high = sorted(runs, key=lambda run: run.metrics["invented_words"] or 0.0)
     baseline, folder = tmp_path / "baseline.json", tmp_path / "gate"
-    words = ["--baseline", str(baseline), "--metric", "invented", "--out", str(folder)]
+    words = ["--baseline", str(baseline), "--metric", "invented"]
     assert gate([low.key, *words, "--bless"]) == 0
 
-    gate([high.key, *words])
+    gate([high.key, *words, "--out", str(folder)])
     verdict = json.loads((folder / "gate.json").read_text(encoding="utf-8"))
     assert verdict["metric"] == "invented_words"
     assert verdict["difference"]["mean"] > 0
