@@ -338,6 +338,11 @@ class EvalCase:
     """Sessions of another user, whose memory is the same store under `system.tenants=shared`."""
 
     @property
+    def stops(self) -> frozenset[str]:
+        """Ids of the sessions after which the memory is asked or changed."""
+        return frozenset([*self.checkpoints, *(operation.after for operation in self.operations)])
+
+    @property
     def turns(self) -> Iterator[Turn]:
         """The turns of all sessions, in order."""
         return chain.from_iterable(session.turns for session in self.sessions)

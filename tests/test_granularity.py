@@ -84,6 +84,20 @@ def test_a_round_over_a_border_has_the_later_date() -> None:
     assert crossing.speakers == ("Ann", "Bob")
 
 
+def test_a_round_ends_where_the_memory_is_asked() -> None:
+    asked = replace(CASE, checkpoints=("s1",))
+    until = told(replace(asked, sessions=asked.sessions[:1]), "round")
+    assert [turns for *_, turns in told(asked, "round")] == [
+        ("D1:1", "D1:2", "D1:3"),
+        ("D1:4",),
+        ("D1:5",),
+        ("D2:1",),
+        ("D2:2",),
+    ]
+    # A memory that was asked there has these, and is continued with the others.
+    assert until == told(asked, "round")[: len(until)]
+
+
 def test_without_an_order_of_speakers_the_first_to_speak_opens() -> None:
     assert [turns for _, _, turns in told(replace(CASE, speakers=()), "round")] == [
         turns for _, _, turns in told(CASE, "round")

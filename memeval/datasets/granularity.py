@@ -104,7 +104,7 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
     """CogCanvas' merged turns (arXiv 2601.00821), over the concatenated sessions.
 
     The first speaker's turn opens a round or joins the open one. The other speaker's turn closes
-    it, or is a separate round if none is open.
+    it, or is a separate round if none is open. Where the memory is asked or changed, a round ends.
     """
     opener = next(iter(case.speakers), None) or next((turn.speaker for turn in case.turns), None)
     turns: list[Turn] = []
@@ -126,6 +126,10 @@ def _by_round(case: EvalCase, granularity: Granularity) -> Iterator[MemoryChunk]
                 # LoCoMo's 137 such rounds are in the later session.
                 rounds.append((session, turns, first))
                 turns = []
+
+        if turns and session.session_id in case.stops:
+            rounds.append((session, turns, first))
+            turns = []
 
     if last and turns:
         rounds.append((last, turns, first))

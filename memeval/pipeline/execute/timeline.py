@@ -191,12 +191,11 @@ class Part:
 
 def parts_of(case: EvalCase, chunks: Sequence[MemoryChunk]) -> list[Part]:
     """The parts of a case: each ends before an operation, at a checkpoint or with the case."""
-    ends = {operation.after for operation in case.operations} | set(case.checkpoints)
-    ends &= {session.session_id for session in case.sessions}
+    stops = case.stops
     parts: list[Part] = []
     first = 0
     for session in case.sessions:
-        if session.session_id not in ends:
+        if session.session_id not in stops:
             continue
 
         end = first
