@@ -31,7 +31,7 @@ LAST_WORDS = 20
 """Lines of stderr that are kept."""
 STOP_S = 2.0
 """The wait between the end of a program's input and its end by force."""
-KILLED_S = 0.5
+KILLED_S = 5.0
 """The wait for a process that was killed."""
 PASSED_ON = ("HOME", "PATH", "LANG", "TMPDIR")
 """Variables of the environment that every program gets."""
@@ -292,9 +292,8 @@ class Program:
         finally:
             # Also if there is no time to wait, after Ctrl-C.
             self.kill()
-
-        await self._ends_within(KILLED_S)
-        await asyncio.gather(self._listening, return_exceptions=True)
+            await self._ends_within(KILLED_S)
+            await asyncio.gather(self._listening, return_exceptions=True)
 
     async def _ends_within(self, seconds: float) -> None:
         with suppress(TimeoutError):
