@@ -62,7 +62,7 @@ class Builder:
             cell=self._cell,
             case=case,
             chunks=cut,
-            compressions=self._compressions(case, cut),
+            plan=lambda: self._compressions(case, cut),
             seed=seed,
             fresh=lambda: self._system(case, seed),
             writer=self._writer(case, seed),

@@ -73,8 +73,8 @@ class MemoryBuild:
     cell: Cell
     case: EvalCase
     chunks: Sequence[MemoryChunk]
-    compressions: Compressions
-    """The cuts of the window among them."""
+    plan: Callable[[], Compressions]
+    """Plans the cuts of the window among them."""
     seed: int
     fresh: Callable[[], Watched]
     """Makes an empty system."""
@@ -208,6 +208,7 @@ class MemoryBuild:
         # A memory that is continued did the earlier ones at its last checkpoint.
         numbers = iter(range(len(self.case.operations) - due, len(self.case.operations)))
         write = None if writer is None else partial(writer.write, begins=False)
+        compressions = self.plan()
         try:
             with metered(ledger):
                 for part in parts:
@@ -219,7 +220,7 @@ class MemoryBuild:
                         )
                     elif is_new:
                         await watched.run(
-                            ingest_calls(self.chunks, self.compressions, part.first, part.end)
+                            ingest_calls(self.chunks, compressions, part.first, part.end)
                         )
 
                     operations += [
@@ -244,7 +245,7 @@ class MemoryBuild:
 
         ingested = Ingested(
             chunks=count,
-            compressions=len(self.compressions),
+            compressions=len(compressions),
             usage=totals(ledger.usages),
             seconds=seconds,
             ready_seconds=ready - filled if waits else None,
