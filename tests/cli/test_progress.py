@@ -149,6 +149,23 @@ def test_a_sweep_says_no_time_left_from_one_sample() -> None:
     assert display.lines == ["runs 0/2, 1 under way"]
 
 
+def test_no_time_is_left_once_all_runs_have_ended() -> None:
+    """Equal runs are made once: the second ends with the results of the first."""
+    clock = Clock()
+    cells: Any = [
+        SimpleNamespace(number=n, is_finished=False, cell=SimpleNamespace(name="a cell"))
+        for n in range(2)
+    ]
+    display = SweepDisplay(Plan(cells), clock=clock)
+    display.progress(cells[0])
+    clock.now = 60.0
+    summary: Any = SimpleNamespace(is_stopped=False, statuses={"ok": 1})
+    for planned, reused in zip(cells, (False, True), strict=True):
+        display.ended(Outcome(planned, summary, reused=reused))
+
+    assert display.lines == ["runs 2/2, publishing"]
+
+
 def test_long_work_without_calls_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     countdown = Countdown("checking 475 runs", 475, clock)

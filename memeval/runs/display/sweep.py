@@ -250,12 +250,13 @@ class SweepDisplay:
         now = self.clock()
         cells = list(self._cells.values())
         made = self._ended - self._reused - self._failed - self._stopped
-        done = made + sum(cell.share for cell in cells)
+        under_way = sum(cell.share for cell in cells)
+        done = made + under_way
         known = made > 0 or all(cell.left_s(now) is not None for cell in cells)
         if done < 0.05 or not known or now - self._began < LONG_S:
             return None
 
-        left = len(self._plan.open_cells) - self._failed - done
+        left = len(self._plan.cells) - self._ended - under_way
         return max(left, 0.0) * (now - self._began) / done
 
     def summary(self) -> str:
