@@ -53,7 +53,8 @@ def gate(arguments: Sequence[str]) -> int:
     rules = rules_of(options.margin, options.non_inferior)
     if options.bless and (rules != GateRules() or options.out):
         raise UserError(
-            "gate --bless compares nothing: it takes no --margin, --non-inferior or --out"
+            "gate --bless compares nothing: it takes no --margin, --non-inferior or --out",
+            "leave them out; a comparison with the new baseline takes them",
         )
 
     path = Path(options.baseline)

@@ -114,7 +114,7 @@ def table_remarks(comparisons: Iterable[Comparison]) -> list[str]:
     if not any(comparison.left_out for comparison in comparisons):
         return []
 
-    return ["The sentences compare the common questions; the table has all of each run."]
+    return ["The sentences compare the common questions; the table has all questions of each run."]
 
 
 def headline(comparison: Comparison) -> list[str]:

@@ -90,7 +90,7 @@ def test_versions_of_a_frozen_data_set(tmp_path: Path) -> None:
     compared = completed(tmp_path, "compare", first, second, "--common", "--stats")
     assert "only the 15 of 16 questions with the same wording" in compared.out
     assert "15 questions in common" in compared.out
-    assert "the table has all of each run" in compared.out
+    assert "the table has all questions of each run" in compared.out
     for name in ("comparison.md", "comparison.html"):
         (file,) = tmp_path.glob(f"outputs/comparisons/*/{name}")
-        assert "the table has all of each run" in file.read_text(encoding="utf-8")
+        assert "the table has all questions of each run" in file.read_text(encoding="utf-8")
