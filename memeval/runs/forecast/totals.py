@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from memeval.records import Role, Usage
 from memeval.results.prices import cost_usd
 from memeval.runs.forecast.imagined import Call
+from memeval.statistics.means import sum_or_none
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,12 @@ class Estimate:
     @property
     def usd(self) -> float | None:
         """None as soon as one part is unknown."""
-        return _sum([line.usd for line in self.lines])
+        return sum_or_none(line.usd for line in self.lines)
 
     @property
     def most_usd(self) -> float | None:
         """If every reply were as long as its limit of tokens."""
-        return _sum([line.most_usd for line in self.lines])
+        return sum_or_none(line.most_usd for line in self.lines)
 
     @property
     def seconds(self) -> float:
@@ -72,17 +73,6 @@ class Estimate:
             by_address[line.address] = by_address.get(line.address, 0.0) + line.seconds
 
         return max(by_address.values(), default=0.0)
-
-
-def _sum(parts: Sequence[float | None]) -> float | None:
-    total = 0.0
-    for part in parts:
-        if part is None:
-            return None
-
-        total += part
-
-    return total
 
 
 @dataclass
