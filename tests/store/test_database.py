@@ -79,6 +79,19 @@ def test_a_server_that_answers_again_is_waited_for(hurried: Server) -> None:
     database.close()
 
 
+def test_a_server_that_is_slow_at_the_start_is_waited_for(hurried: Server) -> None:
+    # Longer than `ANSWER_S`: the connection of the one that opens is cut, and it tries again.
+    lock = f"SELECT pg_advisory_lock({module._SETUP_LOCK}), pg_sleep(1.2)"
+    holding = threading.Thread(target=hurried.ask, args=[lock])
+    holding.start()
+    time.sleep(0.2)
+
+    began = time.monotonic()
+    Database(hurried.url, patience_s=60).close()
+    assert time.monotonic() - began > 2 * module.ANSWER_S
+    holding.join()
+
+
 @pytest.mark.slow
 def test_a_server_that_never_lets_in_is_refused_at_once(hurried: Server) -> None:
     hurried.freeze()

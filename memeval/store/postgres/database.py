@@ -303,17 +303,18 @@ class Database:
 
         try:
             with self._engine.connect() as connection, self._watched(connection):
-                # Two processes that make the same table at once would fail.
-                connection.execute(sqlalchemy.text(f"SELECT pg_advisory_lock({_SETUP_LOCK})"))
-                try:
+                connection.execution_options(isolation_level="READ COMMITTED")
+                with connection.begin():
+                    # Two processes that make the same table at once would fail.
+                    connection.execute(
+                        sqlalchemy.text(f"SELECT pg_advisory_xact_lock({_SETUP_LOCK})")
+                    )
                     for statement in TABLES:
                         connection.execute(sqlalchemy.text(statement))
 
                     return connection.execute(
                         sqlalchemy.text("SELECT version FROM memeval_store")
                     ).scalar()
-                finally:
-                    connection.execute(sqlalchemy.text(f"SELECT pg_advisory_unlock({_SETUP_LOCK})"))
         except sqlalchemy.exc.SQLAlchemyError as error:
             if _is_passing_at_start(error):
                 raise
@@ -432,8 +433,10 @@ def _is_passing(error: Exception) -> bool:
 def _is_passing_at_start(error: Exception) -> bool:
     """Whether a server that is there refuses for now: a wrong address or password stays wrong."""
     reason = getattr(error, "orig", None)
-    state = getattr(reason, "sqlstate", None)
-    return _is_passing(error) if state else _REFUSED_FOR_NOW.search(str(reason)) is not None
+    if getattr(reason, "sqlstate", None) or getattr(error, "connection_invalidated", False):
+        return _is_passing(error)
+
+    return _REFUSED_FOR_NOW.search(str(reason)) is not None
 
 
 _open: dict[str, Database] = {}
