@@ -81,7 +81,13 @@ class Flights(Generic[T]):
 
         # Every batch ends before an error is raised: what the others have paid for is stored.
         flying = [self._fly(*batch, look, ask) for batch in zip(batches, flights, strict=True)]
-        outcomes = await asyncio.gather(*flying, return_exceptions=True)
+        try:
+            outcomes = await asyncio.gather(*flying, return_exceptions=True)
+        finally:
+            # A batch that was cancelled before it began has not ended its flight itself.
+            for batch, flight in zip(batches, flights, strict=True):
+                self._end(batch, flight)
+
         found: dict[str, T] = {}
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
@@ -108,11 +114,16 @@ class Flights(Generic[T]):
             flight.exception()
             raise
         finally:
-            for key in batch:
+            self._end(batch, flight)
+
+    def _end(self, batch: Sequence[str], flight: asyncio.Future[None]) -> None:
+        """Wakes the callers that wait for a batch, unless they were told already."""
+        for key in batch:
+            if self._under_way.get(key) is flight:
                 del self._under_way[key]
 
-            if not flight.done():
-                flight.set_result(None)
+        if not flight.done():
+            flight.set_result(None)
 
     async def _lead(self, batch: Sequence[str], look: Fetch[T], ask: Fetch[T]) -> dict[str, T]:
         """Does the work of `fetch` for the first caller of this process."""

@@ -151,6 +151,29 @@ def test_where_one_is_cancelled_another_takes_over(tmp_path: Path, cancelled: in
         assert server.count() == (2 if cancelled == 0 else 1)
 
 
+def test_batches_cancelled_before_they_begin_can_be_asked_for_again(tmp_path: Path) -> None:
+    async def look(keys: Sequence[str]) -> dict[str, str]:
+        return {}
+
+    async def ask(keys: Sequence[str]) -> dict[str, str]:
+        return dict.fromkeys(keys, "a reply")
+
+    async def scene() -> dict[str, str]:
+        flights = Flights[str](FileLeases(tmp_path), size=1)
+        keys = [content_key({"a": "request", "number": number}) for number in range(3)]
+        first = asyncio.create_task(flights.fetch(keys, look, ask))
+        # It has requested its batches now, and none of them has begun.
+        await asyncio.sleep(0)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+
+        async with asyncio.timeout(20):
+            return await flights.fetch(keys, look, ask)
+
+    assert len(asyncio.run(scene())) == 3
+
+
 def test_a_lease_that_never_ends_is_waited_for_no_longer_than_patience(tmp_path: Path) -> None:
     leases = FileLeases(tmp_path)
     asked: list[str] = []
