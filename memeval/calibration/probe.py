@@ -15,6 +15,7 @@ from memeval.judges.contract import Judge
 from memeval.pipeline.execute.judging import judge_answer, judge_of
 from memeval.pipeline.execute.progress import Progress
 from memeval.pipeline.execute.repeat import first_error
+from memeval.pipeline.open.called import keep_alive
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.pipeline.open.models import Models
@@ -134,7 +135,7 @@ async def probe_judge(
     """Has the judge of a cell judge all items, and `inject` attacks into the wrong ones.
 
     Replies come from and go to the cache, calls keep to the endpoint's limit. An error of the judge
-    leaves its item without a verdict.
+    leaves its item without a verdict. Raises as `keep_alive` does.
     """
     identity = judge_identity(cell)
     if identity is None:
@@ -149,13 +150,25 @@ async def probe_judge(
     # A name of its own, so that replies that an earlier probe paid for count as cached.
     models = Models(cell.config, f"probe {uuid4().hex}", progress.say)
     try:
-        judge = judge_of(cell, models, cell.config.seed)
-        probed = await _probe(judge, cell, asked, progress)
-        made = attacked(judge, _rejected(asked, probed)) if inject else []
-        tried = await _probe(judge, cell, [pair[1:] for pair in made], progress)
+        work = _probe_all(cell, models, identity, asked, progress, inject=inject)
+        return await keep_alive(cell, models.connections.breaker, work)
     finally:
         await models.aclose()
 
+
+async def _probe_all(
+    cell: Cell,
+    models: Models,
+    identity: JudgeIdentity,
+    asked: Sequence[AskedItem],
+    progress: Progress,
+    *,
+    inject: bool,
+) -> ProbeResult:
+    judge = judge_of(cell, models, cell.config.seed)
+    probed = await _probe(judge, cell, asked, progress)
+    made = attacked(judge, _rejected(asked, probed)) if inject else []
+    tried = await _probe(judge, cell, [pair[1:] for pair in made], progress)
     usages = [usage for answer in (*probed, *tried) for usage in answer.row.usage]
     verdicts = [(attack, answer.accepted) for (attack, *_), answer in zip(made, tried, strict=True)]
     return ProbeResult(

@@ -82,25 +82,20 @@ def name_prices(path: str | None, default: Path) -> None:
 @lru_cache(maxsize=8)
 def _parse(content: bytes, path: Path) -> OwnPrices:
     import yaml  # type: ignore[import-untyped]
-    from omegaconf import OmegaConf
 
     try:
-        # Unlike PyYAML, it refuses a model that is there twice.
-        values = OmegaConf.to_container(OmegaConf.create(content.decode()))
+        values = yaml.safe_load(content)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise UserError(f"prices: {path} is not YAML: {one_line(error, 300)}", EXAMPLE) from error
+        raise UserError(f"prices: {path} is not YAML: {one_line(error)}", EXAMPLE) from error
 
     if not isinstance(values, dict) or set(values) != {"date", "models"}:
         raise UserError(
             f"prices: {path} must contain `date` and `models`, and nothing else", EXAMPLE
         )
 
-    try:
-        day = date.fromisoformat(values["date"])
-    except (TypeError, ValueError):
-        raise UserError(
-            f"prices: {path}: `date` must be a date such as 2026-01-31", EXAMPLE
-        ) from None
+    day = values["date"]
+    if not isinstance(day, date):
+        raise UserError(f"prices: {path}: `date` must be a date such as 2026-01-31", EXAMPLE)
 
     if not isinstance(values["models"], dict) or not values["models"]:
         raise UserError(f"prices: {path}: `models` must name a model", EXAMPLE)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from command_line import completed, memeval
-from doubles.endpoint import ScriptedEndpoint
+from doubles.endpoint import Faults, ScriptedEndpoint
+from ports import free_port
 
 from memeval.api.judging import shipped_file
 from memeval.calibration.attacks import LABEL, VERDICTS, attacks
@@ -65,6 +66,19 @@ def test_a_model_is_probed_and_asked_only_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_judge_at_a_dead_endpoint_is_not_probed_to_the_end(tmp_path: Path) -> None:
+    words = ("judge", "probe", "judge=llm", "llm=openai", "llm.max_concurrency=1")
+    refused = memeval(tmp_path, *words, f"llm.base_url=http://127.0.0.1:{free_port()}/v1")
+    assert refused.status == 2 and "connection refused" in refused.err
+
+    with ScriptedEndpoint(reply, faults=Faults({"bad_request": 1.0})) as endpoint:
+        address = f"llm.base_url={endpoint.base_url}"
+        failing = memeval(tmp_path, *words, address, "stop_after_failures=5")
+        assert 5 <= endpoint.count("/chat/completions") <= 6
+
+    assert failing.status == 1 and "stopped: 5 calls in a row failed" in failing.err
+
+
 def test_an_offline_judge_is_probed_and_its_errors_corrected_for(tmp_path: Path) -> None:
     labels = str(tmp_path / "probe.jsonl")
     done = completed(tmp_path, "judge", "probe", "judge=keyword", "--out", labels)
