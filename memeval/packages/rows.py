@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from memeval.errors import UserError
-from memeval.packages.form import ANSWERS, INGESTS, TEXTS, VERDICTS, entry_of
+from memeval.packages.form import ANSWERS, INGESTS, TEXTS, VERDICTS
 from memeval.packages.read import Package
 from memeval.pipeline.execute.rows import is_about
 from memeval.pipeline.verify.sound import Look
@@ -17,43 +17,48 @@ from memeval.results.fields import as_read, read_json
 from memeval.results.rows import case_of_ingest
 from memeval.results.run import Run
 from memeval.results.steps import model_texts, tool_texts
-from memeval.results.store import R, SoundRows, StoredRow
+from memeval.results.store import R, SoundRows
 from memeval.results.texts import Texts
 from memeval.text.shown import counted, one_line
 
+Place = tuple[int, str]
+"""Repeat and id of a row."""
+
 
 class PackagedRows:
-    """The rows of a packaged run, by repeat and id."""
+    """The rows of a packaged run."""
 
     def __init__(self, package: Package, run: Run, look: Look) -> None:
         """`look` has read the rows, which several runs of the package may share."""
-        raw = package.folder / "package"
-        lines = {
-            name: list(_parsed(raw / entry_of(run.key, name)))
-            for name in (ANSWERS, VERDICTS, INGESTS)
-        }
-        self.sequences = {name: _ids(rows) for name, rows in lines.items()}
-        self.answers: dict[tuple[int, str], AnswerRow] = {}
-        self.ingests: dict[tuple[int, str], IngestRow] = {}
-        self.verdicts: dict[tuple[int, str], VerdictRow] = {}
-        for number, ids in enumerate(self.sequences[ANSWERS]):
-            rows = _rows_of(look.answers, number)
-            answers = [row for name in ids if isinstance(row := rows.get(name), AnswerRow)]
-            self.answers |= {(number, row.id): row for row in answers}
-
-        for number, ids in enumerate(self.sequences[INGESTS]):
-            rows = _rows_of(look.answers, number)
-            ingests = [row for name in ids if isinstance(row := rows.get(name), IngestRow)]
-            self.ingests |= {(number, row.id): row for row in ingests}
-
-        for number, ids in enumerate(self.sequences[VERDICTS]):
-            judged = _rows_of(look.verdicts, number)
-            self.verdicts |= {(number, name): judged[name] for name in ids if name in judged}
-
-        self.others = _others(lines[ANSWERS], self.answers)
+        self.places: dict[str, list[Place]] = {}
+        """Of each file, in its order."""
+        self.others: list[str] = []
         """Rows with unknown members."""
-        self.others += _others(lines[VERDICTS], self.verdicts)
-        self.others += _others(lines[INGESTS], self.ingests)
+        folder = package.folder / "package" / "runs" / run.key
+        self.answers = self._read(folder / ANSWERS, look.answers, AnswerRow)
+        self.verdicts = self._read(folder / VERDICTS, look.verdicts, VerdictRow)
+        self.ingests = self._read(folder / INGESTS, look.answers, IngestRow)
+
+    def _read(
+        self, path: Path, repeats: Sequence[SoundRows[Any] | None], wanted: type[R]
+    ) -> dict[Place, R]:
+        """The sound rows of one file."""
+        places = self.places[path.name] = []
+        rows = {}
+        for number, line in _parsed(path):
+            place = (number, str(line.get("id")))
+            places.append(place)
+            sound = repeats[number] if number < len(repeats) else None
+            row = None if sound is None else sound.rows.get(place[1])
+            if not isinstance(row, wanted):
+                continue
+
+            rows[place] = row
+            content = {name: value for name, value in line.items() if name != "seal"}
+            if content != as_read(row.to_json()):
+                self.others.append(row.id)
+
+        return rows
 
     @property
     def usages(self) -> list[Usage]:
@@ -64,34 +69,23 @@ class PackagedRows:
 
     @property
     def references(self) -> set[str]:
-        """Of the texts that the answers refer to."""
-        found: set[str | None] = set()
-        for row in self.answers.values():
-            found |= {row.context, *(message.text for message in row.prompt)}
-            found |= {chunk.text for chunk in row.retrieved or ()}
-            found.update(model_texts(row.steps), tool_texts(row.steps))
-        for ingest in self.ingests.values():
-            for session in ingest.written.sessions if ingest.written is not None else ():
-                found.update(model_texts(session.made), tool_texts(session.made))
-
-        return {ref for ref in found if ref is not None}
+        """Of the texts that the rows refer to."""
+        return {ref for ref, _ in references(self.answers.values(), self.ingests.values())}
 
     def problems(self, records: Sequence[Record]) -> Iterator[str]:
         """Rows too many, too few, in another order, or about another answer."""
-        repeats = sorted({record.repeat for record in records})
-        asked = [[one.question_id for one in records if one.repeat == own] for own in repeats]
-        if self.sequences[ANSWERS] != asked:
+        by_repeat = sorted(records, key=lambda record: record.repeat)
+        asked = [(record.repeat, record.question_id) for record in by_repeat]
+        if self.places[ANSWERS] != asked:
             yield f"{ANSWERS} does not contain one row per record, in order"
 
-        for number, ids in enumerate(self.sequences[VERDICTS]):
-            known, judged = asked[number] if number < len(asked) else [], set(ids)
-            if ids != [name for name in known if name in judged]:
-                yield f"{VERDICTS} contains rows of other questions, or in a different order"
+        judged = set(self.places[VERDICTS])
+        if self.places[VERDICTS] != [place for place in asked if place in judged]:
+            yield f"{VERDICTS} contains rows of other questions, or in a different order"
 
-        cases = {record.case_id for record in records}
-        for ids in self.sequences[INGESTS]:
-            if len(ids) != len(set(ids)) or None in [case_of_ingest(name, cases) for name in ids]:
-                yield f"{INGESTS} contains rows of other conversations, or duplicates"
+        made, cases = self.places[INGESTS], {record.case_id for record in records}
+        if len(made) != len(set(made)) or None in [case_of_ingest(name, cases) for _, name in made]:
+            yield f"{INGESTS} contains rows of other conversations, or duplicates"
 
         if self.others:
             yield f"{counted(len(self.others), 'row')} with unknown members"
@@ -102,9 +96,26 @@ class PackagedRows:
                 yield f"the verdict on {one_line(verdict.id, 60)} is about a different answer"
 
 
-def _rows_of(repeats: Sequence[SoundRows[R] | None], number: int) -> Mapping[str, R]:
-    rows = repeats[number] if number < len(repeats) else None
-    return {} if rows is None else rows.rows
+def references(
+    answers: Iterable[AnswerRow], ingests: Iterable[IngestRow]
+) -> Iterator[tuple[str, bool]]:
+    """References of the texts of rows, each with whether it is a reply, and not data."""
+    written = (ingest.written for ingest in ingests if ingest.written is not None)
+    for session in (one for part in written for one in part.sessions):
+        # A writer stores sentences of the data itself.
+        yield from ((ref, False) for ref in model_texts(session.made))
+        yield from ((ref, False) for ref in tool_texts(session.made))
+
+    for row in answers:
+        yield from ((ref, True) for ref in model_texts(row.steps))
+        yield from ((ref, False) for ref in tool_texts(row.steps))
+        for message in row.prompt:
+            yield message.text, False
+        for chunk in row.retrieved or ():
+            if chunk.text is not None:
+                yield chunk.text, False
+        if row.context is not None:
+            yield row.context, False
 
 
 def _parsed(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -120,30 +131,6 @@ def _parsed(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             number += 1
         else:
             yield number, row
-
-
-def _others(
-    lines: Sequence[tuple[int, dict[str, Any]]], rows: Mapping[tuple[int, str], StoredRow]
-) -> list[str]:
-    others = []
-    for number, line in lines:
-        row = rows.get((number, str(line.get("id"))))
-        content = {name: value for name, value in line.items() if name != "seal"}
-        if row is not None and content != as_read(row.to_json()):
-            others.append(row.id)
-
-    return others
-
-
-def _ids(lines: Sequence[tuple[int, dict[str, Any]]]) -> list[list[str]]:
-    ids: list[list[str]] = []
-    for number, row in lines:
-        while len(ids) <= number:
-            ids.append([])
-
-        ids[number].append(str(row.get("id")))
-
-    return ids
 
 
 def text_problems(package: Package, used: set[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from memeval.packages.form import (
     package_id,
     withheld,
 )
+from memeval.packages.rows import references
 from memeval.packages.signing import sign
 from memeval.pipeline.execute.rows import answer_digest
 from memeval.pipeline.measure.provenance import FIGURES_CODE
@@ -63,7 +64,6 @@ from memeval.results.files import writing
 from memeval.results.judge import JudgeIdentity
 from memeval.results.rows import answer_or_ingest, case_of_ingest
 from memeval.results.run import Run
-from memeval.results.steps import model_texts, tool_texts
 from memeval.results.store import read_rows, sealed_line
 from memeval.results.summary import PACKAGE_TAG
 from memeval.results.texts import WITHHELD, Joined, reference
@@ -366,28 +366,10 @@ class _Repeat:
         those of replies, and how the others are joined.
         """
         lines: dict[str, bytes] = {}
-        for ref, is_reply in self._references():
+        for ref, is_reply in references(self.rows, self.ingests):
             self._take(ref, lines, show=is_reply or self.with_texts)
 
         return lines
-
-    def _references(self) -> Iterator[tuple[str, bool]]:
-        written = (row.written for row in self.ingests if row.written is not None)
-        for session in (one for part in written for one in part.sessions):
-            # A writer stores sentences of the data itself.
-            yield from ((ref, False) for ref in model_texts(session.made))
-            yield from ((ref, False) for ref in tool_texts(session.made))
-
-        for row in self.rows:
-            yield from ((ref, True) for ref in model_texts(row.steps))
-            yield from ((ref, False) for ref in tool_texts(row.steps))
-            for message in row.prompt:
-                yield message.text, False
-            for chunk in row.retrieved or ():
-                if chunk.text is not None:
-                    yield chunk.text, False
-            if row.context is not None:
-                yield row.context, False
 
     def _take(self, ref: str, lines: dict[str, bytes], *, show: bool) -> None:
         if ref in lines:
@@ -408,9 +390,10 @@ class _Repeat:
 
 def _cleaned(cleaner: Cleaner, row: Json) -> Json:
     """A row or a record, fit to be handed over."""
-    ours = {name: cleaner.ours(row[name]) for name in _OURS if name in row}
-    rest = {name: value for name, value in row.items() if name not in ours}
-    return {name: ours[name] if name in ours else cleaner.measured(rest[name]) for name in row}
+    return {
+        name: cleaner.ours(value) if name in _OURS else cleaner.measured(value)
+        for name, value in row.items()
+    }
 
 
 def _write(path: Path, entries: Mapping[str, bytes]) -> None:
