@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import networkx  # type: ignore[import-untyped]
-from networkx import connected_components
-
 from memeval.comparison.build import compare_runs
+from memeval.comparison.significance import groups_of
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
 from memeval.judges.contract import Judge
@@ -24,11 +22,11 @@ from memeval.packages.cleaning import KINDS
 from memeval.packages.data import Data, config_of, data_of, unlike_data, unlike_told
 from memeval.packages.export.terms import terms_of
 from memeval.packages.facts import machine_class, protocol_of, surroundings
-from memeval.packages.form import ENVIRONMENT, is_package_id, is_withheld
+from memeval.packages.form import ENVIRONMENT, is_package_id, is_withheld, manifest_bytes
 from memeval.packages.read import Package, open_package
 from memeval.packages.register import register_problems, signed_words
 from memeval.packages.rows import PackagedRows, text_problems
-from memeval.packages.signing import check_signature, signer_of
+from memeval.packages.signing import signer_of
 from memeval.pipeline.execute.judging import judge_answer
 from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.verify.figures import same_figure
@@ -252,10 +250,8 @@ class _Verifier:
 
         comparison = compare_runs(runs, metrics()["accuracy"], all_pairs=True)
         # Runs that may be compared with each other are adjusted together.
-        graph = networkx.Graph([(one.first, one.second) for one in comparison.differences])
-        keys_of = [
-            [run.key for run in runs if run.key in group] for group in connected_components(graph)
-        ]
+        groups = groups_of((one.first, one.second) for one in comparison.differences)
+        keys_of = [[run.key for run in runs if run.key in group] for group in groups]
         asked = {run.key: self._asked(run) for run in runs}
         for keys in keys_of:
             own = [one for one in comparison.differences if one.first in keys]
@@ -359,13 +355,11 @@ def who_level(package: Package, allowed_signers: Path | None) -> Level:
         return level
 
     try:
-        if allowed_signers is None:
-            check_signature(package.manifest_bytes, package.signature)
+        signer = signer_of(manifest_bytes(package.manifest), package.signature, allowed_signers)
+        level.did = f"signed by {signer} ({who})"
+        if signer is None:
             level.is_done = False
             level.did = f"signed by an unknown key ({who}); to check it, use --allowed-signers"
-        else:
-            signer = signer_of(package.manifest_bytes, package.signature, allowed_signers)
-            level.did = f"signed by {signer} ({who})"
     except UserError as error:
         level.did = f"signed ({who})"
         level.problems.append(error.message)

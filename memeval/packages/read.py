@@ -73,9 +73,8 @@ class Package:
     id: str
     """Sixteen hex digits of its manifest."""
     manifest: Manifest
-    manifest_bytes: bytes
-    """Bytes that a signature signs."""
     signature: bytes | None
+    """Of the bytes of the manifest."""
     environment: Json
     """Surroundings of the runs: `packed_on`, and `runs` by key."""
     register: Json | None
@@ -128,7 +127,6 @@ def unpack_to(path: Path, folder: Path) -> Package:
         folder=folder,
         id=package_id(content),
         manifest=manifest,
-        manifest_bytes=content,
         signature=signature,
         environment=environment,
         register=register,
@@ -255,9 +253,12 @@ def _check_list(path: Path, archive: zipfile.ZipFile, manifest: Manifest) -> Non
     if names != [*first, *manifest.entries]:
         unlisted = [name for name in names if name not in (*first, *manifest.entries)]
         missing = [name for name in manifest.entries if name not in names]
-        what = f"'{(unlisted or missing)[0]}' is " if unlisted or missing else ""
-        what += ("not listed in" if unlisted else "missing") if what else "the order is not that of"
-        raise _bad(path, what if missing and not unlisted else f"{what} {MANIFEST}")
+        if unlisted:
+            raise _bad(path, f"'{unlisted[0]}' is not listed in {MANIFEST}")
+        if missing:
+            raise _bad(path, f"'{missing[0]}' is missing")
+
+        raise _bad(path, f"the order is not that of {MANIFEST}")
 
     for name, entry in manifest.entries.items():
         if archive.getinfo(name).file_size != entry.size:

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from memeval.errors import UserError
 from memeval.packages.facts import digest_of_ids
 from memeval.packages.form import LARGEST_SMALL, Digest, Line
-from memeval.packages.signing import check_signature, signer_of
+from memeval.packages.signing import signer_of
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.judge_identity import judge_identity
 from memeval.results import SEAL, JudgeIdentity, Record, as_json, is_sealed, sealed
@@ -128,7 +128,7 @@ def entry_of_package(path: Path, packed: Sequence[Run], known: Sequence[Run]) ->
     signature = None
     if note.is_file():
         signature = note.read_bytes()[:LARGEST_SIGNATURE].decode("ascii", "replace")
-        check_signature(said_bytes(said), signature.encode())
+        signer_of(said_bytes(said), signature.encode(), allowed_signers=None)
 
     return {
         "said": said,
@@ -147,12 +147,8 @@ def signed_words(entry: Mapping[str, Any], allowed_signers: Path | None) -> str:
     if not isinstance(said, dict) or not isinstance(signature, str):
         return ""
 
-    content, day = said_bytes(said), one_line(said.get("said_on"), 10)
-    if allowed_signers is None:
-        check_signature(content, signature.encode())
-        return f", signed by an unknown key, dated {day}"
-
-    return f", signed by {signer_of(content, signature.encode(), allowed_signers)}, dated {day}"
+    signer = signer_of(said_bytes(said), signature.encode(), allowed_signers) or "an unknown key"
+    return f", signed by {signer}, dated {one_line(said.get('said_on'), 10)}"
 
 
 def register_problems(
