@@ -42,13 +42,19 @@ _OF_WHO = ("who", "licence", "supersedes", "replaced")
 
 
 @dataclass(frozen=True)
-class Checked:
-    """A package that was looked at; its files are gone."""
+class Refused:
+    """A package with a problem at a level that the board rests on."""
 
     path: Path
+    level: Level
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A package that the board may show; its files are gone."""
+
+    package: Package
     levels: tuple[Level, ...]
-    package: Package | None
-    """None if it has a problem at a level that the board rests on."""
     scores: Mapping[str, RunScores]
     """Accuracy of each question, by run key."""
     is_known: bool
@@ -68,9 +74,13 @@ class _Sent:
     """The other members."""
 
 
+_Found = Refused | tuple[Checked, dict[str, _Sent]]
+"""A package, one that is not refused without its scores and with what they are made from."""
+
+
 def check_packages(
     paths: Sequence[Path], allowed_signers: Path | None = None, *, again: bool = False
-) -> Iterator[Checked]:
+) -> Iterator[Refused | Checked]:
     """Checks packages, in their order; `again` takes no finding of an earlier time.
 
     Raises `WorldError` if a process was killed.
@@ -80,13 +90,13 @@ def check_packages(
     _sent_questions.clear()
     processes = min(count_cores(), len(paths))
     if len(paths) <= FEW or processes < 2:
-        yield from (_received(*look(path), known) for path in paths)
+        yield from (_received(look(path), known) for path in paths)
         return
 
     # Not forked: threads may be running, such as numpy's.
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         try:
-            yield from (_received(*found, known) for found in pool.map(look, paths))
+            yield from (_received(found, known) for found in pool.map(look, paths))
         except BrokenProcessPool as error:
             raise WorldError(
                 "board: a process that checked packages was killed",
@@ -94,16 +104,14 @@ def check_packages(
             ) from error
 
 
-def _look(
-    path: Path, allowed_signers: Path | None, *, again: bool
-) -> tuple[Checked, dict[str, _Sent]]:
+def _look(path: Path, allowed_signers: Path | None, *, again: bool) -> _Found:
     try:
         with open_package(path) as package:
             file = _file_of(package, allowed_signers)
             known = None if again else _read(file)
             levels = known or list(levels_of(package, Checks(allowed_signers=allowed_signers)))
-            if failed_level(levels) is not None:
-                return Checked(path, tuple(levels), None, {}, is_known=False), {}
+            if (failed := failed_level(levels)) is not None:
+                return Refused(path, failed)
 
             if known is None:
                 _write(file, levels)
@@ -111,11 +119,10 @@ def _look(
             levels[WHO - 1] = who_level(package, allowed_signers)
             accuracy = metrics()["accuracy"]
             sent = {run.key: _send(read_scores(run, accuracy)) for run in package.runs}
-            bare = replace(package, manifest_bytes=b"", signature=None)
-            return Checked(path, tuple(levels), bare, {}, is_known=known is not None), sent
+            bare = replace(package, signature=None)
+            return Checked(bare, tuple(levels), {}, is_known=known is not None), sent
     except UserError as error:
-        damaged = Level(1, problems=[one_line(error, 300)])
-        return Checked(path, (damaged,), None, {}, is_known=False), {}
+        return Refused(path, Level(1, problems=[one_line(error, 300)]))
 
 
 def failed_level(levels: Sequence[Level]) -> Level | None:
@@ -136,9 +143,11 @@ def _send(scores: RunScores) -> _Sent:
     return _Sent(name, asked if is_new else None, values, replace(scores, questions={}, values={}))
 
 
-def _received(
-    checked: Checked, sent: Mapping[str, _Sent], known: dict[str, Mapping[str, AskedQuestion]]
-) -> Checked:
+def _received(found: _Found, known: dict[str, Mapping[str, AskedQuestion]]) -> Refused | Checked:
+    if isinstance(found, Refused):
+        return found
+
+    checked, sent = found
     scores = {}
     for key, own in sent.items():
         if own.asked is not None:

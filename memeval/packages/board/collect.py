@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from memeval.comparison.claims.reading import load_claims
 from memeval.errors import UserError
-from memeval.packages.board.checking import Checked, check_packages, failed_level
+from memeval.packages.board.checking import Checked, Refused, check_packages
 from memeval.packages.board.disputes import packages_apart, read_disputes
 from memeval.packages.board.entries import entries_of, name_of, protocol_id
 from memeval.packages.board.questions import questions_of
@@ -19,14 +18,6 @@ from memeval.packages.form import SUFFIX
 from memeval.packages.levels import Level
 from memeval.packages.read import Package
 from memeval.text.shown import counted, one_line
-
-
-@dataclass(frozen=True)
-class Sound:
-    """A package that the board may show."""
-
-    package: Package
-    checked: Checked
 
 
 def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = False) -> Board:
@@ -44,7 +35,7 @@ def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = 
     checked = list(check_packages(paths, allowed_signers, again=again))
     sound, left_out = _sound(checked)
     kept, replaced = _newest(sound)
-    groups = entries_of([(one.package, one.checked.scores) for one in kept])
+    groups = entries_of([(one.package, one.scores) for one in kept])
     claims = load_claims()
     tables = told_apart([table_of(name, own, claims) for name, own in groups.items()])
     apart = [one for table in tables for one in packages_apart(table, groups[table.id])]
@@ -57,7 +48,7 @@ def collect(folder: Path, allowed_signers: Path | None = None, *, again: bool = 
         disputes=read_disputes(folder),
         apart=tuple(apart),
         questions={name: own for name, own in questions.items() if own},
-        known=sum(one.is_known for one in checked),
+        known=sum(one.is_known for one in checked if isinstance(one, Checked)),
     )
 
 
@@ -66,28 +57,28 @@ def packages_in(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
 
 
-def _sound(checked: Sequence[Checked]) -> tuple[list[Sound], list[LeftOut]]:
-    sound: dict[str, Sound] = {}
+def _sound(
+    checked: Sequence[Refused | Checked],
+) -> tuple[list[Checked], list[LeftOut]]:
+    sound: dict[str, Checked] = {}
     left_out = []
     for one in checked:
-        name, failed = one_line(one.path.name, LONGEST), failed_level(one.levels)
-        if failed is not None or one.package is None:
-            assert failed is not None, "a package was left out because of a problem"
+        if isinstance(one, Refused):
+            level = one.level
             # Only how many: a damaged package's own claims are not shown to others.
-            what = (
-                f"level {failed.number} ({failed.name}): {counted(len(failed.problems), 'problem')}"
-            )
-            left_out.append(LeftOut(name, what))
+            what = f"level {level.number} ({level.name}): {counted(len(level.problems), 'problem')}"
+            left_out.append(LeftOut(one_line(one.path.name, LONGEST), what))
         elif one.package.id in sound:
-            first = sound[one.package.id].package.path.name
-            left_out.append(LeftOut(name, f"the same as {one_line(first, LONGEST)}"))
+            first = one_line(sound[one.package.id].package.path.name, LONGEST)
+            name = one_line(one.package.path.name, LONGEST)
+            left_out.append(LeftOut(name, f"the same as {first}"))
         else:
-            sound[one.package.id] = Sound(one.package, one)
+            sound[one.package.id] = one
 
     return list(sound.values()), left_out
 
 
-def _newest(sound: Sequence[Sound]) -> tuple[list[Sound], list[LeftOut]]:
+def _newest(sound: Sequence[Checked]) -> tuple[list[Checked], list[LeftOut]]:
     """Drops packages that another one replaces entirely."""
     kept, replaced = [], []
     for one in sound:
@@ -111,15 +102,15 @@ def places_of(package: Package) -> set[tuple[str, str]]:
     return {(name_of(run.summary), protocol_id(package, run.key)) for run in package.runs}
 
 
-def _package_data(sound: Sound) -> PackageData:
-    package = sound.package
+def _package_data(checked: Checked) -> PackageData:
+    package = checked.package
     return PackageData(
         id=package.id,
         file=one_line(package.path.name, LONGEST),
         who=one_line(package.manifest.who, LONGEST),
         licence=one_line(package.manifest.licence, LONGEST),
-        marks=tuple(map(mark_of, sound.checked.levels)),
-        said=_said(package.register, sound.checked.levels[-1]),
+        marks=tuple(map(mark_of, checked.levels)),
+        said=_said(package.register, checked.levels[-1]),
     )
 
 
