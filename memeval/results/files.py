@@ -19,6 +19,8 @@ from typing import Any
 from memeval.errors import StorageError, UserError
 
 DUMP_SUFFIX = ".dump.jsonl"
+MANIFEST = "memory.json"
+"""File of a saved memory with the digests of all others: a folder without it is not one."""
 SEAL = "digest"
 """Name of the member that holds the digest of a sealed JSON object."""
 

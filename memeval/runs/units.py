@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from memeval.config.schema import ANSWER, JUDGE, PREPARE, STAGES
-from memeval.pipeline.execute.memory import MANIFEST
 from memeval.pipeline.execute.repeat import answers_header, verdicts_header
 from memeval.pipeline.execute.rows import is_final
 from memeval.pipeline.open.cell import Cell
 from memeval.records import EvalCase
 from memeval.results import AnswerRow, IngestRow, VerdictRow
+from memeval.results.files import MANIFEST
 from memeval.results.rows import answer_or_ingest
 from memeval.results.store import Json, Parse, R, SoundRows, read_rows
 from memeval.runs.plan import PlannedCell

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from memeval.results.files import memory_folders
+from memeval.results.files import MANIFEST, memory_folders
 from memeval.results.private import make_folder
 from memeval.store.inventory import Copied, Home, Item, Kind, Way, digest_of
 from memeval.store.memories import SharedMemories
 
-MANIFEST = "memory.json"
 COPIED = "copied"
 """Folder of memories from elsewhere: only the key identifies them."""
 _KEY = re.compile(r"[0-9a-f]{8,64}")
@@ -38,7 +37,7 @@ def copy_memories(
 async def _put_memory(folder: Path, key: str, shared: SharedMemories, *, do_it: bool) -> Copied:
     own = _digests_of(folder)
     name = f"{key}/{folder.name}"
-    there = await shared.manifest(folder, key, MANIFEST)
+    there = await shared.manifest(folder, key)
     if there == (folder / MANIFEST).read_bytes():
         return Copied(Kind.MEMORIES, name, new=0, there=len(own))
     if there is not None:
@@ -47,7 +46,7 @@ async def _put_memory(folder: Path, key: str, shared: SharedMemories, *, do_it: 
     if not do_it:
         return Copied(Kind.MEMORIES, name, new=len(own), there=0)
 
-    await shared.put(folder, key, MANIFEST)
+    await shared.put(folder, key)
     return _compare(name, own, await shared.digests(folder, key))
 
 
@@ -65,7 +64,7 @@ async def _fetch_memory(
         return Copied(Kind.MEMORIES, name, new=len(theirs) if MANIFEST in theirs else 0, there=0)
 
     make_folder(folder.parent)
-    if not await shared.fetch(folder, key, MANIFEST):
+    if not await shared.fetch(folder, key):
         return Copied(Kind.MEMORIES, name, new=0, there=0, problem="it can't be fetched")
 
     return _compare(name, theirs, _digests_of(folder))

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from memeval.errors import StorageError, UserError
 from memeval.process.leftovers import own_name, remove
+from memeval.results.files import MANIFEST
 from memeval.results.private import make_folder
 from memeval.text.shown import one_line
 
@@ -47,22 +48,22 @@ class SharedMemories:
                 "an object store:  store.memories=s3://bucket/memories  (pip install s3fs)",
             ) from error
 
-    async def fetch(self, folder: Path, key: str, manifest: str) -> bool:
+    async def fetch(self, folder: Path, key: str) -> bool:
         """Fetches a memory into `folder`; False if it does not exist. Raises `StorageError`."""
         address = self._address(folder, key)
-        return await self._attempt(lambda: self._fetch(folder, address, manifest))
+        return await self._attempt(lambda: self._fetch(folder, address))
 
-    async def put(self, folder: Path, key: str, manifest: str) -> None:
+    async def put(self, folder: Path, key: str) -> None:
         """Puts the memory saved in `folder`. Raises `StorageError`."""
         address = self._address(folder, key)
-        await self._attempt(lambda: self._put(folder, address, manifest))
+        await self._attempt(lambda: self._put(folder, address))
 
-    async def manifest(self, folder: Path, key: str, manifest: str) -> bytes | None:
+    async def manifest(self, folder: Path, key: str) -> bytes | None:
         """The manifest of a memory; None if it does not exist. Raises `StorageError`."""
 
         def read() -> bytes | None:
             try:
-                return bytes(self._files.cat_file(f"{self._address(folder, key)}/{manifest}"))
+                return bytes(self._files.cat_file(f"{self._address(folder, key)}/{MANIFEST}"))
             except FileNotFoundError:
                 return None
 
@@ -103,9 +104,9 @@ class SharedMemories:
     def _address(self, folder: Path, key: str) -> str:
         return f"{self._root.rstrip('/')}/{key}/{folder.name}"
 
-    def _fetch(self, folder: Path, address: str, manifest: str) -> bool:
+    def _fetch(self, folder: Path, address: str) -> bool:
         try:
-            content = self._files.cat_file(f"{address}/{manifest}")
+            content = self._files.cat_file(f"{address}/{MANIFEST}")
         except FileNotFoundError:
             return False
 
@@ -121,7 +122,7 @@ class SharedMemories:
                 self._files.get_file(f"{address}/{name}", str(beside / name))
 
             # The manifest that named the files: the current one may belong to newer ones.
-            (beside / manifest).write_bytes(content)
+            (beside / MANIFEST).write_bytes(content)
             beside.replace(folder)
         except FileNotFoundError:
             return False  # it is being replaced by another machine
@@ -130,10 +131,10 @@ class SharedMemories:
 
         return True
 
-    def _put(self, folder: Path, address: str, manifest: str) -> None:
+    def _put(self, folder: Path, address: str) -> None:
         names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
         # The manifest comes last: who finds it finds all files.
-        for name in sorted(names, key=lambda name: name.as_posix() == manifest):
+        for name in sorted(names, key=lambda name: name.as_posix() == MANIFEST):
             target = f"{address}/{name.as_posix()}"
             self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
             self._files.put_file(str(folder / name), target)

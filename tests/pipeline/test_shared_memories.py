@@ -10,10 +10,10 @@ import pytest
 from conftest_pipeline import Command, records, without_times
 
 from memeval.errors import StorageError, UserError
+from memeval.results.files import MANIFEST
 from memeval.store.memories import SharedMemories
 
 CELL = ("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=3", "system=rag")
-MANIFEST = "memory.json"
 
 
 @pytest.mark.slow
@@ -50,9 +50,9 @@ def test_a_memory_in_an_object_store_is_fetched_as_it_was_put(tmp_path: Path) ->
     fetched = tmp_path / "other" / "case"
     fetched.parent.mkdir()
 
-    assert not asyncio.run(shared.fetch(fetched, "key", MANIFEST))
-    asyncio.run(shared.put(folder, "key", MANIFEST))
-    assert asyncio.run(shared.fetch(fetched, "key", MANIFEST))
+    assert not asyncio.run(shared.fetch(fetched, "key"))
+    asyncio.run(shared.put(folder, "key"))
+    assert asyncio.run(shared.fetch(fetched, "key"))
     assert (fetched / "deep" / "a").read_bytes() == b"\0\1"
     assert [path.name for path in fetched.parent.iterdir()] == ["case"]
 
@@ -63,7 +63,7 @@ def test_a_manifest_that_leads_elsewhere_is_not_followed(tmp_path: Path, name: o
     (tmp_path / "shared" / "outside").write_text("secret")
     (tmp_path / "shared" / "key" / "case" / MANIFEST).write_text(json.dumps({"files": [name]}))
     shared = SharedMemories(f"file://{tmp_path}/shared", 0)
-    assert not asyncio.run(shared.fetch(tmp_path / "home" / "case", "key", MANIFEST))
+    assert not asyncio.run(shared.fetch(tmp_path / "home" / "case", "key"))
     assert not (tmp_path / "home").exists()
 
 
@@ -75,7 +75,7 @@ def test_a_store_that_stays_away_is_named(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / MANIFEST).write_text("{}")
     with pytest.raises(StorageError, match=r"store\.memories=file://.*was unreachable for 0 s"):
-        asyncio.run(shared.put(folder, "key", MANIFEST))
+        asyncio.run(shared.put(folder, "key"))
 
 
 @pytest.mark.sampled(kept=2)

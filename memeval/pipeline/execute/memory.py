@@ -23,7 +23,7 @@ from memeval.process.leftovers import own_name
 from memeval.records import Count, EvalCase, Finite, IngestHealth, Usage
 from memeval.results import is_sealed, sealed, write_atomically
 from memeval.results.fields import as_plain, read_as
-from memeval.results.files import as_json
+from memeval.results.files import MANIFEST, as_json
 from memeval.results.private import make_folder
 from memeval.results.rows import OperationDone, StoredItems, Written, check_health
 from memeval.text.given import plain
@@ -32,7 +32,6 @@ from memeval.text.redaction import without_known_in
 from memeval.text.shown import one_line
 from memeval.text.words import search_terms
 
-MANIFEST = "memory.json"
 META = "meta.json"
 """File that describes how a memory was made, for people to read."""
 RARE_SHARE = 0.01
@@ -165,7 +164,7 @@ async def save_memory(
         manifest = {**identity, **members, "files": await asyncio.to_thread(_digests, beside)}
         manifest |= {name: value for name, value in last.items() if value}
 
-        # The last file, with the digests of all others: a folder without it is not one.
+        # The last file: see `MANIFEST`.
         write_atomically(beside / MANIFEST, json.dumps(sealed(manifest)))
         # A folder that is not empty can't be renamed over. A crash right here loses the old memory,
         # which was to be replaced, and is repaired by building it again.

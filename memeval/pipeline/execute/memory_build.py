@@ -26,7 +26,6 @@ from memeval.pipeline.execute.ingest import (
     notes_of_ingest,
 )
 from memeval.pipeline.execute.memory import (
-    MANIFEST,
     Ingested,
     Memory,
     count_items,
@@ -105,7 +104,7 @@ class MemoryBuild:
         async with _building(folder):
             is_due = self._is_due()
             if shared is not None and not is_due and not folder.exists():
-                await shared.fetch(folder, self.key, MANIFEST)
+                await shared.fetch(folder, self.key)
 
             loaded = None if is_due else await self._load(self.case.case_id)
             if loaded is not None:
@@ -125,7 +124,7 @@ class MemoryBuild:
 
             if shared is not None and memory.saved:
                 try:
-                    await shared.put(folder, self.key, MANIFEST)
+                    await shared.put(folder, self.key)
                 except BaseException:
                     # The caller never gets this memory, and so can't close it.
                     await memory.watched.close()
