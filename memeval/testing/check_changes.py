@@ -12,7 +12,6 @@ from memeval.records import CorrectRequest, ForgetRequest, OracleForgetRequest
 from memeval.systems.base import MemorySystem
 from memeval.testing.sample import MARKS, sample_case, sample_chunks
 from memeval.testing.under_test import (
-    OPEN,
     NotApplicableError,
     NotShownError,
     SystemUnderTest,
@@ -41,14 +40,14 @@ async def forgets_what_it_is_told_to(of: SystemUnderTest) -> None:
     await call_method(system, system.consolidate)
     await await_ready(Watched(system))
     expect(
-        not await _finds(of, system, THING), f"after consolidate(), '{THING}' is back", "nothing"
+        not await of.finds_any(system, THING), f"after consolidate(), '{THING}' is back", "nothing"
     )
 
 
 async def corrects_what_it_is_told_to(of: SystemUnderTest) -> None:
     system = await of.fill_system(top_k=SHOWN)
     await _expect_changed(of, system, "correct", CORRECT)
-    expect(await _finds(of, system, OTHER), f"'{OTHER}' was not found", "the corrected word")
+    expect(await of.finds_any(system, OTHER), f"'{OTHER}' was not found", "the corrected word")
 
 
 async def takes_a_session_twice(of: SystemUnderTest) -> None:
@@ -70,7 +69,7 @@ async def _expect_changed(
     """Expects that a request removes the thing from a system, and nothing else."""
     # A class may follow the contract without inheriting from it.
     change = getattr(system, name, None)
-    known, was_found = await _known(of, system, KEPT), await _finds(of, system, THING)
+    known, was_found = await _known(of, system, KEPT), await of.finds_any(system, THING)
     items = None if change is None else await call_method(system, change, request)
     if items is None:
         raise NotApplicableError(f"it does not support {name}()")
@@ -78,7 +77,7 @@ async def _expect_changed(
     await await_ready(Watched(system))
     is_count = isinstance(items, int) and not isinstance(items, bool) and items >= 0
     expect(is_count, f"{name}() returned {one_line(items, 60)}", "how many items it changed")
-    expect(not await _finds(of, system, THING), f"'{THING}' was found after {name}()", "nothing")
+    expect(not await of.finds_any(system, THING), f"'{THING}' was found after {name}()", "nothing")
     await _expect_kept(of, system, known, f"after {name}() of another fact")
     if not was_found:
         raise NotShownError(f"before {name}() it did not find what it was given")
@@ -87,15 +86,11 @@ async def _expect_changed(
 
 
 async def _known(of: SystemUnderTest, system: MemorySystem, words: tuple[str, ...]) -> list[str]:
-    return [word for word in words if await _finds(of, system, word)]
+    return [word for word in words if await of.finds_any(system, word)]
 
 
 async def _expect_kept(
     of: SystemUnderTest, system: MemorySystem, words: list[str], when: str
 ) -> None:
     for word in words:
-        expect(await _finds(of, system, word), f"'{word}' was not found {when}", "what was found")
-
-
-async def _finds(of: SystemUnderTest, system: MemorySystem, word: str) -> bool:
-    return await of.finds(system, word, word) or await of.finds(system, OPEN, word)
+        expect(await of.finds_any(system, word), f"'{word}' was not found {when}", "what was found")

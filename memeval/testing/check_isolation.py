@@ -10,15 +10,13 @@ from memeval.records import Answer, ForgetRequest, Query
 from memeval.systems.base import MemorySystem
 from memeval.testing.sample import MARKS, sample_case, sample_chunks
 from memeval.testing.under_test import (
-    OPEN,
     NotApplicableError,
     NotShownError,
     SystemUnderTest,
     expect,
+    expect_alike,
     expect_shown,
-    first_difference,
     quoted,
-    seen,
     turns_of,
 )
 
@@ -29,16 +27,14 @@ FIRST, SECOND = (*MARKS["s1"], *MARKS["s2"]), MARKS["s3"]
 async def reset_isolates_cases(of: SystemUnderTest) -> None:
     second = sample_case("second", ("s3",))
     used = await of.fill_system(case=sample_case("first", ("s1", "s2")))
-    found = await of.finds_any(used, FIRST)
+    found = await of.finds_any(used, *FIRST)
     await of.ingest(used, second)
     of_used = await of.ask_all(used)
     of_fresh = await of.ask_all(await of.fill_system(case=second))
 
     _expect_nothing_of(of_used, ("s1", "s2"), "after a reset")
-    expect(
-        [seen(answer) for answer in of_used] == [seen(answer) for answer in of_fresh],
-        f"after a reset {first_difference(of_used, of_fresh)}",
-        "the answers of a memory that never held another case",
+    expect_alike(
+        of_used, of_fresh, "after a reset", "the answers of a memory that never held another case"
     )
     await _expect_no_marks(of, used, FIRST, "after a reset")
     if _searches(of, used) and not found:
@@ -56,7 +52,7 @@ async def cases_do_not_mix(of: SystemUnderTest) -> None:
     # Its absence elsewhere counts only if the same search finds it in its own case.
     if not _searches(of, first):
         return
-    if not await of.finds_any(first, FIRST) or not await of.finds_any(second, SECOND):
+    if not await of.finds_any(first, *FIRST) or not await of.finds_any(second, *SECOND):
         raise NotShownError("what is said in a case was not found in that case either")
 
 
@@ -113,7 +109,7 @@ async def _expect_no_marks(
     of: SystemUnderTest, system: MemorySystem, marks: Sequence[str], where: str
 ) -> None:
     for mark in marks:
-        found = await of.finds(system, mark, mark) or await of.finds(system, OPEN, mark)
+        found = await of.finds_any(system, mark)
         expect(not found, f"'{mark}', which was said in another case, was found {where}", "nothing")
 
 
@@ -134,9 +130,10 @@ def _expect_nothing_of(answers: Sequence[Answer], sessions: Sequence[str], where
 async def same_input_same_output(of: SystemUnderTest) -> None:
     first = await of.ask_all(await of.fill_system())
     second = await of.ask_all(await of.fill_system())
-    expect(
-        [seen(answer) for answer in first] == [seen(answer) for answer in second],
-        f"the same case, ingested twice, {first_difference(first, second)}",
+    expect_alike(
+        first,
+        second,
+        "the same case, ingested twice,",
         "the same answers, results and ranking",
     )
     expect_shown(first)
@@ -145,9 +142,7 @@ async def same_input_same_output(of: SystemUnderTest) -> None:
 async def questions_change_nothing(of: SystemUnderTest) -> None:
     system = await of.fill_system()
     first, second = await of.ask_all(system), await of.ask_all(system)
-    expect(
-        [seen(answer) for answer in first] == [seen(answer) for answer in second],
-        f"asked a second time, {first_difference(first, second)}",
-        "the same answers: a question changes nothing",
+    expect_alike(
+        first, second, "asked a second time,", "the same answers: a question changes nothing"
     )
     expect_shown(first)

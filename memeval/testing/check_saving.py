@@ -16,9 +16,8 @@ from memeval.testing.under_test import (
     SystemUnderTest,
     ViolationError,
     expect,
-    first_difference,
+    expect_alike,
     quoted,
-    seen,
 )
 from memeval.text.shown import one_line
 
@@ -33,11 +32,7 @@ async def save_and_load(of: SystemUnderTest) -> None:
         calls = len(model.prompts)
         first, second = await of.ask_all(system), await of.ask_all(other)
 
-    expect(
-        [seen(answer) for answer in first] == [seen(answer) for answer in second],
-        f"after loading, {first_difference(first, second)}",
-        "the answers of the memory that was saved",
-    )
+    expect_alike(first, second, "after loading,", "the answers of the memory that was saved")
     expect(calls == 0, f"loading called the model {calls} times", "no call")
 
 

@@ -46,6 +46,24 @@ def expect_shown(answers: Sequence[Answer]) -> None:
         raise NotShownError("nothing was found for any question")
 
 
+def expect_alike(
+    first: Sequence[Answer], second: Sequence[Answer], when: str, expected: str
+) -> None:
+    """Raises `ViolationError` for the first difference between the answers to all questions."""
+    for question, before, after in zip(QUESTIONS, first, second, strict=True):
+        if before.text != after.text:
+            texts = quoted([before.text]), quoted([after.text])
+            seen = f"'{question}' is answered by {texts[0]}, then {texts[1]}"
+            raise ViolationError(f"{when} {seen}", expected)
+
+        if _found_by(before) != _found_by(after):
+            raise ViolationError(f"{when} '{question}' finds other chunks", expected)
+
+
+def _found_by(answer: Answer) -> tuple[Any, ...]:
+    return [chunk.turn_ids for chunk in answer.retrieved or ()], answer.ranking
+
+
 class SystemUnderTest:
     """How the checks build and use a system: subclasses say which.
 
@@ -143,7 +161,7 @@ class SystemUnderTest:
 
         return any(word.casefold() in text.casefold() for text in texts)
 
-    async def finds_any(self, system: MemorySystem, words: Iterable[str]) -> bool:
+    async def finds_any(self, system: MemorySystem, *words: str) -> bool:
         """Whether a system finds one of some words, by a search for it or by a question."""
         for word in words:
             if await self.finds(system, word, word) or await self.finds(system, OPEN, word):
@@ -197,24 +215,6 @@ async def play(check: Callable[[SystemUnderTest], Awaitable[None]], of: SystemUn
             system = _OPEN.pop()
             _MODELS.pop(id(system), None)
             await call_method(system, system.close)
-
-
-def seen(answer: Answer) -> tuple[Any, ...]:
-    """The fields that equal answers have in common."""
-    return answer.text, [chunk.turn_ids for chunk in answer.retrieved or ()], answer.ranking
-
-
-def first_difference(first: Sequence[Answer], second: Sequence[Answer]) -> str:
-    """First difference between two series of answers, in words."""
-    for question, before, after in zip(QUESTIONS, first, second, strict=True):
-        if seen(before) != seen(after):
-            if before.text == after.text:
-                return f"'{question}' finds other chunks"
-
-            texts = quoted([before.text]), quoted([after.text])
-            return f"'{question}' is answered by {texts[0]}, then {texts[1]}"
-
-    return "nothing differs"
 
 
 def turns_of(answer: Answer) -> Iterable[str]:
