@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from memeval.judges.contract import Judge, Metrics
 from memeval.metrics.choice import read_index
-from memeval.metrics.letters import read_letters
+from memeval.metrics.letters import exact_set, jaccard, read_letters
 from memeval.records import AnswerKind, ChoiceLabels, EvalQuestion, Label, Verdict
 
 SHOWN = 80
@@ -39,15 +39,11 @@ class AccuracyJudge(Judge):
         # By their texts: a choice that is listed twice is right at both positions.
         texts = frozenset(question.choices[position] for position in chosen)
         right = frozenset(question.choices[position] for position in question.right_choices)
-        label = Label.CORRECT if texts == right else Label.WRONG
-        score = float(texts == right)
-        if question.multi_select:
-            score = len(texts & right) / len(texts | right)
-
+        score = jaccard if question.multi_select else exact_set
         return Verdict(
             judge=self.name,
-            label=label,
-            score=score,
+            label=Label.CORRECT if texts == right else Label.WRONG,
+            score=score(texts, right),
             reason=f"read as {_shown(question, chosen)}",
             chosen=chosen,
         )
