@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -88,6 +88,8 @@ class Drafting:
     _given: Counter[str] = field(default_factory=Counter)
     """Slots of each kind, those to be asked for again left out."""
     _dropped_of: Counter[str] = field(default_factory=Counter)
+    _work: dict[int, _Work] = field(default_factory=dict)
+    """By position of the case."""
 
     @cached_property
     def before(self) -> int:
@@ -101,7 +103,10 @@ class Drafting:
     async def run(self) -> None:
         """Drafts until enough questions stay, or too many proposals did not."""
         try:
-            coming = islice(self._slots(), self._most_slots)
+            coming = islice(
+                slots(len(self.cases), self.wanted.shares, self._given),
+                MOST_TRIES * self.wanted.count,
+            )
             there = 0
             while self._missing and (wave := list(islice(coming, self._wave_size(there)))):
                 todo = [slot for slot in wave if not self._is_done(slot)][: self._missing]
@@ -127,13 +132,6 @@ class Drafting:
         stayed before, and a command that continues another one must ask for the same.
         """
         return min(self.wanted.count - there - self.kept, WAVE)
-
-    @property
-    def _most_slots(self) -> int:
-        return MOST_TRIES * self.wanted.count
-
-    def _slots(self) -> Iterator[Slot]:
-        return slots(len(self.cases), self.wanted.shares, self._given)
 
     def _drop(self, slot: Slot, reason: Reason) -> None:
         """Counts a proposal that does not stay. Its kind is asked for again, but not more often
@@ -275,10 +273,6 @@ class Drafting:
     @cached_property
     def _drafter(self) -> LanguageModel:
         return self.models.drafter()
-
-    @cached_property
-    def _work(self) -> dict[int, _Work]:
-        return {}
 
     def _work_of(self, slot: Slot) -> _Work:
         if slot.case not in self._work:
