@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from memeval.config.paths import outputs_dir
@@ -127,12 +127,7 @@ def _restored(record: Record, question: EvalQuestion) -> dict[str, object]:
 
 def _restore_texts(run: Run, data: Data) -> None:
     """Chunks, as the granularity of the run cuts the conversations, and gold values."""
-    params = run.summary.params
-    granularity = Granularity(
-        name=str(params.get("granularity", "turn")),
-        size=_number(params.get("granularity.size")),
-        overlap=_number(params.get("granularity.overlap")),
-    )
+    granularity = Granularity(**asdict(data.config.granularity))
     known: dict[str, str] = {}
     for case in data.cases.values():
         texts = [chunk.text for chunk in chunks(case, granularity)]
@@ -150,7 +145,3 @@ def _restore_texts(run: Run, data: Data) -> None:
             lines.append(json_line(entry, (",", ":")))
 
         write_atomically(path, "".join(lines))
-
-
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) else None

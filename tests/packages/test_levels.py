@@ -11,6 +11,7 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,9 @@ from memeval.cli.main import run_command
 from memeval.errors import UserError
 from memeval.packages import Packed, open_package, pack
 from memeval.packages.data import data_of
+from memeval.packages.export.terms import terms_of
 from memeval.packages.levels import Checks, verify_package
+from memeval.packages.unpack import unpack
 from memeval.packages.write import _write as write_entries
 from memeval.results import SEAL, as_json, sealed
 from memeval.results.store import sealed_line
@@ -688,6 +691,32 @@ def test_unpacked_runs_lie_beside_own_ones(
     assert not any(run.key in told for run in taken)
     shutil.rmtree(taken[0].folder.parents[2])
     capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        ("granularity=turn", "granularity.speakers=false"),
+        ("granularity=chunk", "granularity.size=60", "granularity.overlap=8"),
+    ],
+)
+def test_texts_that_are_withheld_are_restored_as_the_run_cut_them(
+    cut: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = memeval.run(
+        "dataset=demo", "system=bm25", "dataset.limit_questions=2", *cut,
+        "tracking=none", progress=False,
+    )  # fmt: skip
+    terms = replace(terms_of(run.summary), allows_texts=False)
+    monkeypatch.setattr("memeval.packages.write.terms_of", lambda _: terms)
+    monkeypatch.setattr("memeval.packages.levels.terms_of", lambda _: terms)
+
+    unpacked = unpack(pack([run], tmp_path / "withheld.memeval").path)
+    (taken,) = unpacked.runs
+    assert unpacked.restored == 1
+    assert run.context("demo-1/q0") is not None
+    assert taken.context("demo-1/q0") == run.context("demo-1/q0")
+    shutil.rmtree(unpacked.folder)
 
 
 class LongAgo(datetime):
