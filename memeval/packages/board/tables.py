@@ -9,7 +9,6 @@ from typing import Any
 from memeval.comparison.build import compare_runs
 from memeval.comparison.claims.matching import Sameness, match_claim
 from memeval.comparison.claims.records import Claim
-from memeval.comparison.records import Comparison, Difference
 from memeval.metrics.registry import metrics
 from memeval.packages.board.entries import Entry, kind_of, name_of
 from memeval.packages.board.ranking import ranked
@@ -31,14 +30,14 @@ def table_of(name: str, entries: Sequence[Entry], claims: Sequence[Claim]) -> Ta
     summaries = [run.summary for run in runs]
     scores, names = [entry.scores for entry in entries], _names(summaries)
     best = _best_baseline(entries)
-    comparison = None
+    differences: dict[str, ClusteredDifference] = {}
     if best is not None and len(runs) > 1 and any(own.values for own in scores):
-        comparison = compare_runs(runs, metrics()["accuracy"], baseline=best, scores=scores)
+        compared = compare_runs(runs, metrics()["accuracy"], baseline=best, scores=scores)
+        differences = {one.first: one.result for one in compared.differences}
 
-    best_key = None if best is None else runs[best].key
     ranks = ranked(summaries, scores, names)
     rows = [
-        replace(_row(entry, label, comparison, best_key, claims), letters=letters)
+        replace(_row(entry, label, differences.get(entry.run.key), claims), letters=letters)
         for entry, label, letters in zip(entries, names, ranks.letters, strict=True)
     ]
     rows.sort(key=lambda row: (row.accuracy is None, -(row.accuracy or 0.0), row.label, row.key))
@@ -47,7 +46,7 @@ def table_of(name: str, entries: Sequence[Entry], claims: Sequence[Claim]) -> Ta
         dataset=one_line(summaries[0].dataset, LONGEST),
         words=_protocol_words(entries[0].protocol, summaries[0]),
         protocol=entries[0].protocol,
-        best_baseline=best_key,
+        best_baseline=None if best is None else runs[best].key,
         rows=tuple(rows),
         remarks=tuple(one_line(remark, 400) for remark in ranks.remarks),
     )
@@ -82,15 +81,10 @@ def _best_baseline(entries: Sequence[Entry]) -> int | None:
 def _row(
     entry: Entry,
     label: str,
-    comparison: Comparison | None,
-    baseline: str | None,
+    difference: ClusteredDifference | None,
     claims: Sequence[Claim],
 ) -> Row:
     run, get = entry.run, entry.run.summary.metrics.get
-    difference = None
-    if comparison is not None and baseline is not None:
-        difference = _difference(comparison.differences, run.key, baseline)
-
     return Row(
         key=run.key,
         package=entry.package.id,
@@ -141,19 +135,6 @@ def published_beside(summary: RunSummary, claims: Sequence[Claim]) -> Iterator[P
                     untold=match.texts(Sameness.NOT_DISCLOSED),
                     disputes=tuple(f"{one.text} ({one.source})" for one in claim.disputes),
                 )
-
-
-def _difference(
-    differences: Sequence[Difference], key: str, baseline: str
-) -> ClusteredDifference | None:
-    """Run minus baseline; a pair may be stored the other way round."""
-    for one in differences:
-        if (one.first, one.second) == (key, baseline):
-            return one.result
-        if (one.first, one.second) == (baseline, key):
-            return one.result.turned()
-
-    return None
 
 
 def _usd_per_1000(summary: RunSummary) -> float | None:
