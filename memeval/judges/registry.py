@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from memeval.config.options import Registry
 from memeval.errors import MemevalError, UserError
-from memeval.judges.contract import Judge, JudgeContext, JudgeSettings
-from memeval.llm.model import LanguageModel
-from memeval.llm.prompts import PromptTemplate
+from memeval.judges.contract import Judge, JudgeContext
 from memeval.text.shown import one_line
 
 JUDGES = Registry("judge", Judge)  # type: ignore[type-abstract]
 judge_type = JUDGES.load
 
 
-def build_judge(
-    name: str,
-    *,
-    threshold: float | None,
-    template: PromptTemplate | None,
-    model: Callable[[], LanguageModel],
-    seed: int,
-    settings: JudgeSettings | None = None,
-    class_path: str | None = None,
-) -> Judge:
-    """A judge, ready to judge; `settings` are for those that are models.
+def build_judge(name: str, context: JudgeContext, class_path: str | None = None) -> Judge:
+    """A judge, ready to judge.
 
     Raises `UserError` for an unknown name, and for a class that can't be built.
     """
     judge_class = judge_type(name, class_path)
-    context = JudgeContext(
-        model=model,
-        template=template,
-        threshold=threshold,
-        settings=settings or JudgeSettings(),
-        seed=seed,
-    )
     try:
         return judge_class.build(context)
     except MemevalError:

@@ -15,7 +15,7 @@ from memeval.comparison.build import compare_runs
 from memeval.comparison.significance import groups_of
 from memeval.config.schema import RunConfig
 from memeval.errors import UserError
-from memeval.judges.contract import Judge
+from memeval.judges.contract import Judge, JudgeContext
 from memeval.judges.registry import build_judge, judge_type
 from memeval.metrics.registry import metrics
 from memeval.packages.cleaning import KINDS
@@ -451,9 +451,8 @@ def _rule_judge(config: RunConfig) -> Judge | None:
     if config.stages != "all" or name == RECORDED or judge_type(name).needs_model:
         return None
 
-    return build_judge(
-        name, threshold=config.judge.threshold, template=None, model=_no_model, seed=config.seed
-    )
+    context = JudgeContext(_no_model, threshold=config.judge.threshold, seed=config.seed)
+    return build_judge(name, context)
 
 
 def _no_model() -> Any:

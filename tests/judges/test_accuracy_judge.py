@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from memeval.judges.contract import JudgeContext
 from memeval.judges.registry import build_judge
 from memeval.llm.model import LanguageModel
 from memeval.records import ChoiceLabels, EvalQuestion, Label, Verdict
@@ -33,7 +34,7 @@ def no_model() -> LanguageModel:
 
 
 def verdict(question: EvalQuestion, reply: str) -> Verdict:
-    judge = build_judge("accuracy", threshold=None, template=None, model=no_model, seed=0)
+    judge = build_judge("accuracy", JudgeContext(no_model))
     assert judge.judges_refusals
     return asyncio.run(judge.judge(question, reply, {}))
 

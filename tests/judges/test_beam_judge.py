@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memeval.errors import UserError
-from memeval.judges.contract import JudgeSettings
+from memeval.judges.contract import JudgeContext, JudgeSettings
 from memeval.judges.reading import read_score
 from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, JudgePrompt, Prompt
@@ -60,14 +60,9 @@ def question(*rubric: str, ability: str = "summarization", **more: Any) -> EvalQ
 def judged(
     asked: EvalQuestion, answer: str, model: Replies, prompt: str | None = None, **settings: Any
 ) -> Verdict:
-    judge = build_judge(
-        "beam",
-        threshold=None,
-        template=judge_type("beam").template(prompt),
-        model=lambda: model,
-        seed=0,
-        settings=JudgeSettings(**settings),
-    )
+    template = judge_type("beam").template(prompt)
+    context = JudgeContext(lambda: model, template, settings=JudgeSettings(**settings))
+    judge = build_judge("beam", context)
     return asyncio.run(judge.judge(asked, answer, {}))
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from memeval.judges.contract import JudgeContext
 from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, JudgePrompt, Prompt
 from memeval.llm.model import LanguageModel
@@ -128,9 +129,8 @@ class Weak(LanguageModel):
 
 
 def judged(name: str, question: EvalQuestion, answer: str, model: LanguageModel) -> Verdict:
-    judge = build_judge(
-        name, threshold=None, template=judge_type(name).template(None), model=lambda: model, seed=0
-    )
+    context = JudgeContext(lambda: model, judge_type(name).template(None))
+    judge = build_judge(name, context)
     return asyncio.run(judge.judge(question, answer, {}))
 
 
@@ -264,9 +264,8 @@ def test_the_answer_stands_between_marks_that_it_cannot_hold(name: str) -> None:
             gold=("x",),
             facets={"question_type": "multi-session"},
         )
-        judge = build_judge(
-            name, threshold=None, template=judge_type(name).template(None), model=Listens, seed=seed
-        )
+        context = JudgeContext(Listens, judge_type(name).template(None), seed=seed)
+        judge = build_judge(name, context)
         asyncio.run(judge.judge(question, answer, {}))
         _, _, rest = sent[-1].partition(f">\n{answer}\n</answer-")
         return rest.partition(">")[0]

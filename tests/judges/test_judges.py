@@ -9,7 +9,7 @@ import pytest
 
 from memeval.datasets.locomo.metrics import locomo_metrics
 from memeval.errors import UserError
-from memeval.judges.contract import refusal_verdict
+from memeval.judges.contract import JudgeContext, refusal_verdict
 from memeval.judges.reading import read_label
 from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, Prompt
@@ -41,13 +41,8 @@ class Says(LanguageModel):
 
 
 def verdict(name: str, answer: str, reply: str = "", **settings: Any) -> Verdict:
-    judge = build_judge(
-        name,
-        threshold=settings.get("threshold"),
-        template=judge_type(name).template(None),
-        model=lambda: Says(reply),
-        seed=0,
-    )
+    template, threshold = judge_type(name).template(None), settings.get("threshold")
+    judge = build_judge(name, JudgeContext(lambda: Says(reply), template, threshold))
     return asyncio.run(judge.judge(QUESTION, answer, locomo_metrics(answer, QUESTION)))
 
 
@@ -80,9 +75,7 @@ def test_a_reply_without_a_label_is_unscored_and_never_right_or_wrong() -> None:
 @pytest.mark.parametrize("name", ["llm", "mem0"])
 def test_model_judges_see_question_gold_and_answer(name: str) -> None:
     model = Says('{"reason": "equal \\"dates\\"", "label": "CORRECT"}')
-    judge = build_judge(
-        name, threshold=None, template=judge_type(name).template(None), model=lambda: model, seed=0
-    )
+    judge = build_judge(name, JudgeContext(lambda: model, judge_type(name).template(None)))
     found = asyncio.run(judge.judge(QUESTION, "the 7th of May {gold}", {}))
     assert (found.label, found.score, found.reason) == (Label.CORRECT, 1.0, 'equal "dates"')
     assert all(

@@ -7,6 +7,7 @@ import pytest
 
 from memeval.datasets.longmemeval.judge import KIND_OF, KINDS
 from memeval.errors import UserError
+from memeval.judges.contract import JudgeContext
 from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, JudgePrompt, Prompt
 from memeval.llm.model import LanguageModel
@@ -47,13 +48,8 @@ def question(kind: str = "multi-session", *, answerable: bool = True) -> EvalQue
 def judged(
     model: Says, asked: EvalQuestion, answer: str = "Five of them.", file: str | None = None
 ) -> Verdict:
-    judge = build_judge(
-        "longmemeval",
-        threshold=None,
-        template=judge_type("longmemeval").template(file),
-        model=lambda: model,
-        seed=0,
-    )
+    template = judge_type("longmemeval").template(file)
+    judge = build_judge("longmemeval", JudgeContext(lambda: model, template))
     assert judge.judges_refusals
     return asyncio.run(judge.judge(asked, answer, {}))
 

@@ -9,6 +9,7 @@ import pytest
 
 from memeval.datasets.memory_agent_bench.judge import read_counts, summary_score
 from memeval.errors import UserError
+from memeval.judges.contract import JudgeContext
 from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, Limits, Prompt
 from memeval.llm.model import LanguageModel
@@ -39,13 +40,8 @@ class Replies(LanguageModel):
 def judged(
     question: EvalQuestion, answer: str, model: Replies, prompt_file: str | None = None
 ) -> Verdict:
-    judge = build_judge(
-        "memory_agent_bench",
-        threshold=None,
-        template=judge_type("memory_agent_bench").template(prompt_file),
-        model=lambda: model,
-        seed=0,
-    )
+    template = judge_type("memory_agent_bench").template(prompt_file)
+    judge = build_judge("memory_agent_bench", JudgeContext(lambda: model, template))
     return asyncio.run(judge.judge(question, answer, {}))
 
 

@@ -18,6 +18,7 @@ import pytest
 from installed import install
 
 from memeval.errors import UserError
+from memeval.judges.contract import JudgeContext
 from memeval.judges.registry import build_judge, judge_type
 
 ROOT = Path(__file__).parents[2]
@@ -66,14 +67,8 @@ def test_a_judge_that_cannot_be_built_is_refused(
     monkeypatch.setattr(judge_type("x", "my_judges:Contains"), "__init__", broken)
     message = "judge 'x': my_judges:Contains can't be built: ValueError: no dictionary"
     with pytest.raises(UserError, match=re.escape(message)):
-        build_judge(
-            "x",
-            threshold=None,
-            template=None,
-            model=lambda: pytest.fail("no model is needed"),
-            seed=0,
-            class_path="my_judges:Contains",
-        )
+        context = JudgeContext(lambda: pytest.fail("no model is needed"))
+        build_judge("x", context, "my_judges:Contains")
 
 
 def test_the_example_is_printed_as_it_is_tested() -> None:

@@ -10,6 +10,7 @@ import pytest
 from memeval.datasets.convomem.judge import ConvoMemJudge, kind_of
 from memeval.datasets.opseval.judge import read_points
 from memeval.errors import UserError
+from memeval.judges.contract import JudgeContext
 from memeval.judges.registry import build_judge, judge_type
 from memeval.llm.contract import Completion, Prompt
 from memeval.records import EvalQuestion, Label, Role, Usage, Verdict
@@ -44,13 +45,9 @@ def question(category: str, *gold: str, answerable: bool = True, **facets: str) 
 
 
 def judged(name: str, asked: EvalQuestion, answer: str, model: Replies) -> Verdict:
-    judge = build_judge(
-        name,
-        threshold=None,
-        template=judge_type(name).template(None),
-        model=lambda: model,  # type: ignore[arg-type, return-value]
-        seed=0,
-    )
+    template = judge_type(name).template(None)
+    context = JudgeContext(lambda: model, template)  # type: ignore[arg-type, return-value]
+    judge = build_judge(name, context)
     return asyncio.run(judge.judge(asked, answer, {}))
 
 

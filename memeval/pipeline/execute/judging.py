@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from memeval.errors import StorageError, UserError
 from memeval.judges.accuracy import AccuracyJudge
-from memeval.judges.contract import Judge, Metrics, refusal_verdict
+from memeval.judges.contract import Judge, JudgeContext, Metrics, refusal_verdict
 from memeval.judges.registry import build_judge
 from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.execute.question import failure_message, milliseconds
@@ -21,15 +21,14 @@ from memeval.results import StepTimes, VerdictRow
 def judge_of(cell: Cell, models: Models, seed: int) -> Judge:
     """The judge of a cell, for the repeat under a seed."""
     judging = cell.config.judge
-    return build_judge(
-        judging.name,
-        threshold=judging.threshold,
-        template=cell.judge_template,
+    context = JudgeContext(
         model=models.judge,
-        seed=seed,
+        template=cell.judge_template,
+        threshold=judging.threshold,
         settings=cell.judge_settings,
-        class_path=judging.class_,
+        seed=seed,
     )
+    return build_judge(judging.name, context, judging.class_)
 
 
 async def judge_answer(
