@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from dataclasses import replace
-from typing import Any
 
 from memeval.datasets.granularity import chunks
 from memeval.drafting.proposal import (
@@ -17,6 +15,7 @@ from memeval.drafting.proposal import (
 )
 from memeval.errors import ModelError
 from memeval.llm.metering import Ledger, metered
+from memeval.pipeline.execute.ingest import await_value
 from memeval.pipeline.execute.judging import judge_answer, judge_of
 from memeval.pipeline.execute.reader import CellReader
 from memeval.pipeline.open.cell import Cell
@@ -124,7 +123,7 @@ class Checker:
             for name in RANKINGS:
                 system = await self._memory(name)
                 assert isinstance(system, RecallSystem)
-                ranked = await _done(system.recall(query, BEST))
+                ranked = await await_value(system.recall(query, BEST))
                 for one in ranked[:BEST]:
                     found[one.turn_ids] = one.text
 
@@ -150,7 +149,7 @@ class Checker:
         )
         system = await self._memory(name, vote)
         with metered(Ledger(scope=question.question_id)) as ledger:
-            answer: Answer = await _done(system.answer(query))
+            answer: Answer = await await_value(system.answer(query))
 
         self.usages += ledger.usages
         return await self._judged(question, answer.text, expected=expected)
@@ -178,9 +177,9 @@ class Checker:
                 chosen = system_class(name)
                 system = chosen(chosen.settings_type(), self._parts(vote))
                 for chunk in self._chunks:
-                    await _done(system.ingest(chunk))
+                    await await_value(system.ingest(chunk))
 
-                await _done(system.consolidate())
+                await await_value(system.consolidate())
                 self._memories[name, vote] = system
 
         return self._memories[name, vote]
@@ -212,12 +211,7 @@ class Checker:
     async def close(self) -> None:
         """Closes what the memories hold open."""
         for system in self._memories.values():
-            await _done(system.close())
-
-
-async def _done(step: Any) -> Any:
-    """The result of a method that may be plain or `async`."""
-    return await step if inspect.isawaitable(step) else step
+            await await_value(system.close())
 
 
 def _refuse_sync(_: object) -> object:
