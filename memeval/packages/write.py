@@ -44,7 +44,7 @@ from memeval.packages.signing import sign
 from memeval.pipeline.execute.rows import answer_digest
 from memeval.pipeline.measure.provenance import FIGURES_CODE
 from memeval.pipeline.measure.records import rows_digest
-from memeval.pipeline.verify.sound import OTHER_PRICES, verify_run
+from memeval.pipeline.verify.sound import OTHER_PRICES, WITHOUT_ROWS, verify_run
 from memeval.records import Usage
 from memeval.results import (
     CONFIG_FILE,
@@ -134,7 +134,7 @@ def _check(run: Run) -> None:
         raise UserError(f"{shown} came in a package", "hand that package over unchanged")
 
     verified = verify_run(run.folder)
-    lacks = (line for line in verified.unchecked if "not here" in line or line == OTHER_PRICES)
+    lacks = [line for line in verified.unchecked if line.endswith((WITHOUT_ROWS, OTHER_PRICES))]
     problems = [*verified.problems, *lacks]
     if problems:
         raise UserError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import zipfile
 from dataclasses import replace
@@ -123,6 +124,16 @@ def test_texts_enter_only_if_the_licence_allows_it(
             answers = [record.hypothesis for record in records]
             (own_run,) = [one for one in runs if one.key == run.key]
             assert answers == [record.hypothesis for record in own_run.read_records()]
+
+
+def test_a_run_without_its_rows_is_refused(
+    runs: list[memeval.FinishedRun], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copied = tmp_path / "elsewhere" / runs[0].key
+    shutil.copytree(runs[0].folder, copied)
+    assert run_command(["pack", str(copied), "-o", str(tmp_path / "copied.memeval")]) == 2
+    said = capsys.readouterr().err
+    assert "has a problem: answers/" in said and "is missing: the records can't be" in said
 
 
 def test_a_stopped_or_invalid_run_is_packed_and_says_so(

@@ -50,6 +50,8 @@ from memeval.text.redaction import holds_replacement
 from memeval.text.shown import one_line, some_of
 
 OTHER_PRICES = "costs: they were made with prices that have changed since"
+WITHOUT_ROWS = "is missing: the records can't be compared with rows"
+"""End of a line about a file of rows."""
 NAMED = 3
 """Ids that a line names; it counts the others."""
 
@@ -338,7 +340,7 @@ class Look:
             if (self.outputs / "answers").is_dir():
                 self.problems.append(f"{name} is missing")
             else:
-                self.unchecked.append(f"{name} is missing: the records can't be compared with rows")
+                self.unchecked.append(f"{name} {WITHOUT_ROWS}")
 
             return None
         except OSError as error:
