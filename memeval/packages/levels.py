@@ -40,8 +40,6 @@ from memeval.witness.figures import compared
 from memeval.witness.rows import questions_of
 
 NAMES = {1: "intact", 2: "figures", 3: "verdicts", 4: "answers", 5: "who", 6: "registered"}
-_OF_FIGURES = ("run.json: figures", "run.json: the witness", "records.jsonl: no figures")
-"""Beginnings of what `Look` says about figures, and not about files."""
 MOST_COMPARED = 8
 """Maximum number of a package's runs whose comparisons are made twice: 8 runs have 28."""
 OFFLINE = "offline"
@@ -133,7 +131,7 @@ class _Verifier:
                 self.records[run.key] = look.records
                 self.rows[run.key] = PackagedRows(self.package, run, look)
                 for line in look.problems:
-                    level = figures if line.startswith(_OF_FIGURES) else intact
+                    level = figures if line in look.of_figures else intact
                     level.problems.append(f"{run.key}: {line}")
 
                 intact.unchecked += [
@@ -201,8 +199,7 @@ class _Verifier:
             if is_said and not terms_of(run.summary).allows_texts:
                 level.problems.append(
                     f"{run.key}: it contains texts of {one_line(run.summary.dataset)}, whose "
-                    "licence "
-                    "is not known to allow passing them on"
+                    "licence is not known to allow passing them on"
                 )
 
     def _figures(self, level: Level) -> None:

@@ -133,6 +133,20 @@ def test_figures_of_imported_answers_are_made_again(name: str, tmp_path: Path) -
     assert found_at(edited_import({name: 7.0}, tmp_path)) == 2
 
 
+def test_an_edited_accuracy_is_a_problem_of_the_figures(packed: Packed, tmp_path: Path) -> None:
+    key, entries = packed.runs[0].key, entries_of(packed.path)
+    content = json.loads(entries[f"runs/{key}/run.json"])
+    content["metrics"]["accuracy"] += 0.01
+    entries[f"runs/{key}/run.json"] = json.dumps(content).encode()
+    path = tmp_path / "edited.memeval"
+    write_entries(path, rewritten(entries, key))
+
+    _, figures, *_ = verify_package(path)
+    assert found_at(path) == 2
+    for said in ("figures differ", "the second implementation differs"):
+        assert any(said in line for line in figures.problems)
+
+
 @pytest.mark.usefixtures("home")
 def test_imported_answers_of_before_have_what_the_judge_spent(tmp_path: Path) -> None:
     path = edited_import({"tokens/total": 0.0, "cost_usd_uncached/total": 0.0}, tmp_path)

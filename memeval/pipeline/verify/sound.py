@@ -11,7 +11,7 @@ import dataclasses
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,8 @@ class Look:
         self.outputs = self.folder.parent.parent
         self.name = ""
         self.problems: list[str] = []
+        self.of_figures: list[str] = []
+        """Those of the problems that are about figures, and not about files."""
         self.unchecked: list[str] = []
 
     def run(self) -> None:
@@ -147,18 +149,24 @@ class Look:
             self.unchecked.append(OTHER_PRICES)
 
         try:
-            self.problems += figure_problems(summary, records, ingests, has_prices=has_prices)
+            unlike = figure_problems(summary, records, ingests, has_prices=has_prices)
+            self._add_of_figures(unlike)
             if ingests is not None and summary.identity.get("version") == __version__:
                 self.problems += note_problems(summary, records, ingests)
 
-            self.problems += witness_problems(summary, self.lines)
+            self._add_of_figures(witness_problems(summary, self.lines))
         except Exception as error:  # noqa: BLE001
             # Records that were edited may hold what no measure is made for.
-            self.problems.append(f"{RECORDS_FILE}: no figures can be made: {one_line(error)}")
+            self._add_of_figures([f"{RECORDS_FILE}: no figures can be made: {one_line(error)}"])
 
         if summary.protocol_metrics:
             names = ", ".join(one_line(name, 40) for name in summary.protocol_metrics[:NAMED])
             self.unchecked.append(f"the data set's own metrics ({names} …): they need its file")
+
+    def _add_of_figures(self, problems: Iterable[str]) -> None:
+        for problem in problems:
+            self.problems.append(problem)
+            self.of_figures.append(problem)
 
     def _records(self, summary: RunSummary) -> list[Record]:
         records, other = [], []
