@@ -1,10 +1,16 @@
-"""Judges by name: built in, brought by an installed package, or named by a class path."""
+"""Judges by name: built in, brought by an installed package, or named by a class path; which of
+them apply to a kind of answer, and which one `judge=auto` is.
+"""
 
 from __future__ import annotations
 
-from memeval.config.options import Registry
+from collections.abc import Iterable
+from functools import cache
+
+from memeval.config.options import Registry, available, built_in_classes
 from memeval.errors import MemevalError, UserError
 from memeval.judges.contract import Judge, JudgeContext
+from memeval.records import AnswerKind
 from memeval.text.shown import one_line
 
 JUDGES = Registry("judge", Judge)  # type: ignore[type-abstract]
@@ -25,3 +31,50 @@ def build_judge(name: str, context: JudgeContext, class_path: str | None = None)
         path = f"{judge_class.__module__}:{judge_class.__qualname__}"
         reason = f"{type(error).__name__}: {one_line(error)}"
         raise UserError(f"judge '{name}': {path} can't be built: {reason}") from error
+
+
+def usual_judge(kind: AnswerKind, benchmark: str | None, *, has_model: bool) -> str:
+    """The judge of `judge=auto`: the benchmark's official one, or the usual one for the kind.
+
+    `has_model` is whether there is a language model; without one, a judge that works without a
+    model replaces the official one.
+    """
+    judges = applicable_judges(kind, benchmark)
+    usable = {name: judge for name, judge in judges.items() if has_model or not judge.needs_model}
+    for name, judge in usable.items():
+        if judge.benchmark is not None:
+            return name
+
+    usual = [name for name, judge in usable.items() if kind in judge.usual_for]
+    # A model, if there is one, judges better than a rule.
+    usual.sort(key=lambda name: not usable[name].needs_model)
+    return usual[0]
+
+
+def applicable_judges(kind: AnswerKind, benchmark: str | None) -> dict[str, type[Judge]]:
+    """The judges by name that judge a kind of answer, official ones of other benchmarks left out.
+
+    Those of installed packages are looked at only for a benchmark that no judge of memeval's own
+    is the official one of: they are imported for it.
+    """
+    judges = _built_in_judges()
+    if benchmark not in [judge.benchmark for judge in judges.values()]:
+        judges = judges | _judges(set(available(JUDGES.group)) - judges.keys())
+
+    return {name: judge for name, judge in judges.items() if judge.applies_to(kind, benchmark)}
+
+
+@cache
+def _built_in_judges() -> dict[str, type[Judge]]:
+    return _judges(built_in_classes(JUDGES.group))
+
+
+def _judges(names: Iterable[str]) -> dict[str, type[Judge]]:
+    judges = {}
+    for name in sorted(names):
+        try:
+            judges[name] = judge_type(name)
+        except UserError:
+            continue  # `auto` names no class, and a package may be broken
+
+    return judges

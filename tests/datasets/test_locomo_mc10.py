@@ -16,7 +16,7 @@ from memeval.datasets.io import lines
 from memeval.datasets.locate import build
 from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
-from memeval.judges.usual import applicable_judges
+from memeval.judges.registry import applicable_judges
 from memeval.records import EvalCase, EvalQuestion
 
 

@@ -10,7 +10,7 @@ from installed import install
 import memeval
 from memeval.config.options import options
 from memeval.datasets.registry import adapter_class
-from memeval.judges.usual import applicable_judges, usual_judge
+from memeval.judges.registry import applicable_judges, usual_judge
 from memeval.records import AnswerKind
 
 BY_WORDS = ("contains", "exact_match", "keyword", "llm", "mem0", "token_f1")

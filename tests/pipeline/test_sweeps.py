@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from memeval.config.grids import cells
 from memeval.config.options import built_in_classes, options
 from memeval.datasets.locate import adapter_class
-from memeval.judges.usual import applicable_judges, usual_judge
+from memeval.judges.registry import applicable_judges, usual_judge
 from memeval.runs.compose.config import compose_config
 from memeval.systems.registry import built_in
 

@@ -12,8 +12,7 @@ from memeval.datasets.granularity import has_chunks
 from memeval.errors import UserError
 from memeval.judges.contract import Judge
 from memeval.judges.model import ModelJudge
-from memeval.judges.registry import judge_type
-from memeval.judges.usual import applicable_judges, usual_judge
+from memeval.judges.registry import applicable_judges, judge_type, usual_judge
 from memeval.pipeline.open.declared import IMPORTED, Declared, Source
 from memeval.records import IN_WORDS
 from memeval.results.judge import RECORDED

@@ -18,7 +18,7 @@ from memeval.config.schema import (
 )
 from memeval.datasets.contract import Dataset
 from memeval.errors import UserError
-from memeval.judges.usual import usual_judge
+from memeval.judges.registry import usual_judge
 from memeval.pipeline.open.declared import Source
 
 ALL, RETRIEVE = "all", "retrieve"
