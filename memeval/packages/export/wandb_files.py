@@ -48,7 +48,6 @@ def check_wandb() -> None:
 
 def write_wandb(run: Run, rows: Sequence[Row], terms: DataTerms, folder: Path) -> None:
     """Writes the offline run into `folder`. Raises `UserError` if the library fails."""
-    check_wandb()
     folder = folder.resolve()
     about = described(run)
     content = {
