@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from math import log2
+from math import inf, log2
 
 from memeval.metrics.metric import (
     PAGE,
@@ -73,7 +73,7 @@ def ranks_of(
     )
 
 
-def recall_at(ranks: Ranks, k: int) -> float | None:
+def recall_at(ranks: Ranks, k: float) -> float | None:
     """Share of the evidence that is among the first k chunks: recall@k."""
     return _count_within(ranks, k) / len(ranks) if ranks else None
 
@@ -137,7 +137,7 @@ def retrieval_metrics(
             too_far = [name for name in metrics if name.endswith(f"_at_{k}")]
             metrics |= dict.fromkeys(too_far)
 
-    metrics["recall_shown"] = _share_found(shown.turns) if shown else None
+    metrics["recall_shown"] = recall_at(shown.turns, inf) if shown else None
     return metrics | {f"{RANKING}{name}": value for name, value in _metrics_of(ranking).items()}
 
 
@@ -172,14 +172,9 @@ def _metrics_of(found: EvidenceRanks | None) -> Mapping[str, float | None]:
     return metrics
 
 
-def _count_within(ranks: Ranks, k: int) -> int:
+def _count_within(ranks: Ranks, k: float) -> int:
     """How many pieces of evidence are among the first k chunks."""
     return sum(rank is not None and rank <= k for rank in ranks)
-
-
-def _share_found(ranks: Ranks) -> float | None:
-    """Share of the evidence that has a rank at all."""
-    return sum(rank is not None for rank in ranks) / len(ranks) if ranks else None
 
 
 COLUMNS: dict[str, dict[str, str]] = {
