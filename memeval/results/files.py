@@ -31,6 +31,12 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def file_digests(folder: Path, *, but: str = "") -> dict[str, str]:
+    """sha256 of each file below a folder by its path there, except for files named `but`."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != but)
+    return {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
+
+
 def text_digest(text: str) -> str:
     """sha256 of a string as it is written to a file."""
     return hashlib.sha256(text.encode()).hexdigest()

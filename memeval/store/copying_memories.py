@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
 from pathlib import Path
 
-from memeval.results.files import MANIFEST, memory_folders
+from memeval.results.files import MANIFEST, file_digests, memory_folders
 from memeval.results.private import make_folder
 from memeval.store.inventory import Copied, Home, Item, Kind, Way, digest_of
 from memeval.store.memories import SharedMemories
@@ -35,7 +34,7 @@ def copy_memories(
 
 
 async def _put_memory(folder: Path, key: str, shared: SharedMemories, *, do_it: bool) -> Copied:
-    own = _digests_of(folder)
+    own = file_digests(folder)
     name = f"{key}/{folder.name}"
     there = await shared.manifest(folder, key)
     if there == (folder / MANIFEST).read_bytes():
@@ -67,7 +66,7 @@ async def _fetch_memory(
     if not await shared.fetch(folder, key):
         return Copied(Kind.MEMORIES, name, new=0, there=0, problem="it can't be fetched")
 
-    return _compare(name, theirs, _digests_of(folder))
+    return _compare(name, theirs, file_digests(folder))
 
 
 def _compare(name: str, source: dict[str, str], target: dict[str, str]) -> Copied:
@@ -81,10 +80,3 @@ def _compare(name: str, source: dict[str, str], target: dict[str, str]) -> Copie
         digest=digest_of(f"{file} {source[file]} ".encode() for file in sorted(source)),
         problem="" if same else "the copy can't be read back",
     )
-
-
-def _digests_of(folder: Path) -> dict[str, str]:
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    return {
-        path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest() for path in paths
-    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import shutil
 from collections import Counter
@@ -23,7 +22,7 @@ from memeval.process.leftovers import own_name
 from memeval.records import Count, EvalCase, Finite, IngestHealth, Usage
 from memeval.results import is_sealed, sealed, write_atomically
 from memeval.results.fields import as_plain, read_as
-from memeval.results.files import MANIFEST, as_json
+from memeval.results.files import MANIFEST, as_json, file_digests
 from memeval.results.private import make_folder
 from memeval.results.rows import OperationDone, StoredItems, Written, check_health
 from memeval.text.given import plain
@@ -161,7 +160,8 @@ async def save_memory(
 
         members = as_plain(memory.ingested)
         last = {name: members.pop(name) for name in _BEHIND_FILES}
-        manifest = {**identity, **members, "files": await asyncio.to_thread(_digests, beside)}
+        files = await asyncio.to_thread(file_digests, beside, but=MANIFEST)
+        manifest = {**identity, **members, "files": files}
         manifest |= {name: value for name, value in last.items() if value}
 
         # The last file: see `MANIFEST`.
@@ -204,7 +204,7 @@ def read_manifest(folder: Path, key: str) -> dict[str, Any]:
         raise ValueError(f"{MANIFEST} lacks {', '.join(lacking)}")
 
     try:
-        files = _digests(folder)
+        files = file_digests(folder, but=MANIFEST)
     except OSError as error:
         raise ValueError(f"a file can't be read: {error.strerror or error}") from error
 
@@ -216,15 +216,6 @@ def read_manifest(folder: Path, key: str) -> dict[str, Any]:
         raise ValueError("it is the memory of a different key or case")
 
     return manifest
-
-
-def _digests(folder: Path) -> dict[str, str]:
-    """sha256 of each file of a saved memory but its manifest."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in files
-    }
 
 
 def count_items(items: Sequence[Mapping[str, Any]], case: EvalCase) -> StoredItems:
