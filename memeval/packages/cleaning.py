@@ -51,8 +51,9 @@ class Cleaner:
                 self._names[name] = (host_digest(name), "host")
 
         map_strings(settings, self._learn_hosts)
-        names = sorted(self._names, key=len, reverse=True)
-        self._known = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)")
+        names = map(re.escape, sorted(self._names, key=len, reverse=True))
+        # In a container there may be no name to replace: an empty pattern would match everywhere.
+        self._known = re.compile(rf"(?<!\w)(?:{'|'.join(names) or '(?!)'})(?!\w)")
 
     def _learn_hosts(self, text: str) -> str:
         for match in _ADDRESS.finditer(text):

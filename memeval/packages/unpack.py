@@ -126,7 +126,7 @@ def _restored(record: Record, question: EvalQuestion) -> dict[str, object]:
 
 
 def _restore_texts(run: Run, data: Data) -> None:
-    """Chunks, as the granularity of the run cuts the conversations, and gold values."""
+    """Chunks, as the granularity of the run cuts the conversations, and questions."""
     granularity = Granularity(**asdict(data.config.granularity))
     known: dict[str, str] = {}
     for case in data.cases.values():

@@ -101,6 +101,19 @@ def test_what_must_not_leave_is_replaced_and_counted(
     assert command == "python -m memeval evaluate '[path]/a b.jsonl' 'dataset.path=[path]/y.json'"
 
 
+def test_a_machine_without_names_of_its_own_has_nothing_to_replace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, folder in (("HOME", "/root"), ("MEMEVAL_HOME", "/x"), ("MEMEVAL_DATA_DIR", "/y")):
+        monkeypatch.setenv(name, folder)
+
+    monkeypatch.chdir("/")
+    monkeypatch.setattr(socket, "gethostname", lambda: "box")
+    cleaner = Cleaner({})
+    assert cleaner.text("Tea, in a box.") == cleaner.ours("Tea, in a box.") == "Tea, in a box."
+    assert not cleaner.counts
+
+
 def test_texts_enter_only_if_the_licence_allows_it(
     monkeypatch: pytest.MonkeyPatch, runs: list[memeval.FinishedRun], tmp_path: Path
 ) -> None:
