@@ -120,8 +120,8 @@ def unlike_data(records: list[Record], rows: PackagedRows, data: Data) -> Iterat
     for record in records:
         question = data.questions.get(record.question_id)
         row = rows.answers.get((record.repeat, record.question_id))
-        is_known = record.case_id in data.turns and question is not None and row is not None
-        if not is_known or question is None or row is None or not _is_asked(record, question):
+        is_case = record.case_id in data.turns
+        if question is None or row is None or not is_case or not _is_asked(record, question):
             yield record.question_id
             continue
 

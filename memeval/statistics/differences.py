@@ -95,9 +95,10 @@ def clustered_difference(
     groups = len(sums)
     se, independent = clustered_se(differences, clusters, own), independent_se(differences, own)
     test = flip_test(list(sums.values()), list(sizes.values()))
-    mde = None
+    mde, from_independent = None, False
     if se is not None and independent is not None and max(se, independent) > 0:
         mde = detectable_difference(max(se, independent), groups, most=most)
+        from_independent = mde is not None and independent > se
 
     return ClusteredDifference(
         mean=weighted_mean(differences, own),
@@ -109,9 +110,7 @@ def clustered_difference(
         high=test.high,
         p=test.p if groups > 1 else None,
         mde=mde,
-        mde_from_independent=(
-            mde is not None and se is not None and independent is not None and independent > se
-        ),
+        mde_from_independent=from_independent,
     )
 
 

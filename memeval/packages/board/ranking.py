@@ -129,8 +129,10 @@ def _admitted(
     against: dict[frozenset[int], tuple[str, ...]] = {}
     metric = metrics()["accuracy"]
     for pair in combinations_with_replacement(kinds, 2):
-        first, second = ((summaries[own[0]], scores[own[0]]) for own in map(kinds.get, pair) if own)
-        notes = reasons_against(first, second, metric)
+        one, other = (kinds[kind][0] for kind in pair)
+        notes = reasons_against(
+            (summaries[one], scores[one]), (summaries[other], scores[other]), metric
+        )
         reasons = tuple(note.text for note in notes if note.kind is not NoteKind.COMMON)
         against[frozenset(pair)] = tuple(dict.fromkeys(reasons))
 

@@ -135,7 +135,6 @@ def _questions(
     yield f"questions/{table.id}.html", page
     systems = {row.label: row.system for row in table.rows}
     for place, question in enumerate(questions):
-        beside = questions[place - 1] if place else None, *questions[place + 1 : place + 2]
         page = _page(
             "question",
             board,
@@ -143,8 +142,8 @@ def _questions(
             up="../",
             table=table,
             question=question,
-            previous=beside[0],
-            following=beside[1] if len(beside) > 1 else None,
+            previous=questions[place - 1] if place else None,
+            following=questions[place + 1] if place + 1 < len(questions) else None,
             systems=systems,
         )
         yield question_file(table, question), page
