@@ -157,12 +157,12 @@ class Drafting:
         proposed = await asyncio.gather(*map(self._propose, wave))
         survivors: _Proposals = []
         for slot, proposal in zip(wave, proposed, strict=True):
-            reason = proposal if isinstance(proposal, Reason) else self._check(slot, proposal)
-            if reason is None:
-                assert isinstance(proposal, Proposal)
-                survivors.append((slot, proposal))
-            else:
+            if isinstance(proposal, Reason):
+                self._drop(slot, proposal)
+            elif (reason := self._check(slot, proposal)) is not None:
                 self._drop(slot, reason)
+            else:
+                survivors.append((slot, proposal))
 
         while survivors:
             asked, survivors = self._first_of_equals(survivors)
