@@ -39,6 +39,8 @@ class Contract(ABC):
     """The member of a reply that holds the results."""
     _text_at: ClassVar[str]
     """The member of a result that holds its text."""
+    _limit_at: ClassVar[str]
+    """The member of a search that holds its maximum of results."""
 
     def __init__(self, post: Post) -> None:
         self._post = post
@@ -61,7 +63,8 @@ class Contract(ABC):
         if operation == "ingest":
             return await self._ingest(body["chunks"])
 
-        reply = await self._search(str(body["query"]), int(body["top_k"]))
+        search = {"query": body["query"], "user_id": self._user, self._limit_at: body["top_k"]}
+        reply = await self._post("/search", search)
         rows = wire.read_rows(reply.content, self._rows_at)
         results = [self._result(row, f"{self._rows_at}[{at}]") for at, row in enumerate(rows)]
         return Reply({"results": results}, setback=reply.setback)
@@ -85,10 +88,6 @@ class Contract(ABC):
     @abstractmethod
     def _check_stored(self, reply: wire.Json, request: wire.Json) -> None:
         """Raises `WireError` for a reply that does not say that a request was stored."""
-
-    @abstractmethod
-    async def _search(self, query: str, depth: int) -> Reply:
-        """The reply to a search."""
 
     def _result(self, row: wire.Json, where: str) -> dict[str, Any]:
         """A result in memeval's own form."""
@@ -117,7 +116,7 @@ class AgentMemoryLeaderboard(Contract):
     """
 
     health = "/health"
-    _rows_at, _text_at = "data", "content"
+    _rows_at, _text_at, _limit_at = "data", "content", "top_k"
 
     def _requests(self, chunks: Sequence[Chunk]) -> Iterator[dict[str, Any]]:
         for session, members in groupby(chunks, key=lambda chunk: str(chunk["session_id"])):
@@ -135,10 +134,6 @@ class AgentMemoryLeaderboard(Contract):
         wire.expect_member(reply, "success", True)
         for name in ("request_id", "user_id", "session_id"):
             wire.expect_member(reply, name, request[name])
-
-    async def _search(self, query: str, depth: int) -> Reply:
-        body = {"query": query, "user_id": self._user, "top_k": depth}
-        return await self._post("/search", body)
 
     def _result(self, row: wire.Json, where: str) -> dict[str, Any]:
         result = super()._result(row, where)
@@ -164,7 +159,7 @@ class AddSearchReset(Contract):
     """
 
     gives_ids = True
-    _rows_at, _text_at = "results", "memory"
+    _rows_at, _text_at, _limit_at = "results", "memory", "limit"
 
     def _requests(self, chunks: Sequence[Chunk]) -> Iterator[dict[str, Any]]:
         for chunk in chunks:
@@ -176,10 +171,6 @@ class AddSearchReset(Contract):
 
     def _check_stored(self, reply: wire.Json, request: wire.Json) -> None:
         wire.expect_member(reply, "ok", True)
-
-    async def _search(self, query: str, depth: int) -> Reply:
-        body = {"query": query, "user_id": self._user, "limit": depth}
-        return await self._post("/search", body)
 
 
 CONTRACTS: Mapping[str, type[Contract]] = {
