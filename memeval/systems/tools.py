@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from memeval.records import CorrectRequest, ForgetRequest, Query, Retrieved
+
+T = TypeVar("T")
 
 MOST_FOUND = 50
 """Chunks that one search returns at most."""
@@ -61,11 +63,7 @@ def search_tool(search: Search, limit: int) -> Tool:
     """The standard tool of a memory that ranks chunks; `limit` of them are shown by default."""
 
     def search_memory(query: str, limit: int = limit) -> ToolResult | Awaitable[ToolResult]:
-        found = search(Query(query), limit)
-        if isinstance(found, Awaitable):
-            return _show_awaited(found, limit)
-
-        return _show(found, limit)
+        return _then(search(Query(query), limit), lambda found: _show(found, limit))
 
     return Tool(
         name="search_memory",
@@ -100,7 +98,8 @@ def delete_tool(forget: Change) -> Tool:
         if not about.strip():
             raise ValueError("about is empty, and would mean all that is stored")
 
-        return _tell(forget(ForgetRequest(words=about, about=about)), "Deleted")
+        done = forget(ForgetRequest(words=about, about=about))
+        return _then(done, lambda items: _tell(items, "Deleted"))
 
     return Tool(
         name=DELETE,
@@ -125,7 +124,8 @@ def update_tool(correct: Change) -> Tool:
             raise ValueError("old is empty")
 
         words = f"Not {old}, but {new}."
-        return _tell(correct(CorrectRequest(words=words, old=old, new=new)), "Changed")
+        done = correct(CorrectRequest(words=words, old=old, new=new))
+        return _then(done, lambda items: _tell(items, "Changed"))
 
     return Tool(
         name=UPDATE,
@@ -143,26 +143,22 @@ def update_tool(correct: Change) -> Tool:
     )
 
 
-def _tell(
-    done: int | Awaitable[int | None] | None, verb: str
+def _then(
+    value: T | Awaitable[T], read: Callable[[T], ToolResult]
 ) -> ToolResult | Awaitable[ToolResult]:
-    """The result of a change, which may have to be awaited."""
-    return _tell_awaited(done, verb) if isinstance(done, Awaitable) else _told(done, verb)
+    """The result of `read` on what a memory returned, which may have to be awaited."""
+
+    async def read_awaited(awaited: Awaitable[T]) -> ToolResult:
+        return read(await awaited)
+
+    return read_awaited(value) if isinstance(value, Awaitable) else read(value)
 
 
-async def _tell_awaited(done: Awaitable[int | None], verb: str) -> ToolResult:
-    return _told(await done, verb)
-
-
-def _told(items: int | None, verb: str) -> ToolResult:
+def _tell(items: int | None, verb: str) -> ToolResult:
     if items is None:
         return ToolResult("This memory can't do that.", is_error=True)
 
     return ToolResult(f"{verb}: {items:,} entr{'y' if items == 1 else 'ies'}.")
-
-
-async def _show_awaited(found: Awaitable[Sequence[Retrieved]], limit: int) -> ToolResult:
-    return _show(await found, limit)
 
 
 def _show(found: Sequence[Retrieved], limit: int) -> ToolResult:
