@@ -211,9 +211,7 @@ class HttpMemory(ServedMemory):
                 return ToolResult(str(error), is_error=True)
             raise
 
-        pattern = self.settings.no_results
-        nothing = None if pattern is None else re.compile(pattern)
-        result = read_result(reply, self._sifted, nothing)
+        result = read_result(reply, self._sifted, self.settings.no_results)
         self._check_own(result.text, f"the result of '{tool.name}'")
         return result
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 
@@ -87,7 +86,7 @@ def as_tool(declared: DeclaredTool, use: Use) -> Tool:
 def read_result(
     reply: wire.Json,
     sift: Callable[[wire.Json], wire.Found],
-    nothing: re.Pattern[str] | None = None,
+    nothing: str | None = None,
 ) -> ToolResult:
     """Result of a tool's reply: `results` as those of a search, `text`, `error`, or any other
     object, which the model is shown as JSON.

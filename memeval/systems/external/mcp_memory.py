@@ -273,8 +273,7 @@ class McpMemory(ServedMemory):
         except ModelError as error:
             raise MemoryServiceError(str(error)) from error
 
-        pattern = self.settings.no_results
-        result = as_result(reply, None if pattern is None else re.compile(pattern))
+        result = as_result(reply, self.settings.no_results)
         self._check_own(result.text, f"the result of '{one_line(tool, 60)}'")
         return result
 
@@ -465,8 +464,7 @@ class McpService(Service):
         if self._settings.results == TEXTS:
             return self._texts(reply.texts)
 
-        pattern = self._settings.no_results
-        nothing = None if pattern is None else re.compile(pattern)
+        nothing = self._settings.no_results
         if reply.structured is None and says_nothing("".join(reply.texts), nothing):
             return []
 
@@ -546,14 +544,7 @@ def _probe(word: str, kept: str) -> dict[str, Any]:
 
 def _fields_in(template: Any) -> set[str]:
     """The names in braces in the strings of a template."""
-    if isinstance(template, str):
-        return set(_FIELD.findall(template))
-    if isinstance(template, Mapping):
-        return {name for value in template.values() for name in _fields_in(value)}
-    if isinstance(template, Sequence):
-        return {name for value in template for name in _fields_in(value)}
-
-    return set()
+    return {name for text in strings_in(template) for name in _FIELD.findall(text)}
 
 
 def filled(template: Any, values: Mapping[str, Any]) -> Any:

@@ -7,7 +7,7 @@ import json
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -292,11 +292,12 @@ async def connect(
     log.addHandler(NOWHERE)
     # On the root logger, it describes an unknown notification in seventy lines.
     logging.getLogger().addFilter(_is_not_of_library)
-    async with AsyncExitStack() as stack:
-        over = _over_http(server, on_break) if program is None else _over_stdio(program)
-        streams = await stack.enter_async_context(over)
-        session = ClientSession(streams[0], streams[1], message_handler=on_message)
-        yield await stack.enter_async_context(session)
+    over = _over_http(server, on_break) if program is None else _over_stdio(program)
+    async with (
+        over as streams,
+        ClientSession(streams[0], streams[1], message_handler=on_message) as session,
+    ):
+        yield session
 
 
 def _is_not_of_library(record: logging.LogRecord) -> bool:

@@ -159,7 +159,7 @@ def _without(schema: Any, names: Mapping[str, str]) -> dict[str, Any]:
     return shown
 
 
-def as_result(reply: ToolReply, nothing: re.Pattern[str] | None) -> ToolResult:
+def as_result(reply: ToolReply, nothing: str | None) -> ToolResult:
     """Result of a tool as text; `nothing` matches the server's reply without results.
 
     Many servers send errors as ordinary text.

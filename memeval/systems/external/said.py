@@ -39,12 +39,12 @@ LONGEST_NOTICE = 1000
 """Characters of a message about nothing; a longer text is something."""
 
 
-def says_nothing(text: str, pattern: re.Pattern[str] | None = None) -> bool:
+def says_nothing(text: str, pattern: str | None = None) -> bool:
     """Whether a text says that nothing was found: in one of the common forms, as JSON that holds
     nothing, or as `pattern` says it.
     """
     plain = text.strip()
-    if pattern is not None and pattern.search(plain):
+    if pattern is not None and re.search(pattern, plain):
         return True
     if not plain:
         return True

@@ -366,8 +366,7 @@ class ServedMemory(RecallSystem):
         Raises `MemoryServiceError` for an error sent as a result, and for a result with the content
         of another case.
         """
-        pattern = self.settings.no_results
-        nothing = None if pattern is None else re.compile(pattern)
+        nothing = self.settings.no_results
         kept = [
             result
             for result in found.results
