@@ -1,7 +1,8 @@
-"""Rerankers: their contract, and their look-up by name."""
+"""Rerankers: their contract, their look-up by name, and what they do to a ranking."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from memeval.config.options import Registry, available, is_available
 from memeval.config.schema import RerankerConfig
-from memeval.errors import UserError, unknown
+from memeval.errors import ModelError, UserError, unknown
 
 if TYPE_CHECKING:
     from memeval.llm.network import Network
@@ -21,6 +22,9 @@ NONE = "none"
 ENDPOINT = "endpoint"
 OPTIONS = "reranker"
 """The group in conf/."""
+
+Ranked = Sequence[tuple[int, float]]
+"""Positions in a corpus with their scores, best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +120,40 @@ def build_reranker(settings: RerankerConfig, network: Network | None = None) -> 
 def build_named(name: str) -> Reranker | None:
     """The reranker of that name or class path, with its default settings."""
     return build_reranker(named(name))
+
+
+class Reordering:
+    """A reranker over the texts of one memory."""
+
+    def __init__(self, reranker: Reranker, texts: Sequence[str]) -> None:
+        self._reranker, self._texts = reranker.fitted(texts), texts
+
+    async def reorder(self, query: str, ranked: Ranked) -> list[tuple[int, float]]:
+        """The same positions with new scores, best first; ties keep the order of `ranked`.
+
+        Raises `ModelError` if there is not one number for each.
+        """
+        candidates = [
+            Candidate(position=position, text=self._texts[position], similarity=score)
+            for position, score in ranked
+        ]
+        scores = list(await self._reranker.scores(query, candidates))
+        if len(scores) != len(candidates):
+            raise ModelError(f"the reranker gave {len(scores)} scores for {len(candidates)} texts")
+        if not all(map(math.isfinite, scores)):
+            raise ModelError("the reranker gave a score that is not a finite number")
+
+        scored = [
+            (candidate.position, score) for candidate, score in zip(candidates, scores, strict=True)
+        ]
+        return sorted(scored, key=lambda pair: -pair[1])
+
+    async def reorder_best(
+        self, query: str, ranked: Ranked, count: int
+    ) -> list[tuple[int, float | None]]:
+        """The ranking with its best `count` positions reordered.
+
+        Those below lose their scores, which can't be compared with the new ones.
+        """
+        best = await self.reorder(query, ranked[:count])
+        return [*best, *((position, None) for position, _ in ranked[count:])]

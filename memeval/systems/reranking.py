@@ -7,8 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from memeval.config.schema import RerankerConfig
 from memeval.errors import UserError
-from memeval.retrieval.reordering import Reordering
-from memeval.retrieval.rerank import DEFAULT, NONE, check_name, check_reranker, named
+from memeval.retrieval.rerank import (
+    DEFAULT,
+    NONE,
+    Reordering,
+    check_name,
+    check_reranker,
+    named,
+)
 from memeval.systems.base import ANSWER, SystemContext, SystemSettings
 from memeval.systems.indexed import IndexedSystem, IndexT
 

@@ -14,8 +14,8 @@ from memeval.errors import UserError
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.models import Models
 from memeval.pipeline.open.opening import open_cell
+from memeval.retrieval.embedding.contract import EMBEDDERS
 from memeval.retrieval.embedding.openai import OpenAIEmbedder
-from memeval.retrieval.embedding.registry import embedder_class
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
 from memeval.runs.compose.config import compose_config
 
@@ -51,7 +51,7 @@ def vectors(opened: Cell, text: str = "the harbour") -> list[float]:
     ("name", "cls"), [("tfidf", CharTfidfEmbedder), ("openai", OpenAIEmbedder)]
 )
 def test_a_built_in_embedder_is_found_by_its_yaml(name: str, cls: type) -> None:
-    assert embedder_class(name) is cls
+    assert EMBEDDERS.load(name) is cls
     assert compose_config([f"embedder={name}"]).embedder.class_ is None
 
 
@@ -89,10 +89,10 @@ def test_an_installed_package_brings_embedders(
     points = dict.fromkeys(("word_hashes", "openai"), "my_parts:WordHashes")
     install(tmp_path, "my-parts", {"memeval.embedders": points})
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert embedder_class("word_hashes").__name__ == "WordHashes"
-    assert embedder_class("tfidf") is CharTfidfEmbedder
+    assert EMBEDDERS.load("word_hashes").__name__ == "WordHashes"
+    assert EMBEDDERS.load("tfidf") is CharTfidfEmbedder
     with pytest.raises(UserError, match="embedder=openai is in two packages"):
-        embedder_class("openai")
+        EMBEDDERS.load("openai")
     assert (
         compose_config(["embedder.name=word_hashes", "embedder.class=null"]).embedder.class_ is None
     )
@@ -102,7 +102,7 @@ def test_an_unknown_embedder_names_its_neighbours() -> None:
     with pytest.raises(UserError, match=r"'tfid'\. Did you mean: tfidf"):
         compose_config(["embedder.name=tfid", "embedder.class=null"])
     with pytest.raises(UserError, match=r"is (no|not a) subclass"):
-        embedder_class("mine", "my_parts:SharedWords")
+        EMBEDDERS.load("mine", "my_parts:SharedWords")
 
 
 def test_one_embedder_serves_all_cases_and_the_endpoint_is_shared() -> None:

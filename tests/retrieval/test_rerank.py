@@ -10,8 +10,14 @@ from installed import install
 
 from memeval.config.schema import RerankerConfig
 from memeval.errors import ModelError, UserError
-from memeval.retrieval.reordering import Ranked, Reordering
-from memeval.retrieval.rerank import Candidate, Reranker, build_named, reranker_class
+from memeval.retrieval.rerank import (
+    Candidate,
+    Ranked,
+    Reordering,
+    Reranker,
+    build_named,
+    reranker_class,
+)
 from memeval.retrieval.rerank_lexical import LexicalReranker
 
 GROUP = "memeval.rerankers"

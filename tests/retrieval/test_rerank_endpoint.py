@@ -23,8 +23,7 @@ from memeval.llm.metering import Ledger, metered
 from memeval.pipeline.open.models import Models
 from memeval.records import Answer, MemoryChunk, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
-from memeval.retrieval.reordering import Reordering
-from memeval.retrieval.rerank import build_reranker
+from memeval.retrieval.rerank import Reordering, build_reranker
 from memeval.retrieval.rerank_lexical import LexicalReranker
 from memeval.runs.compose.config import compose_config
 from memeval.systems.base import ReaderReply, SystemContext

@@ -41,7 +41,6 @@ _LOOK_UPS = (
     "memeval.metrics.formats",
     "memeval.metrics.metric",
     "memeval.metrics.registry",
-    "memeval.retrieval.embedding.registry",
     "memeval.retrieval.rerank",
     "memeval.systems.registry",
 )

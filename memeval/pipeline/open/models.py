@@ -16,8 +16,7 @@ from memeval.llm.endpoint import Endpoint, EndpointSettings
 from memeval.llm.keys import headers_of, key_for
 from memeval.llm.model import LanguageModel, MeteredModel
 from memeval.pipeline.open.connections import Connections
-from memeval.retrieval.embedding.contract import Embedder
-from memeval.retrieval.embedding.registry import embedder_class
+from memeval.retrieval.embedding.contract import EMBEDDERS, Embedder
 from memeval.retrieval.rerank import DEFAULT, Reranker, build_reranker, named
 from memeval.store.opening import open_memories, open_store
 
@@ -108,7 +107,7 @@ class Models:
         """The embedder of all cases; state learned from a case's texts belongs to the case."""
         if self._embedder is None:
             settings = self._config.embedder
-            embedder = embedder_class(settings.name, settings.class_)
+            embedder = EMBEDDERS.load(settings.name, settings.class_)
             self._embedder = embedder.from_settings(settings, self)
 
         return self._embedder

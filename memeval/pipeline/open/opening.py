@@ -44,7 +44,7 @@ from memeval.pipeline.open.declared import IMPORTED, Declared, ImportedSource, S
 from memeval.pipeline.open.models import MODELS
 from memeval.pipeline.open.retrieving import for_retrieval, retrieves_only
 from memeval.results.own_prices import PRICES_FILE, name_prices, prices_mark
-from memeval.retrieval.embedding.registry import embedder_class
+from memeval.retrieval.embedding.contract import EMBEDDERS
 from memeval.retrieval.rerank import NONE, Reranker, reranker_class
 from memeval.systems.base import SystemSettings
 from memeval.systems.external.served import ServedSettings
@@ -155,7 +155,7 @@ def _code_digests(
     config: RunConfig, source: Source, dataset: type[Dataset], judge: type[Judge]
 ) -> Digests:
     """Digests of the code that each stage runs through."""
-    embedder = embedder_class(config.embedder.name, config.embedder.class_)
+    embedder = EMBEDDERS.load(config.embedder.name, config.embedder.class_)
     reranker = _reranker(config.reranker)
     return join_digests(
         stage_code(

@@ -1,10 +1,12 @@
-"""The embedder contract: texts in, unit vectors out."""
+"""The embedder contract: texts in, unit vectors out; and the embedders by name."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
+
+from memeval.config.options import Registry
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,3 +48,7 @@ class Embedder(ABC):
         A text without any known feature gets the zero vector. Raises `ModelError` if an
         endpoint failed at every try.
         """
+
+
+EMBEDDERS = Registry("embedder", Embedder)  # type: ignore[type-abstract]
+"""Built in, from an installed package, or at a class path."""
