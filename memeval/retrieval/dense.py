@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from memeval.llm.metering import current_ledger
 from memeval.retrieval.embedding.contract import Embedder
-from memeval.retrieval.vectors import VectorIndex
+from memeval.retrieval.vectors import VectorIndex, load_vectors
 
 if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
@@ -41,17 +41,13 @@ class DenseIndex:
         read from the folder `saved`. Raises if that is damaged.
         """
         fitted = await _fit(embedder, texts)
+        own = current_ledger().own
         if saved is None:
             vectors = await fitted.embed(texts)
-            return cls(fitted, await current_ledger().own.in_worker(VectorIndex, vectors))
+        else:
+            vectors = await own.in_worker(load_vectors, saved / VECTORS_FILE, len(texts), "texts")
 
-        file = saved / VECTORS_FILE
-        index = await current_ledger().own.in_worker(VectorIndex.load, file)
-        if index.size != len(texts):
-            index.close()
-            raise ValueError(f"{file} holds {index.size} vectors for {len(texts)} texts")
-
-        return cls(fitted, index)
+        return cls(fitted, await own.in_worker(VectorIndex, vectors))
 
     def save(self, folder: Path) -> None:
         """Writes the vectors into `folder`; the texts are the caller's to keep."""

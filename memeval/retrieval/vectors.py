@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,6 +43,18 @@ def other_width(what: str, width: int, kept: int) -> ModelError:
         f"model's width has changed; use embedder.width={width}, which makes memories and "
         "vectors again"
     )
+
+
+def load_vectors(file: Path, count: int, of: str) -> Vectors:
+    """The vectors in a `.npy` file, of `count` texts, or what else `of` names.
+
+    Raises `ValueError` or `OSError` for a damaged file.
+    """
+    vectors: Vectors = np.load(file, allow_pickle=False)
+    if len(vectors) != count:
+        raise ValueError(f"{file} holds {len(vectors)} vectors for {count} {of}")
+
+    return vectors
 
 
 class VectorIndex:
@@ -92,21 +104,12 @@ class VectorIndex:
         return self._rows
 
     def save(self, path: Path) -> None:
-        """Writes the rows to a `.npy` file, from which `load` builds an index that answers
-        identically.
+        """Writes the rows to a `.npy` file: an index over them answers identically.
 
         Chroma's own folder is not used: to open one and query it changes its files, and those of a
         saved memory are sealed (docs/adding_a_system.md).
         """
         np.save(path, self.vectors(), allow_pickle=False)
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """An index over the rows that `save` wrote.
-
-        Raises `ValueError` or `OSError` if the file is damaged.
-        """
-        return cls(np.load(path, allow_pickle=False))
 
     def close(self) -> None:
         """Drops the vectors; the index is then empty."""

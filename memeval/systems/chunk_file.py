@@ -1,4 +1,4 @@
-"""Chunks as JSON, the form in which most systems save them, and systems that keep nothing else."""
+"""Memories as JSON, the form in which most systems save them, and systems of nothing but chunks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from memeval.records import CorrectRequest, MemoryChunk
+from memeval.results.files import as_json
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.forgetting import corrected, count_changed
 from memeval.text.typed import convert
@@ -29,6 +30,16 @@ def split_window(
     return leaving, staying
 
 
+def write_state(file: Path, state: Any) -> None:
+    """Writes a part of a memory as JSON."""
+    file.write_text(as_json(state), encoding="utf-8")
+
+
+def read_state(file: Path) -> Any:
+    """What `write_state` wrote. Raises `OSError` or what damaged JSON raises."""
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
 CHUNKS_FILE = "chunks.json"
 
 
@@ -37,7 +48,7 @@ def write_chunks(
 ) -> None:
     """Writes the chunks in order, and the window of a compression if there was one."""
     state = {"chunks": _rows(chunks), "window": None if window is None else _rows(window)}
-    (folder / CHUNKS_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
+    write_state(folder / CHUNKS_FILE, state)
 
 
 class _State(Struct):
@@ -56,7 +67,7 @@ def read_window(folder: Path) -> list[MemoryChunk] | None:
 
 
 def _read(folder: Path) -> _State:
-    return convert(json.loads((folder / CHUNKS_FILE).read_text(encoding="utf-8")), _State)
+    return convert(read_state(folder / CHUNKS_FILE), _State)
 
 
 def _rows(chunks: Sequence[MemoryChunk]) -> list[dict[str, Any]]:

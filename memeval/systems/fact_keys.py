@@ -6,7 +6,6 @@ facts. The chunk is shown verbatim.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Literal
 from memeval.records import IngestHealth, MemoryChunk
 from memeval.systems.asking import take_notes
 from memeval.systems.base import INGEST, DumpItem, SystemSettings, check_positive
+from memeval.systems.chunk_file import read_state, write_state
 from memeval.systems.indexed import IndexedSystem, IndexT
 
 TEMPLATE = "fact_keys"
@@ -115,11 +115,10 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
     def save(self, folder: Path) -> None:
         super().save(folder)
         if self.settings.has_facts:
-            content = json.dumps(self._facts, ensure_ascii=False)
-            (folder / FACTS_FILE).write_text(content, encoding="utf-8")
+            write_state(folder / FACTS_FILE, self._facts)
 
     async def load(self, folder: Path) -> None:
         if self.settings.has_facts:
-            self._facts = json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
+            self._facts = read_state(folder / FACTS_FILE)
 
         await super().load(folder)

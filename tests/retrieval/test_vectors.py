@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from memeval.errors import ModelError
-from memeval.retrieval.vectors import VectorIndex
+from memeval.retrieval.vectors import VectorIndex, load_vectors
 
 
 def unit_rows(count: int, width: int, seed: int, kept: float = 1.0) -> np.ndarray:
@@ -69,7 +69,7 @@ def test_a_saved_index_answers_identically(tmp_path: Path) -> None:
     rows, queries = unit_rows(500, 128, 3), unit_rows(20, 128, 4)
     index = VectorIndex(rows)
     index.save(tmp_path / "rows.npy")
-    loaded = VectorIndex.load(tmp_path / "rows.npy")
+    loaded = VectorIndex(load_vectors(tmp_path / "rows.npy", 500, "texts"))
     assert np.array_equal(loaded.vectors(), rows)
     assert [loaded.query(query, 10) for query in queries] == [
         index.query(query, 10) for query in queries
@@ -110,7 +110,7 @@ def test_many_vectors_are_searched_in_chroma(tmp_path: Path) -> None:
         assert np.allclose(scores, rows[positions] @ query, atol=1e-5)
 
     index.save(tmp_path / "rows.npy")
-    loaded = VectorIndex.load(tmp_path / "rows.npy")
+    loaded = VectorIndex(load_vectors(tmp_path / "rows.npy", index.size, "texts"))
     assert loaded.query(queries[0], 9) == index.query(queries[0], 9)
     with pytest.raises(ModelError, match="65 numbers"):
         index.query(np.ones(65, dtype=np.float32), 1)

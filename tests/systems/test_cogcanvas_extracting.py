@@ -16,9 +16,10 @@ from doubles.endpoint import ScriptedEndpoint
 
 import memeval
 from memeval.config.grids import cells
+from memeval.retrieval.vectors import load_vectors
 from memeval.systems.cogcanvas.artifacts import ARTIFACTS_FILE, KINDS, read_artifacts
 from memeval.systems.cogcanvas.graph import Canvas
-from memeval.systems.cogcanvas.index import read_vectors
+from memeval.systems.cogcanvas.index import VECTORS_FILE
 from memeval.systems.cogcanvas.settings import Settings
 
 from .scripted_extractor import extract, pass_of
@@ -67,7 +68,7 @@ def canvases(home: Path) -> Iterator[tuple[Counter[str], Counter[str], dict[str,
     """Of each memory: artifacts by type, edges by rule, what the extraction counted."""
     for path in (home / "data" / "prepared").rglob(ARTIFACTS_FILE):
         artifacts, counts = read_artifacts(path.parent)
-        vectors = read_vectors(path.parent, len(artifacts))
+        vectors = load_vectors(path.parent / VECTORS_FILE, len(artifacts), "artifacts")
         edges = Canvas(artifacts, vectors, Settings()).edges_by_rule()
         yield Counter(artifact.kind for artifact in artifacts), edges, counts
 

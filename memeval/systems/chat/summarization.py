@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +22,13 @@ from memeval.systems.base import (
     check_positive,
     latest_first,
 )
-from memeval.systems.chunk_file import read_chunks, split_window, write_chunks
+from memeval.systems.chunk_file import (
+    read_chunks,
+    read_state,
+    split_window,
+    write_chunks,
+    write_state,
+)
 
 TEMPLATE = "summarise"
 SUMMARY_FILE = "summary.json"
@@ -134,11 +139,11 @@ class Summarization(MemorySystem):
     def save(self, folder: Path) -> None:
         write_chunks(folder, self._window)
         state = {"summary": self._summary, "replies": self._replies, "overlong": self._overlong}
-        (folder / SUMMARY_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
+        write_state(folder / SUMMARY_FILE, state)
 
     def load(self, folder: Path) -> None:
         self._window = read_chunks(folder)
-        state = json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8"))
+        state = read_state(folder / SUMMARY_FILE)
         self._summary = state["summary"]
         self._replies = state["replies"]
         self._overlong = state["overlong"]

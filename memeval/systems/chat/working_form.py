@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from memeval.llm.prompts import load_builtin
 from memeval.records import IngestHealth, MemoryChunk
 from memeval.systems.asking import ask_for
 from memeval.systems.base import INGEST, DumpItem, SystemContext
+from memeval.systems.chunk_file import read_state, write_state
 from memeval.text.shown import one_line
 
 FORM_FILE = "working_memory.json"
@@ -156,10 +156,10 @@ class WorkingForm:
 
     def save(self, folder: Path) -> None:
         state = {"filled": self._filled, "replies": self._replies, "incomplete": self._incomplete}
-        (folder / FORM_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
+        write_state(folder / FORM_FILE, state)
 
     def load(self, folder: Path) -> None:
-        state = json.loads((folder / FORM_FILE).read_text(encoding="utf-8"))
+        state = read_state(folder / FORM_FILE)
         self._filled = state["filled"]
         self._replies = state["replies"]
         self._incomplete = state["incomplete"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memeval.records import MemoryChunk, format_time
+from memeval.systems.chunk_file import read_state, write_state
 from memeval.text.typed import convert
 from memeval.text.words import search_terms
 
@@ -128,13 +128,10 @@ def _fields(artifact: Artifact) -> dict[str, Any]:
 def write_artifacts(folder: Path, artifacts: Sequence[Artifact], counts: Mapping[str, int]) -> None:
     """Writes the artifacts in order, and the counts of their extraction."""
     rows = [_fields(artifact) for artifact in artifacts]
-    (folder / ARTIFACTS_FILE).write_text(
-        json.dumps({"artifacts": rows, "counts": dict(counts)}, ensure_ascii=False),
-        encoding="utf-8",
-    )
+    write_state(folder / ARTIFACTS_FILE, {"artifacts": rows, "counts": dict(counts)})
 
 
 def read_artifacts(folder: Path) -> tuple[list[Artifact], dict[str, int]]:
     """The artifacts of `write_artifacts`. Raises `OSError` or what damaged JSON raises."""
-    state = json.loads((folder / ARTIFACTS_FILE).read_text(encoding="utf-8"))
+    state = read_state(folder / ARTIFACTS_FILE)
     return convert(state["artifacts"], list[Artifact]), state["counts"]

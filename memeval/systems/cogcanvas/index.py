@@ -91,14 +91,3 @@ class CanvasIndex:
 
     def close(self) -> None:
         """Holds nothing that must be given back."""
-
-
-def read_vectors(folder: Path, count: int) -> Vectors:
-    """The vectors of `count` artifacts. Raises `ValueError` or `OSError` for a damaged file."""
-    vectors: Vectors = np.load(folder / VECTORS_FILE, allow_pickle=False)
-    if len(vectors) != count:
-        raise ValueError(
-            f"{folder / VECTORS_FILE} holds {len(vectors)} vectors for {count} artifacts"
-        )
-
-    return vectors

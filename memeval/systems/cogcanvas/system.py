@@ -24,10 +24,11 @@ import numpy as np
 from memeval.llm.metering import current_ledger
 from memeval.llm.prompts import load_builtin
 from memeval.records import Answer, CorrectRequest, ForgetRequest, IngestHealth, Query, Retrieved
+from memeval.retrieval.vectors import load_vectors
 from memeval.systems.base import NOTHING_FITS, DumpItem, SystemContext, latest_first
 from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts
 from memeval.systems.cogcanvas.extraction import Extractor, batches
-from memeval.systems.cogcanvas.index import CanvasIndex, read_vectors
+from memeval.systems.cogcanvas.index import VECTORS_FILE, CanvasIndex
 from memeval.systems.cogcanvas.retrieval import adapted_top_k, within_budget
 from memeval.systems.cogcanvas.settings import Settings
 from memeval.systems.forgetting import corrected, is_meant, without
@@ -125,7 +126,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
         if saved is None:
             vectors = await embedder.embed(texts)
         else:
-            vectors = read_vectors(saved, len(artifacts))
+            vectors = load_vectors(saved / VECTORS_FILE, len(artifacts), "artifacts")
 
         await own.in_worker(self.rerank_over, self._rerank_texts(artifacts))
         index = partial(

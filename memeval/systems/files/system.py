@@ -7,7 +7,6 @@ Source of the comparison: Letta, "Benchmarking AI Agent Memory: Is a Filesystem 
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
@@ -15,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow.compute import match_substring_regex  # type: ignore[import-untyped]
@@ -28,8 +26,8 @@ from memeval.records import (
     Query,
     Retrieved,
 )
-from memeval.systems.base import DumpItem, RecallSystem, SystemContext, SystemSettings
-from memeval.systems.chunk_file import read_chunks, write_chunks
+from memeval.systems.base import DumpItem, RecallSystem
+from memeval.systems.chunk_file import ChunkSystem, read_state, write_state
 from memeval.systems.forgetting import corrected, is_meant, without
 from memeval.systems.tools import Tool, ToolResult, object_schema
 from memeval.text.given import replace_given
@@ -67,7 +65,7 @@ class Line:
     """The turn that it is of; empty if that is not known."""
 
 
-class Files(RecallSystem):
+class Files(ChunkSystem, RecallSystem):
     """One text file per session, with dated names, and an index of them.
 
     Under `writer=tools` there are only the files that the writer made. All are held in memory: a
@@ -75,24 +73,10 @@ class Files(RecallSystem):
     that hold the rarest words of the question.
     """
 
-    in_thread = False
-    settings_type = SystemSettings
-
-    def __init__(self, settings: SystemSettings, parts: SystemContext) -> None:
-        super().__init__(settings, parts)
-        self.reset()
-
-    @classmethod
-    def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return False
-
     def reset(self) -> None:
-        self._chunks: list[MemoryChunk] = []
+        super().reset()
         self._notes: dict[str, str] = {}
         self._files: dict[str, tuple[Line, ...]] = {}
-
-    def ingest(self, chunk: MemoryChunk) -> None:
-        self._chunks.append(chunk)
 
     def consolidate(self) -> None:
         self._files = write_files(self._chunks, self._notes)
@@ -119,12 +103,12 @@ class Files(RecallSystem):
         self.consolidate()
 
     def save(self, folder: Path) -> None:
-        write_chunks(folder, self._chunks)
-        (folder / NOTES_FILE).write_text(json.dumps(self._notes), encoding="utf-8")
+        super().save(folder)
+        write_state(folder / NOTES_FILE, self._notes)
 
     def load(self, folder: Path) -> None:
-        self._chunks = read_chunks(folder)
-        self._notes = json.loads((folder / NOTES_FILE).read_text(encoding="utf-8"))
+        super().load(folder)
+        self._notes = read_state(folder / NOTES_FILE)
         self.consolidate()
 
     def recall(self, query: Query, depth: int) -> list[Retrieved]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from memeval.systems.base import (
     check_not_negative,
     check_positive,
 )
+from memeval.systems.chunk_file import read_state, write_state
 from memeval.systems.indexed import IndexedSystem, Ranked
 
 Pair = tuple[MemoryChunk, ...]
@@ -299,10 +299,10 @@ class Light(IndexedSystem[DenseIndex]):
     def save(self, folder: Path) -> None:
         super().save(folder)
         state = {"facts": self._facts, "notes": self._notes, "condensed": self._condensed}
-        (folder / STATE_FILE).write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
+        write_state(folder / STATE_FILE, state)
 
     async def load(self, folder: Path) -> None:
-        state = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
+        state = read_state(folder / STATE_FILE)
         self._facts = state["facts"]
         self._notes = state["notes"]
         self._condensed = state["condensed"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from memeval.retrieval.entities import content_words, entities, named
 from memeval.retrieval.entity_graph import EntityGraph
 from memeval.systems.asking import ask_for
 from memeval.systems.base import ANSWER, INGEST, DumpItem, SystemSettings
+from memeval.systems.chunk_file import read_state, write_state
 from memeval.systems.cogcanvas.reply import read_reply, text_of
 from memeval.systems.indexed import IndexedSystem, Ranked
 
@@ -130,12 +130,11 @@ class GraphRagLite(IndexedSystem[DenseIndex]):
     def save(self, folder: Path) -> None:
         super().save(folder)
         if self.settings.asks_model:
-            content = json.dumps(self._names, ensure_ascii=False)
-            (folder / NAMES_FILE).write_text(content, encoding="utf-8")
+            write_state(folder / NAMES_FILE, self._names)
 
     async def load(self, folder: Path) -> None:
         if self.settings.asks_model:
-            self._names = json.loads((folder / NAMES_FILE).read_text(encoding="utf-8"))
+            self._names = read_state(folder / NAMES_FILE)
 
         await super().load(folder)
 
