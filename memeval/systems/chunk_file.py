@@ -51,23 +51,21 @@ def write_chunks(
     write_state(folder / CHUNKS_FILE, state)
 
 
-class _State(Struct):
+class SavedChunks(Struct):
+    """What `write_chunks` wrote."""
+
     chunks: list[MemoryChunk]
     window: list[MemoryChunk] | None
 
 
+def read_saved(folder: Path) -> SavedChunks:
+    """The chunks and the window. Raises `OSError` or what damaged JSON raises."""
+    return convert(read_state(folder / CHUNKS_FILE), SavedChunks)
+
+
 def read_chunks(folder: Path) -> list[MemoryChunk]:
-    """The chunks of `write_chunks`. Raises `OSError` or what damaged JSON raises."""
-    return _read(folder).chunks
-
-
-def read_window(folder: Path) -> list[MemoryChunk] | None:
-    """The window that `write_chunks` wrote; None if it wrote none."""
-    return _read(folder).window
-
-
-def _read(folder: Path) -> _State:
-    return convert(read_state(folder / CHUNKS_FILE), _State)
+    """The chunks alone."""
+    return read_saved(folder).chunks
 
 
 def _rows(chunks: Sequence[MemoryChunk]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from memeval.records import (
     Retrieved,
 )
 from memeval.systems.base import RecallSystem, SystemContext
-from memeval.systems.chunk_file import read_chunks, read_window, split_window, write_chunks
+from memeval.systems.chunk_file import read_saved, split_window, write_chunks
 from memeval.systems.forgetting import corrected, count_changed, without
 
 Ranked = Sequence[tuple[int, float | None]]
@@ -180,8 +180,8 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
             self.index.save(folder)
 
     async def load(self, folder: Path) -> None:
-        self.chunks = read_chunks(folder)
-        self.retained = read_window(folder)
+        saved = read_saved(folder)
+        self.chunks, self.retained = saved.chunks, saved.window
         self._loaded = len(self.chunks)
         await self._open(folder)
 

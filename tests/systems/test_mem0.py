@@ -17,9 +17,8 @@ from memeval.errors import ModelError, UserError
 from memeval.llm.contract import ChatPrompt
 from memeval.records import CorrectRequest, ForgetRequest, Query, Role
 from memeval.retrieval.embedding.tfidf import CharTfidfEmbedder
-from memeval.systems.external.mem0 import Mem0
+from memeval.systems.external.mem0 import Mem0, Settings
 from memeval.systems.external.mem0_library import describe_search
-from memeval.systems.external.mem0_settings import Settings
 
 from .conftest import DATES, Builder, ScriptedModel, conversation
 

@@ -25,7 +25,7 @@ from memeval.records import (
 )
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.external import mem0_cloud, remote
-from memeval.systems.external.mem0 import Mem0
+from memeval.systems.external.mem0 import Mem0, Settings
 from memeval.systems.external.mem0_cloud import (
     FIRST_POLL_S,
     LONGEST_S,
@@ -34,7 +34,6 @@ from memeval.systems.external.mem0_cloud import (
     CloudMemory,
 )
 from memeval.systems.external.mem0_library import prepare_import
-from memeval.systems.external.mem0_settings import Settings
 from memeval.testing.contract import MemorySystemContract
 
 from .conftest import DATES, Builder, Driver, conversation

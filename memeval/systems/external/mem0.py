@@ -8,11 +8,13 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from memeval.errors import MemevalError, StorageError, UserError
 from memeval.llm.keys import key_of
@@ -30,15 +32,19 @@ from memeval.records import (
     format_time,
 )
 from memeval.retrieval.embedding.contract import Embedder
+from memeval.retrieval.vectors import load_vectors
 from memeval.systems.base import (
+    ANSWER,
+    INGEST,
+    RUNTIME,
     DumpItem,
     RecallSystem,
     SystemContext,
+    SystemSettings,
 )
-from memeval.systems.chunk_file import read_chunks, write_chunks
+from memeval.systems.chunk_file import read_chunks, read_state, write_chunks, write_state
 from memeval.systems.external.mem0_bridge import Mem0Bridge
 from memeval.systems.external.mem0_cloud import HOST, CloudMemory
-from memeval.systems.external.mem0_files import read_memories, write_memories
 from memeval.systems.external.mem0_library import (
     check_graph,
     describe_search,
@@ -46,12 +52,42 @@ from memeval.systems.external.mem0_library import (
     new_memory,
     prepare_import,
 )
-from memeval.systems.external.mem0_settings import Settings
 from memeval.systems.forgetting import is_meant
 from memeval.text.given import replace_given
 from memeval.text.shown import one_line
 
 _log = logging.getLogger(__name__)
+
+ROWS_FILE, VECTORS_FILE = "memories.json", "memories.npy"
+
+
+@dataclass(frozen=True)
+class Settings(SystemSettings):
+    """Settings of `mem0`."""
+
+    mode: Literal["library", "cloud"] = field(default="library", metadata=INGEST)
+    """`library` runs in this process; `cloud` sends the conversation to mem0's hosted API, with a
+    key.
+    """
+    infer: bool | None = field(default=None, metadata=INGEST)
+    """False stores each chunk verbatim and calls no model. True lets the cell's model extract
+    memories, with one call per chunk (mode=cloud: mem0's own model). None extracts if there is a
+    language model, as mem0 does, and otherwise stores verbatim.
+    """
+    graph_memory: bool = field(default=False, metadata=INGEST)
+    """Whether mem0 keeps a graph of entities and relations beside the memories. mem0ai 2 does not
+    have a graph memory, so true is refused.
+    """
+    threshold: float = field(default=0.1, metadata=ANSWER)
+    """Memories less similar to the question are not retrieved; 0.1 is mem0's own default."""
+    host: str | None = field(default=None, metadata=INGEST)
+    """Address of the API for mode=cloud; None is mem0's own."""
+    api_key_env: str = field(default="MEM0_API_KEY", metadata=RUNTIME)
+    """Environment variable that holds the key for mode=cloud."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.threshold <= 1:
+            raise UserError(f"system.threshold must be between 0 and 1, but is {self.threshold}")
 
 
 class Mem0(RecallSystem):
@@ -405,8 +441,12 @@ class Mem0(RecallSystem):
         if has_entities():
             raise NotImplementedError("mem0's entity store can't be saved")
 
+        rows = self._rows()
+        memories = [{"id": str(row.id), "payload": row.payload} for row in rows]
         unparsed = self._bridge.unparsed if self._bridge else 0
-        write_memories(folder, self._rows(), unparsed)
+        write_state(folder / ROWS_FILE, {"unparsed": unparsed, "memories": memories})
+        vectors = np.array([row.vector for row in rows], dtype=np.float32)
+        np.save(folder / VECTORS_FILE, vectors, allow_pickle=False)
         write_chunks(folder, self._chunks)
 
     def _rows(self) -> list[Any]:
@@ -429,15 +469,18 @@ class Mem0(RecallSystem):
     def load(self, folder: Path) -> None:
         self.reset()
         self._chunks = read_chunks(folder)
-        saved = read_memories(folder)
+        state = read_state(folder / ROWS_FILE)
+        memories = state["memories"]
+        vectors = load_vectors(folder / VECTORS_FILE, len(memories), "memories")
         embedder = self.parts.embedder.fitted([chunk.text for chunk in self._chunks])
-        bridge = self._open(embedder, saved.width or embedder.width)
-        bridge.unparsed = saved.unparsed
+        bridge = self._open(embedder, vectors.shape[1] if memories else embedder.width)
+        bridge.unparsed = state["unparsed"]
 
-        self._ids = saved.ids
+        payloads = [row["payload"] for row in memories]
+        self._ids = [row["id"] for row in memories]
         self._added = self._loaded = len(self._chunks)
-        self._texts = {payload["data"] for payload in saved.payloads}
-        self._insert(saved.vectors.tolist(), saved.payloads)
+        self._texts = {payload["data"] for payload in payloads}
+        self._insert(vectors.tolist(), payloads)
 
     def close(self) -> None:
         if self._memory is not None:
