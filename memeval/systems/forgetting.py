@@ -43,5 +43,5 @@ def corrected(chunks: Iterable[MemoryChunk], request: CorrectRequest) -> list[Me
     ]
 
 
-def count_changed(before: Sequence[MemoryChunk], after: Sequence[MemoryChunk]) -> int:
+def count_changed(before: Sequence[object], after: Sequence[object]) -> int:
     return sum(old != new for old, new in zip(before, after, strict=True))

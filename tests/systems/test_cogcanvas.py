@@ -335,14 +335,12 @@ def test_a_score_fades_with_each_hop_and_edges_count_both_ways() -> None:
     ]
     canvas = canvas_of(*chain)
     for seeds, hops, temporal, reached in (
-        ([1, 0, 0, 0], 2, True, [1, 0.8, 0.64, 0]),
-        ([0, 0.1, 0, 1], 3, True, [0.512, 0.64, 0.8, 1]),
-        ([1, 0, 0, 0], 3, False, [1, 0, 0, 0]),
-        ([0, 0, 0, 0], 3, True, [0, 0, 0, 0]),
+        ({0: 1}, 2, True, {0: 1, 1: 0.8, 2: 0.64}),
+        ({1: 0.1, 3: 1}, 3, True, {0: 0.512, 1: 0.64, 2: 0.8, 3: 1}),
+        ({0: 1}, 3, False, {0: 1}),
+        ({}, 3, True, {}),
     ):
-        assert canvas.expand(
-            np.array(seeds, dtype=float), hops, temporal=temporal
-        ).tolist() == pytest.approx(reached)
+        assert canvas.expand(seeds, hops, temporal=temporal) == pytest.approx(reached)
 
 
 # Retrieval and what is shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from memeval.retrieval.embedding.contract import Vectors
 
     Positions = NDArray[np.intp]
-    Scores = NDArray[np.float64]
 
 # As published, the switch leaves the dates of artifacts as they are: it only removes two rules.
 # The chain is memeval's own and goes with them.
@@ -62,23 +61,25 @@ class Canvas:
         temporal = sum(by_rule[rule] for rule in TEMPORAL_RULES)
         return {"temporal": temporal, "all": by_rule.total()}
 
-    def expand(self, scores: Scores, hops: int, *, temporal: bool) -> Scores:
+    def expand(self, seeds: Mapping[int, float], hops: int, *, temporal: bool) -> dict[int, float]:
         """The best score that reaches each artifact within `hops`, 0.8 per hop, both ways."""
         ways = self._ways[temporal]
-        reached = scores.copy()
+        # 0 is "not reached": seeds have scores above 0.
+        reached = np.zeros(self.size)
+        reached[list(seeds)] = list(seeds.values())
         for _ in range(hops if len(ways.nodes) else 0):
             reached[ways.nodes] = np.maximum(
                 reached[ways.nodes], np.maximum.reduceat(reached[ways.ends] * DECAY, ways.starts)
             )
 
-        return reached
+        return {int(position): float(reached[position]) for position in np.flatnonzero(reached)}
 
     def expand_as_published(
-        self, seeds: Sequence[tuple[int, float]], hops: int, *, temporal: bool
+        self, seeds: Mapping[int, float], hops: int, *, temporal: bool
     ) -> dict[int, float]:
         """Artifacts that the seeds reach, as in the published search: the first visit counts."""
         ways = self._ways[temporal]
-        reached = _spread(dict(seeds), ways, hops)
+        reached = _spread(seeds, ways, hops)
         if hops == 1:
             return reached
 
@@ -127,7 +128,7 @@ class _Ways:
         return neighbours
 
 
-def _spread(seeds: dict[int, float], ways: _Ways, hops: int) -> dict[int, float]:
+def _spread(seeds: Mapping[int, float], ways: _Ways, hops: int) -> dict[int, float]:
     """Breadth first from all seeds at once: a neighbour has its parent's score times 0.8^hop."""
     reached = dict(seeds)
     border = list(seeds)

@@ -31,7 +31,7 @@ from memeval.systems.cogcanvas.extraction import Extractor, batches
 from memeval.systems.cogcanvas.index import VECTORS_FILE, CanvasIndex
 from memeval.systems.cogcanvas.retrieval import adapted_top_k, within_budget
 from memeval.systems.cogcanvas.settings import Settings
-from memeval.systems.forgetting import corrected, is_meant, without
+from memeval.systems.forgetting import corrected, count_changed, is_meant, without
 from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankingSystem
 from memeval.text.given import replace_given
@@ -96,7 +96,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
 
     async def correct(self, request: CorrectRequest) -> int:
         kept = [_with_new(artifact, request) for artifact in self._artifacts]
-        changed = sum(old != new for old, new in zip(self._artifacts, kept, strict=True))
+        changed = count_changed(self._artifacts, kept)
         self.change_chunks(lambda chunks: corrected(chunks, request))
         await self._keep(kept)
         return changed
@@ -130,7 +130,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
 
         await own.in_worker(self.rerank_over, self._rerank_texts(artifacts))
         index = partial(
-            CanvasIndex.over,
+            CanvasIndex,
             artifacts=artifacts,
             texts=texts,
             counts=counts,
@@ -220,12 +220,11 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
             position: float(scores[position]) for position in order[:count] if scores[position] > 0
         }
         if settings.graph:
-            reached = index.with_neighbours(
-                reached,
-                settings.graph_hops,
-                temporal=settings.temporal_edges,
-                as_published=settings.graph_expansion == "published",
-            )
+            expand = index.canvas.expand
+            if settings.graph_expansion == "published":
+                expand = index.canvas.expand_as_published
+
+            reached = expand(reached, settings.graph_hops, temporal=settings.temporal_edges)
 
         # Without a reranker the published code neither sorts nor cuts what it reached, so its
         # ablation shows the reader a larger context. Here every variant is sorted, and cut at
