@@ -23,14 +23,6 @@ def rare_collections() -> Iterator[None]:
 
     Blocks may be nested, and may overlap in several threads: the last one restores everything.
     """
-    _enter()
-    try:
-        yield
-    finally:
-        _leave()
-
-
-def _enter() -> None:
     global _users, _before  # noqa: PLW0603 - there is one collector in a process
     with _lock:
         _users += 1
@@ -39,11 +31,11 @@ def _enter() -> None:
             gc.freeze()
             gc.set_threshold(*RARE)
 
-
-def _leave() -> None:
-    global _users  # noqa: PLW0603
-    with _lock:
-        _users -= 1
-        if _users == 0:
-            gc.set_threshold(*_before)
-            gc.unfreeze()
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                gc.set_threshold(*_before)
+                gc.unfreeze()

@@ -345,16 +345,16 @@ class ServedMemory(RecallSystem):
         top_k = self.parts.top_k
         body = {"namespace": self._namespace_of(query.user), **wire.answer_json(query, top_k)}
         reply = await self._call("answer", body, Role.ANSWER)
-        said = self._read(lambda: wire.read_said(reply, self._ids.turns))
-        if said.found is None:
-            return Answer(text=said.text)
+        text, search = self._read(lambda: wire.read_said(reply, self._ids.turns))
+        if search is None:
+            return Answer(text=text)
 
-        found = self._sift(said.found)
+        found = self._sift(search)
         self._remark(found, top_k)
         results = found.results
         ranking = tuple(result.turn_ids for result in results)
         return Answer(
-            text=said.text,
+            text=text,
             retrieved=results,
             ranking=None if found.without_ids else ranking,
             context_tokens=sum(count_tokens(result.text) for result in results),

@@ -44,15 +44,6 @@ class Found:
     """Results that do not say which turns they cover."""
 
 
-@dataclass(frozen=True)
-class Said:
-    """An answer of a service itself."""
-
-    text: str
-    found: Found | None
-    """The results of its search, if it reports them."""
-
-
 class SentIds:
     """The ids that a service is sent of one case, unique over all cases and runs.
 
@@ -190,11 +181,10 @@ def expect_member(reply: Json, name: str, wanted: Any) -> None:
         raise WireError(f"{_wrong(name, shown, value)}{why}")
 
 
-def read_said(reply: Json, turns: Mapping[str, str]) -> Said:
-    """An answer given by a service."""
+def read_said(reply: Json, turns: Mapping[str, str]) -> tuple[str, Found | None]:
+    """An answer given by a service, and the results of its search if it reports them."""
     text = read_text(reply.get("text"), "text")
-    found = None if reply.get("results") is None else read_found(reply, turns)
-    return Said(text, found)
+    return text, None if reply.get("results") is None else read_found(reply, turns)
 
 
 def read_usages(reply: Json, role: Role) -> tuple[Usage, ...]:
