@@ -119,6 +119,23 @@ class ReaderReply:
     context_tokens: int
     """Tokens of the context, counted offline."""
 
+    def as_answer(
+        self,
+        *,
+        retrieved: tuple[Retrieved, ...] | None = None,
+        ranking: tuple[tuple[str, ...], ...] | None = None,
+        notes: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        """A system's answer with this reply."""
+        return Answer(
+            text=self.text,
+            raw=self.raw,
+            retrieved=retrieved,
+            ranking=ranking,
+            context_tokens=self.context_tokens,
+            notes=notes or {},
+        )
+
 
 @dataclass(frozen=True)
 class SystemContext:
@@ -411,21 +428,13 @@ class RecallSystem(MemorySystem):
         """The reader's answer from the first `top_k` of a ranking."""
         # The retrieval is done, and only the reader's work is left.
         with current_ledger().own.aside():
-            return await self._answer_from(query, ranked)
+            chosen = tuple(ranked[: self.parts.top_k])
 
-    async def _answer_from(self, query: Query, ranked: Sequence[Retrieved]) -> Answer:
-        chosen = tuple(ranked[: self.parts.top_k])
+            shown = [chunk.text for chunk in chosen]
+            shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
+            # Chunks that were recalled are in their order anyway.
+            order = latest_first(len(shown), after=len(chosen)) if shown[len(chosen) :] else ()
+            reply = await self.parts.reader.answer(query, shown, order=order)
 
-        shown = [chunk.text for chunk in chosen]
-        shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
-        # Chunks that were recalled are in their order anyway.
-        order = latest_first(len(shown), after=len(chosen)) if shown[len(chosen) :] else ()
-        reply = await self.parts.reader.answer(query, shown, order=order)
-
-        return Answer(
-            text=reply.text,
-            raw=reply.raw,
-            retrieved=chosen,
-            ranking=tuple(map(attrgetter("turn_ids"), ranked)),
-            context_tokens=reply.context_tokens,
-        )
+            ranking = tuple(map(attrgetter("turn_ids"), ranked))
+            return reply.as_answer(retrieved=chosen, ranking=ranking)

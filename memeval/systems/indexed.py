@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from memeval.llm.metering import current_ledger
 from memeval.records import (
+    Answer,
     CorrectRequest,
     ForgetRequest,
     IngestHealth,
@@ -17,7 +18,7 @@ from memeval.records import (
     Query,
     Retrieved,
 )
-from memeval.systems.base import RecallSystem, SystemContext
+from memeval.systems.base import ReaderReply, RecallSystem, SystemContext
 from memeval.systems.chunk_file import read_saved, split_window, write_chunks
 from memeval.systems.forgetting import corrected, count_changed, without
 
@@ -150,6 +151,28 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
         self.close()
         self.index = await self.build(saved)
         self._entries = self.entries()
+
+    async def ranked(self, query: Query, top_k: int) -> Ranked:
+        """The ranking of which `top_k` entries are shown, as deep as its metrics need it."""
+        if self.index is None:
+            return ()
+
+        return await self.rank(self.index, query, max(top_k, self.ranking_depth))
+
+    def answer_of(
+        self,
+        reply: ReaderReply,
+        *,
+        chosen: Ranked,
+        ranked: Ranked,
+        notes: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        """An answer with the entries that the reader was shown, and the turns of all ranked."""
+        return reply.as_answer(
+            retrieved=tuple(self.entry(position, score) for position, score in chosen),
+            ranking=tuple(self._entries[position].turn_ids for position, _ in ranked),
+            notes=notes,
+        )
 
     async def recall(self, query: Query, depth: int) -> list[Retrieved]:
         if self.index is None:

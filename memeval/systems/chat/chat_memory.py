@@ -26,12 +26,9 @@ from memeval.systems.base import (
     latest_first,
 )
 from memeval.systems.chat.working_form import TEMPLATES, WorkingForm, WorkingMemorySettings
-from memeval.systems.indexed import IndexedSystem
+from memeval.systems.indexed import IndexedSystem, Ranked
 
 NEW_THREAD = "recall.scope=thread recalls nothing, because every question opens a new thread"
-
-Hits = Sequence[tuple[int, float]]
-"""Positions of chunks with their cosines, best first."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
 
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved)
 
-    async def rank(self, index: DenseIndex, query: Query, depth: int) -> Hits:
+    async def rank(self, index: DenseIndex, query: Query, depth: int) -> Ranked:
         if self._recall is None or self._recall.scope == "thread":
             return ()
 
@@ -119,10 +116,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         return self._form.dump() if self._form else None
 
     async def answer(self, query: Query) -> Answer:
-        hits: Hits = ()
-        if self.index is not None:
-            hits = await self.rank(self.index, query, max(self._top_k(), self.ranking_depth))
-
+        hits = await self.ranked(query, self._top_k())
         chosen = hits[: self._top_k()]
 
         form = [self._form.text] if self._form and self._form.text else []
@@ -137,19 +131,10 @@ class ChatMemory(IndexedSystem[DenseIndex]):
 
         # Without recall nothing was searched, so there is no retrieval to score. An empty ranking
         # would count as one that missed everything.
-        retrieved = ranking = None
-        if self._recall:
-            retrieved = tuple(self.entry(position, score) for position, score in chosen)
-            ranking = tuple(self.chunks[position].turn_ids for position, _ in hits)
+        if not self._recall:
+            return reply.as_answer(notes=self._notes())
 
-        return Answer(
-            text=reply.text,
-            raw=reply.raw,
-            retrieved=retrieved,
-            ranking=ranking,
-            context_tokens=reply.context_tokens,
-            notes=self._notes(),
-        )
+        return self.answer_of(reply, chosen=chosen, ranked=hits, notes=self._notes())
 
     def window(self) -> Sequence[MemoryChunk]:
         """The last chunks and the form, which every question is shown."""
@@ -173,7 +158,7 @@ class ChatMemory(IndexedSystem[DenseIndex]):
         """Positions of the last chunks."""
         return set(range(max(0, len(self.chunks) - self._last), len(self.chunks)))
 
-    def _around(self, hits: Hits) -> set[int]:
+    def _around(self, hits: Ranked) -> set[int]:
         """Positions of the hits and of their neighbours in the same session."""
         reach = self._recall.message_range if self._recall else 0
         positions = set()

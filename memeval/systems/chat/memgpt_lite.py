@@ -49,10 +49,7 @@ class MemGptLite(IndexedSystem[FusedIndex]):
         return await index.search(query.text, depth) if self.chunks else []
 
     async def answer(self, query: Query) -> Answer:
-        ranked: list[tuple[int, float]] = []
-        if self.index is not None:
-            ranked = await self.rank(self.index, query, max(self.parts.top_k, self.ranking_depth))
-
+        ranked = await self.ranked(query, self.parts.top_k)
         chosen = ranked[: self.parts.top_k]
 
         # The archive is older than the core.
@@ -64,15 +61,7 @@ class MemGptLite(IndexedSystem[FusedIndex]):
         order = [*ranks, *latest_first(len(shown))[: len(core)]]
         reply = await self.parts.reader.answer(query, shown, order=order)
 
-        retrieved = ranking = None
-        if self.chunks:
-            retrieved = tuple(self.entry(position, score) for position, score in chosen)
-            ranking = tuple(self.chunks[position].turn_ids for position, _ in ranked)
+        if not self.chunks:
+            return reply.as_answer()
 
-        return Answer(
-            text=reply.text,
-            raw=reply.raw,
-            retrieved=retrieved,
-            ranking=ranking,
-            context_tokens=reply.context_tokens,
-        )
+        return self.answer_of(reply, chosen=chosen, ranked=ranked)

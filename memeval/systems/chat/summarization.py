@@ -122,12 +122,7 @@ class Summarization(MemorySystem):
         shown = [*summary, *window]
         order = latest_first(len(shown), after=len(summary))
         reply = await self.parts.reader.answer(query, shown, order=order)
-        return Answer(
-            text=reply.text,
-            raw=reply.raw,
-            context_tokens=reply.context_tokens,
-            notes=self._notes(),
-        )
+        return reply.as_answer(notes=self._notes())
 
     def _notes(self) -> dict[str, str]:
         if not self._overlong:

@@ -254,23 +254,15 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
 
     async def answer(self, query: Query) -> Answer:
         """Shows the best artifacts within `top_k` and budget; notes say what was lost."""
-        ranked = await self.rank(self.index, query, self.ranking_depth) if self.index else []
-        count = self._count_shown(ranked[: self._top_k(query)])
-        chosen = [self.entry(position, score) for position, score in ranked[:count]]
+        ranked = await self.ranked(query, self.parts.top_k)
+        chosen = ranked[: self._count_shown(ranked[: self._top_k(query)])]
 
-        shown = [chunk.text for chunk in chosen]
+        shown = [self._entries[position].text for position, _ in chosen]
         # The published system never shows the turns that it retains: by default there are none.
         shown += [chunk.text for chunk in self.window() if chunk.text not in shown]
         order = latest_first(len(shown), after=len(chosen))
         reply = await self.parts.reader.answer(query, shown, order=order)
-        return Answer(
-            text=reply.text,
-            raw=reply.raw,
-            retrieved=tuple(chosen),
-            ranking=tuple(self._artifacts[position].turn_ids for position, _ in ranked),
-            context_tokens=reply.context_tokens,
-            notes=self._notes(),
-        )
+        return self.answer_of(reply, chosen=chosen, ranked=ranked, notes=self._notes())
 
     def _notes(self) -> dict[str, Any]:
         """Losses of the extraction, and the number of edges of the graph."""

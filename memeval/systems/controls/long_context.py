@@ -62,6 +62,4 @@ class LongContext(ChunkSystem):
         shown = [chunk.text for chunk in self._chunks[first:]]
         reply = await self.parts.reader.answer(query, shown, order=latest_first(len(shown)))
         cut = {"cut_chunks": first, "cut_tokens": sum(self._tokens[:first])} if first else {}
-        return Answer(
-            text=reply.text, raw=reply.raw, context_tokens=reply.context_tokens, notes=cut
-        )
+        return reply.as_answer(notes=cut)

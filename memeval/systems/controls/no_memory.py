@@ -39,7 +39,7 @@ class NoMemory(MemorySystem):
 
     async def answer(self, query: Query) -> Answer:
         reply = await self.parts.reader.answer(query, ())
-        return Answer(text=reply.text, raw=reply.raw, context_tokens=reply.context_tokens)
+        return reply.as_answer()
 
     def save(self, folder: Path) -> None:
         pass

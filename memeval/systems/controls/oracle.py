@@ -57,10 +57,5 @@ class Oracle(ChunkSystem):
             if evidence & set(chunk.turn_ids)
         )
         reply = await self.parts.reader.answer(query, [chunk.text for chunk in shown])
-        return Answer(
-            text=reply.text,
-            raw=reply.raw,
-            retrieved=shown,
-            ranking=tuple(chunk.turn_ids for chunk in shown),
-            context_tokens=reply.context_tokens,
-        )
+        ranking = tuple(chunk.turn_ids for chunk in shown)
+        return reply.as_answer(retrieved=shown, ranking=ranking)

@@ -226,10 +226,7 @@ class Light(IndexedSystem[DenseIndex]):
     # What is read
 
     async def answer(self, query: Query) -> Answer:
-        ranked: Ranked = ()
-        if self.index is not None and self._pairs:
-            ranked = await self.rank(self.index, query, max(self.parts.top_k, self.ranking_depth))
-
+        ranked = await self.ranked(query, self.parts.top_k) if self._pairs else ()
         chosen = ranked[: self.parts.top_k]
         latest = range(max(0, len(self._pairs) - self.settings.recent_pairs), len(self._pairs))
         recalled = [position for position, _ in chosen]
@@ -241,17 +238,9 @@ class Light(IndexedSystem[DenseIndex]):
         shown = [text_of(self._pairs[position]) for position in fitting]
         reply = await self.parts.reader.answer(query, [*shown, *relevant])
 
-        retrieved = [
-            self.entry(position, score) for position, score in chosen if position in fitting
-        ]
-        return Answer(
-            text=reply.text,
-            raw=reply.raw,
-            retrieved=tuple(retrieved),
-            ranking=tuple(turns_of(self._pairs[position]) for position, _ in ranked),
-            context_tokens=reply.context_tokens,
-            notes=self._remarks(left_out=len(retrieved) < len(chosen)),
-        )
+        kept = [(position, score) for position, score in chosen if position in fitting]
+        notes = self._remarks(left_out=len(kept) < len(chosen))
+        return self.answer_of(reply, chosen=kept, ranked=ranked, notes=notes)
 
     def _fitting(self, positions: Sequence[int]) -> list[int]:
         """The pairs that fit into the context, the first ones first."""
