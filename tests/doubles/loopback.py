@@ -137,6 +137,8 @@ class ServiceDouble(LoopbackServer):
 
         The next request that matches gets the status instead of an answer, once per entry.
         """
+        self.retry_after = "0"
+        """What such a reply says of the wait."""
 
     def count(self, method: str, part: str) -> int:
         """Requests so far of a method whose path holds `part`."""
@@ -159,9 +161,8 @@ class ServiceDouble(LoopbackServer):
             if method == request.method and part in request.path:
                 # The list is changed while it is iterated, and left at once.
                 self.failures.remove(failure)
-                return await send_json(
-                    writer, status, {"detail": f"scripted {status}"}, {"Retry-After": "0"}
-                )
+                wait = {"Retry-After": self.retry_after}
+                return await send_json(writer, status, {"detail": f"scripted {status}"}, wait)
 
         status, payload = self.answer(request)
         if isinstance(payload, Events):

@@ -396,6 +396,22 @@ def test_what_does_not_pass_is_given_up(server: LettaDouble) -> None:
     agent.close()
 
 
+@pytest.mark.parametrize(
+    ("said", "waited"), [("-5", 0.0), ("nan", 1.0), ("2s", 2.0), ("86400", 60.0)]
+)
+def test_a_wait_is_what_the_server_asks_for_within_reason(
+    server: LettaDouble, said: str, waited: float
+) -> None:
+    waits: list[float] = []
+    agent = Agent(server.address, None, waits.append)
+    agent.create("case", "a/b", "c/d", "I answer.")
+    agent.remember([])
+    server.failures, server.retry_after = [("POST", "/messages", 503)], said
+    agent.ask("hello")
+    assert waits == [waited]
+    agent.close()
+
+
 def test_the_agent_and_its_archive_are_deleted_when_the_case_is_done(
     server: LettaDouble, build: Builder
 ) -> None:

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from memeval.errors import ModelError
+from memeval.llm.retry_after import retry_after
 from memeval.systems.external.letta_reply import SEARCH, Reply, read_reply
 from memeval.systems.external.remote import Leftover, fault, note_answer
 from memeval.text.redaction import redacted
@@ -176,9 +177,8 @@ class Agent:
             return read_reply(list(events))
         except letta_client.APIStatusError as error:
             if error.status_code in (429, 502, 503):
-                raise _PassingError(
-                    _as_line(error), _retry_after_s(error.response.headers)
-                ) from error
+                wait_s = retry_after(error.response.headers)
+                raise _PassingError(_as_line(error), wait_s) from error
 
             raise ModelError(_as_line(error)) from error
         except letta_client.APITimeoutError as error:
@@ -285,10 +285,3 @@ def _as_line(error: Any) -> str:
     )
     text = redacted(" ".join(str(detail or error).split()))
     return (f"HTTP {status}: {text}" if status else text)[:300]
-
-
-def _retry_after_s(headers: Mapping[str, str]) -> float | None:
-    try:
-        return float(headers["retry-after"])
-    except (KeyError, ValueError):
-        return None
