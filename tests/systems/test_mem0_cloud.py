@@ -273,6 +273,18 @@ def test_what_may_pass_is_tried_again(host: Mem0Double, status: int) -> None:
     memory.close()
 
 
+@pytest.mark.parametrize(("said", "waited"), [("-5", 0.0), ("2", 2.0), ("86400", 600.0)])
+def test_a_wait_is_what_the_host_asks_for_within_reason(
+    host: Mem0Double, said: str, waited: float
+) -> None:
+    waits: list[float] = []
+    host.failures, host.retry_after = [("POST", "/add/", 429)], said
+    memory = waits_of(waits, host)
+    memory.add(conversation()[:1], infer=False)
+    assert waits == [waited]
+    memory.close()
+
+
 def test_what_does_not_pass_is_given_up(host: Mem0Double) -> None:
     waits: list[float] = []
     host.failures = [("POST", "/add/", 503)] * TRIES

@@ -22,7 +22,9 @@ T = TypeVar("T")
 
 HOST = "https://api.mem0.ai"
 LONGEST_S = 600.0
-"""The longest wait for an event; an addition that is still under way then fails the case."""
+"""The longest wait for an event; an addition that is still under way then fails the case. Also the
+longest before another request.
+"""
 FIRST_POLL_S, SLOWEST_POLL_S = 0.25, 5.0
 TRIES, TIMEOUT_S = 6, 60.0
 PAGE_SIZE = 100
@@ -175,7 +177,8 @@ class CloudMemory:
                         f"mem0: {error.error_code}: {one_line(error.message, 300)}"
                     ) from error
 
-                self._sleep(float(error.debug_info.get("retry_after", FIRST_POLL_S * 2**attempt)))
+                asked = error.debug_info.get("retry_after", FIRST_POLL_S * 2**attempt)
+                self._sleep(min(LONGEST_S, max(0.0, asked)))
 
         raise AssertionError("unreachable: the loop returns or raises")
 
