@@ -378,6 +378,23 @@ class MemorySystem(ABC):
         return None
 
 
+class QuickSystem(MemorySystem):
+    """A system of this process that is empty from the start, and asks no model while it ingests.
+
+    Its methods are quick: they run on the event loop.
+    """
+
+    in_thread = False
+
+    def __init__(self, settings: Any, parts: SystemContext) -> None:
+        super().__init__(settings, parts)
+        self.reset()
+
+    @classmethod
+    def uses_llm_at_ingest(cls, settings: Any) -> bool:
+        return False
+
+
 class RecallSystem(MemorySystem):
     """A system that only chooses what the reader is shown.
 

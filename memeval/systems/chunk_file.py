@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from memeval.records import CorrectRequest, MemoryChunk
 from memeval.results.files import as_json
-from memeval.systems.base import MemorySystem, SystemContext
+from memeval.systems.base import QuickSystem
 from memeval.systems.forgetting import corrected, count_changed
 from memeval.text.typed import convert
 
@@ -83,18 +83,8 @@ def _rows(chunks: Sequence[MemoryChunk]) -> list[dict[str, Any]]:
     return rows
 
 
-class ChunkSystem(MemorySystem):
+class ChunkSystem(QuickSystem):
     """A system whose memory is the chunks, in order of time."""
-
-    in_thread = False
-
-    def __init__(self, settings: Any, parts: SystemContext) -> None:
-        super().__init__(settings, parts)
-        self.reset()
-
-    @classmethod
-    def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return False
 
     def reset(self) -> None:
         self._chunks: list[MemoryChunk] = []

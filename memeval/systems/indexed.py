@@ -18,7 +18,7 @@ from memeval.records import (
     Query,
     Retrieved,
 )
-from memeval.systems.base import ReaderReply, RecallSystem, SystemContext
+from memeval.systems.base import QuickSystem, ReaderReply, RecallSystem
 from memeval.systems.chunk_file import read_saved, split_window, write_chunks
 from memeval.systems.forgetting import corrected, count_changed, without
 
@@ -39,10 +39,9 @@ class Index(Protocol):
 IndexT = TypeVar("IndexT", bound=Index)
 
 
-class IndexedSystem(RecallSystem, Generic[IndexT]):
+class IndexedSystem(QuickSystem, RecallSystem, Generic[IndexT]):
     """A recall system over an index: subclasses define `texts`, `build` and `rank`."""
 
-    in_thread = False
     keeps_window: ClassVar[bool] = False
     """True for systems that can show the agent's window, see `window`."""
 
@@ -52,14 +51,6 @@ class IndexedSystem(RecallSystem, Generic[IndexT]):
     """None until `consolidate` or `load`, and after `close`."""
     retained: list[MemoryChunk] | None
     """The agent's window since a compression; None before the first one."""
-
-    def __init__(self, settings: Any, parts: SystemContext) -> None:
-        super().__init__(settings, parts)
-        self.reset()
-
-    @classmethod
-    def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return False
 
     def texts(self) -> list[str]:
         """The texts that are indexed, by position."""

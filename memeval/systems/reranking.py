@@ -41,10 +41,9 @@ def choose_reranker(
     reranks = isinstance(settings, RerankedSettings)
     own = settings.reranker if isinstance(settings, RerankedSettings) else NONE
     resolved = chosen
-    if chosen.class_ is not None and chosen.name == DEFAULT:
-        resolved = replace(chosen, name=named(chosen.class_).name)
-    elif chosen.name == DEFAULT:
-        resolved = replace(chosen, name=named(own).name, class_=named(own).class_)
+    if chosen.name == DEFAULT:
+        used = named(chosen.class_ or own)
+        resolved = replace(chosen, name=used.name, class_=chosen.class_ or used.class_)
 
     # Else the figures of a sweep over rerankers would say that a reranker makes no difference
     # here.

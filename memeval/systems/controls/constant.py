@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from memeval.errors import UserError
-from memeval.records import Answer, MemoryChunk, Query
-from memeval.systems.base import ANSWER, MemorySystem, SystemSettings
+from memeval.records import Answer, Query
+from memeval.systems.base import ANSWER, SystemSettings
+from memeval.systems.controls.no_memory import EmptySystem
 
 
 @dataclass(frozen=True)
@@ -23,29 +22,12 @@ class Settings(SystemSettings):
             raise UserError("system.text is empty, but it is the answer to every question")
 
 
-class Constant(MemorySystem):
+class Constant(EmptySystem):
     """Answers every question by the same words, and asks no model."""
 
     settings_type = Settings
-    in_thread = False
     settings: Settings
-
-    @classmethod
-    def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return False
-
-    def reset(self) -> None:
-        pass
-
-    def ingest(self, chunk: MemoryChunk) -> None:
-        pass
 
     def answer(self, query: Query) -> Answer:
         text = query.choice_labels.label(0) if query.choices else self.settings.text
         return Answer(text=text, context_tokens=0)
-
-    def save(self, folder: Path) -> None:
-        pass
-
-    def load(self, folder: Path) -> None:
-        pass

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from memeval.records import Answer, CorrectRequest, ForgetRequest, MemoryChunk, Query, Retrieved
-from memeval.systems.base import DumpItem, MemorySystem
+from memeval.systems.base import DumpItem, QuickSystem
 
 
-class NoMemory(MemorySystem):
-    """Drops every chunk and asks the reader without context."""
-
-    in_thread = False
-
-    @classmethod
-    def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return False
+class EmptySystem(QuickSystem):
+    """A system that keeps nothing."""
 
     def reset(self) -> None:
         pass
 
     def ingest(self, chunk: MemoryChunk) -> None:
         pass
+
+    def save(self, folder: Path) -> None:
+        pass
+
+    def load(self, folder: Path) -> None:
+        pass
+
+
+class NoMemory(EmptySystem):
+    """Drops every chunk and asks the reader without context."""
 
     def forget(self, request: ForgetRequest) -> int:
         return 0
@@ -40,9 +43,3 @@ class NoMemory(MemorySystem):
     async def answer(self, query: Query) -> Answer:
         reply = await self.parts.reader.answer(query, ())
         return reply.as_answer()
-
-    def save(self, folder: Path) -> None:
-        pass
-
-    def load(self, folder: Path) -> None:
-        pass

@@ -100,10 +100,13 @@ def _readable(completion: Completion) -> str | None:
 
 def _memories(reply: str) -> list[str] | None:
     """The memories in a reply as mem0 reads it; None for a reply of another form."""
-    from memeval.systems.external.mem0_plugs import json_of
+    from mem0.memory.utils import (  # type: ignore[import-untyped]
+        extract_json,
+        remove_code_blocks,
+    )
 
     try:
-        value = json.loads(json_of(reply), strict=False)
+        value = json.loads(extract_json(remove_code_blocks(reply)), strict=False)
     except (ValueError, RecursionError):
         return None
 

@@ -11,7 +11,6 @@ from typing import Any
 from mem0.configs.llms.base import BaseLlmConfig  # type: ignore[import-untyped]
 from mem0.embeddings.base import EmbeddingBase  # type: ignore[import-untyped]
 from mem0.llms.base import LLMBase  # type: ignore[import-untyped]
-from mem0.memory.utils import extract_json, remove_code_blocks  # type: ignore[import-untyped]
 from mem0.utils import factory, spacy_models  # type: ignore[import-untyped]
 from mem0.vector_stores.qdrant import Qdrant  # type: ignore[import-untyped]
 from qdrant_client.models import Distance
@@ -19,7 +18,7 @@ from qdrant_client.models import Distance
 SLOT = "langchain"
 """mem0 accepts its own provider names only; under this one `model` is an object."""
 
-__all__ = ["SLOT", "BaseLlmConfig", "CellEmbedder", "CellModel", "UnitQdrant", "json_of", "plug_in"]
+__all__ = ["SLOT", "BaseLlmConfig", "CellEmbedder", "CellModel", "UnitQdrant", "plug_in"]
 
 
 class CellEmbedder(EmbeddingBase):  # type: ignore[misc]
@@ -94,9 +93,3 @@ def plug_in(*, entities: bool) -> None:
     if not entities:
         # mem0 skips the download after a failed one. It has no public switch for that.
         spacy_models._load_failed_full = spacy_models._load_failed_lemma = True
-
-
-def json_of(reply: str) -> str:
-    """The JSON of a reply, found as mem0 finds it."""
-    text: str = extract_json(remove_code_blocks(reply))
-    return text

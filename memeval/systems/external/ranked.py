@@ -16,7 +16,13 @@ from memeval.llm.metering import current_ledger
 from memeval.metrics.quotation import Quotations, lines_of_turns
 from memeval.records import Finite, MemoryChunk, Query, Retrieved
 from memeval.results.files import reading
-from memeval.systems.base import RUNTIME, RecallSystem, SystemContext, SystemSettings
+from memeval.systems.base import (
+    RUNTIME,
+    QuickSystem,
+    RecallSystem,
+    SystemContext,
+    SystemSettings,
+)
 from memeval.systems.external.wire import LONGEST_TEXT, MOST_RESULTS
 from memeval.text.shown import one_line
 from memeval.text.typed import decoder
@@ -98,25 +104,19 @@ class Settings(SystemSettings):
     file: str = field(default="", metadata=RUNTIME)
 
 
-class Ranked(RecallSystem):
+class Ranked(QuickSystem, RecallSystem):
     """Finds what the file says. The cell's reader answers from it, under the cell's `top_k`."""
 
-    in_thread = False
     settings_type = Settings
 
     def __init__(self, settings: Any, parts: SystemContext) -> None:
         super().__init__(settings, parts)
         self._rows = read_rankings(settings.file).rows
-        self.reset()
 
     @classmethod
     def resolve_settings(cls, settings: Any, *, has_language_model: bool) -> Any:
         read_rankings(settings.file)
         return settings
-
-    @classmethod
-    def uses_llm_at_ingest(cls, settings: Any) -> bool:
-        return False
 
     @classmethod
     def files(cls, settings: Any) -> tuple[Path, ...]:
