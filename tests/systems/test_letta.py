@@ -26,11 +26,11 @@ from doubles.loopback import Events
 from memeval.config.settings import read_settings
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
-from memeval.records import CorrectRequest, ForgetRequest, Query, Role, Usage
+from memeval.records import CorrectRequest, ForgetRequest, Query, Retrieved, Role, Usage
 from memeval.systems.base import ANSWER, INGEST, RUNTIME, MemorySystem, SystemContext
 from memeval.systems.external import remote
 from memeval.systems.external.letta import Letta, Settings
-from memeval.systems.external.letta_reply import Hit, hits_of
+from memeval.systems.external.letta_reply import hits_of
 from memeval.systems.external.letta_server import TRIES, Agent
 from memeval.testing.contract import MemorySystemContract
 
@@ -222,13 +222,17 @@ def test_its_block_of_memory_is_dumped() -> None:
     assert block == {"kind": "block", "label": "persona", "text": "I look up 4."}
 
 
+def hit(text: str, score: float | None = None) -> Retrieved:
+    return Retrieved(text=text, turn_ids=(), score=score)
+
+
 def test_what_two_searches_found_counts_once() -> None:
     system = Letta(Settings(base_url="http://127.0.0.1:9"), None)  # type: ignore[arg-type]
     for chunk in conversation():
         system.ingest(chunk)
     text, other = conversation()[3].text, conversation()[0].text
     units = system._match_hits(
-        [Hit(text, 0.5), Hit(other), Hit(text, 0.4), Hit("unheard of"), Hit("unheard of")]
+        [hit(text, 0.5), hit(other), hit(text, 0.4), hit("unheard of"), hit("unheard of")]
     )
     assert [unit.turn_ids for unit in units] == [("D1:4",), ("D1:1",), ()]
 
@@ -272,7 +276,7 @@ ROW = {"timestamp": DATE, "content": 'it\'s "so"', "tags": []}
     ],
 )
 def test_results_are_read_as_any_release_writes_them(returned: str) -> None:
-    assert hits_of(returned) == [Hit('it\'s "so"')]
+    assert hits_of(returned) == [hit('it\'s "so"')]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
@@ -36,7 +36,7 @@ from memeval.systems.base import (
     SystemContext,
     SystemSettings,
 )
-from memeval.systems.external.letta_reply import Hit, Reply
+from memeval.systems.external.letta_reply import Reply
 from memeval.systems.external.letta_server import PERSONA_LABEL, Agent, pool
 from memeval.systems.forgetting import corrected, is_meant
 from memeval.systems.tools import Tool, object_schema, search_tool
@@ -218,7 +218,7 @@ class Letta(MemorySystem):
         own = current_ledger().own
         texts = await own.in_pool(pool(self._address), self._agent.search, query.text, depth)
         self._meter_embedding([query.text])
-        return self._match_hits([Hit(text) for text in texts])
+        return self._match_hits([Retrieved(text, ()) for text in texts])
 
     async def _insert(self, content: str) -> str:
         if not content.strip():
@@ -257,8 +257,8 @@ class Letta(MemorySystem):
             notes=NOTES,
         )
 
-    def _match_hits(self, hits: Sequence[Hit]) -> tuple[Retrieved, ...]:
-        """The chunks that the agent saw, each once.
+    def _match_hits(self, hits: Sequence[Retrieved]) -> tuple[Retrieved, ...]:
+        """What the agent saw, each once, with its turns and its time.
 
         Of chunks with equal texts, the first one seen is taken to be the first one said.
         """
@@ -274,12 +274,10 @@ class Letta(MemorySystem):
                 continue  # found by an earlier search
 
             source = alike[times] if alike else self._chunk_around(hit.text)
-            seen[hit.text, times] = Retrieved(
-                text=hit.text,
-                turn_ids=source.turn_ids if source else (),
-                score=hit.score,
-                time=source.time if source else None,
-            )
+            seen[hit.text, times] = hit
+            if source is not None:
+                known = replace(hit, turn_ids=source.turn_ids, time=source.time)
+                seen[hit.text, times] = known
 
         return tuple(seen.values())
 

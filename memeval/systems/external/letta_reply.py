@@ -9,18 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memeval.errors import ModelError
+from memeval.records import Retrieved
 from memeval.text.shown import one_line
 
 SEARCH = "archival_memory_search"
 """The name of the tool with which an agent searches its archive."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A chunk as the agent saw it; Letta calls it a passage."""
-
-    text: str
-    score: float | None = None
 
 
 @dataclass
@@ -32,8 +25,10 @@ class Reply:
     stop_reason: str = ""
     queries: list[str] = field(default_factory=list)
     """The queries of its searches in the archive."""
-    hits: list[Hit] | None = field(default_factory=list)
-    """The results of its searches, each best first; None if one could not be read."""
+    hits: list[Retrieved] | None = field(default_factory=list)
+    """The results of its searches, each best first; None if one could not be read. Their turns are
+    not known here. Letta calls them passages.
+    """
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int = 0
@@ -104,7 +99,7 @@ def _meter(reply: Reply, usage: Any) -> None:
     reply.cached_tokens, reply.steps = usage.cached_input_tokens or 0, usage.step_count or 1
 
 
-def hits_of(returned: str) -> list[Hit] | None:
+def hits_of(returned: str) -> list[Retrieved] | None:
     """The chunks in the result of the search tool; None if it can't be read."""
     # The server writes a list of `{timestamp, content, tags, relevance}` as Python or as JSON, in
     # some releases inside `{message}` or `{results}`. It cuts a long one off.
@@ -117,7 +112,7 @@ def hits_of(returned: str) -> list[Hit] | None:
     return None
 
 
-def _hits(value: Any) -> list[Hit] | None:
+def _hits(value: Any) -> list[Retrieved] | None:
     if isinstance(value, str):
         return hits_of(value)
     if isinstance(value, dict):
@@ -127,6 +122,10 @@ def _hits(value: Any) -> list[Hit] | None:
 
     rows = [] if value is None else value
     return [
-        Hit(text=str(row["content"]), score=(row.get("relevance") or {}).get("rrf_score"))
+        Retrieved(
+            text=str(row["content"]),
+            turn_ids=(),
+            score=(row.get("relevance") or {}).get("rrf_score"),
+        )
         for row in rows
     ]
