@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,30 @@ def test_a_server_at_an_address_is_told_the_case_by_its_argument(
     with RerankDouble() as service:
         option = asyncio.run(option_of_address(service.address, {}))
     assert option["namespace_argument"] == "user_id"
+
+
+def test_a_tool_that_stores_is_given_a_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Dated:
+        def __init__(self) -> None:
+            self.tools = {
+                "save": {"properties": {"text": {}, "timestamp": {}}},
+                "find": {"properties": {"query": {}}},
+            }
+
+        async def call(self, tool: str, arguments: dict[str, Any]) -> ToolReply:
+            if tool == "save":
+                datetime.fromisoformat(arguments["timestamp"])
+            return ToolReply(("stored",), None)
+
+        async def close(self) -> None: ...
+
+    async def connect(_: Any) -> Dated:
+        return Dated()
+
+    monkeypatch.setattr(mcp_session.Session, "open", connect)
+    with RerankDouble() as service:
+        option = asyncio.run(option_of_address(service.address, {}))
+    assert option["store_arguments"] == {"text": "{text}", "timestamp": "{time}"}
 
 
 SERVER = """

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +188,10 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             made = FastMCP("memory", log_level="ERROR")
 
             @made.tool()
-            def store(text: str) -> str:
+            def store(text: str, at: str | None = None) -> str:
+                if at is not None:
+                    datetime.fromisoformat(at)
+
                 texts.append(text)
                 return "stored"
 
@@ -369,6 +373,13 @@ def test_a_server_that_keeps_what_it_is_told_elsewhere_is_refused(
         asked(here(env=None, command="cat -u"))
     assert "stores data outside of its HOME" in raised.value.message
     assert "system.env={MEMORY_FILE: '{case_dir}/memory.json'}" in raised.value.hints[0]
+
+
+def test_a_server_that_wants_a_time_is_tried_with_one(serve: Callable[..., None]) -> None:
+    serve(lambda texts: texts, kept=[])
+    dated = {"text": "{text}", "at": "{time}"}
+    with pytest.raises(UserError, match="stores data outside of its HOME"):
+        asked(here(env=None, command="cat -n", store_arguments=dated))
 
 
 def test_a_server_that_keeps_nothing_is_tried_once_a_command(serve: Callable[..., None]) -> None:

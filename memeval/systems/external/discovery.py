@@ -22,6 +22,8 @@ from memeval.systems.external.command import Settings as CommandSettings
 from memeval.systems.external.contracts import CONTRACTS, OWN
 from memeval.systems.external.http import HttpService
 from memeval.systems.external.http import Settings as HttpSettings
+from memeval.systems.external.mcp_memory import content_of, filled, probe_chunk
+from memeval.systems.external.mcp_session import Server, Session, ToolReply
 from memeval.systems.external.places import places_of
 from memeval.systems.external.program import CaseHome, ProgramSettings
 from memeval.systems.external.served import Service
@@ -178,8 +180,6 @@ async def _try(service: Service, *, is_own: bool) -> None:
 
 
 async def _mcp(values: Mapping[str, Any]) -> Option:
-    from memeval.systems.external.mcp_session import Server, Session
-
     headers = headers_of(values.get("headers"), "system.headers")
     server = Server("the MCP server", url=values.get("url", ""), headers=headers, timeout_s=WAIT_S)
     home = None
@@ -280,16 +280,14 @@ def _value_of(
     return LABEL if name in LABELS and kind == "string" else None
 
 
-async def _results_of(session: Any, option: Option, *, is_own: bool) -> Option:
+async def _results_of(session: Session, option: Option, *, is_own: bool) -> Option:
     """Option with the place of a search's results, from a search that finds a made-up sentence.
 
     `is_own`: everything stored is gone with the session.
     """
-    from memeval.systems.external.mcp_memory import CHUNK_FIELDS, filled
-
     word = _word()
     text = f"memeval: {word}"
-    chunk = {**dict.fromkeys(CHUNK_FIELDS, word), "text": text, "content": text, "turn_ids": [word]}
+    chunk = probe_chunk(word, text)
     await session.call(option["store_tool"], filled(option["store_arguments"], chunk))
     asked = {"query": word, "asked_at": None, "top_k": 1, "namespace": word}
     reply = await session.call(option["search_tool"], filled(option["search_arguments"], asked))
@@ -303,7 +301,7 @@ async def _results_of(session: Any, option: Option, *, is_own: bool) -> Option:
     return _found_in(reply, text, word) | await _dump_of(session, texts)
 
 
-async def _dump_of(session: Any, texts: Sequence[str]) -> Option:
+async def _dump_of(session: Session, texts: Sequence[str]) -> Option:
     """The tool that lists everything stored, if one does so without arguments."""
     for name, schema in session.tools.items():
         if _DUMPS.match(name) and not schema.get("required"):
@@ -316,13 +314,11 @@ async def _dump_of(session: Any, texts: Sequence[str]) -> Option:
     return {}
 
 
-def _found_in(reply: Any, text: str, word: str) -> Option:
-    content = reply.structured
-    if content is None:
-        try:
-            content = json.loads("".join(reply.texts))
-        except (ValueError, RecursionError):
-            return {}
+def _found_in(reply: ToolReply, text: str, word: str) -> Option:
+    try:
+        content = content_of(reply, "system.results")
+    except ModelError:
+        return {}
 
     for path, rows in _lists_in(content):
         row = next((row for row in rows if text in json.dumps(row)), None)

@@ -403,7 +403,7 @@ class McpService(Service):
             asked = {"query": word, "asked_at": None, "top_k": 10, "namespace": word}
             try:
                 await self._open()
-                await self._call("store", _probe(word, kept))
+                await self._call("store", probe_chunk(word, f"memeval: {word} {kept}"))
                 await self.close()
                 await self._open()
                 found = await self._call("search", asked)
@@ -431,7 +431,7 @@ class McpService(Service):
         if path is None:
             return 1
 
-        content = _content(reply, "system.items")
+        content = content_of(reply, "system.items")
         items = _at(content, path)
         # None would mean that the server can't do it.
         if items is None:
@@ -468,7 +468,7 @@ class McpService(Service):
         if reply.structured is None and says_nothing("".join(reply.texts), nothing):
             return []
 
-        content = _content(reply, "system.results")
+        content = content_of(reply, "system.results")
         rows = _at(content, self._settings.results)
         return [] if rows is None and is_hollow(content) else rows
 
@@ -529,15 +529,14 @@ _kept_apart: set[str] = set()
 _CHECKING: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
-def _probe(word: str, kept: str) -> dict[str, Any]:
-    """A test chunk of no real user, found by its first word."""
-    text = f"memeval: {word} {kept}"
+def probe_chunk(word: str, text: str) -> dict[str, Any]:
+    """A test chunk of no real user, as complete as any: a server may refuse one without a time."""
     return {
         **dict.fromkeys(CHUNK_FIELDS, word),
         "text": text,
         "content": text,
-        "time": None,
-        "turn_ids": [],
+        "time": "2023-05-08T13:56:00",
+        "turn_ids": [word],
         "speakers": ["memeval"],
     }
 
@@ -573,7 +572,7 @@ def _as_text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _content(reply: ToolReply, option: str) -> Any:
+def content_of(reply: ToolReply, option: str) -> Any:
     """The JSON that a tool returned: as such, or in its text. `option` is a path in it."""
     if reply.structured is not None:
         return reply.structured
