@@ -82,10 +82,7 @@ def check_name(option: str, name: str) -> None:
 
 def check_reranker(settings: RerankerConfig) -> None:
     """Raises `UserError` for an unknown reranker, and if a setting that it needs is missing."""
-    if settings.name == NONE:
-        return
-
-    if settings.class_ is not None:
+    if settings.name == NONE or settings.class_ is not None:
         return
 
     check_name("reranker", settings.name)
@@ -103,18 +100,14 @@ def check_reranker(settings: RerankerConfig) -> None:
             )
 
 
-def reranker_class(settings: RerankerConfig) -> type[Reranker]:
-    """The class of a reranker other than `none`. Raises `UserError` for an unknown one."""
-    return RERANKERS.load(settings.name, settings.class_)
-
-
 def build_reranker(settings: RerankerConfig, network: Network | None = None) -> Reranker | None:
     """The reranker that the settings choose; None for `none`."""
     check_reranker(settings)
     if settings.name == NONE:
         return None
 
-    return reranker_class(settings).from_settings(settings, network)
+    reranker = RERANKERS.load(settings.name, settings.class_)
+    return reranker.from_settings(settings, network)
 
 
 def build_named(name: str) -> Reranker | None:

@@ -61,19 +61,12 @@ class FactKeyedSystem(IndexedSystem[IndexT]):
         before = self.chunks[-1].text if self.chunks else ""
         super().ingest(chunk)
         if self.settings.has_facts:
-            facts = await self._note(before, chunk)
+            budget = self.settings.fact_tokens
+            facts = await take_notes(
+                self.parts, TEMPLATE, before=before, said=(chunk.text,), budget=budget
+            )
             self._facts.append(facts or "")
             self._lost += facts is None
-
-    async def _note(self, before: str, chunk: MemoryChunk) -> str | None:
-        """The facts of a chunk; empty if it holds no facts, None if every reply is useless."""
-        return await take_notes(
-            self.parts,
-            TEMPLATE,
-            before=before,
-            said=(chunk.text,),
-            budget=self.settings.fact_tokens,
-        )
 
     def texts(self) -> list[str]:
         return self.expand([chunk.indexed(date=self.settings.index_date) for chunk in self.chunks])

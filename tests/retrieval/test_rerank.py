@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from installed import install
 
-from memeval.config.schema import RerankerConfig
 from memeval.errors import ModelError, UserError
 from memeval.retrieval.rerank import (
+    RERANKERS,
     Candidate,
     Ranked,
     Reordering,
     Reranker,
     build_named,
-    reranker_class,
 )
 from memeval.retrieval.rerank_lexical import LexicalReranker
 
@@ -98,7 +97,7 @@ def test_a_package_takes_no_name_of_ours() -> None:
     assert isinstance(build_named("lexical"), LexicalReranker)
     assert build_named("none") is None
     with pytest.raises(UserError, match="reranker=endpoint is in two packages"):
-        reranker_class(RerankerConfig(name="endpoint"))
+        RERANKERS.load("endpoint")
 
 
 @pytest.mark.usefixtures("installed")

@@ -10,7 +10,7 @@ from typing import Any
 from memeval.config.identity import Digests, IdentityInputs, join_digests, settings_stages
 from memeval.config.paths import data_dir, project_root
 from memeval.config.plugins import own_file
-from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, RerankerConfig, RunConfig
+from memeval.config.schema import ANSWER, JUDGE, PREPARE, TOOLS, RunConfig
 from memeval.config.settings import OF_ALL_SYSTEMS, read_settings
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
 from memeval.datasets.granularity import Granularity
@@ -45,7 +45,7 @@ from memeval.pipeline.open.models import MODELS
 from memeval.pipeline.open.retrieving import for_retrieval, retrieves_only
 from memeval.results.own_prices import PRICES_FILE, name_prices, prices_mark
 from memeval.retrieval.embedding.contract import EMBEDDERS
-from memeval.retrieval.rerank import NONE, Reranker, reranker_class
+from memeval.retrieval.rerank import NONE, RERANKERS
 from memeval.systems.base import SystemSettings
 from memeval.systems.external.served import ServedSettings
 from memeval.systems.registry import system_class
@@ -156,7 +156,10 @@ def _code_digests(
 ) -> Digests:
     """Digests of the code that each stage runs through."""
     embedder = EMBEDDERS.load(config.embedder.name, config.embedder.class_)
-    reranker = _reranker(config.reranker)
+    chosen, reranker = config.reranker, None
+    if chosen.name != NONE:
+        reranker = RERANKERS.load(chosen.name, chosen.class_)
+
     return join_digests(
         stage_code(
             config,
@@ -218,11 +221,6 @@ def stages_of(
         }
 
     return of_dataset | settings_stages("system", system_settings)
-
-
-def _reranker(settings: RerankerConfig) -> type[Reranker] | None:
-    """The class of the cell's reranker; None if nothing reranks."""
-    return None if settings.name == NONE else reranker_class(settings)
 
 
 def system_settings(source: Source) -> dict[str, Any]:

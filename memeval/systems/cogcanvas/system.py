@@ -72,7 +72,6 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
     def reset(self) -> None:
         super().reset()
         self._lost = 0
-        self._kept: tuple[list[Artifact], Mapping[str, int]] | None = None
 
     async def forget(self, request: ForgetRequest) -> int:
         """Deletes artifacts that the request means, and the chunks that these came from."""
@@ -103,22 +102,22 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
 
     async def _keep(self, artifacts: list[Artifact]) -> None:
         """Indexes the artifacts that an operation left, without another extraction."""
-        self._kept = artifacts, self.index.counts if self.index else {}
-        try:
-            await self._open(None)
-        finally:
-            self._kept = None
+        counts = self.index.counts if self.index else {}
+        self.close()
+        self.index = await self._index_over(artifacts, counts, None)
+        self._entries = self.entries()
 
     async def build(self, saved: Path | None) -> CanvasIndex:
-        artifacts: Sequence[Artifact]
-        counts: Mapping[str, int]
-        if self._kept is not None:
-            artifacts, counts = self._kept
-        elif saved is None:
+        if saved is None:
             artifacts, counts = await self._extract()
         else:
             artifacts, counts = read_artifacts(saved)
 
+        return await self._index_over(artifacts, counts, saved)
+
+    async def _index_over(
+        self, artifacts: Sequence[Artifact], counts: Mapping[str, int], saved: Path | None
+    ) -> CanvasIndex:
         texts = [self._search_text(artifact) for artifact in artifacts]
         # The fit is not saved: the same texts give the same fit.
         own = current_ledger().own

@@ -212,6 +212,10 @@ class Light(IndexedSystem[DenseIndex]):
         ]
 
     async def build(self, saved: Path | None) -> DenseIndex:
+        # The pairs are not saved: they follow from the chunks.
+        if saved is not None:
+            self._pairs = list(pairs_of(self.chunks))
+
         return await DenseIndex.open(self.parts.embedder, self.texts(), saved)
 
     def entries(self) -> Sequence[Retrieved]:
@@ -295,14 +299,7 @@ class Light(IndexedSystem[DenseIndex]):
         self._facts = state["facts"]
         self._notes = state["notes"]
         self._condensed = state["condensed"]
-        # The pairs follow from the chunks, which `super` reads before it opens the index.
         await super().load(folder)
-
-    async def _open(self, saved: Path | None) -> None:
-        if saved is not None:
-            self._pairs = list(pairs_of(self.chunks))
-
-        await super()._open(saved)
 
 
 def pieces(notes: Sequence[str], tokens: int) -> list[str]:
