@@ -36,8 +36,7 @@ from memeval.results.judge import RECORDED
 from memeval.results.own_prices import FIELDS, VARIABLE
 from memeval.results.run import Run
 from memeval.text.shown import counted, one_line
-from memeval.witness.figures import compared
-from memeval.witness.rows import questions_of
+from memeval.witness.figures import compared, questions_of
 
 NAMES = {1: "intact", 2: "figures", 3: "verdicts", 4: "answers", 5: "who", 6: "registered"}
 MOST_COMPARED = 8

@@ -3,12 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from memeval.witness.flips import Difference, adjusted, difference
-from memeval.witness.rows import Question, Row, questions_of
+from memeval.witness.flips import adjusted, flipped
 from memeval.witness.share import share_interval, weighted_mean
 
 Figures = dict[str, float | None]
+Row = Mapping[str, Any]
+"""A line of `records.jsonl`."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with its score: the mean over the repeats that have one."""
+
+    case: str
+    category: str
+    weight: float
+    scores: tuple[float | None, ...]
+    """One per repeat."""
+
+    @property
+    def value(self) -> float | None:
+        """None if no repeat has a score."""
+        known = [score for score in self.scores if score is not None]
+        return sum(known) / len(known) if known else None
+
+
+def score_of(row: Row) -> float | None:
+    """1 for a right answer, 0 for a wrong or abstained one, the judge's score if it is graded;
+    None if the answer was not scored.
+    """
+    verdict = row.get("verdict")
+    if row.get("status") != "ok" or verdict is None or verdict["label"] == "unscored":
+        return None
+    if verdict.get("graded"):
+        return None if verdict["score"] is None else float(verdict["score"])
+
+    return 1.0 if verdict["label"] == "correct" else 0.0
+
+
+def questions_of(rows: Iterable[Row]) -> dict[str, Question]:
+    """The questions by id, in the order in which they were first asked."""
+    scores: dict[str, list[float | None]] = {}
+    first: dict[str, Row] = {}
+    for row in rows:
+        name = row["question_id"]
+        scores.setdefault(name, []).append(score_of(row))
+        first.setdefault(name, row)
+
+    return {
+        name: Question(
+            case=str(first[name].get("case_id", "")),
+            category=str(first[name].get("category", "")),
+            weight=float(first[name].get("weight", 1.0)),
+            scores=tuple(own),
+        )
+        for name, own in scores.items()
+    }
 
 
 def figures(rows: Iterable[Row], headline: Collection[str]) -> Figures:
@@ -46,11 +99,47 @@ def _share(questions: Sequence[Question]) -> Figures:
     return {"": weighted_mean(values, weights), ":low": low, ":high": high}
 
 
+@dataclass(frozen=True)
+class Difference:
+    """One run minus another, on the questions that both scored."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    p: float
+    sums: dict[str, float]
+    """Σ d of each conversation."""
+
+
+def difference(first: Mapping[str, Question], second: Mapping[str, Question]) -> Difference | None:
+    """The paired difference of two runs; None without a question in common."""
+    sums: dict[str, float] = {}
+    sizes: dict[str, float] = {}
+    deltas: list[tuple[str, float, float]] = []
+    for name, question in first.items():
+        other = second[name].value if name in second else None
+        if question.value is not None and other is not None:
+            deltas.append((question.case, question.value - other, question.weight))
+
+    if not deltas:
+        return None
+
+    weights = [weight for _, _, weight in deltas]
+    is_equal = min(weights) == max(weights)
+    for case, delta, weight in deltas:
+        own = 1.0 if is_equal else weight
+        sums[case] = sums.get(case, 0.0) + own * delta
+        sizes[case] = sizes.get(case, 0.0) + own
+
+    p, low, high = flipped(list(sums.values()), list(sizes.values()))
+    return Difference(sum(sums.values()) / sum(sizes.values()), low, high, p, sums)
+
+
 def compared(
     runs: Sequence[Mapping[str, Question]], pairs: Sequence[tuple[int, int]]
 ) -> list[tuple[Difference | None, float | None]]:
     """Each pair's difference and its p among all of them; runs by position."""
-    found = [difference(dict(runs[first]), dict(runs[second])) for first, second in pairs]
+    found = [difference(runs[first], runs[second]) for first, second in pairs]
     known = [one for one in found if one is not None]
     ps = iter(adjusted([one.sums for one in known]))
     return [(one, None if one is None else max(next(ps), one.p)) for one in found]

@@ -1,53 +1,14 @@
-"""Differences of pairs: the signs of whole conversations flipped, by counting."""
+"""Interval and p of differences: the signs of whole conversations flipped, by counting."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
-
-from memeval.witness.rows import Question
 
 MOST_COUNTED = 16
 """Conversations up to which every vector of signs is counted; above it, 9,999 are drawn."""
 DRAWS, SEED, AT_ONCE = 9_999, 20_260_101, 2_048
 _TIE = 1e-9
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One run minus another, on the questions that both scored."""
-
-    mean: float
-    low: float | None
-    high: float | None
-    p: float
-    sums: dict[str, float]
-    """Σ d of each conversation."""
-
-
-def difference(first: dict[str, Question], second: dict[str, Question]) -> Difference | None:
-    """The paired difference of two runs; None without a question in common."""
-    sums: dict[str, float] = {}
-    sizes: dict[str, float] = {}
-    deltas: list[tuple[str, float, float]] = []
-    for name, question in first.items():
-        other = second[name].value if name in second else None
-        if question.value is not None and other is not None:
-            deltas.append((question.case, question.value - other, question.weight))
-
-    if not deltas:
-        return None
-
-    weights = [weight for _, _, weight in deltas]
-    is_equal = min(weights) == max(weights)
-    for case, delta, weight in deltas:
-        own = 1.0 if is_equal else weight
-        sums[case] = sums.get(case, 0.0) + own * delta
-        sizes[case] = sizes.get(case, 0.0) + own
-
-    p, low, high = flipped(list(sums.values()), list(sizes.values()))
-    return Difference(sum(sums.values()) / sum(sizes.values()), low, high, p, sums)
 
 
 def flipped(

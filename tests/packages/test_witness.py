@@ -12,8 +12,8 @@ import pytest
 from memeval.statistics.clusters import clustered_mean
 from memeval.statistics.differences import clustered_difference
 from memeval.statistics.flips import max_t_ps
-from memeval.witness.flips import adjusted, difference, flipped
-from memeval.witness.rows import Question
+from memeval.witness.figures import Question, difference
+from memeval.witness.flips import adjusted, flipped
 from memeval.witness.share import share_interval
 
 CLOSE = pytest.approx
