@@ -1,14 +1,19 @@
-"""Dates of artifacts: a quote's time expressions, resolved relative to when it was said."""
+"""Dates of artifacts: a quote's time expressions, resolved relative to when it was said; and events
+for those that no artifact quotes.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 
-from memeval.llm.extractive.dates import day_text, moments
+from memeval.llm.extractive.dates import WEEKDAYS, day_text, moments
 from memeval.llm.extractive.events import approximate_day
+from memeval.records import MemoryChunk
+from memeval.systems.cogcanvas.artifacts import Artifact, Batch
+from memeval.systems.cogcanvas.quotes import Line, lines
 
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 """Days that a point date counts for each, as the published system does."""
 _MONTH = (
@@ -94,3 +99,61 @@ def day_of(dates: tuple[str, ...], said: datetime | None) -> date | None:
     """The day by which an artifact is ordered: one of its dates, or when it was said."""
     days = (approximate_day(text) for text in dates)
     return next((day for day in days if day), said.date() if said else None)
+
+
+# As published.
+AROUND = 100
+"""Characters on both sides of an expression of time that its event keeps."""
+
+Dates = Callable[[str, MemoryChunk, str], tuple[str, ...]]
+"""Resolves a quote of a chunk; the third argument is the date that a model claims."""
+
+
+def events_of_times(
+    cut: Sequence[Batch], artifacts: Sequence[Artifact], dates_of: Dates
+) -> list[Artifact]:
+    """One event per expression of time that no artifact of its chunk quotes."""
+    events = []
+    for batch_number, batch in enumerate(cut):
+        for chunk_index, chunk in batch:
+            quoted = [artifact for artifact in artifacts if artifact.chunk_index == chunk_index]
+            for line, start, expression in _find_unquoted(chunk, quoted):
+                dates = dates_of(expression, chunk, "")
+                moment = dates[0] if dates else expression
+                around = line.text[max(0, start - AROUND) : start + len(expression) + AROUND]
+                event = Artifact(
+                    kind="event",
+                    content=f"TIME: {moment} (originally: {expression}) - {around}",
+                    quote=expression,
+                    speaker=line.speaker,
+                    turn_ids=line.turn_ids,
+                    time=chunk.time,
+                    dates=dates,
+                    people=(),
+                    chunk_index=chunk_index,
+                    start=line.start + start,
+                    batch=batch_number,
+                )
+                events.append(event)
+
+    return events
+
+
+def _find_unquoted(
+    chunk: MemoryChunk, quoted: Sequence[Artifact]
+) -> Iterator[tuple[Line, int, str]]:
+    """Each expression of time outside of all quotes: its line, its start there, its words."""
+    # Lines come from the content, which is without the date that memeval puts before a chunk. So
+    # that date never becomes an event. In the published code it does: on LoCoMo, without a single
+    # reply of a model, that alone makes 3,094 artifacts from 2,938 turns.
+    for line in lines(chunk):
+        for start, expression in time_expressions(line.text):
+            if not _is_quoted(line.start + start, quoted):
+                yield line, start, expression
+
+
+def _is_quoted(position: int, artifacts: Sequence[Artifact]) -> bool:
+    """Whether a position in a chunk's content is inside the quote of one of its artifacts."""
+    return any(
+        artifact.start <= position < artifact.start + len(artifact.quote) for artifact in artifacts
+    )

@@ -18,7 +18,7 @@ from memeval.llm.tokens import batches as by_tokens
 from memeval.records import MemoryChunk, Role
 from memeval.systems.asking import ask, halves
 from memeval.systems.cogcanvas.artifacts import Artifact, Batch
-from memeval.systems.cogcanvas.dates import point_dates, resolve_dates
+from memeval.systems.cogcanvas.dates import events_of_times, point_dates, resolve_dates
 from memeval.systems.cogcanvas.quotes import LocatedQuote, find_nearest, find_verbatim
 from memeval.systems.cogcanvas.reply import (
     Reply,
@@ -29,7 +29,6 @@ from memeval.systems.cogcanvas.reply import (
     text_of,
 )
 from memeval.systems.cogcanvas.settings import Settings
-from memeval.systems.cogcanvas.time_events import events_of_times
 
 # As published.
 EARLIER_CHARACTERS = 100

@@ -43,9 +43,9 @@ from memeval.systems.base import (
     SystemSettings,
 )
 from memeval.systems.chunk_file import read_chunks, read_state, write_chunks, write_state
-from memeval.systems.external.mem0_bridge import Mem0Bridge
 from memeval.systems.external.mem0_cloud import HOST, CloudMemory
 from memeval.systems.external.mem0_library import (
+    Mem0Bridge,
     check_graph,
     describe_search,
     has_entities,

@@ -1,18 +1,28 @@
-"""The installed mem0ai library: the parts of it that run, and a new memory."""
+"""The installed mem0ai library: the parts of it that run, a new memory, and its calls of the cell's
+embedder and model.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from memeval.errors import UserError
+from memeval.errors import ModelError, UserError
+from memeval.llm.contract import ChatPrompt, Completion
 from memeval.process import started
+from memeval.retrieval.embedding.contract import Embedder
+from memeval.retrieval.vectors import other_width
+from memeval.systems.asking import ask_for
+from memeval.systems.base import SystemContext
 
 if TYPE_CHECKING:
-    from memeval.systems.external.mem0_bridge import Mem0Bridge
-
+    from memeval.retrieval.embedding.contract import Vectors
 
 QUIET = {
     "MEM0_TELEMETRY": "False",
@@ -21,6 +31,10 @@ QUIET = {
     "HF_HUB_OFFLINE": "1",
 }
 """Set before mem0 is imported, unless the user has set them: it sends telemetry by default."""
+NOTHING = '{"memory": []}'
+"""Sent to mem0 in place of a reply that can't be read."""
+DATED = re.compile(r"(?m)^(## (?:Observation|Current) Date\n)\d{4}-\d\d-\d\d$")
+"""The dates that mem0 writes into its extraction prompt."""
 
 
 def has_entities() -> bool:
@@ -97,3 +111,99 @@ def new_memory(bridge: Mem0Bridge, width: int) -> Any:
         memory.vector_store._bm25_encoder = False
 
     return memory
+
+
+class Mem0Bridge:
+    """Answers mem0's calls with the cell's embedder and model, from mem0's worker thread."""
+
+    def __init__(self, embedder: Embedder, parts: SystemContext, width: int) -> None:
+        """`width` is that of the vectors in mem0's store; 0 if none will be stored."""
+        self.embedder = embedder
+        self.failure: ModelError | None = None
+        """Why no more can be stored. mem0 drops what its embedder raises, or wraps it."""
+        self.known: Mapping[str, Vectors] = {}
+        """Vectors that were made before, in one batch."""
+        self.observed: datetime | None = None
+        """Time of the chunk that is being added."""
+        self.unparsed = 0
+        """Replies of the model that mem0 can't read, and drops silently."""
+        self.readable = True
+        """False after a chunk for which no reply could be read."""
+        self.expected: Sequence[str] = ()
+        """Memories in the last reply."""
+        self._parts = parts
+        self._width = width
+
+    async def query_vector(self, text: str) -> Vectors:
+        """The vector of a query. Raises `ModelError` for one of another width than the store's."""
+        vectors = await self.embedder.embed([text])
+        vector: Vectors = vectors[0]
+        if self._width and len(vector) != self._width:
+            raise other_width("the query's vector", len(vector), self._width)
+
+        return vector
+
+    def vectors_of(self, texts: Sequence[str]) -> list[list[float]]:
+        """The vectors of texts; those that are not known are made in one batch."""
+        vectors = dict(self.known)
+        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
+        if missing:
+            made = self._parts.run_sync(self.embedder.embed(missing))
+            if self._width and made.shape[1] != self._width:
+                self.failure = other_width("a memory's vector", made.shape[1], self._width)
+                raise self.failure
+
+            vectors |= zip(missing, made, strict=True)
+
+        return [vectors[text].tolist() for text in texts]
+
+    def reply_to(self, messages: Sequence[Mapping[str, str]], options: Mapping[str, Any]) -> str:
+        """The model's reply to mem0's prompt; an empty list of memories for an unreadable one."""
+        prompt = ChatPrompt(tuple(self._redate(message) for message in messages), options)
+        reply: str | None = self._parts.run_sync(
+            ask_for(self._parts.model, prompt, seed=self._parts.seed, read=_readable)
+        )
+        if reply is None:
+            self.unparsed += 1
+            self.readable = False
+            return NOTHING
+
+        self.expected = _memories(reply) or ()
+        return reply
+
+    def _redate(self, message: Mapping[str, str]) -> Mapping[str, str]:
+        """The message with the date of the chunk in place of today's."""
+        # mem0 writes today's date: the model would read it as the event's date, and the response
+        # cache would never hit.
+        day = self.observed.date().isoformat() if self.observed else "unknown"
+        return {**message, "content": DATED.sub(rf"\g<1>{day}", message["content"])}
+
+
+def _readable(completion: Completion) -> str | None:
+    """The reply if mem0 can read it; None if mem0 would drop it or fail on it."""
+    return completion.text if _memories(completion.text) is not None else None
+
+
+def _memories(reply: str) -> list[str] | None:
+    """The memories in a reply as mem0 reads it; None for a reply of another form."""
+    from mem0.memory.utils import (  # type: ignore[import-untyped]
+        extract_json,
+        remove_code_blocks,
+    )
+
+    try:
+        value = json.loads(extract_json(remove_code_blocks(reply)), strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+    if not isinstance(value, dict):
+        return None
+
+    # mem0 accepts an empty object, as a reply without memories.
+    rows = value.get("memory", None if value else [])
+    if not isinstance(rows, list):
+        return None
+    if not all(isinstance(row, dict) and isinstance(row.get("text", ""), str) for row in rows):
+        return None
+
+    return [row["text"] for row in rows if row.get("text")]
