@@ -362,6 +362,16 @@ def test_mistakes_in_settings_are_one_line(settings: dict[str, Any], told: str) 
     assert told in raised.value.message
 
 
+def test_a_tool_may_say_by_null_that_it_needs_nothing() -> None:
+    async def check() -> None:
+        session = mcp_session.Session(mcp_session.Server("the server", url="http://localhost:9"))
+        session.tools = {"list": {"type": "object", "required": None}}
+        session.check_tool("list", [], "reset")
+        await session.close()
+
+    asyncio.run(check())
+
+
 # Servers that keep what they are told
 
 

@@ -160,7 +160,8 @@ class Session:
         if name not in self.tools:
             raise unknown(f"tool in system.{option}_tool", name, self.tools)
 
-        lacking = sorted(set(self.tools[name].get("required", ())) - set(given))
+        # Some servers write null for none.
+        lacking = sorted(set(self.tools[name].get("required") or ()) - set(given))
         if lacking:
             raise UserError(
                 f"system.{option}_arguments lacks {', '.join(lacking)}, which the tool "
