@@ -31,12 +31,18 @@ def key_of(variable: str, address: str, option: str, *hints: str) -> str:
     )
 
 
-def key_for(variable: str, address: str, option: str, headers: Mapping[str, str] | None) -> str:
+def key_for(
+    variable: str,
+    address: str,
+    option: str,
+    headers: Mapping[str, str] | None,
+    offline: str = OFFLINE,
+) -> str:
     """The key for an address; further headers may hold a gateway's key instead."""
     if headers and not os.environ.get(variable):
         return NO_KEY
 
-    return key_of(variable, address, option, OFFLINE)
+    return key_of(variable, address, option, offline)
 
 
 def headers_of(variables: Mapping[str, str] | None, option: str) -> dict[str, str]:

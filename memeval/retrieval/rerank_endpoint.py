@@ -4,7 +4,6 @@ the response cache before it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,7 +15,7 @@ from memeval.llm.cache import content_key
 from memeval.llm.cache_contract import ReplyCache
 from memeval.llm.cached_call import CachedCalls
 from memeval.llm.endpoint import Endpoint, EndpointSettings
-from memeval.llm.keys import NO_KEY, headers_of, key_of
+from memeval.llm.keys import headers_of, key_for
 from memeval.llm.metering import current_ledger
 from memeval.llm.reply import NOTES, read_ranking, stored_ranking
 from memeval.llm.tokens import count_tokens
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
 PATH = "/rerank"
 BY_KEY = "the key comes from the environment:  export RERANK_API_KEY=..."
+OFFLINE = "or offline:  reranker=lexical"
 
 
 class EndpointReranker(Reranker):
@@ -66,7 +66,9 @@ class EndpointReranker(Reranker):
         address = address.rstrip("/").removesuffix(PATH)
         reach = EndpointSettings(
             base_url=address,
-            api_key=_key(settings, address),
+            api_key=key_for(
+                settings.api_key_env, address, "reranker=endpoint", settings.headers, OFFLINE
+            ),
             max_concurrency=settings.max_concurrency or RERANKER_LIMIT,
             timeout_s=settings.timeout_s,
             patience_s=settings.patience_s,
@@ -134,12 +136,3 @@ class EndpointReranker(Reranker):
             "wait_s": reply.wait_s,
             "notes": list(ranking.notes),
         }
-
-
-def _key(settings: RerankerConfig, address: str) -> str:
-    """The key to send; none is needed with headers, as one of them may contain the gateway's."""
-    if settings.headers and not os.environ.get(settings.api_key_env):
-        return NO_KEY
-
-    offline = "or offline:  reranker=lexical"
-    return key_of(settings.api_key_env, address, "reranker=endpoint", offline)

@@ -15,7 +15,6 @@ from memeval.llm.contract import Completion, Prompt
 from memeval.llm.memory_prompts import ExtractPrompt, SummarisePrompt
 from memeval.llm.metering import Ledger, metered
 from memeval.llm.model import LanguageModel, MeteredModel
-from memeval.llm.prompts import load_builtin
 from memeval.llm.reply import CutReplyError
 from memeval.records import MemoryChunk, Role, Usage
 from memeval.systems.asking import Asked, ask, halves
@@ -131,8 +130,6 @@ def extracted(
 ) -> tuple[list[Artifact], Extractor, Ledger]:
     extractor = Extractor(
         model=MeteredModel(model),
-        template=load_builtin("extract"),
-        glean_template=load_builtin("glean"),
         seed=0,
         settings=Settings(gleaning=False),
     )

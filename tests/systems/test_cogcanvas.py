@@ -50,8 +50,6 @@ def demo(granularity: str) -> tuple[tuple[MemoryChunk, ...], ...]:
 def extractor_of(model: LanguageModel, **rules: Any) -> Extractor:
     return Extractor(
         model=model,
-        template=load_builtin("extract"),
-        glean_template=load_builtin("glean"),
         seed=0,
         settings=Settings(**rules),
     )

@@ -325,8 +325,6 @@ def extracted(chunks: Sequence[MemoryChunk], reply: Any, **rules: Any) -> list[A
 def extractor(model: ScriptedModel, **rules: Any) -> Extractor:
     return Extractor(
         model=model,
-        template=load_builtin("extract"),
-        glean_template=load_builtin("glean"),
         seed=0,
         settings=Settings(**rules),
     )

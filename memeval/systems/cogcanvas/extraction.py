@@ -13,7 +13,7 @@ from memeval.llm.contract import Completion
 from memeval.llm.memory_prompts import ExtractPrompt
 from memeval.llm.metering import current_ledger
 from memeval.llm.model import LanguageModel
-from memeval.llm.prompts import PromptTemplate
+from memeval.llm.prompts import load_builtin
 from memeval.llm.tokens import batches as by_tokens
 from memeval.records import MemoryChunk, Role
 from memeval.systems.asking import ask, halves
@@ -30,6 +30,8 @@ from memeval.systems.cogcanvas.reply import (
 )
 from memeval.systems.cogcanvas.settings import Settings
 
+TEMPLATE, GLEAN_TEMPLATE = "extract", "glean"
+"""The templates of the first and of the second reading."""
 # As published.
 EARLIER_CHARACTERS = 100
 """Characters of an earlier artifact that the model is shown."""
@@ -54,10 +56,6 @@ class Extractor:
     """Asks a model for the artifacts of a conversation."""
 
     model: LanguageModel
-    template: PromptTemplate
-    """Of the first reading."""
-    glean_template: PromptTemplate
-    """Of the second one."""
     seed: int
     settings: Settings
     counts: Counter[str] = field(default_factory=Counter)
@@ -189,7 +187,7 @@ class Extractor:
         here = {number for number, _ in batch}
         so_far = (*reading.first, *reading.artifacts)
         noted = [artifact for artifact in so_far if artifact.chunk_index in here]
-        template = self.glean_template if reading.first else self.template
+        template = load_builtin(GLEAN_TEMPLATE if reading.first else TEMPLATE)
         return ExtractPrompt(
             chunks=texts,
             known=(*reading.earlier, *(artifact.content for artifact in noted)),

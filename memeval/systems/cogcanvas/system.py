@@ -22,12 +22,11 @@ from typing import Any
 import numpy as np
 
 from memeval.llm.metering import current_ledger
-from memeval.llm.prompts import load_builtin
 from memeval.records import Answer, CorrectRequest, ForgetRequest, IngestHealth, Query, Retrieved
 from memeval.retrieval.vectors import load_vectors
 from memeval.systems.base import NOTHING_FITS, DumpItem, SystemContext, latest_first
 from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts
-from memeval.systems.cogcanvas.extraction import Extractor, batches
+from memeval.systems.cogcanvas.extraction import GLEAN_TEMPLATE, TEMPLATE, Extractor, batches
 from memeval.systems.cogcanvas.index import VECTORS_FILE, CanvasIndex
 from memeval.systems.cogcanvas.retrieval import adapted_top_k, within_budget
 from memeval.systems.cogcanvas.settings import Settings
@@ -36,8 +35,6 @@ from memeval.systems.indexed import Ranked
 from memeval.systems.reranking import RerankingSystem
 from memeval.text.given import replace_given
 
-TEMPLATE = "extract"
-GLEAN_TEMPLATE = "glean"
 OF_REPLIES = {"unreadable": "unreadable", "cut": "broken off"}
 """Counts of replies that each answer's notes show, if they are not 0, and their meaning."""
 OF_ARTIFACTS = {
@@ -152,13 +149,7 @@ class CogCanvas(RerankingSystem[CanvasIndex]):
 
     async def _extract(self) -> tuple[list[Artifact], dict[str, int]]:
         """The artifacts of the conversation, and the counts of their extraction."""
-        extractor = Extractor(
-            model=self.parts.model,
-            template=load_builtin(TEMPLATE),
-            glean_template=load_builtin(GLEAN_TEMPLATE),
-            seed=self.parts.seed,
-            settings=self.settings,
-        )
+        extractor = Extractor(model=self.parts.model, seed=self.parts.seed, settings=self.settings)
         cut = batches(self.chunks, self.settings.batch_units, self.settings.batch_tokens)
 
         # The library of the keyword index is loaded while the model works.
