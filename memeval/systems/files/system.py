@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import compress
 from pathlib import Path
 
@@ -55,14 +55,8 @@ _WRITTEN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a file."""
-
-    text: str
-    """With its date, if it is known."""
-    turn_ids: tuple[str, ...] = ()
-    """The turn that it is of; empty if that is not known."""
+Lines = tuple[Retrieved, ...]
+"""The lines of a file, each with its date and its turn, if these are known."""
 
 
 class Files(ChunkSystem, RecallSystem):
@@ -76,7 +70,7 @@ class Files(ChunkSystem, RecallSystem):
     def reset(self) -> None:
         super().reset()
         self._notes: dict[str, str] = {}
-        self._files: dict[str, tuple[Line, ...]] = {}
+        self._files: dict[str, Lines] = {}
 
     def consolidate(self) -> None:
         self._files = write_files(self._chunks, self._notes)
@@ -259,8 +253,8 @@ class Files(ChunkSystem, RecallSystem):
             more = len(matches) - MOST_MATCHES
             rows.append(f"({more:,} more lines match: narrow the pattern or the path)")
 
-        shown = [line for _, _, line in matches[:MOST_MATCHES]]
-        return ToolResult("\n".join(rows) or "No line matches.", _as_retrieved(shown))
+        shown = tuple(line for _, _, line in matches[:MOST_MATCHES])
+        return ToolResult("\n".join(rows) or "No line matches.", shown)
 
     def _read_file(self, path: str, from_line: int = 1, lines: int = USUAL_LINES) -> ToolResult:
         file = self._files.get(_plain(path))
@@ -277,7 +271,7 @@ class Files(ChunkSystem, RecallSystem):
         if left:
             rows.append(f"({left:,} more lines)")
 
-        return ToolResult("\n".join(rows), _as_retrieved(shown))
+        return ToolResult("\n".join(rows), shown)
 
 
 def has_match(pattern: str, texts: Sequence[str]) -> list[bool]:
@@ -294,9 +288,7 @@ def has_match(pattern: str, texts: Sequence[str]) -> list[bool]:
     return [bool(is_match) for is_match in found.to_pylist()]
 
 
-def write_files(
-    chunks: Sequence[MemoryChunk], notes: Mapping[str, str]
-) -> dict[str, tuple[Line, ...]]:
+def write_files(chunks: Sequence[MemoryChunk], notes: Mapping[str, str]) -> dict[str, Lines]:
     """The files of the sessions by name, in their order, those of the notes, and before them the
     index.
     """
@@ -304,18 +296,19 @@ def write_files(
     for chunk in chunks:
         sessions.setdefault(chunk.session_id, []).append(chunk)
 
-    files: dict[str, tuple[Line, ...]] = {}
+    files: dict[str, Lines] = {}
     index = []
     for number, of_session in enumerate(sessions.values(), start=1):
         name = file_name(number, of_session)
         lines = tuple(line for chunk in of_session for line in lines_of(chunk))
         speakers = dict.fromkeys(name for chunk in of_session for name in chunk.speakers)
         files[name] = lines
-        index.append(Line(f"{name}  {len(lines):,} lines  {', '.join(speakers)}".rstrip()))
+        entry = f"{name}  {len(lines):,} lines  {', '.join(speakers)}".rstrip()
+        index.append(Retrieved(entry, ()))
 
     for name, text in notes.items():
-        files[name] = tuple(Line(line) for line in text.splitlines())
-        index.append(Line(f"{name}  {len(files[name]):,} lines"))
+        files[name] = tuple(Retrieved(line, ()) for line in text.splitlines())
+        index.append(Retrieved(f"{name}  {len(files[name]):,} lines", ()))
 
     return {INDEX: tuple(index), **files} if files else {}
 
@@ -327,12 +320,12 @@ def file_name(number: int, chunks: Sequence[MemoryChunk]) -> str:
     return f"session_{number:03d}{date}.txt"
 
 
-def lines_of(chunk: MemoryChunk) -> list[Line]:
+def lines_of(chunk: MemoryChunk) -> list[Retrieved]:
     """The lines of a chunk, each with the chunk's date and its own turn."""
     stamp = chunk.text.removesuffix(chunk.content)
     texts = [text for text in chunk.content.splitlines() if text.strip()]
     turns = _turns_of(texts, chunk)
-    return [Line(stamp + text, turn) for text, turn in zip(texts, turns, strict=True)]
+    return [Retrieved(stamp + text, turn) for text, turn in zip(texts, turns, strict=True)]
 
 
 def _turns_of(texts: Sequence[str], chunk: MemoryChunk) -> list[tuple[str, ...]]:
@@ -348,10 +341,6 @@ def _turns_of(texts: Sequence[str], chunk: MemoryChunk) -> list[tuple[str, ...]]
         turns.append(chunk.turn_ids[begun - 1 : begun] if begun else ())
 
     return turns if begun == len(chunk.turn_ids) else [()] * len(texts)
-
-
-def _as_retrieved(lines: Sequence[Line]) -> tuple[Retrieved, ...]:
-    return tuple(Retrieved(text=line.text, turn_ids=line.turn_ids) for line in lines)
 
 
 def _plain(path: str) -> str:
