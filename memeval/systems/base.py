@@ -68,6 +68,11 @@ class SystemSettings:
         """Whether it answers with its own prompt under these settings."""
         return False
 
+    @property
+    def own_server(self) -> bool:
+        """Whether a server of its own calls models, which memeval can neither limit nor imagine."""
+        return False
+
 
 def check_positive(**settings: int | None) -> None:
     """Raises `UserError` for a setting that is not above 0, and not None."""

@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 from doubles.mem0 import Mem0Double
 
+import memeval
 from memeval.errors import ModelError, UserError
 from memeval.llm.metering import Ledger, metered
+from memeval.pipeline.open.called import check_budget
+from memeval.pipeline.open.opening import open_cell
 from memeval.records import (
     Answer,
     CorrectRequest,
@@ -23,6 +26,7 @@ from memeval.records import (
     Usage,
     format_time,
 )
+from memeval.runs.compose.config import compose_config
 from memeval.systems.base import MemorySystem, SystemContext
 from memeval.systems.external import mem0_cloud, remote
 from memeval.systems.external.mem0 import Mem0, Settings
@@ -271,6 +275,22 @@ def test_what_may_pass_is_tried_again(host: Mem0Double, status: int) -> None:
     assert len(waits) == 3
     assert len(host.memories[memory.user]) == 2
     memory.close()
+
+
+def test_a_plan_sends_nothing_and_a_budget_is_refused(
+    host: Mem0Double, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMEVAL_HOME", str(tmp_path))
+    words = [
+        *("dataset=demo", "dataset.limit_cases=1", "dataset.limit_questions=1", "tracking=none"),
+        *("system=mem0", "system.mode=cloud", f"system.host={host.address}"),
+        *("llm=openai", "llm.model=gpt-4o-mini", "llm.base_url=http://localhost:9"),
+    ]
+    planned = memeval.plan(*words).estimate.basis
+    assert "the calls of system=mem0 are not counted: its own server makes them" in planned
+    assert host.requests == []
+    with pytest.raises(UserError, match="a budget can't be enforced with system=mem0"):
+        check_budget(open_cell(compose_config([*words, "budget.calls=5"]), ""))
 
 
 @pytest.mark.parametrize(("said", "waited"), [("-5", 0.0), ("2", 2.0), ("86400", 600.0)])

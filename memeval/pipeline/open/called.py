@@ -12,7 +12,6 @@ from memeval.errors import UserError
 from memeval.llm.breaker import Breaker
 from memeval.llm.budget import Budget, Limits
 from memeval.pipeline.open.cell import Cell
-from memeval.pipeline.open.declared import Declared
 from memeval.pipeline.open.retrieving import retrieves_only
 from memeval.records import Role, Usage
 from memeval.results.prices import cost_usd, provider_of
@@ -21,8 +20,6 @@ from memeval.retrieval.rerank import NONE as NO_RERANKER
 T = TypeVar("T")
 OFFLINE = ("tfidf", NO_RERANKER)
 """Options that call nothing, even with an address."""
-OWN_SERVERS = ("memeval.systems.external.letta", "memeval.systems.external.mem0_cloud")
-"""Systems that call models behind their own server, and can't be simulated."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +108,7 @@ def check_budget(cell: Cell, more: Sequence[str] = ()) -> None:
     if not limits.any:
         return
 
-    source = cell.source
-    if isinstance(source, Declared) and source.system_class.__module__ in OWN_SERVERS:
+    if cell.source.settings.own_server:
         raise UserError(
             f"a budget can't be enforced with system={cell.config.system['name']}: its server "
             "makes the calls",

@@ -15,7 +15,6 @@ from memeval.pipeline.execute.memories import MemorySource
 from memeval.pipeline.execute.progress import Silent
 from memeval.pipeline.execute.repeat import Repeat, first_error
 from memeval.pipeline.execute.unit import ANSWER_ROW, VERDICT_ROW, Message, SentRows, SentTexts
-from memeval.pipeline.open.called import OWN_SERVERS
 from memeval.pipeline.open.cell import Cell
 from memeval.pipeline.open.declared import Declared
 from memeval.pipeline.open.models import Models
@@ -130,7 +129,7 @@ class Estimator:
         if not isinstance(source, Declared):
             return False
 
-        if source.system_class.__module__ not in OWN_SERVERS:
+        if not source.settings.own_server:
             return True
 
         name = cell.config.system["name"]

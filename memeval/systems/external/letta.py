@@ -80,6 +80,10 @@ class Settings(SystemSettings):
     built-in one.
     """
 
+    @property
+    def own_server(self) -> bool:
+        return True
+
 
 class Letta(MemorySystem):
     """An agent per case. Chunks are entries of its archive, dated by the conversation, and the

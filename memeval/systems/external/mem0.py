@@ -89,6 +89,10 @@ class Settings(SystemSettings):
         if not 0 <= self.threshold <= 1:
             raise UserError(f"system.threshold must be between 0 and 1, but is {self.threshold}")
 
+    @property
+    def own_server(self) -> bool:
+        return self.mode == "cloud"
+
 
 class Mem0(RecallSystem):
     """Adds the chunks in order and searches by mem0's own scoring.
@@ -109,15 +113,11 @@ class Mem0(RecallSystem):
         self._user = re.sub(r"[^A-Za-z0-9_.-]+", "-", parts.case_id) or "case"
         self._key = (
             key_of(settings.api_key_env, settings.host or HOST, "system=mem0 system.mode=cloud")
-            if self._hosted
+            if self.settings.own_server
             else ""
         )
         self._searching = asyncio.Lock()
         self.reset()
-
-    @property
-    def _hosted(self) -> bool:
-        return bool(self.settings.mode == "cloud")
 
     @classmethod
     def resolve_settings(cls, settings: Settings, *, has_language_model: bool) -> Settings:
@@ -167,7 +167,7 @@ class Mem0(RecallSystem):
         self._chunks.append(chunk)
 
     def consolidate(self) -> None:
-        if self._hosted:
+        if self.settings.own_server:
             self._upload()
             return
 
@@ -274,7 +274,7 @@ class Mem0(RecallSystem):
     def health(self) -> IngestHealth | None:
         """Counts as lost the chunks of which a memory, or the model's reply, was lost."""
         # The host reports its failures itself.
-        if self._hosted:
+        if self.settings.own_server:
             return None
 
         # As the losses, without the chunks of a memory that was loaded.
@@ -426,7 +426,7 @@ class Mem0(RecallSystem):
         return replace(await super().answer(query), notes=self._notes())
 
     def _notes(self) -> dict[str, Any]:
-        if self._hosted:
+        if self.settings.own_server:
             return {"mem0_mode": "cloud", "mem0_usage": "not reported by the host"}
 
         notes: dict[str, Any] = {"mem0_search": describe_search()}
@@ -436,7 +436,7 @@ class Mem0(RecallSystem):
         return notes
 
     def save(self, folder: Path) -> None:
-        if self._hosted:
+        if self.settings.own_server:
             raise NotImplementedError("a memory on mem0's host is deleted after its run")
         if has_entities():
             raise NotImplementedError("mem0's entity store can't be saved")
