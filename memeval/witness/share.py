@@ -89,13 +89,13 @@ def _freedom(sizes: Sequence[float], squares: Sequence[float]) -> float:
 
 
 @lru_cache(maxsize=1024)
-def student(freedom: float, confidence: float = 0.95) -> float:
-    """The t with P(|T| <= t) = `confidence`.
+def student(freedom: float) -> float:
+    """The t with P(|T| <= t) = 0.95.
 
     By t = √ν tan u the probability is the integral of cos^(ν-1) from 0 to u, which is summed here;
     u is found by halving.
     """
-    wanted = confidence * sqrt(pi) / 2 * exp(lgamma(freedom / 2) - lgamma((freedom + 1) / 2))
+    wanted = 0.95 * sqrt(pi) / 2 * exp(lgamma(freedom / 2) - lgamma((freedom + 1) / 2))
     low, high = 0.0, pi / 2
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 Hashes = NDArray[np.uint32]
 
+# They found the most: 0.485 of the evidence within 5 turns, before hashing, on LoCoMo's 1,535
+# questions. BM25 found 0.435, whole words 0.428, and MiniLM 0.367.
+SHORTEST, LONGEST = 3, 5
+"""Characters of an n-gram."""
 DEFAULT_WIDTH = 4096
 """Numbers per vector: chosen by `perf/embedding_width.py`."""
 
@@ -45,17 +49,11 @@ class CharTfidfEmbedder(Embedder):
     Source of the hashing trick: Weinberger et al., ICML 2009.
     """
 
-    # n-grams of 3 to 5 found the most: 0.485 of the evidence within 5 turns, before hashing, on
-    # LoCoMo's 1,535 questions. BM25 found 0.435, whole words 0.428, and MiniLM 0.367.
-    def __init__(self, width: int = DEFAULT_WIDTH, shortest: int = 3, longest: int = 5) -> None:
-        if width < 1 or not 1 <= shortest <= longest:
-            raise ValueError(
-                f"need width >= 1 and 1 <= shortest <= longest, got {width}, {shortest}, {longest}"
-            )
+    def __init__(self, width: int = DEFAULT_WIDTH) -> None:
+        if width < 1:
+            raise ValueError(f"need width >= 1, got {width}")
 
         self.width = width
-        self.shortest = shortest
-        self.longest = longest
         self._hashes: Hashes | None = None
         self._idf: NDArray[np.float32] | None = None
         self.name = self._spell()
@@ -73,7 +71,7 @@ class CharTfidfEmbedder(Embedder):
         hashes, frequency = np.unique(_join(per_text), return_counts=True)
         idf = np.log((1 + len(texts)) / (1 + frequency)) + 1
 
-        other = type(self)(self.width, self.shortest, self.longest)
+        other = type(self)(self.width)
         other._hashes, other._idf = hashes, idf.astype(np.float32)
         other.name = other._spell()
         return other
@@ -93,7 +91,7 @@ class CharTfidfEmbedder(Embedder):
         return rows
 
     def _spell(self) -> str:
-        base = f"char-tfidf/{self.shortest}-{self.longest}/{self.width}"
+        base = f"char-tfidf/{SHORTEST}-{LONGEST}/{self.width}"
         if self._hashes is None or self._idf is None:
             return base
 
@@ -103,7 +101,7 @@ class CharTfidfEmbedder(Embedder):
     def _ngrams(self, text: str) -> Hashes:
         # A sentence of Chinese would be one word, whose n-grams rarely recur.
         words = text.lower().split() if is_latin(text) else search_terms(text)
-        return _join(_word_ngrams(word, self.shortest, self.longest) for word in words)
+        return _join(map(_word_ngrams, words))
 
     def _fill(self, row: NDArray[np.float32], text: str) -> None:
         hashes, counts = np.unique(self._ngrams(text), return_counts=True)
@@ -139,14 +137,14 @@ def _join(parts: Iterable[Hashes]) -> Hashes:
 
 
 @lru_cache(maxsize=1 << 16)
-def _word_ngrams(word: str, shortest: int, longest: int) -> Hashes:
+def _word_ngrams(word: str) -> Hashes:
     """CRC-32 of each n-gram of the word between two blanks.
 
     A word shorter than n counts once, as in `char_wb`.
     """
     padded = f" {word} "
     grams: list[str] = []
-    for size in range(shortest, longest + 1):
+    for size in range(SHORTEST, LONGEST + 1):
         grams += [padded[start : start + size] for start in range(max(1, len(padded) - size + 1))]
         if len(padded) <= size:
             break
