@@ -252,7 +252,7 @@ class McpMemory(ServedMemory):
 
         name = self.settings.namespace_argument
         carried = None if name is None else (name, service.name_of(self.namespace))
-        return tools_of(service.listed(), self.settings.tools, carried, self._use)
+        return tools_of(service.session.listed, self.settings.tools, carried, self._use)
 
     async def _use(self, tool: str, arguments: Mapping[str, Any], writes: bool) -> ToolResult:
         """The result of one of the server's own tools, as a model calls it."""
@@ -267,7 +267,7 @@ class McpMemory(ServedMemory):
     async def _result_of(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
         assert isinstance(self._service, McpService), "it has listed them"
         try:
-            reply = await self._service.use(tool, arguments)
+            reply = await self._service.session.call(tool, arguments)
         except ToolError as error:
             return ToolResult(str(error), is_error=True)
         except ModelError as error:
@@ -329,15 +329,11 @@ class McpService(Service):
         """
         return namespace + self._suffix
 
-    def listed(self) -> Sequence[Any]:
-        """The server's tools, as it lists them."""
+    @property
+    def session(self) -> Session:
+        """The session with the server."""
         assert self._session is not None, "reset comes first"
-        return self._session.listed
-
-    async def use(self, tool: str, arguments: Mapping[str, Any]) -> ToolReply:
-        """Calls one of the server's own tools."""
-        assert self._session is not None, "reset comes first"
-        return await self._session.call(tool, arguments)
+        return self._session
 
     async def _reset(self, body: Mapping[str, Any]) -> None:
         self._stored.clear()
@@ -371,10 +367,9 @@ class McpService(Service):
                 session.check_tool(tool, list(settings.arguments(option)), option)
 
     async def _call(self, option: str, values: Mapping[str, Any]) -> ToolReply:
-        assert self._session is not None, "reset comes first"
         tool = str(getattr(self._settings, f"{option}_tool"))
         arguments = filled(self._settings.arguments(option), values)
-        reply = await self._session.call(tool, arguments)
+        reply = await self.session.call(tool, arguments)
         # Most servers report an error as an ordinary text. One that was stored is a memory.
         error = error_in(reply.texts[0]) if len(reply.texts) == 1 else None
         if error and self._turns_in(reply.texts[0]) is None:

@@ -183,6 +183,8 @@ class Program:
     """A program that was started."""
 
     def __init__(self, process: StreamsOfProcess, streams: _Streams) -> None:
+        assert process.stdin and process.stdout and process.stderr, "it was started with pipes"
+        self._input, self._output, self._errors = process.stdin, process.stdout, process.stderr
         self._process, self._streams = process, streams
         self._stderr: deque[str] = deque(maxlen=LAST_WORDS)
         self._listening = asyncio.ensure_future(self._keep_last_words())
@@ -219,21 +221,19 @@ class Program:
 
     async def write(self, line: bytes) -> None:
         """Writes a line to the program's input."""
-        assert self._process.stdin is not None, "it was started with pipes"
-        self._process.stdin.write(line + b"\n")
-        await self._process.stdin.drain()
+        self._input.write(line + b"\n")
+        await self._input.drain()
 
     async def read(self) -> bytes:
         """The next line of its output.
 
         Raises `LongLineError` for one that is too long, and `IncompleteReadError` at the end.
         """
-        assert self._process.stdout is not None, "it was started with pipes"
         try:
-            return await self._process.stdout.readuntil(b"\n")
+            return await self._output.readuntil(b"\n")
         except asyncio.LimitOverrunError:
             what = f"wrote a line of more than {LONGEST_LINE / 2**20:.0f} MiB"
-            first = await self._process.stdout.readexactly(FIRST_BYTES)
+            first = await self._output.readexactly(FIRST_BYTES)
             raise LongLineError(what, first) from None
 
     def note(self, what: str) -> None:
@@ -242,13 +242,12 @@ class Program:
 
     async def skip_line(self) -> None:
         """Drops the rest of a line that was too long."""
-        assert self._process.stdout is not None, "it was started with pipes"
         while True:
             try:
-                await self._process.stdout.readuntil(b"\n")
+                await self._output.readuntil(b"\n")
                 return
             except asyncio.LimitOverrunError as error:
-                await self._process.stdout.readexactly(error.consumed)
+                await self._output.readexactly(error.consumed)
 
     async def describe_end(self, during: str) -> str:
         """How a process ended that closed its pipes, with its last words."""
@@ -267,10 +266,9 @@ class Program:
         return f"; its last words: {one_line(self._stderr[-1])}" if self._stderr else ""
 
     async def _keep_last_words(self) -> None:
-        assert self._process.stderr is not None, "it was started with pipes"
         while True:
             try:
-                line = await self._process.stderr.readline()
+                line = await self._errors.readline()
             except ValueError:
                 continue  # a line that is too long is dropped
 
@@ -284,9 +282,7 @@ class Program:
         """Ends the input, then the process with everything that it has started: by force if it
         stays.
         """
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-
+        self._input.close()
         try:
             await self._ends_within(STOP_S)
         finally:
