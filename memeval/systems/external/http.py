@@ -339,9 +339,13 @@ def address_of(settings: Settings) -> str:
 
 def endpoint_settings(settings: Settings) -> EndpointSettings:
     """How requests are sent. Raises `UserError` for missing settings."""
+    address, key = address_of(settings), ""
+    if settings.api_key_env is not None:
+        key = value_of(settings.api_key_env, "system.api_key_env")
+
     return EndpointSettings(
-        base_url=address_of(settings),
-        api_key=_api_key(settings),
+        base_url=address,
+        api_key=key,
         max_concurrency=settings.max_concurrency,
         timeout_s=settings.request_timeout_s,
         patience_s=settings.patience_s,
@@ -351,14 +355,6 @@ def endpoint_settings(settings: Settings) -> EndpointSettings:
         pages_are_final=True,
         takes_accepted=settings.contract == OWN,
     )
-
-
-def _api_key(settings: Settings) -> str:
-    """The key to send as `Authorization: Bearer …`; empty if there is none."""
-    if settings.api_key_env is None:
-        return ""
-
-    return value_of(settings.api_key_env, "system.api_key_env")
 
 
 def says_ok(content: bytes) -> bool:
