@@ -1,19 +1,29 @@
-"""Scores of artifacts for a query, and how many artifacts its context has room for."""
+"""CogCanvas's index of artifacts, their scores for a query, and how many fit into its context."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memeval.retrieval.bm25 import Bm25Index
+from memeval.retrieval.embedding.contract import Embedder
+from memeval.systems.cogcanvas.artifacts import Artifact, write_artifacts
+from memeval.systems.cogcanvas.graph import Canvas
+from memeval.systems.cogcanvas.settings import Settings
 from memeval.text.words import is_latin, search_terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from memeval.retrieval.embedding.contract import Vectors
+
     Scores = NDArray[np.float64]
+
+VECTORS_FILE = "vectors.npy"
 
 DENSE_SHARE = 0.7
 """The rest is BM25's."""
@@ -33,6 +43,47 @@ _TIME_WORDS = re.compile(
 _REASON_WORDS = re.compile(
     r"\b(?:why|because|reason|cause[ds]?|after|before|led|result(?:ed)?|how come)\b", re.IGNORECASE
 )
+
+
+class CanvasIndex:
+    """The artifacts of one conversation with the indexes over them."""
+
+    def __init__(
+        self,
+        *,
+        artifacts: Sequence[Artifact],
+        texts: Sequence[str],
+        counts: Mapping[str, int],
+        vectors: Vectors,
+        embedder: Embedder,
+        settings: Settings,
+    ) -> None:
+        """`texts` are the artifacts' search texts, with their vectors and the embedder that was
+        fitted on them; `counts` are those of the extraction.
+        """
+        self.artifacts, self.counts = artifacts, counts
+        self.canvas = Canvas(artifacts, vectors, settings)
+        self._vectors, self._embedder = vectors, embedder
+        # As published: punctuation is deleted, so "self-care" is one word, and the rest is cut at
+        # spaces.
+        self._keywords = Bm25Index([plain_words(text) for text in texts], tokens="space")
+
+    async def scores(self, text: str, *, words: bool, normalised: bool) -> Scores:
+        """The score of each artifact by vectors, and words; `normalised` by the best cosine."""
+        (vector,) = await self._embedder.embed([text])
+        dense = (self._vectors @ vector).astype(np.float64)
+        if normalised:
+            dense = shares(dense)
+
+        return hybrid(dense, self._keywords.scores(plain_words(text))) if words else dense
+
+    def save(self, folder: Path) -> None:
+        """Writes artifacts, counts and vectors into `folder`."""
+        write_artifacts(folder, self.artifacts, self.counts)
+        np.save(folder / VECTORS_FILE, self._vectors, allow_pickle=False)
+
+    def close(self) -> None:
+        """Holds nothing that must be given back."""
 
 
 def hybrid(dense: Scores, keyword: Scores) -> Scores:

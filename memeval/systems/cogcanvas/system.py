@@ -27,8 +27,12 @@ from memeval.retrieval.vectors import load_vectors
 from memeval.systems.base import NOTHING_FITS, DumpItem, SystemContext, latest_first
 from memeval.systems.cogcanvas.artifacts import Artifact, read_artifacts
 from memeval.systems.cogcanvas.extraction import GLEAN_TEMPLATE, TEMPLATE, Extractor, batches
-from memeval.systems.cogcanvas.index import VECTORS_FILE, CanvasIndex
-from memeval.systems.cogcanvas.retrieval import adapted_top_k, within_budget
+from memeval.systems.cogcanvas.retrieval import (
+    VECTORS_FILE,
+    CanvasIndex,
+    adapted_top_k,
+    within_budget,
+)
 from memeval.systems.cogcanvas.settings import Settings
 from memeval.systems.forgetting import corrected, count_changed, is_meant, without
 from memeval.systems.indexed import Ranked
