@@ -29,7 +29,7 @@ from memeval.systems.cogcanvas.extraction import Extractor, batches
 from memeval.systems.cogcanvas.graph import Canvas
 from memeval.systems.cogcanvas.quotes import find_nearest, find_verbatim
 from memeval.systems.cogcanvas.reply import Reply, read_reply
-from memeval.systems.cogcanvas.retrieval import hybrid, shares
+from memeval.systems.cogcanvas.retrieval import CanvasIndex, hybrid, shares
 from memeval.systems.cogcanvas.settings import Settings
 from memeval.testing.model import ScriptedModel
 
@@ -342,6 +342,19 @@ def test_a_score_fades_with_each_hop_and_edges_count_both_ways() -> None:
 
 
 # Retrieval and what is shown
+
+
+def test_a_query_of_another_width_says_what_to_do() -> None:
+    index = CanvasIndex(
+        artifacts=[artifact("Otto sailed away")],
+        texts=["Otto sailed away"],
+        counts={},
+        vectors=np.ones((1, 3), dtype=np.float32),
+        embedder=CharTfidfEmbedder(width=5),
+        settings=Settings(),
+    )
+    with pytest.raises(ModelError, match="has 5 numbers, but those of the memory have 3"):
+        asyncio.run(index.scores("Otto", words=False, normalised=False))
 
 
 def test_scores_are_mixed_in_shares_of_the_best() -> None:

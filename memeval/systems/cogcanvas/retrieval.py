@@ -11,6 +11,7 @@ import numpy as np
 
 from memeval.retrieval.bm25 import Bm25Index
 from memeval.retrieval.embedding.contract import Embedder
+from memeval.retrieval.vectors import other_width
 from memeval.systems.cogcanvas.artifacts import Artifact, write_artifacts
 from memeval.systems.cogcanvas.graph import Canvas
 from memeval.systems.cogcanvas.settings import Settings
@@ -69,8 +70,14 @@ class CanvasIndex:
         self._keywords = Bm25Index([plain_words(text) for text in texts], tokens="space")
 
     async def scores(self, text: str, *, words: bool, normalised: bool) -> Scores:
-        """The score of each artifact by vectors, and words; `normalised` by the best cosine."""
+        """The score of each artifact by vectors, and words; `normalised` by the best cosine.
+
+        Raises `ModelError` for a query's vector of another width than those of the artifacts.
+        """
         (vector,) = await self._embedder.embed([text])
+        if len(vector) != self._vectors.shape[1]:
+            raise other_width("the query's vector", len(vector), self._vectors.shape[1])
+
         dense = (self._vectors @ vector).astype(np.float64)
         if normalised:
             dense = shares(dense)
