@@ -12,11 +12,10 @@ from typing import IO
 
 from memeval.config.schema import ANSWER, PREPARE, at
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
-from memeval.datasets.incidents.facts import root_causes
 from memeval.datasets.incidents.handling import HANDLING_CATEGORIES, handling_drafts
 from memeval.datasets.incidents.history import History
 from memeval.datasets.incidents.metrics import DEPTHS, a_at_k, mar, ranking
-from memeval.datasets.incidents.questions import drafts
+from memeval.datasets.incidents.questions import drafts, root_causes
 from memeval.datasets.incidents.runbooks import handle
 from memeval.datasets.incidents.schema import read_source
 from memeval.datasets.incidents.table import Incident, Table, write_normalized
