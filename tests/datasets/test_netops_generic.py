@@ -14,7 +14,7 @@ from memeval.datasets.contract import Dataset
 from memeval.datasets.io.asked import QUESTION_FIELDS
 from memeval.datasets.io.entries import MOST_SHOWN
 from memeval.datasets.locate import build, locate
-from memeval.datasets.netops.cases import CASE_FIELDS, CHUNK_FIELDS
+from memeval.datasets.netops.adapter import CASE_FIELDS, CHUNK_FIELDS
 from memeval.datasets.registry import DATASETS
 from memeval.errors import UserError
 from memeval.records import EvalCase

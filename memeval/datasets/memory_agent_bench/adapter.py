@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, ClassVar, Literal
+from typing import IO, Any, ClassVar, Literal
 
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
-from memeval.datasets.io.parquet import parquet_rows
 from memeval.datasets.locate import check_pin, digest_file, missing
 from memeval.datasets.memory_agent_bench.metrics import (
     AR,
@@ -36,6 +35,7 @@ from memeval.errors import UserError, unknown
 from memeval.records import CategoryId, EvalCase
 from memeval.results import Record
 from memeval.statistics.means import mean
+from memeval.text.shown import one_line
 
 CONFLICTS = (
     "conflict_resolution_accuracy",
@@ -181,7 +181,7 @@ class MemoryAgentBench(Dataset):
 
     def write_from(self, file: IO[str], sources: Sequence[Path]) -> tuple[str, ...]:
         """Writes a split as a JSON list, from its Parquet files in their order."""
-        rows = [row for source in sources for row in parquet_rows(source)]
+        rows = [row for source in sources for row in _parquet_rows(source)]
         # Indented by two, as the registered file is: its sha256 depends on it.
         json.dump(rows, file, ensure_ascii=False, indent=2)
         return (f"{len(rows):,} rows of {len(sources)} files",)
@@ -305,3 +305,16 @@ def _scored(metric: str, records: Sequence[Record]) -> float | None:
         for record in records
         if record.hypothesis is not None
     )
+
+
+def _parquet_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a Parquet file. Raises `UserError` if it can't be read."""
+    # Imported late: no run needs it.
+    from pyarrow import ArrowException, parquet  # type: ignore[import-untyped]
+
+    try:
+        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    except (OSError, ArrowException, ValueError) as error:
+        raise UserError(f"{path} can't be read as Parquet: {one_line(error, 200)}") from error
+
+    return rows

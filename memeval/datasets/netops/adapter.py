@@ -1,15 +1,37 @@
-"""A user's own cases in the generic schema of network operations."""
+"""A user's own cases of network operations: chunks, and questions about them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
 
 from memeval.datasets.contract import LoadedDataset
+from memeval.datasets.io.asked import (
+    NOBODY,
+    Chunk,
+    OrderCheck,
+    QuestionReader,
+    check_zones,
+    notes_of,
+)
+from memeval.datasets.io.entries import Entry, Mistakes
+from memeval.datasets.io.fields import REPLACE, parse_json, quoted
+from memeval.datasets.io.lines import first_value, json_lines
 from memeval.datasets.locate import PinnedFile, read_pinned
-from memeval.datasets.netops.cases import read_generic
+from memeval.datasets.netops.flat import as_cases, as_chunk, is_record
 from memeval.datasets.own import OwnFile
-from memeval.records import EvalCase
+from memeval.errors import UserError
+from memeval.records import EvalCase, Session
+from memeval.text.shipped import where_is
+
+CASE_FIELDS = ("case_id", "chunks", "questions")
+PAGE = "docs/datasets/netops.md"
+CHUNK_FIELDS = ("text", "id", "time", "speaker", "source", "session")
 
 
 class GenericNetOps(OwnFile):
@@ -38,3 +60,155 @@ class GenericNetOps(OwnFile):
     @cached_property
     def _content(self) -> tuple[list[EvalCase], tuple[str, ...]]:
         return read_generic(self._file.content, self.path)
+
+
+def read_generic(content: bytes, path: Path) -> tuple[list[EvalCase], tuple[str, ...]]:
+    """The cases of a file, and notes on it. Raises `UserError` that lists its mistakes by case,
+    chunk, question.
+    """
+    mistakes = Mistakes(path, where_is(PAGE))
+    values = list(_values(content, path, mistakes))
+    if values and is_record(values[0][1]):
+        _check_asked(values, path)
+        values = list(as_cases(values))
+
+    cases = [_case(place, value, mistakes) for place, value in values]
+    whole = [case for case in cases if case is not None]
+
+    _check_unique("case", [case.case_id for case in whole], mistakes)
+    # The questions of a duplicated case are duplicated as well.
+    mistakes.refuse()
+    question_ids = [question.question_id for case in whole for question in case.questions]
+    _check_unique("question", question_ids, mistakes)
+    mistakes.refuse()
+
+    return whole, tuple(_notes(whole, mistakes))
+
+
+def _check_asked(values: Sequence[tuple[str, Any]], path: Path) -> None:
+    """Raises `UserError` for records that nothing is asked about."""
+    if not any(isinstance(value, dict) and "question" in value for _, value in values):
+        raise UserError(
+            f"{path} contains {len(values):,} records but no questions about them",
+            'add objects like:  {"question": "Which switch failed?", "answer": "sw2"}',
+            f"the schema:  {where_is(PAGE)}",
+        )
+
+
+def _values(content: bytes, path: Path, mistakes: Mistakes) -> Iterator[tuple[str, Any]]:
+    """Each case or record with its place: of a JSON list, of one object, or of one per line."""
+    if not content.removeprefix(b"\xef\xbb\xbf").strip():
+        raise UserError(f"{path} is empty.", REPLACE)
+
+    lines = [line for line in content.splitlines() if line.strip()]
+    if len(lines) > 1 and isinstance(first_value(lines), dict):
+        yield from json_lines(content.split(b"\n"), mistakes)
+        return
+
+    value = parse_json(content, path)
+    if isinstance(value, dict):
+        value = [value]
+    if not isinstance(value, list) or not value:
+        raise UserError(f"{path} holds no cases: it must be a list of cases, or one per line.")
+
+    for number, case in enumerate(value, start=1):
+        yield f"case {number}", case
+
+
+def _case(place: str, value: Any, mistakes: Mistakes) -> EvalCase | None:
+    """A case; None if it has a mistake."""
+    # A case with a mistake is read to its end, so all mistakes are listed at once.
+    before = len(mistakes.found)
+    read = Entry.of_case(place, value, known=CASE_FIELDS, mistakes=mistakes)
+    if read is None:
+        return None
+
+    entry, case_id = read
+    chunks = _chunks(entry)
+    asked = entry.filled("questions")
+    reader = QuestionReader(entry.place, case_id or "", chunks, mistakes)
+    questions = reader.read_all(asked)
+    check_zones(entry.place, [*(chunk.time for chunk in chunks), *reader.times], mistakes)
+    if len(mistakes.found) > before:
+        return None
+
+    return EvalCase(
+        case_id=case_id or "",
+        sessions=_sessions(chunks),
+        questions=questions,
+    )
+
+
+def _chunks(case: Entry) -> list[Chunk]:
+    """The chunks of a case, in its order. One with a mistake is kept, for its place in the list."""
+    place = case.place
+    values = enumerate(case.filled("chunks"))
+    chunks = [_chunk(place, number, value, case.mistakes) for number, value in values]
+    names = [chunk.name for chunk in chunks if chunk.name is not None]
+    for name, count in Counter(names).items():
+        if count > 1:
+            case.mistakes.add(place, f"chunk {quoted(name)} occurs {count} times; ids are unique")
+
+    order = OrderCheck(case.mistakes, "an earlier chunk; chunks are in order of time")
+    for number, chunk in enumerate(chunks):
+        order.check(chunk.time, f"{place}, chunk {number}")
+
+    _check_sessions(place, chunks, case.mistakes)
+    return chunks
+
+
+def _chunk(place: str, number: int, value: Any, mistakes: Mistakes) -> Chunk:
+    place = f"{place}, chunk {number}"
+    turn_id = f"t{number}"
+    given = {"text": value} if isinstance(value, str) else as_chunk(value)
+    entry = Entry.of(place, given, noun="chunk", known=CHUNK_FIELDS, mistakes=mistakes)
+    if entry is None:
+        return Chunk(turn_id=turn_id)
+
+    speaker, source = entry.text("speaker"), entry.text("source")
+    if speaker is not None and source is not None:
+        entry.wrong("source", "is an alias of 'speaker': use only one of them")
+
+    return Chunk(
+        turn_id=turn_id,
+        text=(entry.text("text", required=True) or "").strip(),
+        name=entry.text("id"),
+        time=entry.time("time"),
+        speaker=speaker or source or NOBODY,
+        session=entry.name("session"),
+    )
+
+
+def _check_unique(what: str, names: Sequence[str], mistakes: Mistakes) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            mistakes.add(f"{what} {quoted(name)}", f"there are {count} of this id, which is unique")
+
+
+def _check_sessions(place: str, chunks: Sequence[Chunk], mistakes: Mistakes) -> None:
+    """A session is a run of neighbours."""
+    sessions = [chunk.session for chunk in chunks]
+    runs = Counter(session for session, _ in groupby(sessions) if session)
+    for session, count in runs.items():
+        if count > 1:
+            mistakes.add(
+                place, f"session {quoted(session)} is interrupted; its chunks must be consecutive"
+            )
+
+
+def _sessions(chunks: Sequence[Chunk]) -> tuple[Session, ...]:
+    """Neighbours of one session; if no chunk names one, the case is one session."""
+    sessions = []
+    for number, (_, members) in enumerate(groupby(chunks, key=attrgetter("session")), start=1):
+        turns = tuple(chunk.as_turn() for chunk in members)
+        started_at = next((turn.time for turn in turns if turn.time), None)
+        sessions.append(Session(session_id=f"s{number}", started_at=started_at, turns=turns))
+
+    return tuple(sessions)
+
+
+def _notes(cases: Sequence[EvalCase], mistakes: Mistakes) -> Iterator[str]:
+    questions = [question for case in cases for question in case.questions]
+    answerable = [question for question in questions if question.answerable]
+    without = sum(not question.evidence for question in answerable)
+    yield from notes_of(len(answerable), without, mistakes)
