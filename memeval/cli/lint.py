@@ -13,9 +13,9 @@ from memeval.cli.finished_data import DATA_HELP, cases_of
 from memeval.cli.parser import Parser, print_json
 from memeval.comparison.finding import check_records
 from memeval.config.paths import prepared_dir
-from memeval.datasets.lint import Finding, Lint, Material, lint_run
 from memeval.datasets.lint.bounds import is_comparable, scores
-from memeval.datasets.lint.records import Rival, SentPrompt
+from memeval.datasets.lint.check import lint_run
+from memeval.datasets.lint.records import Finding, Lint, Material, Rival, SentPrompt
 from memeval.errors import UserError
 from memeval.records import EvalCase
 from memeval.results import RECORDS_FILE, Record, RunSummary, read_records

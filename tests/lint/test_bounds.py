@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from memeval.datasets.lint import Finding, Material, lint_run
 from memeval.datasets.lint.bounds import scores
-from memeval.datasets.lint.records import Rival
+from memeval.datasets.lint.check import lint_run
+from memeval.datasets.lint.records import Finding, Material, Rival
 from memeval.records import Label, Status, Verdict
 from memeval.results import Record, RunSummary
 

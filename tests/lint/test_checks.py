@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from memeval.datasets.lint import Material, lint_run
-from memeval.datasets.lint.records import SentPrompt
+from memeval.datasets.lint.check import lint_run
+from memeval.datasets.lint.records import Material, SentPrompt
 from memeval.datasets.lint.words import gold_runs
 from memeval.records import EvalCase, Label, Session, Status, Turn, Verdict
 from memeval.results import Record, RunSummary

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -20,20 +22,25 @@ from memeval.datasets.alert_storm.generate import (
     generate_history,
 )
 from memeval.datasets.alert_storm.history import history_drafts, join_storms
-from memeval.datasets.alert_storm.log import read_log
 from memeval.datasets.alert_storm.questions import drafts, drafts_over_storms
 from memeval.datasets.alert_storm.seen import Seen
 from memeval.datasets.alert_storm.text import HISTORY, show
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
+from memeval.datasets.io.fields import Fields
+from memeval.datasets.io.tables import read_table
 from memeval.datasets.locate import digest_of, read_file
 from memeval.datasets.netops.base import NetOps, choose, questions
 from memeval.datasets.netops.chance import seeded
+from memeval.datasets.netops.words import one_word
 from memeval.datasets.settings import check_range
 from memeval.errors import UserError
 from memeval.records import EvalCase
 
 LOG_FILE = "aiops/BGL_2k.log_structured.csv"
 """Below the data folder."""
+LOG_COLUMNS = ("LineId", "Label", "Node", "Time", "Level", "Content")
+LOG_TIME = "%Y-%m-%d-%H.%M.%S.%f"
+NO_ALERT = "-"
 
 MOST_ALERTS = 1_000_000
 MOST_STORMS = 12
@@ -189,3 +196,51 @@ class AlertStorm(NetOps):
     @cached_property
     def _log(self) -> tuple[tuple[Alert, ...], int]:
         return read_log(self._log_content, self._log_path)
+
+
+def read_log(content: bytes, path: Path) -> tuple[tuple[Alert, ...], int]:
+    """The alerts, whose label is not `-`, in order of time, and how many lines there are in all.
+
+    Raises `UserError` naming file, line and column if a row can't be read, and if no line is
+    an alert.
+    """
+    rows = read_table(content, path, LOG_COLUMNS)
+    numbers: dict[str, str] = {}
+    for row in rows:
+        number = row.answer("LineId")
+        if number in numbers:
+            raise row.wrong("LineId", f"is {number}, as on {numbers[number]}")
+
+        numbers[number] = row.record
+
+    alerts = [_alert(row) for row in rows if row.answer("Label") != NO_ALERT]
+    if not alerts:
+        raise UserError(f"{path} holds no alert: every line has the label '{NO_ALERT}'.")
+
+    return tuple(sorted(alerts, key=lambda alert: alert.time)), len(rows)
+
+
+def _alert(row: Fields) -> Alert:
+    """Device and kind are the columns Node and Label, as single words."""
+    time = row.time("Time", _parse_time, "2005-06-03-15.42.50.675872", noun="time")
+    message = re.sub(r"\s+", " ", row.answer("Content")).strip()
+    return Alert(
+        time=time,
+        device=_word(row, "Node"),
+        severity=row.answer("Level").strip().lower(),
+        kind=_word(row, "Label"),
+        port="",
+        message=message,
+    )
+
+
+def _parse_time(text: str) -> datetime:
+    return datetime.strptime(text.strip(), LOG_TIME)
+
+
+def _word(row: Fields, name: str) -> str:
+    word = one_word(row.answer(name))
+    if not word:
+        raise row.wrong(name, "holds neither letters nor digits")
+
+    return word

@@ -22,10 +22,14 @@ from memeval.datasets.contract import (
 )
 from memeval.datasets.io.fields import Fields, quoted, read_records
 from memeval.datasets.locate import PinnedFile, read_pinned
-from memeval.datasets.locomo.audit import Correction, read_corrections
 from memeval.datasets.locomo.metrics import locomo_metrics, official_evidence_recall
 from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_HEADLINE, category_names
-from memeval.datasets.locomo.schema import read_case, repair_evidence
+from memeval.datasets.locomo.schema import (
+    Correction,
+    read_case,
+    read_corrections,
+    repair_evidence,
+)
 from memeval.datasets.registry import dataset_info
 from memeval.errors import UserError
 from memeval.records import AnswerKind, CategoryId, EvalCase, EvalQuestion

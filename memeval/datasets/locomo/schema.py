@@ -1,24 +1,30 @@
-"""LoCoMo's JSON schema: one record of the file becomes one case."""
+"""LoCoMo's JSON schema: one record of the file becomes one case; and the corrections of its
+ground-truth audit (github.com/dial481/locomo-audit).
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
-from memeval.datasets.io.fields import SHOWN, Fields, quoted
+from memeval.datasets.io.fields import SHOWN, Fields, quoted, read_records
 from memeval.datasets.locomo.names import ADVERSARIAL
 from memeval.errors import UserError
 from memeval.records import MONTHS, EvalCase, EvalQuestion, Observation, Session, Turn
 from memeval.text.shown import one_line
 
 CATEGORIES = (1, 2, 3, 4, 5)
+WRONG_CITATION = "WRONG_CITATION"
+"""The audit's name for a question of which only the evidence is wrong."""
 
 SESSION = re.compile(r"session_([0-9]{1,6})")
+AUDITED = re.compile(r"locomo_([0-9]{1,6})_qa([0-9]{1,6})")
 # 9 of the file's 2,815 strings are not turn ids: `D8:6; D9:17`, `D:11:26`, `D30:05` and others. 6
 # can be repaired.
 EVIDENCE = re.compile(r"D:?([0-9]+):([0-9]+)")
@@ -188,3 +194,44 @@ def _question(qa: Fields, question_id: str, turns: Collection[str]) -> EvalQuest
         evidence=repair_evidence(qa.texts("evidence"), turns),
         answerable=answerable,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Finding of the audit on one question."""
+
+    corrupts_score: bool
+    """False if only the evidence is wrong."""
+    answer: str
+    evidence: tuple[str, ...]
+
+
+def read_corrections(
+    content: bytes, path: Path, questions: Sequence[Sequence[Any]]
+) -> Mapping[int, Mapping[int, Correction]]:
+    """Corrections by position of the conversation and of the question in it.
+
+    `questions` are the data file's own lists: each correction must quote the question at its
+    position.
+    """
+    corrections: dict[int, dict[int, Correction]] = defaultdict(dict)
+    for item in read_records(content, path, "correction"):
+        match = AUDITED.fullmatch(item.text("question_id"))
+        if not match:
+            raise item.wrong("question_id", "is not of the form locomo_<conversation>_qa<index>")
+
+        case, position = int(match[1]), int(match[2])
+        if (
+            case >= len(questions)
+            or position >= len(questions[case])
+            or questions[case][position]["question"] != item.text("question")
+        ):
+            raise item.wrong("question", f"is not the question at {match[0]} of the data file")
+
+        corrections[case][position] = Correction(
+            corrupts_score=item.text("error_type") != WRONG_CITATION,
+            answer=item.answer("correct_answer"),
+            evidence=tuple(item.texts("correct_evidence")),
+        )
+
+    return corrections
