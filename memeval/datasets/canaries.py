@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from memeval.datasets.invented import WORDS, Language, Values, pick
+from memeval.datasets.chance import pick
+from memeval.datasets.invented import WORDS, Language, Values
 from memeval.errors import UserError
 from memeval.records import EvalCase, Session, Traces, Turn
 from memeval.text.shown import one_line
@@ -81,8 +82,7 @@ def _said(
         text = language.orders.format(name=place.speaker, word=topic, value=value)
         return place.speaker, text
 
-    gap = " " if language.first[0].isascii() else ""
-    other = gap.join((pick(rng, language.first), pick(rng, language.last)))
+    other = language.full_name(pick(rng, language.first), pick(rng, language.last))
     return other, language.state.format(name=other, word=topic, value=value)
 
 

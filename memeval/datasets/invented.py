@@ -7,6 +7,7 @@ from random import Random
 
 import msgspec
 
+from memeval.datasets.chance import pick
 from memeval.text.beside import load_beside
 from memeval.text.given import is_given, plain
 
@@ -50,6 +51,11 @@ class Language(msgspec.Struct, frozen=True):
     """Says that it has not."""
     digits: Sequence[str]
 
+    def full_name(self, first: str, last: str) -> str:
+        """A person's name; in Chinese without a space."""
+        gap = " " if self.first[0].isascii() else ""
+        return f"{first}{gap}{last}"
+
 
 class Words(msgspec.Struct, frozen=True):
     """The content of `invented.yaml`."""
@@ -62,11 +68,6 @@ class Words(msgspec.Struct, frozen=True):
 
 
 WORDS = load_beside(__file__, "invented.yaml", Words)
-
-
-def pick(rng: Random, items: Sequence[str]) -> str:
-    """One of the items."""
-    return items[int(rng.random() * len(items))]
 
 
 class Values:

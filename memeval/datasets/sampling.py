@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from memeval.datasets.grouping import group
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
 
@@ -60,10 +61,7 @@ def draw(questions: Sequence[Asked], size: int, seed: int) -> Sample:
     Source: Cochran, Sampling Techniques (1977), chapters 5 and 8. Raises `UserError` if the
     sample is smaller than the number of categories.
     """
-    by_category: dict[CategoryId, list[Asked]] = {}
-    for question in questions:
-        by_category.setdefault(question.category, []).append(question)
-
+    by_category = group((question.category, question) for question in questions)
     counts = {category: len(members) for category, members in by_category.items()}
     sizes = allocate(counts, min(size, len(questions)))
 

@@ -16,8 +16,8 @@ from storm_oracle import prove, read
 from memeval.datasets.alert_storm.adapter import AlertStormSettings
 from memeval.datasets.alert_storm.generate import generate
 from memeval.datasets.alert_storm.topology import network
+from memeval.datasets.chance import seeded
 from memeval.datasets.locate import build
-from memeval.datasets.netops.chance import seeded
 from memeval.errors import UserError
 from memeval.metrics.keywords import keyword_pass
 from memeval.records import EvalCase, EvalQuestion

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memeval.datasets.chance import draw, seeded
 from memeval.datasets.netops.base import choose, draft
-from memeval.datasets.netops.chance import draw, seeded
 from memeval.datasets.netops.words import HIDDEN, amount, counted, one_word
 from memeval.metrics.keywords import keyword_pass
 

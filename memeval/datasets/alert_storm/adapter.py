@@ -25,12 +25,12 @@ from memeval.datasets.alert_storm.history import history_drafts, join_storms
 from memeval.datasets.alert_storm.questions import drafts, drafts_over_storms
 from memeval.datasets.alert_storm.seen import Seen
 from memeval.datasets.alert_storm.text import HISTORY, show
+from memeval.datasets.chance import seeded
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
 from memeval.datasets.io.fields import Fields
 from memeval.datasets.io.tables import read_table
 from memeval.datasets.locate import digest_of, read_file
 from memeval.datasets.netops.base import NetOps, choose, questions
-from memeval.datasets.netops.chance import seeded
 from memeval.datasets.netops.words import one_word
 from memeval.datasets.settings import check_range
 from memeval.errors import UserError

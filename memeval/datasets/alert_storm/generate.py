@@ -16,7 +16,7 @@ from memeval.datasets.alert_storm.topology import (
     silent_devices,
     spread,
 )
-from memeval.datasets.netops.chance import draw, pick
+from memeval.datasets.chance import draw, pick
 
 VERSION = 1
 """Raised when the same settings give another storm than before."""

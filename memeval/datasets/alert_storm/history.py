@@ -10,9 +10,10 @@ from functools import cached_property
 from itertools import combinations
 
 from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Storm
-from memeval.datasets.alert_storm.seen import K, Seen
+from memeval.datasets.alert_storm.seen import Seen
 from memeval.datasets.alert_storm.text import Shown
-from memeval.datasets.netops.base import Draft, group
+from memeval.datasets.grouping import K, group
+from memeval.datasets.netops.base import Draft
 from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, counted, day
 
 WHEN = "If it was several times, give the day of the latest one."
@@ -54,12 +55,8 @@ class PastStorm:
 
 
 def _first(lines: Iterable[tuple[K, Shown]]) -> dict[K, Shown]:
-    first: dict[K, Shown] = {}
-    for key, line in lines:
-        if line.alert.kind not in LINK_KINDS:
-            first.setdefault(key, line)
-
-    return first
+    by_key = group((key, line) for key, line in lines if line.alert.kind not in LINK_KINDS)
+    return {key: own[0] for key, own in by_key.items()}
 
 
 def join_storms(storms: Sequence[Storm]) -> Storm:
@@ -104,7 +101,7 @@ def _kinds_on_device(
     seen: Seen, earlier: Sequence[PastStorm], latest: PastStorm
 ) -> Iterator[Draft]:
     """The same on one device that has both kinds in the latest storm."""
-    kinds = group(((device, line) for (device, _), line in latest.first_on_device.items()))
+    kinds = group((device, line) for (device, _), line in latest.first_on_device.items())
     pairs = [
         (device, first.alert.kind, second.alert.kind)
         for device, lines in kinds.items()

@@ -21,8 +21,8 @@ from memeval.datasets.alert_storm.seen import (
     name_alert,
     sameness,
 )
+from memeval.datasets.chance import draw, pick
 from memeval.datasets.netops.base import Draft
-from memeval.datasets.netops.chance import draw, pick
 from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, counted
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from random import Random
-from typing import TypeVar
 
 from memeval.datasets.alert_storm.generate import LINK_KINDS, ROOT_KINDS, Alert, Storm
 from memeval.datasets.alert_storm.text import Shown, clock
-from memeval.datasets.netops.base import Draft, draft, group
-from memeval.datasets.netops.chance import draw
+from memeval.datasets.chance import draw
+from memeval.datasets.grouping import K, group
+from memeval.datasets.netops.base import Draft, draft
 from memeval.datasets.netops.words import day
-
-K = TypeVar("K", bound=Hashable)
 
 OFFERED = 20
 """Questions that one template makes at most, before they are chosen from."""
@@ -117,11 +115,8 @@ def lines_alone_in_time(seen: Seen) -> Iterator[Shown]:
 
 
 def first_lines(lines: Sequence[Shown]) -> list[Shown]:
-    firsts: dict[tuple[str, str, str], Shown] = {}
-    for line in lines:
-        firsts.setdefault(line.alert.identity, line)
-
-    return list(firsts.values())
+    by_alert = group((line.alert.identity, line) for line in lines)
+    return [own[0] for own in by_alert.values()]
 
 
 def moment(alert: Alert) -> str:

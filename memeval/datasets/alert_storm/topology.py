@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from memeval.datasets.netops.chance import draw
+from memeval.datasets.chance import draw
 
 Topology = Literal["tree", "spine_leaf", "random"]
 

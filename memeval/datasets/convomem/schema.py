@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from memeval.datasets.grouping import group
 from memeval.datasets.io.fields import Fields
 from memeval.records import CategoryId, EvalCase, EvalQuestion, Session
 
@@ -116,12 +117,8 @@ def _cited(item: Fields) -> list[tuple[str, str]]:
 
 
 def _turns_by_text(sessions: Sequence[Session]) -> dict[tuple[str, str], list[str]]:
-    places: dict[tuple[str, str], list[str]] = {}
-    for session in sessions:
-        for turn in session.turns:
-            places.setdefault(_key(turn.speaker, turn.text), []).append(turn.turn_id)
-
-    return places
+    turns = [turn for session in sessions for turn in session.turns]
+    return group((_key(turn.speaker, turn.text), turn.turn_id) for turn in turns)
 
 
 def _places(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from memeval.datasets.grouping import group
 from memeval.datasets.importing.message import ImportLog, Message
 from memeval.datasets.importing.times import iso_time
 from memeval.datasets.io.asked import in_utc
@@ -20,7 +21,7 @@ ALL = "all"
 NO_ZONE = "times without a zone as UTC, as others in the case have a zone"
 
 
-def group(messages: Sequence[Message], by: str, log: ImportLog) -> dict[str, list[Message]]:
+def cut_by_key(messages: Sequence[Message], by: str, log: ImportLog) -> dict[str, list[Message]]:
     """The messages of each case by its id, in the order of the first of each.
 
     Raises `UserError` listing the possible groupings if no message can be grouped this way.
@@ -72,10 +73,7 @@ def sorted_by_time(messages: Sequence[Message], log: ImportLog) -> list[Message]
     One without a time follows the message before it.
     """
     ordered = [*messages]
-    places: dict[str, list[int]] = {}
-    for place, message in enumerate(messages):
-        places.setdefault(message.session, []).append(place)
-
+    places = group((message.session, place) for place, message in enumerate(messages))
     for own in places.values():
         timed = _with_times(messages[place] for place in own)
         times = [time for time, _ in timed]
@@ -107,7 +105,8 @@ def case_of(
     if has_zone and without:
         log.take(NO_ZONE, len(without))
 
-    sessions = _by_session(_without_doubles(messages, log))
+    kept = _without_doubles(messages, log)
+    sessions = list(group((message.session, message) for message in kept).values())
     starts = [time for time, _ in _with_times(map(_started, sessions))]
     ordered = sorted(zip(starts, sessions, strict=True), key=lambda pair: pair[0])
     writer = _TurnWriter(has_zone=has_zone, log=log)
@@ -125,14 +124,6 @@ def _in_utc(question: Mapping[str, Any], time: datetime | None) -> Mapping[str, 
         return question
 
     return {**question, "time": f"{time.isoformat()}Z"}
-
-
-def _by_session(messages: Iterable[Message]) -> list[list[Message]]:
-    sessions: dict[str, list[Message]] = {}
-    for message in messages:
-        sessions.setdefault(message.session, []).append(message)
-
-    return list(sessions.values())
 
 
 class _TurnWriter:

@@ -117,7 +117,7 @@ def import_files(
         # A table need not say to which conversation a message belongs.
         named = any(case in message.keys for message in messages)
         case = case if named or options.case or form != "table" else cases.ALL
-        groups = cases.group(messages, case, log)
+        groups = cases.cut_by_key(messages, case, log)
 
     asked = by_case(questions, list(groups))
     written = [

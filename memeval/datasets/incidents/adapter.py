@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import IO
 
 from memeval.config.schema import ANSWER, PREPARE, at
+from memeval.datasets.chance import seeded
 from memeval.datasets.contract import DatasetSettings, LoadedDataset
+from memeval.datasets.grouping import group
 from memeval.datasets.incidents.handling import HANDLING_CATEGORIES, handling_drafts
 from memeval.datasets.incidents.history import History
 from memeval.datasets.incidents.metrics import DEPTHS, a_at_k, mar, ranking
@@ -21,8 +23,7 @@ from memeval.datasets.incidents.schema import read_source
 from memeval.datasets.incidents.table import Incident, Table, write_normalized
 from memeval.datasets.incidents.text import narrate
 from memeval.datasets.locate import check_pin
-from memeval.datasets.netops.base import ABILITIES, Draft, NetOps, choose, group, questions
-from memeval.datasets.netops.chance import seeded
+from memeval.datasets.netops.base import ABILITIES, Draft, NetOps, choose, questions
 from memeval.errors import UserError
 from memeval.records import CategoryId, EvalCase
 from memeval.results import Record

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from memeval.datasets.chance import draw
 from memeval.datasets.incidents.history import OFFERED, History, minute_of
 from memeval.datasets.incidents.text import Past, moment, named
 from memeval.datasets.netops.base import Draft
-from memeval.datasets.netops.chance import draw
 from memeval.records import CategoryId
 
 HANDLING, RUNBOOK_UPDATE = "HA", "RU"

@@ -9,10 +9,11 @@ from datetime import datetime
 from functools import cached_property
 from random import Random
 
+from memeval.datasets.chance import draw
+from memeval.datasets.grouping import group
 from memeval.datasets.incidents.table import Incident
 from memeval.datasets.incidents.text import Past
-from memeval.datasets.netops.base import Draft, draft, group
-from memeval.datasets.netops.chance import draw
+from memeval.datasets.netops.base import Draft, draft
 
 CLOCK = "Answer as HH:MM."
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise, product
 
+from memeval.datasets.chance import draw, pick
+from memeval.datasets.grouping import group
 from memeval.datasets.incidents.history import CLOCK, OFFERED, History, names_of
 from memeval.datasets.incidents.table import Incident
 from memeval.datasets.incidents.text import moment, named
-from memeval.datasets.netops.base import Draft, group
-from memeval.datasets.netops.chance import draw, pick
+from memeval.datasets.netops.base import Draft
 from memeval.datasets.netops.words import ALL_OF_THEM, IN_WORDS, amount, counted, day, minute
 
 LONGEST_LIST = 6

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memeval.datasets.chance import draw, seeded
 from memeval.datasets.incidents.table import Incident
-from memeval.datasets.netops.chance import draw, seeded
 from memeval.text.beside import load_beside
 
 STEPS = load_beside(__file__, "steps.yaml", tuple[str, ...])

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from memeval.datasets.chance import pick
 from memeval.datasets.incidents.runbooks import Handling
 from memeval.datasets.incidents.table import Incident
-from memeval.datasets.netops.chance import pick
 from memeval.datasets.netops.words import amount, day, minute
-from memeval.records import Session, Turn
+from memeval.records import Session
 
 WITH_FAULT = (
     "{Name} had fault {fault}. It began at {time}.{level}",
@@ -66,11 +66,9 @@ def narrate(
     for number, incident in enumerate(incidents, start=1):
         handling = handlings[number - 1] if handlings else None
         parts = _parts(rng, incident, handling)
-        ids = {part: f"s{number}t{place}" for place, part in enumerate(parts, start=1)}
-        turns = tuple(
-            Turn(turn_id=ids[part], speaker=SPEAKERS[part], text=text, time=incident.time)
-            for part, text in parts.items()
-        )
+        said = [(SPEAKERS[part], text) for part, text in parts.items()]
+        session = Session.of(f"s{number}", said, time=incident.time, mark="t")
+        ids = {part: turn.turn_id for part, turn in zip(parts, session.turns, strict=True)}
         past.append(
             Past(
                 incident=incident,
@@ -81,7 +79,7 @@ def narrate(
                 revised_id=ids.get("runbook"),
             )
         )
-        sessions.append(Session(session_id=f"s{number}", started_at=incident.time, turns=turns))
+        sessions.append(session)
 
     return past, tuple(sessions)
 

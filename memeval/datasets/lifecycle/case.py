@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
 
-from memeval.datasets.invented import WORDS, Language, Values, pick, spell
+from memeval.datasets.chance import pick
+from memeval.datasets.invented import WORDS, Language, Values, spell
 from memeval.llm.tokens import count_tokens
 from memeval.metrics import lifecycle
 from memeval.records import (
@@ -134,11 +135,10 @@ class Builder:
         return fill(template, fact, self.language, **slots)
 
     def _name(self) -> str:
-        gap = " " if self.language.first[0].isascii() else ""
+        language = self.language
         while True:
-            name = gap.join(
-                (pick(self.rng, self.language.first), pick(self.rng, self.language.last))
-            )
+            first, last = pick(self.rng, language.first), pick(self.rng, language.last)
+            name = language.full_name(first, last)
             if name not in self.names:
                 self.names.add(name)
                 return name
@@ -374,11 +374,7 @@ class Builder:
             (language.user, fill(language.state, other, language)),
             (language.assistant, language.noted[0]),
         )
-        turns = tuple(
-            Turn(turn_id=f"other:{number}", speaker=speaker, text=text, time=self.start)
-            for number, (speaker, text) in enumerate(said, start=1)
-        )
-        return Session(session_id="other", started_at=self.start, turns=turns)
+        return Session.of("other", said, time=self.start)
 
     def _tenant(self) -> None:
         """The question for what another user said of somebody, in a memory of their own."""
@@ -429,9 +425,8 @@ def tenant_fact(number: int, plan: Plan) -> Fact:
     code = language_of(number, plan)
     language = WORDS.languages[code]
     rng = Random(f"lifecycle/{plan.seed}/{number}/tenant")
-    gap = " " if language.first[0].isascii() else ""
     first = language.first[number % len(language.first)]
-    name = gap.join((first, pick(rng, language.last)))
+    name = language.full_name(first, pick(rng, language.last))
     return Fact(name=name, attribute="email", value=Values(rng, code).draw("email"))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from memeval.datasets.grouping import group
 from memeval.datasets.lint.records import Finding, Material
 from memeval.results import Record, RunSummary
 
@@ -77,11 +78,7 @@ def same_everywhere(material: Material) -> Iterator[Finding]:
 
 def scores(records: Iterable[Record]) -> dict[str, float]:
     """The mean score of each question over its repeats; questions without a score are left out."""
-    columns: dict[str, list[float]] = {}
-    for record in records:
-        if record.score is not None:
-            columns.setdefault(record.question_id, []).append(record.score)
-
+    columns = group((row.question_id, row.score) for row in records if row.score is not None)
     return {name: sum(column) / len(column) for name, column in columns.items()}
 
 

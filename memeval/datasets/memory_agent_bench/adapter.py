@@ -15,6 +15,7 @@ from typing import IO, Any, ClassVar, Literal
 
 from memeval.config.schema import ANSWER, PREPARE, RUN, at
 from memeval.datasets.contract import Dataset, DatasetSettings, LoadedDataset
+from memeval.datasets.grouping import group
 from memeval.datasets.locate import check_pin, digest_file, missing
 from memeval.datasets.memory_agent_bench.metrics import (
     AR,
@@ -30,7 +31,6 @@ from memeval.datasets.memory_agent_bench.metrics import (
     split_of,
 )
 from memeval.datasets.memory_agent_bench.schema import TITLES, Row, read_case, read_titles, rows
-from memeval.datasets.netops.base import group
 from memeval.errors import UserError, unknown
 from memeval.records import CategoryId, EvalCase
 from memeval.results import Record

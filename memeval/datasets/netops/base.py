@@ -8,14 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from random import Random
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
+from memeval.datasets.chance import draw
 from memeval.datasets.contract import Dataset
-from memeval.datasets.netops.chance import draw
+from memeval.datasets.grouping import group
 from memeval.records import AnswerKind, CategoryId, EvalQuestion
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 ABILITIES: Mapping[CategoryId, str] = {
     "IE": "information_extraction",
@@ -87,15 +85,6 @@ def choose(rng: Random, drafts: Iterable[Draft], count: int) -> list[Draft]:
     by_ability |= group((draft.category, draft) for draft in unique)
 
     return _interleaved([_by_turns(rng, drafts) for drafts in by_ability.values()])[:count]
-
-
-def group(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The values of each key, in order."""
-    groups: dict[K, list[V]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-
-    return groups
 
 
 def _by_turns(rng: Random, drafts: Sequence[Draft]) -> list[Draft]:

@@ -9,6 +9,7 @@ from random import Random
 
 import msgspec
 
+from memeval.datasets.chance import pick
 from memeval.text.beside import load_beside
 
 
@@ -60,7 +61,7 @@ NEWS, SURE, HEARD, CORRECTED = FORMS = (
 
 def add_opening(rng: Random, sentence: str) -> str:
     """A sentence behind one of the openings."""
-    opening = _pick(rng, WORDS.openings)
+    opening = pick(rng, WORDS.openings)
     return opening + sentence if opening else sentence[0].upper() + sentence[1:]
 
 
@@ -68,12 +69,8 @@ def draw_value(rng: Random, kind: str) -> str:
     if kind == NUMBER:
         return str(1000 + int(rng.random() * 9000))
     if kind == PLACE:
-        return _pick(rng, WORDS.place_starts) + _pick(rng, WORDS.place_ends)
+        return pick(rng, WORDS.place_starts) + pick(rng, WORDS.place_ends)
     if kind == PERSON:
-        return f"{_pick(rng, WORDS.first_names)} {_pick(rng, WORDS.last_names)}"
+        return f"{pick(rng, WORDS.first_names)} {pick(rng, WORDS.last_names)}"
 
-    return f"{_pick(rng, WORDS.adjectives)} {_pick(rng, WORDS.nouns)}"
-
-
-def _pick(rng: Random, values: Sequence[str]) -> str:
-    return values[int(rng.random() * len(values))]
+    return f"{pick(rng, WORDS.adjectives)} {pick(rng, WORDS.nouns)}"

@@ -21,6 +21,7 @@ def seeded(*parts: object) -> Random:
 
 
 def pick(rng: Random, items: Sequence[T]) -> T:
+    """One of the items."""
     return items[int(rng.random() * len(items))]
 
 
