@@ -46,20 +46,14 @@ class OwnDocument:
         path = path.resolve()
         stamp = stamp_of(path)
         reader = OwnReader(path)
-        cases, checked = [], []
-        for place, value in reader.values():
-            case = reader.case(place, value)
-            cases.append(value)
-            if case is not None:
-                checked.append(case)
-
+        pairs = list(reader.pairs())
         reader.mistakes.refuse()
         return cls(
             path=path,
             layout=reader.layout,
             header=reader.header,
-            cases=cases,
-            checked=checked,
+            cases=[written for written, _ in pairs],
+            checked=[case for _, case in pairs if case is not None],
             stamp=stamp,
         )
 

@@ -109,9 +109,9 @@ def read_checked(path: Path) -> tuple[OwnReader, list[dict[str, Any]]]:
         raise UserError(f"{path} is not a file or a frozen data set.")
 
     reader = OwnReader(file)
-    reader.check()
+    written = [value for value, _ in reader.pairs()]
     reader.mistakes.refuse()
-    return reader, [value for _, value in OwnReader(file).values()]
+    return reader, written
 
 
 def case_id_of(case: Mapping[str, Any]) -> str:
@@ -173,7 +173,7 @@ def _write_files(content: FrozenContent, folder: Path, more: Sequence[str]) -> M
             file.write(f"{line}\n")
 
     reader = OwnReader(folder / DATA_FILE)
-    reader.check()
+    texts = [turn.text for case in reader.cases() for turn in case.turns]
     manifest = Manifest(
         name=reader.name,
         version=content.version,
@@ -185,7 +185,8 @@ def _write_files(content: FrozenContent, folder: Path, more: Sequence[str]) -> M
         sources=content.sources,
     )
     with new_file(folder / SHEET_FILE) as file:
-        file.writelines(f"{line}\n" for line in _datasheet(manifest, reader, content, more))
+        sheet = [*_datasheet(manifest, reader, content, texts), *more]
+        file.writelines(f"{line}\n" for line in sheet)
     with new_file(folder / MANIFEST_FILE) as file:
         file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=1).decode() + "\n")
 
@@ -196,12 +197,11 @@ def _datasheet(
     manifest: Manifest,
     reader: OwnReader,
     content: FrozenContent,
-    more: Sequence[str],
+    texts: Sequence[str],
 ) -> list[str]:
     sides = Counter(manifest.sides.values())
     questions = [question for case in content.cases for question in case["questions"]]
     asked = [question.get(META) for question in questions]
-    texts = [turn.text for case in OwnReader(reader.path).cases() for turn in case.turns]
     notes = [meta for meta in asked if isinstance(meta, dict)]
     reviewers = Counter(
         one_line(name, 60)
@@ -234,7 +234,7 @@ def _datasheet(
         "Canary": manifest.canary,
     }
     rows = [f"| {name} | {_cell(value)} |" for name, value in facts.items()]
-    return [f"# {manifest.name}", "", "| | |", "|---|---|", *rows, "", *more]
+    return [f"# {manifest.name}", "", "| | |", "|---|---|", *rows, ""]
 
 
 def _scripts(texts: Sequence[str]) -> str:

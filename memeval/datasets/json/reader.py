@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,7 +35,7 @@ from memeval.datasets.json.life import (
 )
 from memeval.errors import UserError
 from memeval.records import EvalCase, EvalQuestion, Session
-from memeval.results.files import reading
+from memeval.results.files import file_digest, reading
 from memeval.text.shipped import where_is
 
 META = "meta"
@@ -58,7 +57,6 @@ ASKED_NAMES = {"timestamp": "time"}
 
 NOT_PLAIN = re.compile(r"[^\w .-]+")
 LONGEST_NAME = 60
-BLOCK = 1 << 20
 
 
 def schema() -> str:
@@ -102,12 +100,8 @@ class OwnReader:
 
     @cached_property
     def sha256(self) -> str:
-        digest = sha256()
-        with _opened(self.path) as file:
-            while block := file.read(BLOCK):
-                digest.update(block)
-
-        return digest.hexdigest()
+        with reading(self.path, end="."):
+            return file_digest(self.path)
 
     @property
     def name(self) -> str:
@@ -122,11 +116,16 @@ class OwnReader:
 
     def cases(self) -> Iterator[EvalCase]:
         """The cases that have no mistake; the mistakes of the others are noted."""
+        return (case for _, case in self.pairs() if case is not None)
+
+    def pairs(self) -> Iterator[tuple[Any, EvalCase | None]]:
+        """Each case as it is written and as it is read, None if it has a mistake."""
         for place, value in self.values():
             case = self.case(place, value)
             if case is not None:
                 self._count(case)
-                yield case
+
+            yield value, case
 
     def notes(self) -> tuple[str, ...]:
         """Notes for a report, once all was read."""
