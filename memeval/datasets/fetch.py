@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from memeval.datasets.contract import DatasetInfo, FileInfo
-from memeval.datasets.io.git_blob import git_blob
 from memeval.datasets.io.part_file import part_file
-from memeval.datasets.locate import build, excerpt_of, locate, missing
+from memeval.datasets.locate import build, excerpt_of, git_blob, is_registered, locate, missing
 from memeval.datasets.registry import has_adapter
 from memeval.datasets.transfer import FetchLimits, Progress, Transfer
 from memeval.errors import UserError, WorldError
@@ -113,7 +112,7 @@ def _fill(transfer: Transfer) -> None:
     digest_of_part = part.digest if info.sha256 else part.git_blob
     if digest_of_part() != info.pin and continued:
         # The part that was continued may have been the beginning of another file.
-        part.empty()
+        part.cut(0)
         transfer.run()
 
     digest = digest_of_part()
@@ -126,14 +125,6 @@ def _fill(transfer: Transfer) -> None:
             f"{info.pin}. Nothing "
             "was kept."
         )
-
-
-def is_registered(info: DatasetInfo | FileInfo, path: Path) -> bool:
-    """Whether a file has the registered sha256, or git blob if only that is known."""
-    if info.sha256 is not None:
-        return file_digest(path) == info.sha256
-
-    return info.git_blob is not None and git_blob(path) == info.git_blob
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
+from io import SEEK_END, FileIO
 from pathlib import Path
 from typing import Any
 
 from memeval.config.settings import read_settings
-from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, Excerpt
+from memeval.datasets.contract import Dataset, DatasetInfo, DatasetSettings, Excerpt, FileInfo
 from memeval.datasets.registry import adapter_class, info_of
 from memeval.errors import UserError
 from memeval.results.files import file_digest
@@ -175,4 +176,26 @@ def excerpt_notes(info: DatasetInfo, digest: str) -> tuple[str, ...]:
 
 def digest_of(content: bytes) -> str:
     """sha256 in hexadecimal."""
-    return sha256(content).hexdigest()
+    return hashlib.sha256(content).hexdigest()
+
+
+def is_registered(info: DatasetInfo | FileInfo, path: Path, digest: str | None = None) -> bool:
+    """Whether a file has the registered sha256, or git blob if only that is known; `digest` is the
+    file's sha256, if it is known.
+    """
+    if info.sha256 is not None:
+        return (digest or file_digest(path)) == info.sha256
+
+    return info.git_blob is not None and git_blob(path) == info.git_blob
+
+
+def git_blob(file: Path | int) -> str:
+    """git's hash of a file, or of an open descriptor, as a blob, in hexadecimal: it pins the files
+    of a repository that states no other hash.
+    """
+    with FileIO(file, closefd=isinstance(file, Path)) as content:
+        size = content.seek(0, SEEK_END)
+        content.seek(0)
+        # Not for security: a git hash only says that a file is the one of the commit.
+        empty = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+        return hashlib.file_digest(content, lambda: empty).hexdigest()

@@ -21,10 +21,9 @@ from locomo_samples import sample
 
 from memeval.cli.data import data
 from memeval.datasets.contract import DatasetInfo, FileInfo
-from memeval.datasets.fetch import fetch, is_registered, verify
+from memeval.datasets.fetch import fetch, verify
 from memeval.datasets.io.download import SafeRedirects, unreachable
-from memeval.datasets.io.git_blob import git_blob
-from memeval.datasets.locate import build, check_pin
+from memeval.datasets.locate import build, check_pin, git_blob, is_registered
 from memeval.datasets.registry import DATASETS
 from memeval.datasets.transfer import FetchLimits
 from memeval.errors import UserError, WorldError

@@ -15,8 +15,7 @@ from memeval.datasets.beam.metrics import MEASURES, official_measures
 from memeval.datasets.beam.schema import ABILITIES, Chat, read_chat, read_questions
 from memeval.datasets.contract import Dataset, DatasetSettings, FileInfo, LoadedDataset
 from memeval.datasets.io.folder import digest_of_files
-from memeval.datasets.io.git_blob import git_blob
-from memeval.datasets.locate import digest_file, missing, shipped_digest
+from memeval.datasets.locate import digest_file, is_registered, missing, shipped_digest
 from memeval.errors import UserError
 from memeval.records import AnswerKind, CategoryId, EvalCase
 from memeval.results import Record
@@ -122,7 +121,8 @@ class Beam(Dataset):
         for path in self._paths:
             name = path.relative_to(self.path).as_posix()
             digests[name] = digest_file(self.info, path)
-            if name not in registered or not _is_right(registered[name], path, digests[name]):
+            file = registered.get(name)
+            if file is None or not is_registered(file, path, digests[name]):
                 unlike.append(path)
 
         if unlike and registered and not self.settings.allow_unpinned:
@@ -272,8 +272,3 @@ def _is_export(path: Path) -> bool:
         return True
 
     return any(file.suffix in EXPORTS for file in path.rglob("*"))
-
-
-def _is_right(file: FileInfo, path: Path, digest: str) -> bool:
-    """Whether a file with a sha256 is the registered one."""
-    return digest == file.sha256 if file.sha256 else git_blob(path) == file.git_blob

@@ -16,7 +16,7 @@ from hashlib import file_digest
 from io import FileIO
 from pathlib import Path
 
-from memeval.datasets.io.git_blob import git_blob
+from memeval.datasets.locate import git_blob
 
 
 @dataclass
@@ -47,9 +47,6 @@ class Part:
         """Keeps the first bytes, and continues after them."""
         os.ftruncate(self.file, size)
         os.lseek(self.file, size, os.SEEK_SET)
-
-    def empty(self) -> None:
-        self.cut(0)
 
     def write(self, block: bytes) -> None:
         # `os.write` may write less than it is given.
