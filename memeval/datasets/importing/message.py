@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from memeval.datasets.io.fields import HALF_CHARACTER
 from memeval.records import TOOL_SPEAKER
+from memeval.results.files import without_halves
 
 USER, ASSISTANT, TOOL = "user", "assistant", TOOL_SPEAKER
 PLURAL = re.compile(r"^(\w+)s ")
@@ -53,11 +53,11 @@ class ImportLog:
         if not isinstance(value, str):
             return ""
 
-        if HALF_CHARACTER.search(value):
+        text = without_halves(value)
+        if text != value:
             self.take("texts whose halves of surrogate pairs became U+FFFD")
-            value = HALF_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", value)
 
-        return str(value).strip()
+        return text.strip()
 
     def lines(self) -> list[str]:
         """The log for a person, one line for each kind."""
@@ -80,9 +80,7 @@ def key_of(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
 
-    return HALF_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", " ".join(str(value).split()))[
-        :LONGEST_KEY
-    ]
+    return without_halves(" ".join(str(value).split()))[:LONGEST_KEY]
 
 
 def scalars(record: Mapping[str, Any]) -> dict[str, str]:
