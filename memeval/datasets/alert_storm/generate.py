@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from random import Random
 
 from memeval.datasets.alert_storm.topology import (
@@ -12,7 +13,6 @@ from memeval.datasets.alert_storm.topology import (
     Spread,
     Topology,
     network,
-    random_roots,
     silent_devices,
     spread,
 )
@@ -56,14 +56,18 @@ RATE = 5.0
 """Alerts a second in a long storm."""
 SHORTEST_MS, LONGEST_MS = 600_000, 8 * 3_600_000
 REPEATED_WITHIN_MS = 30_000
+UNDATED = datetime(1, 1, 1)
+"""The start of a storm while its alerts are raised: its own is drawn after them."""
 REGRADED = 0.3
 """Share of the duplicates that name another severity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    """Content of a line, without its time."""
+class Alert:
+    """One line."""
 
+    time: datetime
+    """To the millisecond; no two alerts of a generated storm share it."""
     device: str
     severity: str
     kind: str
@@ -74,14 +78,6 @@ class _Line:
     """The neighbour that the trouble came from; empty for root causes, flapping links, and lines of
     a log.
     """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alert(_Line):
-    """One line."""
-
-    time: datetime
-    """To the millisecond; no two alerts of a generated storm share it."""
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -131,31 +127,13 @@ class Shape:
         return self.n_alerts - self.duplicates - self.flaps
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Raised(_Line):
-    """An alert, `at` milliseconds after the storm's start."""
-
-    at: int
-
-    def dated(self, time: datetime) -> Alert:
-        return Alert(
-            time=time,
-            device=self.device,
-            severity=self.severity,
-            kind=self.kind,
-            port=self.port,
-            message=self.message,
-            via=self.via,
-        )
-
-
 def generate(shape: Shape, rng: Random) -> Storm:
     """A storm: root causes and their consequences along the links, some of it repeated, and
     unrelated flapping links.
     """
     net = network(shape.topology, shape.n_devices, rng)
-    trouble, silent, lines = _raise_alerts(net, shape, SYMPTOMS, rng)
-    return _storm(net, trouble, silent, lines, start=_start(rng))
+    undated = _storm(net, shape, SYMPTOMS, rng)
+    return _dated(undated, _start(rng))
 
 
 def generate_history(shape: Shape, count: int, rng: Random) -> tuple[Storm, ...]:
@@ -171,8 +149,7 @@ def generate_history(shape: Shape, count: int, rng: Random) -> tuple[Storm, ...]
             drawn.sort(key=lambda kind: kind not in ROUTING)
 
         symptoms = {kind: HISTORY_SYMPTOMS[kind] for kind in (always, *drawn[:KINDS_A_STORM])}
-        trouble, silent, lines = _raise_alerts(net, shape, symptoms, rng)
-        storms.append(_storm(net, trouble, silent, lines, start=start))
+        storms.append(_dated(_storm(net, shape, symptoms, rng), start))
 
         low, high = GAP_DAYS
         days = low + int(rng.random() * (high - low))
@@ -191,14 +168,13 @@ def _start_of_day(day: datetime, rng: Random) -> datetime:
     return midnight + timedelta(seconds=int(rng.random() * 12 * 3600))
 
 
-def _raise_alerts(
+def _storm(
     net: Network, shape: Shape, symptoms: Mapping[str, tuple[str, str]], rng: Random
-) -> tuple[Spread, frozenset[str], list[_Raised]]:
-    """How trouble spread, the devices that stay silent, and all alerts of a storm."""
+) -> Storm:
+    """A storm that starts at `UNDATED`, with its alerts in the order in which they are raised."""
     length = int(min(max(SHORTEST_MS, shape.n_alerts / RATE * 1000), LONGEST_MS))
-    trouble = spread(
-        net=net, roots=random_roots(net, shape.n_root_causes, rng), window_ms=length, rng=rng
-    )
+    roots = draw(rng, net.devices, shape.n_root_causes)
+    trouble = spread(net=net, roots=roots, window_ms=length, rng=rng)
     silent = silent_devices(trouble, rng, shape.n_devices // 10)
     firsts = [
         *_causes(trouble, rng),
@@ -223,33 +199,21 @@ def _raise_alerts(
             rng=rng,
         ),
     ]
-    return trouble, silent, lines
-
-
-def _storm(
-    net: Network,
-    trouble: Spread,
-    silent: frozenset[str],
-    lines: Sequence[_Raised],
-    *,
-    start: datetime,
-) -> Storm:
-    alerts = tuple(_dated(lines, start))
-    raised = {alert.device for alert in alerts if alert.kind not in LINK_KINDS}
+    raised = {line.device for line in lines if line.kind not in LINK_KINDS}
     return Storm(
-        alerts=alerts,
+        alerts=tuple(lines),
         roots={device: trouble.root(device) for device in trouble.arrivals if device in raised},
         network=net,
         silent=silent,
     )
 
 
-def _causes(found: Spread, rng: Random) -> Iterator[_Raised]:
+def _causes(found: Spread, rng: Random) -> Iterator[Alert]:
     for device, at in found.arrivals.items():
         if device not in found.upstream:
             kind = pick(rng, list(ROOT_KINDS))
-            yield _Raised(
-                at=at,
+            yield Alert(
+                time=_after(at),
                 device=device,
                 severity="critical",
                 kind=kind,
@@ -266,7 +230,7 @@ def _symptoms(
     symptoms: Mapping[str, tuple[str, str]],
     length: int,
     rng: Random,
-) -> Iterator[_Raised]:
+) -> Iterator[Alert]:
     """Every device's symptoms: a lost neighbour as the trouble arrives, the others later, port
     after port as long as lines are left.
     """
@@ -284,8 +248,8 @@ def _symptoms(
         # The lost neighbour is seen as the trouble arrives; the rest follows from it.
         at = arrival if turn == 0 else arrival + 1 + int(rng.random() * (length - arrival))
         severity, message = symptoms[name]
-        yield _Raised(
-            at=at,
+        yield Alert(
+            time=_after(at),
             device=device,
             severity=severity,
             kind=name,
@@ -295,16 +259,16 @@ def _symptoms(
         )
 
 
-def _repeats(firsts: Sequence[_Raised], count: int, rng: Random) -> Iterator[_Raised]:
+def _repeats(firsts: Sequence[Alert], count: int, rng: Random) -> Iterator[Alert]:
     """Duplicates, each a while after its original; some grade it otherwise."""
     for _ in range(count):
         original = pick(rng, firsts)
         severity = pick(rng, SEVERITIES) if rng.random() < REGRADED else original.severity
-        at = original.at + 1 + int(rng.random() * REPEATED_WITHIN_MS)
-        yield replace(original, at=at, severity=severity)
+        later = timedelta(milliseconds=1 + int(rng.random() * REPEATED_WITHIN_MS))
+        yield replace(original, time=original.time + later, severity=severity)
 
 
-def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iterator[_Raised]:
+def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iterator[Alert]:
     """Links that go down and up in turn: one per device, on as many devices as get at least two
     lines each, at most a fifth of all.
     """
@@ -317,8 +281,8 @@ def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iter
     for device, share in zip(flapping, shares, strict=True):
         for number, at in enumerate(sorted(int(rng.random() * length) for _ in range(share))):
             kind = ("link_down", "link_up")[number % 2]
-            yield _Raised(
-                at=at,
+            yield Alert(
+                time=_after(at),
                 device=device,
                 severity="minor",
                 kind=kind,
@@ -327,11 +291,20 @@ def _flaps(devices: Sequence[str], count: int, length: int, rng: Random) -> Iter
             )
 
 
-def _dated(lines: Sequence[_Raised], start: datetime) -> Iterator[Alert]:
-    """In order of time, no two at one millisecond; alerts keep the order in which they
-    were raised.
+def _after(milliseconds: int) -> datetime:
+    """A time of a storm whose start is not drawn yet."""
+    return UNDATED + timedelta(milliseconds=milliseconds)
+
+
+def _dated(storm: Storm, start: datetime) -> Storm:
+    """The storm from a start on: in order of time, no two alerts at one millisecond; alerts of one
+    time keep the order in which they were raised.
     """
-    last = -1
-    for line in sorted(lines, key=lambda line: line.at):
-        last = max(line.at, last + 1)
-        yield line.dated(start + timedelta(milliseconds=last))
+    step = timedelta(milliseconds=1)
+    last = start - step
+    alerts = []
+    for line in sorted(storm.alerts, key=attrgetter("time")):
+        last = max(start + (line.time - UNDATED), last + step)
+        alerts.append(replace(line, time=last))
+
+    return replace(storm, alerts=tuple(alerts))

@@ -110,11 +110,6 @@ def silent_devices(found: Spread, rng: Random, count: int) -> frozenset[str]:
     return frozenset(draw(rng, ends, min(count, len(ends) // 2)))
 
 
-def random_roots(net: Network, count: int, rng: Random) -> list[str]:
-    """Devices, all different, on which the trouble starts."""
-    return draw(rng, net.devices, count)
-
-
 def _tree_role(place: int) -> str:
     if place == 0:
         return "core"
