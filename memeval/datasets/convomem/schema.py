@@ -72,7 +72,11 @@ def read_case(fields: Fields, case_id: str, file: File) -> tuple[EvalCase, int, 
         raise fields.wrong("evidenceItems", "is empty")
 
     # Evidence is cited by text: the files have no ids of messages.
-    turns = _turns_by_text(sessions)
+    turns = group(
+        (_key(turn.speaker, turn.text), turn.turn_id)
+        for session in sessions
+        for turn in session.turns
+    )
     questions = []
     unplaced = 0
     for number, item in enumerate(items):
@@ -114,11 +118,6 @@ def _cited(item: Fields) -> list[tuple[str, str]]:
     """Speaker and text of each message that holds the answer."""
     messages = item.objects("message_evidences", f"{item.record} message_evidences[{{}}]")
     return [_key(message.text("speaker"), message.text("text")) for message in messages]
-
-
-def _turns_by_text(sessions: Sequence[Session]) -> dict[tuple[str, str], list[str]]:
-    turns = [turn for session in sessions for turn in session.turns]
-    return group((_key(turn.speaker, turn.text), turn.turn_id) for turn in turns)
 
 
 def _places(

@@ -31,7 +31,6 @@ from memeval.datasets.locate import (
     excerpt_notes,
     excerpt_of,
     locate,
-    read_file,
     read_pinned,
 )
 from memeval.datasets.locomo.names import LOCOMO_HEADLINE, category_names
@@ -262,12 +261,8 @@ class LocomoMc10(Dataset):
         if not self._original_path.is_file():
             return None
 
-        content = read_file(self._source_info, self._original_path)
-        digest = digest_of(content)
-        if self._source_info.sha256 not in (None, digest):
-            return None
-
-        return PinnedFile(content=content, sha256=digest, pinned=True)
+        file = read_pinned(self._source_info, self._original_path, allow_unpinned=True)
+        return file if self._source_info.sha256 in (None, file.sha256) else None
 
     @cached_property
     def _samples(self) -> list[Fields]:

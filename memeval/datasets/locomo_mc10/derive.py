@@ -140,20 +140,15 @@ def _choices(right: str, own: Sequence[str], candidates: Iterator[str]) -> list[
     """The right choice and wrong ones, all different; none says that there is no answer."""
     chosen = [right]
     said = [_words(right)]
-    for source in (own, candidates):
-        for answer in source:
-            words = _words(answer)
-            if (
-                len(chosen) < CHOICES
-                and words
-                and not is_refusal(answer)
-                and not any(words <= other or other <= words for other in said)
-            ):
-                chosen.append(answer)
-                said.append(words)
+    for answer in chain(own, candidates):
+        words = _words(answer)
+        is_known = any(words <= other or other <= words for other in said)
+        if words and not is_known and not is_refusal(answer):
+            chosen.append(answer)
+            said.append(words)
 
-            if len(chosen) == CHOICES:
-                break
+        if len(chosen) == CHOICES:
+            break
 
     return chosen
 
