@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -157,7 +158,7 @@ def _files(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFile]:
 
 
 def _itself(path: Path, budget: _Budget) -> SourceFile:
-    return SourceFile(path=path, name=path.name, read=_reader(path, budget))
+    return SourceFile(path=path, name=path.name, read=partial(_read_file, path, budget))
 
 
 def _of_folder(folder: Path, budget: _Budget) -> list[SourceFile]:
@@ -169,7 +170,7 @@ def _of_folder(folder: Path, budget: _Budget) -> list[SourceFile]:
 
         # The folder's own name tells apart the logs of several folders.
         named = f"{folder.name}/{name.as_posix()}"
-        files.append(SourceFile(path=folder, name=named, read=_reader(path, budget)))
+        files.append(SourceFile(path=folder, name=named, read=partial(_read_file, path, budget)))
         if len(files) > MOST_FILES:
             raise UserError(f"{folder} holds more than {MOST_FILES:,} files.")
 
@@ -197,7 +198,7 @@ def _of_archive(path: Path, budget: _Budget, stack: ExitStack) -> list[SourceFil
         # As Windows has it, a name may have the other slash.
         name = entry.filename.replace("\\", "/")
         if not _is_hidden(name):
-            read = _entry_reader(archive, entry, path, budget)
+            read = partial(_read_entry, archive, entry, path, budget)
             files.append(SourceFile(path=path, name=name, read=read))
 
     if not files:
@@ -211,28 +212,22 @@ def _is_hidden(name: str) -> bool:
     return any(part.startswith((".", "__MACOSX")) and part != ".." for part in name.split("/"))
 
 
-def _reader(path: Path, budget: _Budget) -> Callable[[], bytes]:
-    def read() -> bytes:
-        with reading(path, end="."), path.open("rb") as file:
-            return budget.read(file, path, path.name, packed=MOST_BYTES)
-
-    return read
+def _read_file(path: Path, budget: _Budget) -> bytes:
+    with reading(path, end="."), path.open("rb") as file:
+        return budget.read(file, path, path.name, packed=MOST_BYTES)
 
 
-def _entry_reader(
+def _read_entry(
     archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, budget: _Budget
-) -> Callable[[], bytes]:
-    def read() -> bytes:
-        try:
-            with archive.open(entry) as file:
-                return budget.read(file, path, entry.filename, packed=entry.compress_size)
-        except UNREADABLE as error:
-            raise UserError(
-                f"{path}: {one_line(entry.filename)} is damaged: {one_line(error)}.",
-                "get the export again",
-            ) from error
-
-    return read
+) -> bytes:
+    try:
+        with archive.open(entry) as file:
+            return budget.read(file, path, entry.filename, packed=entry.compress_size)
+    except UNREADABLE as error:
+        raise UserError(
+            f"{path}: {one_line(entry.filename)} is damaged: {one_line(error)}.",
+            "get the export again",
+        ) from error
 
 
 def is_workbook(content: bytes) -> bool:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from memeval.datasets.io.fields import HALF_CHARACTER, kind_of, quoted
@@ -22,7 +21,6 @@ TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:\d{2})?)?"
 )
 """The times of a strict schema: 8/5/2024 is May in one country and August in another."""
-NO_OTHER_NAMES: Mapping[str, str] = MappingProxyType({})
 TIMES = "write it as 2024-05-08, 2024-05-08T13:56 or 2024-05-08T13:56:00+02:00"
 
 
@@ -88,7 +86,7 @@ class Entry:
         noun: str,
         known: Sequence[str],
         mistakes: Mistakes,
-        other_names: Mapping[str, str] = NO_OTHER_NAMES,
+        other_names: Mapping[str, str] = {},
     ) -> Entry | None:
         """The object at a position; None if it is something else. `known` are its fields, and
         `other_names` what people call some of them.
@@ -125,7 +123,7 @@ class Entry:
         *,
         known: Sequence[str],
         mistakes: Mistakes,
-        other_names: Mapping[str, str] = NO_OTHER_NAMES,
+        other_names: Mapping[str, str] = {},
     ) -> tuple[Entry, str | None] | None:
         """The object of a case and its id, which its place then names."""
         entry = cls.of(

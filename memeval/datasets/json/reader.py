@@ -156,7 +156,7 @@ class OwnReader:
             is_header = isinstance(value, dict) and {"name"} <= set(value) <= {"name", META}
             if number == 0 and is_header:
                 self.header = value
-                self._read_name(self._entry(place, value, "file", FILE_FIELDS))
+                self._read_header(place, value)
             else:
                 yield place, value
 
@@ -167,9 +167,7 @@ class OwnReader:
         if isinstance(value, dict) and "cases" in value:
             self.layout = Layout.OBJECT
             self.header = {name: item for name, item in value.items() if name != "cases"}
-            entry = self._entry("the file", value, "file", FILE_FIELDS)
-            self._read_name(entry)
-            cases = [] if entry is None else entry.items("cases", required=True)
+            cases = self._read_header("the file", value).items("cases", required=True)
             if cases is None:
                 return
         elif isinstance(value, dict):
@@ -185,9 +183,12 @@ class OwnReader:
         for number, case in enumerate(cases, start=1):
             yield f"case {number}", case
 
-    def _read_name(self, entry: Entry | None) -> None:
-        if entry is not None:
-            self.given_name = entry.text("name")
+    def _read_header(self, place: str, value: dict[str, Any]) -> Entry:
+        """The object that names the data set."""
+        entry = Entry.of(place, value, noun="file", known=FILE_FIELDS, mistakes=self.mistakes)
+        assert entry is not None, "an object is an entry"
+        self.given_name = entry.text("name")
+        return entry
 
     def case(self, place: str, value: Any) -> EvalCase | None:
         """A case; None if it has a mistake, which is noted."""
@@ -252,9 +253,6 @@ class OwnReader:
             )
         else:
             self._seen[key] = place
-
-    def _entry(self, place: str, value: Any, noun: str, known: Sequence[str]) -> Entry | None:
-        return Entry.of(place, value, noun=noun, known=known, mistakes=self.mistakes)
 
     def _count(self, case: EvalCase) -> None:
         turns = sum(len(session.turns) for session in case.sessions)
