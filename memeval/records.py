@@ -134,13 +134,14 @@ class Session:
         said: Iterable[tuple[str, str]],
         *,
         time: datetime | None = None,
-        mark: str = ":",
+        ids: str | None = None,
     ) -> Session:
-        """A session of what speakers said at one time; `mark` precedes the number in a turn's id,
-        from 1: `s1:1`.
+        """A session of what speakers said at one time. Turns are numbered from 1 behind `ids`, by
+        default the name and a colon: `s1:1`.
         """
+        start = f"{name}:" if ids is None else ids
         turns = tuple(
-            Turn(turn_id=f"{name}{mark}{number}", speaker=speaker, text=text, time=time)
+            Turn(turn_id=f"{start}{number}", speaker=speaker, text=text, time=time)
             for number, (speaker, text) in enumerate(said, start=1)
         )
         return cls(session_id=name, started_at=time, turns=turns)

@@ -43,7 +43,7 @@ def show(storm: Storm, *legend: str) -> tuple[list[Shown], tuple[Session, ...]]:
     if storm.network:
         said = [("operator", text) for text in (LEGEND, *legend, *_links(storm.network))]
         start = storm.alerts[0].time.replace(second=0, microsecond=0)
-        sessions.append(Session.of("s1", said, time=start, mark="t"))
+        sessions.append(Session.of("s1", said, time=start, ids="s1t"))
 
     for _, group in groupby(
         storm.alerts, key=lambda alert: _window(alert.time, by_minute=storm.network is not None)

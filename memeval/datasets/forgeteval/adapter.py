@@ -25,7 +25,6 @@ from memeval.records import (
     OperationKind,
     Session,
     Traces,
-    Turn,
 )
 from memeval.results import Record
 from memeval.text.shipped import where_is
@@ -172,11 +171,7 @@ class ForgetEval(OwnFile):
 
 
 def _session(number: int, facts: Sequence[str]) -> Session:
-    turns = tuple(
-        Turn(turn_id=f"D{number}:{at}", speaker=SPEAKER, text=fact, time=None)
-        for at, fact in enumerate(facts, start=1)
-    )
-    return Session(session_id=f"s{number}", started_at=None, turns=turns)
+    return Session.of(f"s{number}", ((SPEAKER, fact) for fact in facts), ids=f"D{number}:")
 
 
 def _check(path: object, row: Row, mutation: Sequence[str]) -> None:

@@ -67,7 +67,7 @@ def narrate(
         handling = handlings[number - 1] if handlings else None
         parts = _parts(rng, incident, handling)
         said = [(SPEAKERS[part], text) for part, text in parts.items()]
-        session = Session.of(f"s{number}", said, time=incident.time, mark="t")
+        session = Session.of(f"s{number}", said, time=incident.time, ids=f"s{number}t")
         ids = {part: turn.turn_id for part, turn in zip(parts, session.turns, strict=True)}
         past.append(
             Past(

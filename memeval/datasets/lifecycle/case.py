@@ -21,7 +21,6 @@ from memeval.records import (
     OperationKind,
     Session,
     Traces,
-    Turn,
 )
 
 CONVERSATION, OPERATION, BOTH = "conversation", "operation", "both"
@@ -162,12 +161,8 @@ class Builder:
             left -= count_tokens(text)
 
     def _session(self, session: int) -> Session:
-        time = self.time(session)
-        turns = [
-            Turn(turn_id=f"D{session + 1}:{number}", speaker=speaker, text=text, time=time)
-            for number, (speaker, text) in enumerate(self.lines[session], start=1)
-        ]
-        return Session(session_id=session_id(session), started_at=time, turns=tuple(turns))
+        time, ids = self.time(session), f"D{session + 1}:"
+        return Session.of(session_id(session), self.lines[session], time=time, ids=ids)
 
     def time(self, session: int) -> datetime:
         """When a session starts."""

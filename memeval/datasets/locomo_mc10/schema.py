@@ -15,7 +15,7 @@ from operator import itemgetter
 
 from memeval.datasets.io.fields import SHOWN, Fields, quoted
 from memeval.datasets.locomo.names import ADVERSARIAL, LOCOMO_NAMES
-from memeval.records import CategoryId, EvalCase, EvalQuestion, Session, Turn
+from memeval.records import CategoryId, EvalCase, EvalQuestion, Session
 from memeval.text.shown import one_line
 
 TYPES: Mapping[str, CategoryId] = {
@@ -120,18 +120,13 @@ def _sessions(row: Fields) -> Iterator[Session]:
             raise row.wrong("haystack_sessions", f"holds no list of turns for session_{number}")
 
         time = _time(row, date)
-        said = []
-        for position, turn in enumerate(turns):
-            fields = Fields.of(row.path, f"{place}[{position}]", turn)
-            # LoCoMo's own ids, so that its evidence can be joined.
-            said.append(_turn(fields, f"D{number}:{position + 1}", time))
-
-        yield Session(
-            session_id=f"s{number}",
-            started_at=time,
-            turns=tuple(said),
-            summary=summary.strip(),
-        )
+        said = [
+            _said(Fields.of(row.path, f"{place}[{position}]", turn))
+            for position, turn in enumerate(turns)
+        ]
+        # LoCoMo's own ids, so that its evidence can be joined.
+        session = Session.of(f"s{number}", said, time=time, ids=f"D{number}:")
+        yield replace(session, summary=summary.strip())
 
 
 def _summaries(row: Fields, count: int) -> list[str]:
@@ -165,14 +160,16 @@ def _time(row: Fields, date: str) -> datetime:
         ) from None
 
 
-def _turn(turn: Fields, turn_id: str, time: datetime) -> Turn:
-    """`[CAROLINE]: Hi!` is said by Caroline; without such a name, the speaker is the role."""
+def _said(turn: Fields) -> tuple[str, str]:
+    """Speaker and text: `[CAROLINE]: Hi!` is said by Caroline; without such a name, the speaker is
+    the role.
+    """
     speaker, text = turn.one_of("role", ROLES), turn.text("content")
     match = _SPEAKER.match(text)
     if match:
         speaker, text = match[1].title(), text[match.end() :]
 
-    return Turn(turn_id=turn_id, speaker=speaker, text=text, time=time)
+    return speaker, text
 
 
 def _question(fields: Fields) -> EvalQuestion:

@@ -26,7 +26,7 @@ from memeval.datasets.memory_agent_bench.metrics import (
     split_of,
 )
 from memeval.datasets.memory_agent_bench.text import chunks
-from memeval.records import EvalCase, EvalQuestion, Session, Turn
+from memeval.records import EvalCase, EvalQuestion, Session
 
 SPEAKER = "Context"
 TITLES = "entity2id.json"
@@ -127,20 +127,17 @@ def read_case(
 
     `titles` are those of the numbers that the golds of recommendations hold.
     """
-    parts = list(chunks(row.fields.text("context"), chunk_tokens))
-    if not parts:
+    parts = chunks(row.fields.text("context"), chunk_tokens)
+    session = Session.of("s1", ((SPEAKER, part) for part in parts), ids="t")
+    if not session.turns:
         raise row.fields.wrong("context", "is empty")
 
-    turns = tuple(
-        Turn(turn_id=f"t{number}", speaker=SPEAKER, text=part, time=None)
-        for number, part in enumerate(parts, start=1)
-    )
     questions = tuple(
         _questions(row=row, question_ids=question_ids, instruction=instruction, titles=titles)
     )
     return EvalCase(
         case_id=case_id,
-        sessions=(Session(session_id="s1", started_at=None, turns=turns),),
+        sessions=(session,),
         questions=questions,
     )
 

@@ -82,7 +82,7 @@ def sessions(items: Sequence[Item], *, mask: bool) -> tuple[Session, ...]:
             by_topic[topic][remembered_text(item, mask=mask)] = None
 
     return tuple(
-        Session.of(f"s{number}", ((topic, text) for text in solutions), mark="t")
+        Session.of(f"s{number}", ((topic, text) for text in solutions), ids=f"s{number}t")
         for number, (topic, solutions) in enumerate(by_topic.items(), start=1)
     )
 
