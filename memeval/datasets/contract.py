@@ -12,9 +12,8 @@ from typing import IO, Any, ClassVar
 
 from memeval.datasets.canaries import GENERATOR, plant
 from memeval.datasets.info import DatasetInfo, Excerpt, FileInfo, LoadedDataset
-from memeval.datasets.sampling import Sample, draw, questions_of
+from memeval.datasets.sampling import SIDES, Sample, draw, questions_of, side_of
 from memeval.datasets.settings import DatasetSettings
-from memeval.datasets.split import SIDES, side_of
 from memeval.errors import UserError
 from memeval.metrics.answer import answer_metrics
 from memeval.records import AnswerKind, CategoryId, EvalCase, EvalQuestion

@@ -22,7 +22,7 @@ class DatasetSettings:
     path: str | None = at(RUNTIME)
     """File to read; None looks it up below the data folder."""
     split: Literal["all", "dev", "test"] = at(RUN, "all")
-    """Cases of one side, by `memeval.datasets.split`: to tune on `dev` and report on `test`."""
+    """Cases of one side, by `memeval.datasets.sampling`: to tune on `dev` and report on `test`."""
     categories: tuple[int | str, ...] | None = at(RUN)
     """Ids of the categories that are asked; None asks all."""
     limit_cases: int | None = at(RUN, least=1)

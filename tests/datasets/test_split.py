@@ -8,7 +8,7 @@ import pytest
 
 from memeval.config.paths import data_dir
 from memeval.datasets.locate import build
-from memeval.datasets.split import DEV_SHARE, side_of
+from memeval.datasets.sampling import DEV_SHARE, side_of
 from memeval.errors import UserError
 
 LOCOMO_DEV = ["conv-26", "conv-30", "conv-47"]

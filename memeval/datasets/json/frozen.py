@@ -18,7 +18,7 @@ import msgspec
 
 from memeval.datasets.io.new_file import new_file
 from memeval.datasets.json.reader import META, OwnReader
-from memeval.datasets.split import SIDES
+from memeval.datasets.sampling import SIDES
 from memeval.errors import UserError
 from memeval.llm.tokens import count_tokens
 from memeval.results.files import file_digest
