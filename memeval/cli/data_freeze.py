@@ -96,7 +96,7 @@ def diff(chosen: Namespace) -> int:
     """Prints what changed from one version to another; exit status 1 if anything did."""
     old, new = _found(chosen.old), _found(chosen.new)
     changes = changes_between(read_checked(old)[1], read_checked(new)[1])
-    for what, names in changes.lists():
+    for what, names in changes.lists.items():
         if names:
             print(what)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,40 +24,26 @@ SPLIT_ANEW = "split the whole:  --split 0.5"
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """The changes from one version to another; names are `case_id` or `case_id/question`."""
+    """The changes from one version to another."""
 
-    cases_added: tuple[str, ...]
-    cases_removed: tuple[str, ...]
-    cases_changed: tuple[str, ...]
-    """Cases with a changed session, turn or operation."""
-    questions_added: tuple[str, ...]
-    questions_removed: tuple[str, ...]
-    questions_changed: tuple[str, ...]
-    """Each with the fields that changed."""
+    lists: Mapping[str, Sequence[str]]
+    """The names by kind of change, which says how many there are. A name is `case_id`, or
+    `case_id/question` with the fields that changed.
+    """
     questions_same: int
 
     @property
     def is_empty(self) -> bool:
-        return not any(names for _, names in self.lists())
-
-    def lists(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Each kind of change, with its count in words, and its names."""
-        for noun, change, names in (
-            ("case", "added", self.cases_added),
-            ("case", "removed", self.cases_removed),
-            ("case", "with another conversation", self.cases_changed),
-            ("question", "added", self.questions_added),
-            ("question", "removed", self.questions_removed),
-            ("question", "changed", self.questions_changed),
-        ):
-            yield f"{counted(len(names), noun)} {change}", names
+        return not any(self.lists.values())
 
 
 def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> Changes:
     """Changes between two versions; status, reviews and fields `meta` are not compared."""
     before = {case_id_of(case): case for case in old}
     after = {case_id_of(case): case for case in new}
+    # A session, a turn or an operation is another one.
     shared = [name for name in before if name in after]
+    talked = [name for name in shared if _conversation(before[name]) != _conversation(after[name])]
     asked_before, asked_after = named_questions(old), named_questions(new)
     changed = []
     for name, question in asked_before.items():
@@ -65,16 +51,17 @@ def changes_between(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str,
         if fields:
             changed.append(f"{name} ({', '.join(fields)})")
 
+    kinds = (
+        ("case", "added", [name for name in after if name not in before]),
+        ("case", "removed", [name for name in before if name not in after]),
+        ("case", "with another conversation", talked),
+        ("question", "added", [name for name in asked_after if name not in asked_before]),
+        ("question", "removed", [name for name in asked_before if name not in asked_after]),
+        ("question", "changed", changed),
+    )
     both = sum(name in asked_after for name in asked_before)
     return Changes(
-        cases_added=tuple(name for name in after if name not in before),
-        cases_removed=tuple(name for name in before if name not in after),
-        cases_changed=tuple(
-            name for name in shared if _conversation(before[name]) != _conversation(after[name])
-        ),
-        questions_added=tuple(name for name in asked_after if name not in asked_before),
-        questions_removed=tuple(name for name in asked_before if name not in asked_after),
-        questions_changed=tuple(changed),
+        lists={f"{counted(len(names), noun)} {what}": names for noun, what, names in kinds},
         questions_same=both - len(changed),
     )
 
